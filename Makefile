@@ -1,0 +1,57 @@
+# Everything sets itself up: the first run makes a virtual environment in .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format bench torture clean
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+run: $(VENV)/.run ## a tour: a real MCP session with a small server
+	@$(BIN)/python examples/tour.py $(ARGS)
+
+test: $(VENV)/.dev ## all tests; ARGS are handed on to pytest
+	@$(BIN)/python -m tests.interop.environments
+	$(BIN)/pytest $(ARGS)
+
+check: $(VENV)/.dev ## format, lint, types, import rules and all tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	@$(MAKE) --no-print-directory test
+
+format: $(VENV)/.dev ## put the code into its format
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## side by side with other MCP engines, as a table
+	@$(BIN)/python -m benchmarks.engines $(ARGS)
+
+torture: $(VENV)/.dev ## the long versions of the tests that try to break things
+	$(BIN)/pytest tests/torture -m "torture or not torture" $(ARGS)
+
+clean: ## take away everything that was made here
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "error: Satchel needs Python 3.11 or newer, and $(PYTHON) is older"; \
+	    echo "hint: name another one, as in: make PYTHON=python3.12 run"; exit 1; }
+	@echo "Making a virtual environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "Installing Satchel ..."
+	@$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	@echo "Installing the tools for tests and checks ..."
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,45 @@
+"""Tasks that take their first step at once.
+
+Most handlers never wait. Started here, such a handler has answered by the time `start` returns, without a
+turn of the event loop, and yet runs inside a task, as timeouts and task groups expect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from contextvars import Context, copy_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+if sys.version_info >= (3, 12):
+
+    def start(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
+        """Run `coroutine` until it waits or ends. Call it from the running loop, outside any task."""
+        return asyncio.Task(coroutine, loop=loop, eager_start=True)
+
+else:
+
+    def start(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
+        """Run `coroutine` until it waits or ends. Call it from the running loop, outside any task."""
+        steps: list[Callable[[], object]] = []
+
+        def hold(step: Callable[[], object], *, context: Context | None = None) -> None:
+            steps.append(step)
+
+        # A new task asks its loop for its first step soon. Python 3.12 can do it now; before that, we
+        # catch the step on its way into the queue. Only for loops written in Python: others queue it.
+        context = copy_context()
+        try:
+            loop.call_soon = hold  # type: ignore[method-assign, assignment]
+        except AttributeError:
+            return loop.create_task(coroutine, context=context)
+        try:
+            task = asyncio.Task(coroutine, loop=loop, context=context)
+        finally:
+            del loop.call_soon
+        for step in steps:
+            context.run(step)
+        return task

@@ -1,0 +1,21 @@
+"""Transports: each feeds frames to a `Session` and takes what it says through an `Outlet`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Outlet(Protocol):
+    """Where a session's messages go. Frames are JSON texts without line breaks."""
+
+    def message(self, frame: bytes) -> None:
+        """Send a notification, or a request to the client."""
+        ...
+
+    def answer(self, frame: bytes, error: int | None) -> None:
+        """Send the one answer to a request; `error` is its code if it is an error."""
+        ...
+
+    def drop(self) -> None:
+        """A request will not be answered, because the client cancelled it."""
+        ...

@@ -1,0 +1,294 @@
+"""MCP over the process's standard input and output.
+
+The descriptors are claimed: file descriptor 1 becomes another name for standard error, so whatever a library
+prints cannot reach the client. Input is read straight from its descriptor; output goes out in one write for
+all that is ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import stat
+import threading
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from satchel.protocol.dispatch import Session
+from satchel.protocol.errors import InvalidRequest
+from satchel.protocol.jsonrpc import id_at_ends
+from satchel.protocol.server import Server
+from satchel.protocol.transports.lines import LineSplitter, Oversize
+
+#: How long requests may go on after the client has closed its end.
+GRACE_SECONDS: Final = 0.8
+#: How long a stuck thread may delay the end of the process after that.
+EXIT_SECONDS: Final = 1.0
+
+_READ_BYTES: Final = 256 * 1024
+#: With so much unread by the client, no more is read from it.
+_HIGH_WATER: Final = 1024 * 1024
+
+
+def run(server: Server) -> None:
+    """Serve one client on standard input and output, until it closes its end or SIGTERM or SIGINT arrives."""
+    source, sink = claim_descriptors()
+    loop = asyncio.new_event_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(serve(server, source, sink))
+    finally:
+        asyncio.set_event_loop(None)
+        # Not `asyncio.run`: it waits for worker threads, however long they take.
+        loop.close()
+        _leave_soon()
+
+
+def claim_descriptors() -> tuple[int, int]:
+    """Take standard input and output for the wire, and leave harmless descriptors in their place."""
+    source, sink = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:
+        os.dup2(nothing, 1)
+    os.close(nothing)
+    return source, sink
+
+
+def _leave_soon() -> None:
+    """Make sure that the process ends, even if a handler's thread never does."""
+    watchdog = threading.Timer(EXIT_SECONDS, os._exit, args=(0,))
+    watchdog.daemon = True
+    watchdog.start()
+
+
+async def serve(server: Server, source: int, sink: int) -> None:
+    """Serve one client on two descriptors."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    writer = _Writer(loop, sink, ended.set)
+    session = Session(server, writer)
+    lines = LineSplitter(server.limits.message_bytes)
+
+    def feed(chunk: bytes) -> None:
+        if not chunk:
+            for line in lines.finish():
+                _receive(session, line, server)
+            ended.set()
+            return
+        writer.hold()
+        for line in lines.feed(chunk):
+            _receive(session, line, server)
+        writer.flush()
+
+    reader = _reader(loop, source, feed)
+    writer.when_full = reader.pause
+    writer.when_empty = reader.resume
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Only the main thread may take signals, and not every platform's loop can.
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.add_signal_handler(number, ended.set)
+    reader.resume()
+    try:
+        await ended.wait()
+    finally:
+        reader.pause()
+        await session.close(GRACE_SECONDS)
+        await writer.close(GRACE_SECONDS)
+
+
+def _receive(session: Session, line: bytes | Oversize, server: Server) -> None:
+    if isinstance(line, Oversize):
+        limit = server.limits.message_bytes
+        problem = f"Invalid Request: a message has at most {limit} bytes, this one {line.size}"
+        session.refuse(InvalidRequest(problem), id_at_ends(line.head, line.tail))
+    elif line and not line.isspace():
+        session.receive(line)
+
+
+class _Writer:
+    """The session's outlet: frames are gathered and written together."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, sink: int, when_lost: Callable[[], None]) -> None:
+        self.when_full: Callable[[], None] = _nothing
+        self.when_empty: Callable[[], None] = _nothing
+        self._when_lost = when_lost
+        self._loop = loop
+        self._sink = sink
+        self._frames: list[bytes] = []
+        #: What the client's end of the pipe did not take yet.
+        self._unsent = b""
+        self._flush_is_due = False
+        self._full = False
+        self._lost = False
+        self._drained = asyncio.Event()
+        kind = os.fstat(sink).st_mode
+        if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
+            os.set_blocking(sink, False)
+
+    def message(self, frame: bytes) -> None:
+        self._frames.append(frame)
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self.flush)
+
+    def answer(self, frame: bytes, error: int | None) -> None:
+        self.message(frame)
+
+    def drop(self) -> None:
+        pass
+
+    def hold(self) -> None:
+        """Keep what comes until `flush` is called."""
+        self._flush_is_due = True
+
+    def flush(self) -> None:
+        """Write all that is ready."""
+        self._flush_is_due = False
+        if not self._frames:
+            return
+        self._frames.append(b"")
+        ready = b"\n".join(self._frames)
+        self._frames.clear()
+        if self._unsent:
+            self._unsent += ready
+        else:
+            self._write(ready)
+        if len(self._unsent) > _HIGH_WATER and not self._full:
+            self._full = True
+            self.when_full()
+
+    def _write(self, data: bytes) -> None:
+        if self._lost:
+            return
+        try:
+            while data:
+                data = data[os.write(self._sink, data) :]
+        except BlockingIOError:
+            if not self._unsent:
+                self._loop.add_writer(self._sink, self._write_more)
+        except OSError:
+            # The client is gone, and nobody is left to be told.
+            self._lost = True
+            data = b""
+            self._when_lost()
+        self._unsent = data
+
+    def _write_more(self) -> None:
+        self._write(self._unsent)
+        if self._unsent:
+            return
+        self._loop.remove_writer(self._sink)
+        self._drained.set()
+        if self._full:
+            self._full = False
+            self.when_empty()
+
+    async def close(self, seconds: float) -> None:
+        """Write what is left, as long as the client takes it."""
+        self.flush()
+        if self._unsent:
+            self._drained.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._drained.wait(), seconds)
+            self._loop.remove_writer(self._sink)
+        with contextlib.suppress(OSError):
+            os.set_blocking(self._sink, True)
+        os.close(self._sink)
+
+
+class _Reader(Protocol):
+    """Feeds what it reads to a callback; nothing more after the end of the input."""
+
+    def resume(self) -> None: ...
+
+    def pause(self) -> None: ...
+
+
+def _reader(loop: asyncio.AbstractEventLoop, source: int, feed: Callable[[bytes], None]) -> _Reader:
+    try:
+        loop.add_reader(source, _nothing)
+    except (OSError, NotImplementedError):
+        # A plain file, or a platform whose loop cannot wait for a pipe.
+        return _ThreadReader(loop, source, feed)
+    loop.remove_reader(source)
+    return _PolledReader(loop, source, feed)
+
+
+class _PolledReader:
+    """Reads when the event loop says that there is something."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, source: int, feed: Callable[[bytes], None]) -> None:
+        self._loop = loop
+        self._source = source
+        self._feed = feed
+        self._ended = False
+
+    def resume(self) -> None:
+        if not self._ended:
+            self._loop.add_reader(self._source, self._read)
+
+    def pause(self) -> None:
+        self._loop.remove_reader(self._source)
+
+    def _read(self) -> None:
+        try:
+            chunk = os.read(self._source, _READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            chunk = b""
+        if not chunk:
+            self._ended = True
+            self.pause()
+        self._feed(chunk)
+
+
+class _ThreadReader:
+    """Reads in a thread of its own."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, source: int, feed: Callable[[bytes], None]) -> None:
+        self._loop = loop
+        self._source = source
+        self._feed = feed
+        self._may_read = threading.Event()
+        self._started = False
+
+    def resume(self) -> None:
+        self._may_read.set()
+        if not self._started:
+            self._started = True
+            threading.Thread(target=self._read_all, name="stdin", daemon=True).start()
+
+    def pause(self) -> None:
+        self._may_read.clear()
+
+    def _read_all(self) -> None:
+        chunk = b"-"
+        while chunk:
+            self._may_read.wait()
+            try:
+                chunk = os.read(self._source, _READ_BYTES)
+            except OSError:
+                chunk = b""
+            taken = threading.Event()
+            try:
+                self._loop.call_soon_threadsafe(self._take, chunk, taken)
+            except RuntimeError:
+                # The loop has ended.
+                return
+            taken.wait()
+
+    def _take(self, chunk: bytes, taken: threading.Event) -> None:
+        try:
+            self._feed(chunk)
+        finally:
+            taken.set()
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,283 @@
+"""The values that travel in MCP messages, spelled as the newest revision has them.
+
+Bytes are base64 on the wire. Fields without a value are left out. `eras.fields` says from which revision on a
+field exists.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+Role = Literal["user", "assistant"]
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+RequestId = str | int
+Meta = dict[str, Any]
+JsonObject = dict[str, Any]
+
+
+class Wire(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A value in a message: camel case, no nulls."""
+
+
+class Icon(Wire, frozen=True, kw_only=True):
+    src: str
+    mime_type: str | None = None
+    sizes: tuple[str, ...] | None = None
+    theme: Literal["light", "dark"] | None = None
+
+
+class Annotations(Wire, frozen=True, kw_only=True):
+    audience: tuple[Role, ...] | None = None
+    priority: float | None = None
+    last_modified: str | None = None
+
+
+class Implementation(Wire, frozen=True, kw_only=True):
+    """Who a client or a server says it is."""
+
+    name: str
+    version: str
+    title: str | None = None
+    description: str | None = None
+    website_url: str | None = None
+    icons: tuple[Icon, ...] | None = None
+
+
+class TextContents(Wire, frozen=True, kw_only=True):
+    """A resource, or a part of one, that is text."""
+
+    uri: str
+    text: str
+    mime_type: str | None = None
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class BlobContents(Wire, frozen=True, kw_only=True):
+    """A resource, or a part of one, that is bytes."""
+
+    uri: str
+    blob: bytes
+    mime_type: str | None = None
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class Text(Wire, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    text: str
+    annotations: Annotations | None = None
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class Image(Wire, frozen=True, kw_only=True, tag_field="type", tag="image"):
+    data: bytes
+    mime_type: str
+    annotations: Annotations | None = None
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class Audio(Wire, frozen=True, kw_only=True, tag_field="type", tag="audio"):
+    data: bytes
+    mime_type: str
+    annotations: Annotations | None = None
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class EmbeddedResource(Wire, frozen=True, kw_only=True, tag_field="type", tag="resource"):
+    resource: TextContents | BlobContents
+    annotations: Annotations | None = None
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class ResourceLink(Wire, frozen=True, kw_only=True, tag_field="type", tag="resource_link"):
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    annotations: Annotations | None = None
+    icons: tuple[Icon, ...] | None = None
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+Content = Text | Image | Audio | EmbeddedResource | ResourceLink
+
+
+class ToolAnnotations(Wire, frozen=True, kw_only=True):
+    """Hints about what calling a tool does."""
+
+    title: str | None = None
+    read_only_hint: bool | None = None
+    destructive_hint: bool | None = None
+    idempotent_hint: bool | None = None
+    open_world_hint: bool | None = None
+
+
+class ToolInfo(Wire, frozen=True, kw_only=True):
+    """A tool as `tools/list` shows it."""
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    input_schema: JsonObject
+    output_schema: JsonObject | None = None
+    annotations: ToolAnnotations | None = None
+    icons: tuple[Icon, ...] | None = None
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class PromptArgument(Wire, frozen=True, kw_only=True):
+    name: str
+    title: str | None = None
+    description: str | None = None
+    required: bool | None = None
+
+
+class PromptInfo(Wire, frozen=True, kw_only=True):
+    """A prompt as `prompts/list` shows it. The arguments are always shown, also when there are none."""
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    arguments: tuple[PromptArgument, ...]
+    icons: tuple[Icon, ...] | None = None
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class PromptMessage(Wire, frozen=True, kw_only=True):
+    role: Role
+    content: Content
+
+
+class ResourceInfo(Wire, frozen=True, kw_only=True):
+    """A resource as `resources/list` shows it."""
+
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    annotations: Annotations | None = None
+    icons: tuple[Icon, ...] | None = None
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class ResourceTemplateInfo(Wire, frozen=True, kw_only=True):
+    """A resource template as `resources/templates/list` shows it."""
+
+    uri_template: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    annotations: Annotations | None = None
+    icons: tuple[Icon, ...] | None = None
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class Result(Wire, frozen=True, kw_only=True):
+    """A result without fields of its own."""
+
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class ToolResult(Result, frozen=True, kw_only=True):
+    """What a tool answers. `is_error` tells the model that the call went wrong, in words it can act on."""
+
+    content: tuple[Content, ...]
+    structured_content: Any = None
+    is_error: bool
+
+    @classmethod
+    def of(cls, text: str, *, structured: Any = None, is_error: bool = False) -> ToolResult:
+        """A result of one piece of text."""
+        return cls(content=(Text(text=text),), structured_content=structured, is_error=is_error)
+
+
+class PromptResult(Result, frozen=True, kw_only=True):
+    description: str | None = None
+    messages: tuple[PromptMessage, ...]
+
+
+class ReadResult(Result, frozen=True, kw_only=True):
+    contents: tuple[TextContents | BlobContents, ...]
+
+
+class ToolList(Result, frozen=True, kw_only=True):
+    tools: tuple[ToolInfo, ...]
+    next_cursor: str | None = None
+
+
+class PromptList(Result, frozen=True, kw_only=True):
+    prompts: tuple[PromptInfo, ...]
+    next_cursor: str | None = None
+
+
+class ResourceList(Result, frozen=True, kw_only=True):
+    resources: tuple[ResourceInfo, ...]
+    next_cursor: str | None = None
+
+
+class ResourceTemplateList(Result, frozen=True, kw_only=True):
+    resource_templates: tuple[ResourceTemplateInfo, ...]
+    next_cursor: str | None = None
+
+
+class Completion(Wire, frozen=True, kw_only=True):
+    """Values that would complete an argument, the most likely first."""
+
+    values: tuple[str, ...]
+    total: int | None = None
+    has_more: bool | None = None
+
+
+class CompleteResult(Result, frozen=True, kw_only=True):
+    completion: Completion
+
+
+class ListFeature(Wire, frozen=True, kw_only=True):
+    list_changed: bool = False
+
+
+class ResourceFeature(Wire, frozen=True, kw_only=True):
+    subscribe: bool = False
+    list_changed: bool = False
+
+
+class Capabilities(Wire, frozen=True, kw_only=True):
+    """What a server offers."""
+
+    tools: ListFeature | None = None
+    resources: ResourceFeature | None = None
+    prompts: ListFeature | None = None
+    completions: JsonObject | None = None
+    logging: JsonObject | None = None
+    experimental: JsonObject | None = None
+    extensions: JsonObject | None = None
+
+
+class InitializeResult(Result, frozen=True, kw_only=True):
+    protocol_version: str
+    capabilities: Capabilities
+    server_info: Implementation
+    instructions: str | None = None
+
+
+class DiscoverResult(Result, frozen=True, kw_only=True):
+    supported_versions: tuple[str, ...]
+    capabilities: Capabilities
+    instructions: str | None = None
+
+
+class InputRequest(Wire, frozen=True, kw_only=True):
+    """A question to the client inside an `input_required` result."""
+
+    method: str
+    params: JsonObject
+
+
+class InputRequiredResult(Result, frozen=True, kw_only=True):
+    input_requests: dict[str, InputRequest]
+    request_state: str
