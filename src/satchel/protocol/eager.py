@@ -17,25 +17,24 @@ T = TypeVar("T")
 if sys.version_info >= (3, 12):
 
     def start(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
-        """Run `coroutine` until it waits or ends. Call it from the running loop, outside any task."""
+        """Run `coroutine` until it waits or ends. `loop` is the running one."""
         return asyncio.Task(coroutine, loop=loop, eager_start=True)
 
 else:
 
     def start(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
-        """Run `coroutine` until it waits or ends. Call it from the running loop, outside any task."""
+        """Run `coroutine` until it waits or ends. `loop` is the running one."""
+        # A new task asks its loop for its first step soon. Python 3.12 can do it now; before that, we catch
+        # the step on its way into the queue. That needs a loop written in Python, and no task under way.
+        context = copy_context()
+        if asyncio.current_task(loop) is not None or not isinstance(loop, asyncio.BaseEventLoop):
+            return loop.create_task(coroutine, context=context)
         steps: list[Callable[[], object]] = []
 
         def hold(step: Callable[[], object], *, context: Context | None = None) -> None:
             steps.append(step)
 
-        # A new task asks its loop for its first step soon. Python 3.12 can do it now; before that, we
-        # catch the step on its way into the queue. Only for loops written in Python: others queue it.
-        context = copy_context()
-        try:
-            loop.call_soon = hold  # type: ignore[method-assign, assignment]
-        except AttributeError:
-            return loop.create_task(coroutine, context=context)
+        loop.call_soon = hold  # type: ignore[method-assign, assignment]
         try:
             task = asyncio.Task(coroutine, loop=loop, context=context)
         finally:

@@ -1,0 +1,142 @@
+"""Every JSON example of the protocol contract, replayed over every transport."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import pytest
+
+from satchel.protocol.eras import V2024_11_05
+from satchel.protocol.transports.memory import MemoryClient
+from tests.contracts.example_server import build
+from tests.wire import Wire
+
+CONTRACT = Path(__file__).with_name("mcp-protocol.md").read_text()
+
+
+def _examples() -> list[list[Any]]:
+    """The JSON values of each code block, in order; a block may hold a request, a response and an error."""
+    blocks = re.findall(r"```json\n(.*?)```", CONTRACT, re.DOTALL)
+    texts = [re.split(r"^// .*\n", block, flags=re.MULTILINE) for block in blocks]
+    return [[msgspec.json.decode(text) for text in parts if text.strip()] for parts in texts]
+
+
+EXAMPLES = _examples()
+(
+    MESSAGE_FORMAT,
+    INITIALIZE_REQUEST,
+    INITIALIZE_RESPONSE,
+    LIST_TOOLS,
+    CALL_TOOL,
+    LIST_RESOURCES,
+    READ_RESOURCE,
+    RESOURCE_TEMPLATES,
+    LIST_PROMPTS,
+    GET_PROMPT,
+    TEXT_CONTENT,
+    IMAGE_CONTENT,
+    RESOURCE_CONTENT,
+) = EXAMPLES
+
+
+class Client(Protocol):
+    async def ask(self, message: dict[str, Any]) -> Any: ...
+
+
+class _InProcess:
+    def __init__(self) -> None:
+        self._client = MemoryClient(build())
+
+    async def ask(self, message: dict[str, Any]) -> Any:
+        self._client.send(msgspec.json.encode(message))
+        return await self._client.next()
+
+
+class _OverStdio:
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    async def ask(self, message: dict[str, Any]) -> Any:
+        return self._wire.ask(message)
+
+
+@pytest.fixture(params=["memory", "stdio"])
+async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
+    """A client that has sent nothing yet."""
+    if request.param == "memory":
+        yield _InProcess()
+    else:
+        with Wire("tests.contracts.example_server") as wire:
+            yield _OverStdio(wire)
+
+
+@pytest.fixture
+async def opened(client: Client) -> Client:
+    """A client that has opened its session as the contract shows."""
+    await client.ask(INITIALIZE_REQUEST[0])
+    return client
+
+
+async def test_initialize_is_answered_as_in_the_contract(client: Client) -> None:
+    assert await client.ask(INITIALIZE_REQUEST[0]) == INITIALIZE_RESPONSE[0]
+    assert INITIALIZE_RESPONSE[0]["result"]["protocolVersion"] == V2024_11_05
+
+
+async def test_the_message_format_is_that_of_the_contract(opened: Client) -> None:
+    request, response, error = MESSAGE_FORMAT
+    answer = await opened.ask(request)
+    assert answer == {**response, "result": {**response["result"], "isError": False}}
+    refused = await opened.ask({"id": 1, "method": "tools/call"})
+    assert refused.keys() == error.keys()
+    assert refused["error"]["code"] == error["error"]["code"]
+    assert refused["error"]["message"].startswith(error["error"]["message"])
+
+
+async def test_tools_are_listed_as_in_the_contract(opened: Client) -> None:
+    request, response = LIST_TOOLS
+    answer = await opened.ask(request)
+    assert answer["id"] == response["id"]
+    assert answer["result"]["tools"][:1] == response["result"]["tools"]
+
+
+@pytest.mark.parametrize("example", [CALL_TOOL, READ_RESOURCE, LIST_PROMPTS, GET_PROMPT, LIST_RESOURCES])
+async def test_a_request_is_answered_exactly_as_in_the_contract(opened: Client, example: list[Any]) -> None:
+    request, response = example
+    assert await opened.ask(request) == response
+
+
+async def test_resource_templates_are_listed_as_in_the_contract(opened: Client) -> None:
+    answer = await opened.ask({"jsonrpc": "2.0", "id": 8, "method": "resources/templates/list"})
+    assert answer["result"] == RESOURCE_TEMPLATES[0]
+
+
+async def test_every_content_type_has_the_shape_of_the_contract(opened: Client) -> None:
+    answer = await opened.ask(
+        {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "content"}}
+    )
+    text, image, resource = answer["result"]["content"]
+    assert text == TEXT_CONTENT[0]
+    assert image == {**IMAGE_CONTENT[0], "data": "YmFzZTY0"}
+    assert resource == RESOURCE_CONTENT[0]
+
+
+@pytest.mark.parametrize(
+    ("frame", "code", "name"),
+    [
+        (b"{", -32700, "Parse Error"),
+        (b'{"jsonrpc":"2.0","id":1}', -32600, "Invalid Request"),
+        (b'{"jsonrpc":"2.0","id":1,"method":"no/such"}', -32601, "Method Not Found"),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}', -32602, "Invalid Params"),
+    ],
+)
+async def test_every_error_code_of_the_contract_is_used_for_what_it_says(
+    frame: bytes, code: int, name: str
+) -> None:
+    assert f"| {code} | {name} |" in CONTRACT
+    client = MemoryClient(build())
+    client.send(frame)
+    assert (await client.next())["error"]["code"] == code

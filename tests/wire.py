@@ -1,0 +1,114 @@
+"""A bare client on a server process's standard streams: bytes in, lines out, every wait bounded."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Wire:
+    """A server process, spoken to in raw frames."""
+
+    def __init__(self, module: str, *arguments: str, env: dict[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            cwd=ROOT,
+            env={**os.environ, **(env or {})},
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._in = self.process.stdin.fileno()
+        self._out = self.process.stdout.fileno()
+        self._unread = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def send(self, *frames: bytes) -> None:
+        """Write frames, each as a line."""
+        self.write(b"".join(frame + b"\n" for frame in frames))
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._in, view) :]
+
+    def line(self, seconds: float = 10.0) -> bytes:
+        """The next line the server writes. Fails if none comes in time."""
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self._unread:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._out], [], [], left)[0]:
+                raise AssertionError(f"no answer within {seconds} s")
+            chunk = os.read(self._out, 1 << 20)
+            if not chunk:
+                raise AssertionError(f"the server closed its output; unread: {self._unread[:200]!r}")
+            self._unread += chunk
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+    def message(self, seconds: float = 10.0) -> Any:
+        """The next message the server writes."""
+        return msgspec.json.decode(self.line(seconds))
+
+    def ask(self, message: dict[str, Any], seconds: float = 10.0) -> Any:
+        """Send a request; the next message, which must be its answer."""
+        self.send(msgspec.json.encode(message))
+        answer = self.message(seconds)
+        assert answer.get("id") == message["id"], answer
+        return answer
+
+    def handshake(self, version: str = "2025-11-25", capabilities: dict[str, Any] | None = None) -> Any:
+        """Open the session; the result of `initialize`."""
+        answer = self.ask(
+            {
+                "jsonrpc": "2.0",
+                "id": "hello",
+                "method": "initialize",
+                "params": {
+                    "protocolVersion": version,
+                    "capabilities": capabilities or {},
+                    "clientInfo": {"name": "wire", "version": "1"},
+                },
+            }
+        )
+        self.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        return answer["result"]
+
+    def hang_up(self) -> None:
+        """Close the server's input."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def rest(self, seconds: float = 10.0) -> tuple[list[bytes], str, int]:
+        """What the server still writes until it ends: its lines, its standard error, its exit status."""
+        out, err = self.process.communicate(timeout=seconds)
+        lines = (self._unread + out).split(b"\n")
+        assert lines.pop() == b"", "the last line has no line break"
+        self._unread = b""
+        return lines, err.decode(errors="replace"), self.process.returncode
+
+    def resident_kilobytes(self) -> int:
+        """How much memory the server holds."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0])
