@@ -25,9 +25,9 @@ else:
     def start(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
         """Run `coroutine` until it waits or ends. `loop` is the running one."""
         # A new task asks its loop for its first step soon. Python 3.12 can do it now; before that, we catch
-        # the step on its way into the queue. That needs a loop written in Python, and no task under way.
+        # the step on its way into the queue, which needs a loop written in Python.
         context = copy_context()
-        if asyncio.current_task(loop) is not None or not isinstance(loop, asyncio.BaseEventLoop):
+        if not isinstance(loop, asyncio.BaseEventLoop):
             return loop.create_task(coroutine, context=context)
         steps: list[Callable[[], object]] = []
 
@@ -39,6 +39,13 @@ else:
             task = asyncio.Task(coroutine, loop=loop, context=context)
         finally:
             del loop.call_soon
-        for step in steps:
-            context.run(step)
+        outer = asyncio.current_task(loop)
+        if outer is not None:
+            asyncio.tasks._leave_task(loop, outer)  # noqa: SLF001  # the hooks for task implementations
+        try:
+            for step in steps:
+                context.run(step)
+        finally:
+            if outer is not None:
+                asyncio.tasks._enter_task(loop, outer)  # noqa: SLF001
         return task

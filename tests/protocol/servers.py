@@ -1,0 +1,113 @@
+"""Servers that the engine's tests talk to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from satchel.protocol import Context, Limits, Prompt, Resource, ResourceTemplate, Server, ToolError
+from satchel.protocol.types import Icon, PromptArgument, ToolAnnotations
+
+
+class Echo(Struct):
+    text: str
+
+
+class Order(Struct, forbid_unknown_fields=True):
+    """Something with every kind of constraint."""
+
+    title: Annotated[str, Meta(min_length=1, max_length=20, description="What it is called")]
+    count: Annotated[int, Meta(ge=1, le=10)]
+    speed: Literal["slow", "fast"] = "slow"
+    tags: Annotated[list[str], Meta(max_length=3)] = []
+    note: str | None = None
+
+
+class Sum(Struct):
+    total: int
+
+
+class Addends(Struct):
+    a: int
+    b: int
+
+
+def full_server(*, limits: Limits | None = None, page_size: int = 1000) -> Server:
+    """One of everything, so that every method of every revision has something to do."""
+    server = Server(
+        "full",
+        "1.2.3",
+        title="Full",
+        description="One of everything",
+        website_url="https://example.org",
+        icons=(Icon(src="https://example.org/icon.png"),),
+        instructions="Ask away.",
+        logging=True,
+        limits=limits,
+        page_size=page_size,
+    )
+
+    @server.tool("echo", Echo, title="Echo", annotations=ToolAnnotations(read_only_hint=True))
+    async def echo(arguments: Echo, ctx: Context) -> str:
+        return arguments.text
+
+    @server.tool("order", Order, description="Takes an order")
+    def order(arguments: Order, ctx: Context) -> str:
+        return f"{arguments.count} x {arguments.title}"
+
+    @server.tool("add", Addends, output=Sum)
+    def add(arguments: Addends, ctx: Context) -> Sum:
+        return Sum(arguments.a + arguments.b)
+
+    @server.tool("fail")
+    async def fail(arguments: object, ctx: Context) -> str:
+        raise ToolError("The cupboard is bare; fill it first")
+
+    @server.tool("crash")
+    async def crash(arguments: object, ctx: Context) -> str:
+        raise RuntimeError("secret detail")
+
+    @server.tool("exit")
+    def exit_(arguments: object, ctx: Context) -> str:
+        raise SystemExit(3)
+
+    @server.tool("wait")
+    async def wait(arguments: object, ctx: Context) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    server.add(
+        Prompt(
+            name="greet",
+            title="Greeting",
+            description="Greets somebody",
+            arguments=(
+                PromptArgument(name="who", title="Who", description="Whom to greet", required=True),
+                PromptArgument(name="language"),
+            ),
+            run=lambda arguments, ctx: f"Say hello to {arguments['who']}",
+            completions={"language": ["English", "Esperanto", "French"], "who": _people},
+        )
+    )
+    server.add(
+        Resource(
+            uri="memo://one", name="one", mime_type="text/plain", read=lambda ctx: "The first memo", size=14
+        )
+    )
+    server.add(Resource(uri="memo://bytes", name="bytes", read=lambda ctx: b"\x00\xff"))
+    server.add(
+        ResourceTemplate(
+            uri_template="memo://{year}/{name}",
+            name="memos",
+            read=lambda variables, ctx: f"{variables['name']} of {variables['year']}",
+            completions={"year": ["2024", "2025"]},
+        )
+    )
+    return server
+
+
+def _people(typed: str, others: Mapping[str, str]) -> list[str]:
+    return [f"{typed}{number} ({others.get('language', 'any')})" for number in range(150)]

@@ -1,0 +1,213 @@
+"""Frames: every readable id is answered exactly once, and nothing else is answered at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from satchel.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, VERSIONS
+from satchel.protocol.jsonrpc import id_in
+from satchel.protocol.transports.memory import MemoryClient
+from tests.protocol.servers import full_server
+
+
+async def said(frame: bytes, version: str = V2025_11_25) -> list[Any]:
+    """All that the server says to one frame, in a session of `version`."""
+    async with MemoryClient(full_server(), version) as client:
+        client.send(frame)
+        _, future = client.start("ping" if version != "2026-07-28" else "tools/list")
+        await future
+        return [client.inbox.get_nowait() for _ in range(client.inbox.qsize())]
+
+
+async def refused(frame: bytes, version: str = V2025_11_25) -> Any:
+    """The one error that a frame is answered with."""
+    (answer,) = await said(frame, version)
+    assert answer["jsonrpc"] == "2.0"
+    return answer
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"{",
+        b"nonsense",
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"ping",}',
+        b"\xff\xfe",
+        b"\x00",
+        b"{'a': 1}",
+    ],
+)
+async def test_what_is_not_json_is_one_parse_error(frame: bytes) -> None:
+    answer = await refused(frame)
+    assert answer["error"]["code"] == -32700
+
+
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":NaN}}', -32700),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":1e999}}', -32700),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":' + b"9" * 5000 + b"}}", -32700),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":"\xff"}}', -32700),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":"\x01"}}', -32700),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":1,"x":2}}', -32600),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":"a:b","y":[{"z":1,"z":2}]}}', -32600),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":' + b'{"a":' * 3000 + b"1" + b"}" * 3001, -32600),
+        (b'{"method":"ping","params":' + b"[" * 3000 + b"]" * 3000 + b',"jsonrpc":"2.0","id":5}', -32600),
+        (b'{"jsonrpc":"1.0","id":5,"method":"ping"}', -32600),
+        (b'{"id":5,"method":"ping"}', -32600),
+        (b'{"jsonrpc":"2.0","id":5,"method":7}', -32600),
+        (b'{"jsonrpc":"2.0","id":5,"method":null}', -32600),
+        (b'{"jsonrpc":"2.0","id":5}', -32600),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":[]}', -32602),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":"x"}', -32602),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"_meta":[]}}', -32602),
+        (b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":"\\ud800"}}', -32602),
+        (b'{"jsonrpc":"2.0","id":5,"method":"\\ud800"}', -32601),
+        (b'{"jsonrpc":"2.0","id":5,"method":"' + b"x" * 100_000 + b'"}', -32601),
+    ],
+)
+async def test_a_faulty_request_is_answered_under_its_id(frame: bytes, code: int) -> None:
+    answer = await refused(frame)
+    assert (answer["id"], answer["error"]["code"]) == (5, code)
+    assert len(answer["error"]["message"]) < 3000
+
+
+@pytest.mark.parametrize(
+    "request_id", [b"1.0", b"1.5", b"true", b"null", b"[]", b"{}", b'"\\ud800"', b'"' + b"i" * 2000 + b'"']
+)
+async def test_an_id_that_is_none_is_refused_without_one(request_id: bytes) -> None:
+    answer = await refused(b'{"jsonrpc":"2.0","id":' + request_id + b',"method":"ping"}')
+    assert answer["error"]["code"] == -32600
+    assert answer.get("id") is None
+
+
+@pytest.mark.parametrize("request_id", [0, -1, 2**53, 10**30, "", "7", "ü", "a b", "\u2028"])
+async def test_an_id_comes_back_as_it_was(request_id: str | int) -> None:
+    (answer,) = await said(msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "method": "ping"}))
+    assert answer == {"jsonrpc": "2.0", "id": request_id, "result": {}}
+
+
+@pytest.mark.parametrize(
+    ("version", "has_null_id"),
+    [(V2024_11_05, True), (V2025_03_26, True), (V2025_06_18, True), (V2025_11_25, False)],
+)
+async def test_without_a_readable_id_the_answer_has_null_or_none_as_the_revision_wants(
+    version: str, *, has_null_id: bool
+) -> None:
+    assert ("id" in await refused(b"{", version)) == has_null_id
+
+
+async def test_a_doubled_id_is_no_id() -> None:
+    answer = await refused(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}')
+    assert answer["error"]["code"] == -32600
+    assert answer.get("id") is None
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+        b'{"jsonrpc":"2.0","method":"notifications/unknown","params":[]}',
+        b'{"method":"notifications/cancelled"}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":true}}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}',
+        b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"exit"}}',
+        b'{"jsonrpc":"2.0","method":7}',
+        b'{"jsonrpc":"2.0","id":1,"result":{}}',
+        b'{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":"?"}}',
+        b'{"jsonrpc":"2.0","id":[],"result":null}',
+    ],
+)
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_notifications_and_stray_responses_are_never_answered(frame: bytes, version: str) -> None:
+    assert await said(frame, version) == []
+
+
+async def test_a_byte_order_mark_and_a_carriage_return_do_no_harm() -> None:
+    (answer,) = await said(b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}\r')
+    assert answer["result"] == {}
+
+
+async def test_an_object_in_a_colon_rich_frame_is_not_taken_for_a_duplicate() -> None:
+    frame = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a:b::{"}}}'
+    (answer,) = await said(frame)
+    assert answer["result"]["content"][0]["text"] == "a:b::{"
+
+
+async def test_params_may_be_absent_or_null() -> None:
+    for frame in (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}',
+    ):
+        (answer,) = await said(frame)
+        assert "tools" in answer["result"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "found"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"id":1,', 7),
+        (b'  { "id" : "a\\"b" , "params":[', 'a"b'),
+        (b'["id",1],"id":3}', 3),
+        (b'}},"jsonrpc":"2.0","id":"end"}  ', "end"),
+        (b'}},"id":8,"jsonrpc":"2.0"}', 8),
+        (b'{"params":{"a":1,"id":9}}', None),
+        (b'{"params":{"a":"x,\\"id\\":9"}}', None),
+        (b'{"params":"x', None),
+        (b'{"id":1.5,"params":{', None),
+        (b"", None),
+    ],
+)
+def test_the_id_of_a_frame_that_is_too_much_is_read_from_its_ends(
+    frame: bytes, found: str | int | None
+) -> None:
+    assert id_in(frame) == found
+
+
+# Batches
+
+
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version != V2025_03_26])
+async def test_a_batch_is_one_error_in_revisions_without_batches(version: str) -> None:
+    answer = await refused(b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', version)
+    assert answer["error"]["code"] == -32600
+
+
+async def test_a_batch_is_answered_with_a_batch() -> None:
+    frame = (
+        b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},'
+        b'{"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}},'
+        b'7,{"jsonrpc":"2.0","id":3,"method":"nope"},{"jsonrpc":"2.0","id":9,"result":{}},'
+        b'{"jsonrpc":"2.0","id":4,"method":"initialize","params":{}}]'
+    )
+    (answers,) = await said(frame, V2025_03_26)
+    by_id = {answer["id"]: answer for answer in answers}
+    assert by_id.keys() == {1, "b", None, 3, 4}
+    assert by_id[1]["result"] == {}
+    assert by_id["b"]["result"]["content"][0]["text"] == "x"
+    assert [by_id[key]["error"]["code"] for key in (None, 3, 4)] == [-32600, -32601, -32600]
+
+
+async def test_a_batch_of_notifications_is_not_answered() -> None:
+    assert await said(b'[{"jsonrpc":"2.0","method":"notifications/initialized"}]', V2025_03_26) == []
+
+
+@pytest.mark.parametrize("frame", [b"[]", b"[" + b",".join([b"1"] * 1001) + b"]"])
+async def test_an_empty_or_endless_batch_is_one_error(frame: bytes) -> None:
+    assert (await refused(frame, V2025_03_26))["error"]["code"] == -32600
+
+
+async def test_a_cancelled_part_of_a_batch_does_not_hold_up_the_rest() -> None:
+    async with MemoryClient(full_server(), V2025_03_26) as client:
+        client.send(
+            b'[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}},'
+            b'{"jsonrpc":"2.0","id":2,"method":"ping"}]'
+        )
+        client.notify("notifications/cancelled", {"requestId": 1})
+        assert await client.next() == [{"jsonrpc": "2.0", "id": 2, "result": {}}]
