@@ -33,7 +33,7 @@ class Wire:
         assert self.process.stdout is not None
         self._in = self.process.stdin.fileno()
         self._out = self.process.stdout.fileno()
-        self._unread = b""
+        self._unread = bytearray()
 
     def __enter__(self) -> Self:
         return self
@@ -56,15 +56,18 @@ class Wire:
     def line(self, seconds: float = 10.0) -> bytes:
         """The next line the server writes. Fails if none comes in time."""
         deadline = time.monotonic() + seconds
-        while b"\n" not in self._unread:
+        searched = 0
+        while (end := self._unread.find(b"\n", searched)) < 0:
+            searched = len(self._unread)
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._out], [], [], left)[0]:
                 raise AssertionError(f"no answer within {seconds} s")
             chunk = os.read(self._out, 1 << 20)
             if not chunk:
-                raise AssertionError(f"the server closed its output; unread: {self._unread[:200]!r}")
+                raise AssertionError(f"the server closed its output; unread: {bytes(self._unread[:200])!r}")
             self._unread += chunk
-        line, _, self._unread = self._unread.partition(b"\n")
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
         return line
 
     def message(self, seconds: float = 10.0) -> Any:
@@ -99,13 +102,14 @@ class Wire:
         """Close the server's input."""
         assert self.process.stdin is not None
         self.process.stdin.close()
+        self.process.stdin = None
 
     def rest(self, seconds: float = 10.0) -> tuple[list[bytes], str, int]:
         """What the server still writes until it ends: its lines, its standard error, its exit status."""
         out, err = self.process.communicate(timeout=seconds)
-        lines = (self._unread + out).split(b"\n")
+        lines = bytes(self._unread + out).split(b"\n")
         assert lines.pop() == b"", "the last line has no line break"
-        self._unread = b""
+        self._unread.clear()
         return lines, err.decode(errors="replace"), self.process.returncode
 
     def resident_kilobytes(self) -> int:

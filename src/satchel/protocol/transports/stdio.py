@@ -13,6 +13,7 @@ import os
 import signal
 import stat
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -28,13 +29,21 @@ GRACE_SECONDS: Final = 0.8
 EXIT_SECONDS: Final = 1.0
 
 _READ_BYTES: Final = 256 * 1024
+#: So much is gathered for one write.
+_WRITE_BYTES: Final = 128 * 1024
 #: With so much unread by the client, no more is read from it.
 _HIGH_WATER: Final = 1024 * 1024
 
 
-def run(server: Server) -> None:
-    """Serve one client on standard input and output, until it closes its end or SIGTERM or SIGINT arrives."""
+def run(server: Server | Callable[[], Server]) -> None:
+    """Serve one client on standard input and output, until it hangs up or SIGTERM or SIGINT arrives.
+
+    A function that builds the server is called when the descriptors are safe: what is printed on the way
+    cannot reach the client either.
+    """
     source, sink = claim_descriptors()
+    if not isinstance(server, Server):
+        server = server()
     loop = asyncio.new_event_loop()
     try:
         asyncio.set_event_loop(loop)
@@ -70,24 +79,17 @@ async def serve(server: Server, source: int, sink: int) -> None:
     """Serve one client on two descriptors."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
-    writer = _Writer(loop, sink, ended.set)
+    writer = _Writer(loop, sink, when_lost=ended.set)
     session = Session(server, writer)
-    lines = LineSplitter(server.limits.message_bytes)
+    intake = _Intake(session, writer, ended.set)
+    reader = _reader(loop, source, intake.feed)
 
-    def feed(chunk: bytes) -> None:
-        if not chunk:
-            for line in lines.finish():
-                _receive(session, line, server)
-            ended.set()
-            return
-        writer.hold()
-        for line in lines.feed(chunk):
-            _receive(session, line, server)
-        writer.flush()
+    def go_on() -> None:
+        if intake.go_on():
+            reader.resume()
 
-    reader = _reader(loop, source, feed)
     writer.when_full = reader.pause
-    writer.when_empty = reader.resume
+    writer.when_empty = go_on
     for number in (signal.SIGTERM, signal.SIGINT):
         # Only the main thread may take signals, and not every platform's loop can.
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
@@ -101,29 +103,59 @@ async def serve(server: Server, source: int, sink: int) -> None:
         await writer.close(GRACE_SECONDS)
 
 
-def _receive(session: Session, line: bytes | Oversize, server: Server) -> None:
-    if isinstance(line, Oversize):
-        limit = server.limits.message_bytes
-        problem = f"Invalid Request: a message has at most {limit} bytes, this one {line.size}"
-        session.refuse(InvalidRequest(problem), id_at_ends(line.head, line.tail))
-    elif line and not line.isspace():
-        session.receive(line)
+class _Intake:
+    """Hands what is read to the session, line by line, as fast as the client takes the answers."""
+
+    def __init__(self, session: Session, writer: _Writer, when_ended: Callable[[], None]) -> None:
+        self._session = session
+        self._writer = writer
+        self._when_ended = when_ended
+        self._limit = session.server.limits.message_bytes
+        self._splitter = LineSplitter(self._limit)
+        self._lines: deque[bytes | Oversize] = deque()
+        self._ended = False
+
+    def feed(self, chunk: bytes) -> None:
+        """Take what was read; nothing means the end of the input."""
+        self._ended = not chunk
+        self._lines.extend(self._splitter.feed(chunk) if chunk else self._splitter.finish())
+        self.go_on()
+
+    def go_on(self) -> bool:
+        """Deal with the lines that are there; whether there is room for more."""
+        writer = self._writer
+        writer.hold()
+        while self._lines and not writer.full:
+            self._receive(self._lines.popleft())
+        writer.flush()
+        if self._ended and not self._lines:
+            self._when_ended()
+        return not writer.full
+
+    def _receive(self, line: bytes | Oversize) -> None:
+        if isinstance(line, Oversize):
+            problem = f"Invalid Request: a message has at most {self._limit} bytes, this one {line.size}"
+            self._session.refuse(InvalidRequest(problem), id_at_ends(line.head, line.tail))
+        elif line and not line.isspace():
+            self._session.receive(line)
 
 
 class _Writer:
     """The session's outlet: frames are gathered and written together."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, sink: int, when_lost: Callable[[], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, sink: int, *, when_lost: Callable[[], None]) -> None:
         self.when_full: Callable[[], None] = _nothing
         self.when_empty: Callable[[], None] = _nothing
+        #: The client does not take what there is, and should not be read from.
+        self.full = False
         self._when_lost = when_lost
         self._loop = loop
         self._sink = sink
         self._frames: list[bytes] = []
+        self._gathered = 0
         #: What the client's end of the pipe did not take yet.
         self._unsent = b""
         self._flush_is_due = False
-        self._full = False
         self._lost = False
         self._drained = asyncio.Event()
         kind = os.fstat(sink).st_mode
@@ -132,7 +164,10 @@ class _Writer:
 
     def message(self, frame: bytes) -> None:
         self._frames.append(frame)
-        if not self._flush_is_due:
+        self._gathered += len(frame)
+        if self._gathered > _WRITE_BYTES:
+            self.flush()
+        elif not self._flush_is_due:
             self._flush_is_due = True
             self._loop.call_soon(self.flush)
 
@@ -143,7 +178,7 @@ class _Writer:
         pass
 
     def hold(self) -> None:
-        """Keep what comes until `flush` is called."""
+        """Gather what comes, until `flush` is called or there is plenty."""
         self._flush_is_due = True
 
     def flush(self) -> None:
@@ -154,22 +189,24 @@ class _Writer:
         self._frames.append(b"")
         ready = b"\n".join(self._frames)
         self._frames.clear()
+        self._gathered = 0
         if self._unsent:
             self._unsent += ready
         else:
             self._write(ready)
-        if len(self._unsent) > _HIGH_WATER and not self._full:
-            self._full = True
+        if len(self._unsent) > _HIGH_WATER and not self.full:
+            self.full = True
             self.when_full()
 
     def _write(self, data: bytes) -> None:
         if self._lost:
             return
+        had_unsent = bool(self._unsent)
         try:
             while data:
                 data = data[os.write(self._sink, data) :]
         except BlockingIOError:
-            if not self._unsent:
+            if not had_unsent:
                 self._loop.add_writer(self._sink, self._write_more)
         except OSError:
             # The client is gone, and nobody is left to be told.
@@ -184,8 +221,8 @@ class _Writer:
             return
         self._loop.remove_writer(self._sink)
         self._drained.set()
-        if self._full:
-            self._full = False
+        if self.full:
+            self.full = False
             self.when_empty()
 
     async def close(self, seconds: float) -> None:

@@ -1,0 +1,359 @@
+"""Questions to the client: requests in the handshake revisions, rounds of one request in 2026-07-28."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+import pytest
+from msgspec import Meta, Struct
+
+from satchel.protocol import Context, InputRejected, Prompt, Resource, Server
+from satchel.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28
+from satchel.protocol.inputs import Elicit, ListRoots, Sample, SamplingMessage
+from satchel.protocol.transports.memory import MemoryClient
+from satchel.protocol.types import Text
+from tests.protocol.servers import full_server
+
+EVERYTHING: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+SAID = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m"}
+ASKING_VERSIONS = [V2025_06_18, V2025_11_25, V2026_07_28]
+
+
+class Person(Struct):
+    name: Annotated[str, Meta(min_length=1)]
+    mood: Literal["good", "bad"] = "good"
+
+
+def asking_server(state_key: bytes | None = None) -> Server:
+    server = Server("asking", "1", state_key=state_key)
+
+    @server.tool("greet")
+    async def greet(arguments: object, ctx: Context) -> str:
+        who = await ctx.elicit("Who are you?", Person, key="person")
+        if who.action != "accept" or who.content is None:
+            return f"Nobody ({who.action})"
+        answer = await ctx.sample(
+            SamplingMessage(role="user", content=Text(text=f"Greet {who.content['name']}")),
+            max_tokens=50,
+            key="greeting",
+        )
+        return f"{who.content['name']}: {answer.text}"
+
+    @server.tool("together")
+    async def together(arguments: object, ctx: Context) -> str:
+        question = Sample(
+            messages=(SamplingMessage(role="user", content=Text(text="?")),),
+            max_tokens=5,
+            system_prompt="Be brief",
+        )
+        answers = await ctx.ask({"name": Elicit("Name?", Person), "model": question, "roots": ListRoots()})
+        return f"{answers['name'].content['name']}, {answers['model'].text}, {answers['roots'].roots[0].uri}"
+
+    @server.tool("visit")
+    async def visit(arguments: object, ctx: Context) -> str:
+        return (await ctx.elicit_url("Log in", "https://example.org/login")).action
+
+    @server.tool("careful")
+    async def careful(arguments: object, ctx: Context) -> str:
+        try:
+            return str(await ctx.roots())
+        except InputRejected as rejected:
+            return f"rejected with {rejected.code}"
+
+    @server.tool("swallowing")
+    async def swallowing(arguments: object, ctx: Context) -> str:
+        try:
+            return (await ctx.elicit("Sure?", Person)).action
+        except Exception:  # noqa: BLE001  # what a careless handler does
+            return "swallowed"
+
+    async def personal(arguments: Any, ctx: Context) -> str:
+        return f"For {(await ctx.elicit('Who?', Person)).content}"
+
+    async def read(ctx: Context) -> str:
+        return f"Read by {(await ctx.elicit('Who?', Person)).content}"
+
+    server.add(Prompt(name="personal", run=personal))
+    server.add(Resource(uri="memo://personal", name="personal", read=read))
+    return server
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[MemoryClient]:
+    async with MemoryClient(asking_server(), V2026_07_28, capabilities=EVERYTHING) as client:
+        yield client
+
+
+def accept(**content: Any) -> dict[str, Any]:
+    return {"action": "accept", "content": content}
+
+
+# Handshake revisions
+
+
+@pytest.mark.parametrize("version", [V2025_06_18, V2025_11_25])
+async def test_a_handler_asks_the_client_and_goes_on_with_the_answer(version: str) -> None:
+    async with MemoryClient(asking_server(), version, capabilities=EVERYTHING) as client:
+        _, future = client.start("tools/call", {"name": "greet"})
+        form = await client.next()
+        assert form["method"] == "elicitation/create"
+        assert form["params"]["message"] == "Who are you?"
+        assert form["params"]["requestedSchema"]["required"] == ["name"]
+        client.respond(form, accept(name="Ada"))
+        sampling = await client.next()
+        assert sampling["method"] == "sampling/createMessage"
+        assert sampling["params"] == {
+            "messages": [{"role": "user", "content": {"type": "text", "text": "Greet Ada"}}],
+            "maxTokens": 50,
+        }
+        client.respond(sampling, SAID)
+        assert (await future)["result"]["content"][0]["text"] == "Ada: Paris"
+
+
+async def test_several_questions_are_asked_at_once() -> None:
+    async with MemoryClient(asking_server(), V2025_11_25, capabilities=EVERYTHING) as client:
+        _, future = client.start("tools/call", {"name": "together"})
+        asked = {(message := await client.next())["method"]: message for _ in range(3)}
+        client.respond(asked["roots/list"], {"roots": [{"uri": "file:///home"}]})
+        client.respond(asked["sampling/createMessage"], SAID)
+        client.respond(asked["elicitation/create"], accept(name="Ada"))
+        assert (await future)["result"]["content"][0]["text"] == "Ada, Paris, file:///home"
+
+
+@pytest.mark.parametrize("version", [V2025_11_25, V2026_07_28])
+async def test_a_page_to_visit_is_asked_for_as_the_revision_wants(version: str) -> None:
+    async with MemoryClient(asking_server(), version, capabilities=EVERYTHING) as client:
+        if version == V2026_07_28:
+            first = await client.request("tools/call", {"name": "visit"})
+            params = first["inputRequests"]["input-1"]["params"]
+        else:
+            client.start("tools/call", {"name": "visit"})
+            params = (await client.next())["params"]
+    assert (params["mode"], params["url"]) == ("url", "https://example.org/login")
+    assert ("elicitationId" in params) == (version == V2025_11_25)
+
+
+async def test_a_refusal_of_the_client_reaches_the_handler_or_the_model() -> None:
+    async with MemoryClient(asking_server(), V2025_11_25, capabilities=EVERYTHING) as client:
+        for tool, words in (
+            ("careful", "rejected with -1"),
+            ("greet", "The client answered elicitation/create with an error: no"),
+        ):
+            _, future = client.start("tools/call", {"name": tool})
+            question = await client.next()
+            client.send(b'{"jsonrpc":"2.0","id":%d,"error":{"code":-1,"message":"no"}}' % question["id"])
+            result = (await future)["result"]
+            assert result["content"][0]["text"] == words
+            assert result["isError"] == (tool == "greet")
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"action": "maybe"}, {"action": "accept"}, accept(name=""), accept(name=7)]
+)
+async def test_an_answer_that_does_not_fit_the_question_is_refused(answer: dict[str, Any]) -> None:
+    async with MemoryClient(asking_server(), V2025_11_25, capabilities=EVERYTHING) as client:
+        _, future = client.start("tools/call", {"name": "greet"})
+        client.respond(await client.next(), answer)
+        assert (await future)["result"]["isError"] is True
+    async with MemoryClient(asking_server(), V2026_07_28, capabilities=EVERYTHING) as client:
+        error = await client.error("tools/call", {"name": "greet", "inputResponses": {"person": answer}})
+        assert error["code"] == -32602
+
+
+async def test_cancelling_the_request_withdraws_its_questions() -> None:
+    async with MemoryClient(asking_server(), V2025_11_25, capabilities=EVERYTHING) as client:
+        request_id, future = client.start("tools/call", {"name": "greet"})
+        question = await client.next()
+        client.notify("notifications/cancelled", {"requestId": request_id})
+        withdrawn = await client.next()
+        assert withdrawn["method"] == "notifications/cancelled"
+        assert withdrawn["params"]["requestId"] == question["id"]
+        assert not future.done()
+
+
+@pytest.mark.parametrize(
+    ("version", "capabilities"),
+    [
+        (V2025_11_25, {}),
+        (V2025_11_25, {"elicitation": None}),
+        (V2024_11_05, EVERYTHING),
+        (V2025_03_26, EVERYTHING),
+    ],
+)
+async def test_a_client_is_never_asked_what_it_does_not_know(
+    version: str, capabilities: dict[str, Any]
+) -> None:
+    async with MemoryClient(asking_server(), version, capabilities=capabilities) as client:
+        result = await client.call("greet")
+        assert result["isError"] is True
+        assert "elicitation" in result["content"][0]["text"]
+        assert client.inbox.empty()
+
+
+async def test_hanging_up_ends_a_question_that_is_still_open() -> None:
+    async with MemoryClient(asking_server(), V2025_11_25, capabilities=EVERYTHING) as client:
+        _, future = client.start("tools/call", {"name": "careful"})
+        await client.next()
+        await asyncio.wait_for(client.session.close(grace=5), 1)
+        assert (await future)["result"]["content"][0]["text"] == "rejected with 0"
+
+
+# The stateless revision
+
+
+async def test_a_stateless_request_goes_on_over_several_rounds(client: MemoryClient) -> None:
+    first = await client.request("tools/call", {"name": "greet"})
+    assert first["resultType"] == "input_required"
+    assert "ttlMs" not in first
+    assert first["inputRequests"].keys() == {"person"}
+    assert first["inputRequests"]["person"]["method"] == "elicitation/create"
+    second = await client.request(
+        "tools/call",
+        {
+            "name": "greet",
+            "inputResponses": {"person": accept(name="Ada"), "unknown": {"x": 1}},
+            "requestState": first["requestState"],
+        },
+    )
+    assert second["inputRequests"].keys() == {"greeting"}
+    assert second["requestState"] != first["requestState"]
+    third = await client.request(
+        "tools/call",
+        {"name": "greet", "inputResponses": {"greeting": SAID}, "requestState": second["requestState"]},
+    )
+    assert third["resultType"] == "complete"
+    assert third["content"][0]["text"] == "Ada: Paris"
+
+
+async def test_a_missing_answer_is_asked_for_again(client: MemoryClient) -> None:
+    first = await client.request("tools/call", {"name": "together"})
+    again = await client.request(
+        "tools/call",
+        {"name": "together", "inputResponses": {"model": SAID}, "requestState": first["requestState"]},
+    )
+    assert again["inputRequests"].keys() == {"name", "roots"}
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [("prompts/get", {"name": "personal"}), ("resources/read", {"uri": "memo://personal"})],
+)
+async def test_prompts_and_resources_may_ask_too(
+    client: MemoryClient, method: str, params: dict[str, Any]
+) -> None:
+    first = await client.request(method, params)
+    assert first["resultType"] == "input_required"
+    again = {"inputResponses": {"input-1": accept(name="Ada")}, "requestState": first["requestState"]}
+    last = await client.request(method, {**params, **again})
+    assert last["resultType"] == "complete"
+
+
+async def test_a_handler_that_catches_everything_cannot_swallow_a_question(client: MemoryClient) -> None:
+    assert (await client.request("tools/call", {"name": "swallowing"}))["resultType"] == "input_required"
+
+
+async def test_a_missing_capability_has_its_own_code() -> None:
+    async with MemoryClient(asking_server(), V2026_07_28, capabilities={"sampling": {}}) as client:
+        error = await client.error("tools/call", {"name": "greet"})
+    assert error["code"] == -32021
+    assert error["data"] == {"requiredCapabilities": {"elicitation": {}}}
+
+
+@pytest.mark.parametrize("given", [None, [], "x", {"person": 7}, {"person": None}])
+async def test_malformed_answers_are_invalid_or_asked_for_again(client: MemoryClient, given: Any) -> None:
+    answer = await client.exchange("tools/call", {"name": "greet", "inputResponses": given})
+    if given is None:
+        assert answer["result"]["resultType"] == "input_required"
+    else:
+        assert answer["error"]["code"] == -32602
+
+
+# The state between rounds
+
+KEY = b"k" * 32
+
+
+async def _state(server: Server, principal: str = "") -> str:
+    async with MemoryClient(server, V2026_07_28, capabilities=EVERYTHING, principal=principal) as client:
+        first = await client.request(
+            "tools/call", {"name": "greet", "inputResponses": {"person": accept(name="A")}}
+        )
+        assert first["inputRequests"].keys() == {"greeting"}
+        state: str = first["requestState"]
+        return state
+
+
+async def _finish(
+    server: Server, state: Any, *, principal: str = "", tool: str = "greet", **more: Any
+) -> Any:
+    async with MemoryClient(server, V2026_07_28, capabilities=EVERYTHING, principal=principal) as client:
+        params = {"name": tool, "inputResponses": {"greeting": SAID}, "requestState": state, **more}
+        return await client.exchange("tools/call", params)
+
+
+async def test_a_state_works_in_another_process_with_the_same_key() -> None:
+    state = await _state(asking_server(KEY))
+    answer = await _finish(asking_server(KEY), state)
+    assert answer["result"]["content"][0]["text"] == "A: Paris"
+
+
+async def test_a_state_is_bound_to_its_key_principal_and_request() -> None:
+    server = asking_server(KEY)
+    state = await _state(server, principal="ada")
+    assert "result" in await _finish(server, state, principal="ada")
+    for answer in (
+        await _finish(asking_server(b"q" * 32), state, principal="ada"),
+        await _finish(server, state, principal="bob"),
+        await _finish(server, state, principal="ada", tool="together"),
+        await _finish(server, state, principal="ada", arguments={"other": 1}),
+    ):
+        assert answer["error"]["code"] == -32602
+        assert "requestState" in answer["error"]["message"]
+
+
+async def test_every_change_to_a_state_is_noticed() -> None:
+    server = asking_server(KEY)
+    state = await _state(server)
+    changed = [
+        state[:index] + ("A" if state[index] != "A" else "B") + state[index + 1 :]
+        for index in range(len(state))
+    ]
+    for candidate in [*changed, state + "-TAMPERED", state[:-4], "", "x", 7, {}, "é" * 50]:
+        answer = await _finish(server, candidate)
+        assert answer.get("error", {}).get("code") == -32602, candidate
+
+
+async def test_a_state_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = asking_server(KEY)
+    monkeypatch.setattr("satchel.protocol.request_state.LIFETIME_SECONDS", -1)
+    assert (await _finish(server, await _state(server)))["error"]["code"] == -32602
+
+
+def test_a_short_key_is_refused() -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        asking_server(b"short")
+
+
+async def test_a_completion_handler_cannot_ask() -> None:
+    server = full_server()
+
+    async def ask(ctx: Context) -> None:
+        await ctx.roots()
+
+    class Asking:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(full_server().prompts, name)
+
+        async def complete(self, request: Any, ctx: Context) -> list[str]:
+            await ask(ctx)
+            return []
+
+    server.prompts = Asking()
+    async with MemoryClient(server, V2026_07_28, capabilities=EVERYTHING) as client:
+        ref = {"type": "ref/prompt", "name": "greet"}
+        error = await client.error(
+            "completion/complete", {"ref": ref, "argument": {"name": "who", "value": ""}}
+        )
+    assert error["code"] == -32603

@@ -1,0 +1,74 @@
+"""A server whose handlers do what handlers should not, on standard streams."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+from msgspec import Struct
+
+from satchel.protocol import Context, Limits, Server
+from satchel.protocol.transports import stdio
+
+
+class Size(Struct):
+    characters: int
+
+
+class Seconds(Struct):
+    seconds: float
+
+
+def build() -> Server:
+    print("from the start", flush=True)
+    limits = Limits(message_bytes=int(os.environ.get("MESSAGE_BYTES", str(4 << 20))))
+    server = Server("noisy", "1", limits=limits)
+
+    @server.tool("noise")
+    async def noise(arguments: object, ctx: Context) -> str:
+        print("from print")
+        sys.stdout.write("from stdout\n")
+        sys.stdout.flush()
+        os.write(1, b"from descriptor 1\n")
+        libc = ctypes.CDLL(None)
+        libc.puts(b"from C")
+        libc.fflush(None)
+        warnings.warn("from a warning", stacklevel=1)
+        subprocess.run(["sh", "-c", "echo from a child; cat"], check=True)
+        return "quiet"
+
+    @server.tool("big", Size)
+    def big(arguments: Size, ctx: Context) -> str:
+        return "x" * arguments.characters
+
+    @server.tool("wait", Seconds)
+    async def wait(arguments: Seconds, ctx: Context) -> str:
+        await asyncio.sleep(arguments.seconds)
+        return "waited"
+
+    @server.tool("stuck")
+    async def stuck(arguments: object, ctx: Context) -> str:
+        await asyncio.to_thread(time.sleep, 60)
+        return "never"
+
+    @server.tool("threads")
+    def threads(arguments: object, ctx: Context) -> str:
+        return str(threading.active_count())
+
+    return server
+
+
+def _last_words() -> None:
+    print("from the end")
+
+
+if __name__ == "__main__":
+    atexit.register(_last_words)
+    stdio.run(build)

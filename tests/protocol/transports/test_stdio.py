@@ -1,0 +1,210 @@
+"""The standard streams: only protocol on the wire, bounded memory, a prompt and polite end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.wire import ROOT, Wire
+
+SERVER = "tests.protocol.transports.noisy_server"
+PING = b'{"jsonrpc":"2.0","id":"ping","method":"ping"}'
+PONG = {"jsonrpc": "2.0", "id": "ping", "result": {}}
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    with Wire(SERVER) as wire:
+        wire.handshake()
+        yield wire
+
+
+def call(tool: str, request_id: Any = 1, **arguments: Any) -> bytes:
+    params = {"name": tool, "arguments": arguments}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params})
+
+
+def test_whatever_is_printed_goes_to_standard_error(wire: Wire) -> None:
+    wire.send(call("noise"))
+    assert wire.message()["result"]["content"][0]["text"] == "quiet"
+    wire.hang_up()
+    lines, errors, status = wire.rest()
+    assert (lines, status) == ([], 0)
+    for source in ("the start", "print", "stdout", "descriptor 1", "C", "a warning", "a child", "the end"):
+        assert f"from {source}" in errors
+
+
+def test_a_message_in_pieces_and_messages_in_one_piece_are_the_same(wire: Wire) -> None:
+    for piece in (PING[:1], PING[1:20], PING[20:], b"\n"):
+        wire.write(piece)
+    assert wire.message() == PONG
+    wire.write(b"\n\r\n  \n" + PING + b"\r\n" + PING + b"\n\n" + PING[:5])
+    wire.write(PING[5:] + b"\n")
+    assert [wire.message() for _ in range(3)] == [PONG] * 3
+
+
+def test_the_last_message_needs_no_line_break(wire: Wire) -> None:
+    wire.write(PING)
+    wire.hang_up()
+    lines, _, status = wire.rest()
+    assert [msgspec.json.decode(line) for line in lines] == [PONG]
+    assert status == 0
+
+
+@pytest.mark.parametrize("id_first", [True, False])
+def test_a_message_over_the_limit_is_refused_under_its_id_and_the_next_one_works(*, id_first: bool) -> None:
+    with Wire(SERVER, env={"MESSAGE_BYTES": "10000"}) as wire:
+        wire.handshake()
+        blob = b'"params":{"name":"echo","arguments":{"text":"' + b"x" * 20_000 + b'"}}'
+        if id_first:
+            wire.send(b'{"jsonrpc":"2.0","id":7,"method":"tools/call",' + blob + b"}")
+        else:
+            wire.send(b'{"method":"tools/call",' + blob + b',"jsonrpc":"2.0","id":7}')
+        refused = wire.message()
+        assert (refused["id"], refused["error"]["code"]) == (7, -32600)
+        assert "at most 10000 bytes" in refused["error"]["message"]
+        wire.send(PING)
+        assert wire.message() == PONG
+        just_right = PING + b" " * (10_000 - len(PING))
+        wire.send(just_right, just_right + b" ")
+        assert wire.message() == PONG
+        assert wire.message()["error"]["code"] == -32600
+
+
+def test_an_endless_line_does_not_grow_memory(wire: Wire) -> None:
+    before = wire.resident_kilobytes()
+    chunk = b"x" * (1 << 20)
+    wire.write(b'{"jsonrpc":"2.0","id":99,"method":"')
+    highest = 0
+    for megabyte in range(1024):
+        wire.write(chunk)
+        if megabyte % 64 == 0:
+            highest = max(highest, wire.resident_kilobytes())
+    assert highest - before < 32 * 1024
+    wire.write(b'"}\n' + PING + b"\n")
+    refused = wire.message()
+    assert (refused["id"], refused["error"]["code"]) == (99, -32600)
+    assert wire.message() == PONG
+
+
+def test_a_client_that_does_not_read_holds_up_only_itself(wire: Wire) -> None:
+    before = wire.resident_kilobytes()
+    os.set_blocking(wire._in, False)
+    frame = call("big", characters=200_000) + b"\n"
+    sent = 0
+    unsent = b""
+    deadline = time.monotonic() + 20
+    blocked_since: float | None = None
+    # Write until the server has stopped reading for a while: it must not take everything in.
+    while time.monotonic() < deadline and sent < 4000:
+        try:
+            unsent = (unsent or frame)[os.write(wire._in, unsent or frame) :]
+        except BlockingIOError:
+            blocked_since = blocked_since or time.monotonic()
+            if time.monotonic() - blocked_since > 0.5:
+                break
+            continue
+        blocked_since = None
+        sent += not unsent
+    assert sent < 4000, "the server read on although nobody took its answers"
+    assert wire.resident_kilobytes() - before < 32 * 1024
+    os.set_blocking(wire._in, True)
+    for _ in range(sent):
+        assert wire.message()["result"]["isError"] is False
+    wire.write(unsent)
+    if unsent:
+        wire.message()
+    wire.send(PING)
+    assert wire.message() == PONG
+
+
+def test_answers_larger_than_a_pipe_arrive_whole(wire: Wire) -> None:
+    wire.send(call("big", characters=5_000_000), PING)
+    assert len(wire.message()["result"]["content"][0]["text"]) == 5_000_000
+    assert wire.message() == PONG
+
+
+def test_pipelined_requests_are_all_answered_in_order(wire: Wire) -> None:
+    wire.send(*(call("big", request_id=number, characters=3) for number in range(2000)))
+    assert [wire.message()["id"] for _ in range(2000)] == list(range(2000))
+
+
+def test_hanging_up_lets_requests_finish_and_ends_the_process(wire: Wire) -> None:
+    started = time.monotonic()
+    wire.send(call("wait", request_id="short", seconds=0.2), call("wait", request_id="long", seconds=60))
+    wire.hang_up()
+    lines, _, status = wire.rest()
+    answers = {answer["id"]: answer for answer in map(msgspec.json.decode, lines)}
+    assert status == 0
+    assert answers["short"]["result"]["content"][0]["text"] == "waited"
+    assert answers["long"]["error"]["message"] == "The server is shutting down"
+    assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_process_as_politely_as_hanging_up(wire: Wire, number: signal.Signals) -> None:
+    envelope = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    listen = {"_meta": envelope, "notifications": {"toolsListChanged": True}}
+    wire.send(
+        msgspec.json.encode(
+            {"jsonrpc": "2.0", "id": "ear", "method": "subscriptions/listen", "params": listen}
+        )
+    )
+    assert wire.message()["method"] == "notifications/subscriptions/acknowledged"
+    wire.process.send_signal(number)
+    lines, errors, status = wire.rest()
+    (closed,) = map(msgspec.json.decode, lines)
+    assert (closed["id"], closed["result"]["resultType"]) == ("ear", "complete")
+    assert status == 0
+    assert "Traceback" not in errors
+
+
+def test_a_thread_that_never_ends_does_not_keep_the_process(wire: Wire) -> None:
+    wire.send(call("stuck"))
+    wire.hang_up()
+    _, _, status = wire.rest(seconds=6)
+    assert status == 0
+
+
+def test_a_client_that_vanishes_ends_the_process(wire: Wire) -> None:
+    assert wire.process.stdout is not None
+    wire.process.stdout.close()
+    wire.send(PING)
+    wire.process.stdout = None
+    assert wire.process.wait(timeout=5) == 0
+
+
+def test_a_file_can_be_fed_to_the_server_and_its_answers_kept_in_one(tmp_path: Path) -> None:
+    requests, answers = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    requests.write_bytes(b"".join(call("big", request_id=n, characters=10) + b"\n" for n in range(500)))
+    with requests.open("rb") as source, answers.open("wb") as sink:
+        command = [sys.executable, "-m", SERVER]
+        subprocess.run(command, stdin=source, stdout=sink, cwd=ROOT, timeout=20, check=True)
+    assert [msgspec.json.decode(line)["id"] for line in answers.read_bytes().splitlines()] == list(range(500))
+
+
+def test_a_server_started_without_input_ends_at_once() -> None:
+    command = [sys.executable, "-m", SERVER]
+    run = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, cwd=ROOT, timeout=20, check=True
+    )
+    assert run.stdout == b""
+
+
+def test_several_servers_run_side_by_side() -> None:
+    with Wire(SERVER) as one, Wire(SERVER) as two, Wire(SERVER) as three:
+        for wire in (one, two, three):
+            wire.send(PING)
+        assert [wire.message() for wire in (three, one, two)] == [PONG] * 3

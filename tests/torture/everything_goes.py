@@ -1,0 +1,9 @@
+"""The engine's own test server on standard streams, for clients that mean it harm."""
+
+from __future__ import annotations
+
+from satchel.protocol.transports import stdio
+from tests.protocol.servers import full_server
+
+if __name__ == "__main__":
+    stdio.run(full_server)
