@@ -320,7 +320,18 @@ async def test_every_change_to_a_state_is_noticed() -> None:
         state[:index] + ("A" if state[index] != "A" else "B") + state[index + 1 :]
         for index in range(len(state))
     ]
-    for candidate in [*changed, state + "-TAMPERED", state[:-4], "", "x", 7, {}, "é" * 50]:
+    for candidate in [
+        *changed,
+        state + "-TAMPERED",
+        state + "!",
+        " " + state,
+        state[:-4],
+        "",
+        "x",
+        7,
+        {},
+        "é" * 50,
+    ]:
         answer = await _finish(server, candidate)
         assert answer.get("error", {}).get("code") == -32602, candidate
 

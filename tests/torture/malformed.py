@@ -7,10 +7,23 @@ import math
 import random
 from typing import Any
 
-METHODS = (
-    "initialize ping tools/list tools/call prompts/list prompts/get resources/list resources/read completion/complete "
-    "resources/subscribe logging/setLevel server/discover subscriptions/listen notifications/cancelled no/such"
-).split()
+METHODS = [
+    "initialize",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "prompts/list",
+    "prompts/get",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "completion/complete",
+    "logging/setLevel",
+    "server/discover",
+    "subscriptions/listen",
+    "notifications/cancelled",
+    "no/such",
+]
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -63,8 +76,18 @@ class MalformedFrames:
     def next(self) -> bytes:
         self._count += 1
         chosen = self._random.choice(
-            (self._odd_members, self._odd_members, self._odd_members, self._cut, self._flipped, self._spliced)
-            + (self._deep, self._repeated_key, self._batch, self._not_a_message, self._odd_bytes, self._bare)
+            (
+                *[self._odd_members] * 3,
+                self._cut,
+                self._flipped,
+                self._spliced,
+                self._deep,
+                self._repeated_key,
+                self._batch,
+                self._not_a_message,
+                self._odd_bytes,
+                self._bare,
+            )
         )
         return chosen().replace(b"\n", b" ")
 

@@ -42,21 +42,21 @@ def test_malformed_frames_are_survived_and_answered(version: str) -> None:
                 answers.append(message)
             assert message["result"]["content"][0]["text"] == str(number), frame
             # A mutated frame may have opened the session anew, in another revision or with other levels.
-            replies = [one for one in answers if isinstance(one, list) or "method" not in one]
+            replies: list[Any] = [one for one in answers if isinstance(one, list) or "method" not in one]
             assert len(replies) <= 1, (frame, replies)
             expected = readable_id(frame)
             if expected is not None:
                 listening = any(isinstance(one, dict) and one.get("method") for one in answers)
                 assert replies or listening, f"no answer: {frame[:500]!r}"
                 if replies:
-                    assert replies[0].get("id") == expected, (frame, replies)
+                    assert replies[0]["id"] == expected, (frame, replies)
                 answered_readable += 1
             errors += sum(isinstance(one, dict) and "error" in one for one in replies)
             if number == FRAMES // 2:
                 memory = wire.resident_kilobytes()
         assert wire.resident_kilobytes() - memory < 16 * 1024
         wire.hang_up()
-        lines, stderr, status = wire.rest()
+        _, stderr, status = wire.rest()
     assert status == 0
     assert "Fatal" not in stderr
     assert answered_readable > FRAMES / 3, "the frames should not all be noise"
