@@ -25,10 +25,9 @@ from satchel.protocol.jsonrpc import notification_frame
 from satchel.protocol.types import InputRequest, JsonObject, LogLevel, RequestId
 
 if TYPE_CHECKING:
-    import asyncio
-
     from msgspec import Struct
 
+    from satchel.protocol.aio import asyncio
     from satchel.protocol.dispatch import Session
     from satchel.protocol.transports import Outlet
 

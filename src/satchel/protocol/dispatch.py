@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from types import CoroutineType
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from satchel.protocol import eager
+from satchel.protocol.aio import asyncio
 from satchel.protocol.arguments import broken_text
 from satchel.protocol.context import LOG_LEVELS, Context, InputRequired
 from satchel.protocol.eras import METHODS, REVISIONS, STATELESS_VERSIONS, Revision

@@ -6,11 +6,12 @@ turn of the event loop, and yet runs inside a task, as timeouts and task groups 
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
+
+from satchel.protocol.aio import asyncio
 
 T = TypeVar("T")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import TracebackType
 from typing import Any, Final, Self
 
 import msgspec
 
+from satchel.protocol.aio import asyncio
 from satchel.protocol.dispatch import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,

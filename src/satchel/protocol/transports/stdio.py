@@ -7,7 +7,6 @@ all that is ready.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -17,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from satchel.protocol.aio import asyncio
 from satchel.protocol.dispatch import Session
 from satchel.protocol.errors import InvalidRequest
 from satchel.protocol.jsonrpc import id_at_ends

@@ -1,0 +1,59 @@
+"""What a server on standard streams loads, and what it leaves alone until it is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = [
+    "_ssl",
+    "_hashlib",
+    "hmac",
+    "json",
+    "urllib.parse",
+    "http",
+    "email",
+    "importlib.metadata",
+    "typing_extensions",
+]
+
+LOADS = """
+import sys
+from satchel.protocol.transports import stdio
+from tests.contracts.example_server import build
+build()
+print(*sorted(set(sys.argv[1:]) & set(sys.modules)))
+"""
+
+TLS = """
+from satchel.protocol.aio import asyncio
+import ssl
+
+async def main():
+    async def answer(reader, writer):
+        await reader.read(1)
+        writer.write(b"this is not TLS")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        await asyncio.open_connection("127.0.0.1", port, ssl=True)
+    except ssl.SSLError as error:
+        print(error.reason)
+
+asyncio.run(main())
+"""
+
+
+def run(program: str, *arguments: str) -> str:
+    command = [sys.executable, "-W", "error", "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+
+
+def test_a_server_starts_without_what_it_does_not_need() -> None:
+    assert run(LOADS, *HEAVY) == ""
+
+
+def test_tls_is_there_as_soon_as_somebody_uses_it() -> None:
+    assert run(TLS) == "WRONG_VERSION_NUMBER"
