@@ -14,7 +14,6 @@ HEAVY = [
     "http",
     "email",
     "importlib.metadata",
-    "typing_extensions",
 ]
 
 LOADS = """

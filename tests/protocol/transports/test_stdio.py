@@ -171,6 +171,18 @@ def test_a_signal_ends_the_process_as_politely_as_hanging_up(wire: Wire, number:
     assert "Traceback" not in errors
 
 
+def test_a_signal_during_the_end_does_not_make_it_an_unclean_one() -> None:
+    for _ in range(10):
+        with Wire(SERVER) as wire:
+            wire.send(PING)
+            wire.message()
+            wire.hang_up()
+            # As often as possible, so that some arrive in the middle of the end.
+            while wire.process.poll() is None:
+                wire.process.send_signal(signal.SIGTERM)
+            assert wire.process.returncode == 0
+
+
 def test_a_thread_that_never_ends_does_not_keep_the_process(wire: Wire) -> None:
     wire.send(call("stuck"))
     wire.hang_up()

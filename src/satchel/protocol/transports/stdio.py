@@ -28,6 +28,7 @@ GRACE_SECONDS: Final = 0.8
 #: How long a stuck thread may delay the end of the process after that.
 EXIT_SECONDS: Final = 1.0
 
+_POLITE_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _READ_BYTES: Final = 256 * 1024
 #: So much is gathered for one write.
 _WRITE_BYTES: Final = 128 * 1024
@@ -50,6 +51,9 @@ def run(server: Server | Callable[[], Server]) -> None:
         loop.run_until_complete(serve(server, source, sink))
     finally:
         asyncio.set_event_loop(None)
+        # Clients follow up on a closed input with SIGTERM. It is too late for that to be an unclean end.
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_BLOCK, _POLITE_SIGNALS)
         # Not `asyncio.run`: it waits for worker threads, however long they take.
         loop.close()
         _leave_soon()
@@ -90,7 +94,7 @@ async def serve(server: Server, source: int, sink: int) -> None:
 
     writer.when_full = reader.pause
     writer.when_empty = go_on
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _POLITE_SIGNALS:
         # Only the main thread may take signals, and not every platform's loop can.
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(number, ended.set)

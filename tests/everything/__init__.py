@@ -1,0 +1,1 @@
+"""A server with every feature of the protocol, for the conformance suite and the official clients."""

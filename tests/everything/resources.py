@@ -1,0 +1,77 @@
+"""Resources of text, of bytes, behind a template, and one that changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from satchel.protocol import Context, NoArguments, Resource, ResourceTemplate, Server
+from satchel.protocol.types import Annotations
+from tests.everything import media
+
+WATCHED: Final = "test://watched-resource"
+
+
+def offer(server: Server) -> None:
+    server.add(
+        Resource(
+            uri="test://static-text",
+            name="static-text",
+            title="Static text",
+            description="A text that never changes",
+            mime_type="text/plain",
+            annotations=Annotations(audience=("user",), priority=0.5),
+            read=lambda _ctx: "This is the content of the static text resource.",
+        )
+    )
+    server.add(
+        Resource(
+            uri="test://static-binary",
+            name="static-binary",
+            title="Static bytes",
+            description="A picture that never changes",
+            mime_type="image/png",
+            size=len(media.PNG),
+            read=lambda _ctx: media.PNG,
+        )
+    )
+    server.add(
+        ResourceTemplate(
+            uri_template="test://template/{id}/data",
+            name="template",
+            title="Data by id",
+            description="One resource for each id",
+            mime_type="application/json",
+            read=_read_template,
+            completions={"id": ("1", "12", "123", "200")},
+        )
+    )
+    _offer_watched(server)
+
+
+def _read_template(variables: Mapping[str, str], ctx: Context) -> str:
+    name = variables["id"]
+    return json.dumps({"id": name, "templateTest": True, "data": f"Data for ID: {name}"})
+
+
+def _offer_watched(server: Server) -> None:
+    revision = 1
+
+    server.add(
+        Resource(
+            uri=WATCHED,
+            name="watched-resource",
+            title="Watched resource",
+            description="A text that test_trigger_resource_update changes",
+            mime_type="text/plain",
+            read=lambda _ctx: f"Watched resource content, revision {revision}",
+        )
+    )
+
+    @server.tool("test_trigger_resource_update", description="Changes the watched resource")
+    def trigger_resource_update(arguments: NoArguments, ctx: Context) -> str:
+        nonlocal revision
+        revision += 1
+        server.resource_updated(WATCHED)
+        return f"Revision {revision}"

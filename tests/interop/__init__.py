@@ -1,0 +1,1 @@
+"""The fixture server, driven over standard streams by the official clients."""

@@ -1,0 +1,122 @@
+"""The official Python SDK 1 as a client of the fixture."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp import ClientSession, McpError, StdioServerParameters, stdio_client, types
+from pydantic import AnyUrl
+from scenario import Answers, Heard, Json, OnProgress, observe, plain, run
+
+
+class Peer:
+    error = McpError
+
+    def __init__(self, plan: Json, streams: tuple[Any, Any]) -> None:
+        self.logs, self.changes = Heard(), Heard()
+        self._answers = Answers(plan)
+        self.asked = self._answers.asked
+        self._last_request: int | str = 0
+        self._hello: types.InitializeResult | None = None
+        self.session = ClientSession(
+            *streams,
+            client_info=types.Implementation(name="python-1", version="1"),
+            elicitation_callback=self._elicit,
+            sampling_callback=self._sample,
+            list_roots_callback=self._roots,
+            logging_callback=self._log,
+            message_handler=self._hear,
+        )
+
+    async def _elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content=self._answers.form(plain(params)))
+
+    async def _sample(
+        self, context: Any, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult:
+        text = types.TextContent(type="text", text=self._answers.sample(plain(params)))
+        return types.CreateMessageResult(
+            role="assistant", content=text, model="test-model", stopReason="endTurn"
+        )
+
+    async def _roots(self, context: Any) -> types.ListRootsResult:
+        return types.ListRootsResult.model_validate({"roots": self._answers.roots()})
+
+    async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
+        await self.logs.note(plain(params))
+
+    async def _hear(self, message: Any) -> None:
+        if isinstance(message, Exception):
+            raise message
+        notification = getattr(message, "root", None)
+        method = getattr(notification, "method", "")
+        if method.endswith(("/list_changed", "/updated")):
+            params = {} if notification.params is None else plain(notification.params)
+            await self.changes.note({"method": method, "uri": params.get("uri")})
+
+    async def greet(self) -> None:
+        self._hello = await self.session.initialize()
+
+    def connection(self) -> Json:
+        assert self._hello is not None
+        hello = plain(self._hello)
+        return {
+            "version": hello["protocolVersion"],
+            "server": hello["serverInfo"],
+            "capabilities": hello["capabilities"],
+            "instructions": hello["instructions"],
+        }
+
+    async def lists(self) -> Json:
+        return {
+            "tools": plain(await self.session.list_tools())["tools"],
+            "prompts": plain(await self.session.list_prompts())["prompts"],
+            "resources": plain(await self.session.list_resources())["resources"],
+            "templates": plain(await self.session.list_resource_templates())["resourceTemplates"],
+        }
+
+    async def call(
+        self, name: str, arguments: Json, *, on_progress: OnProgress | None = None, level: str | None = None
+    ) -> Json:
+        if level is not None:
+            await self.session.set_logging_level(level)
+        self._last_request = self.session._request_id
+        return plain(await self.session.call_tool(name, arguments, progress_callback=on_progress))
+
+    async def prompt(self, name: str, arguments: Json) -> Json:
+        return plain(await self.session.get_prompt(name, arguments))
+
+    async def read(self, uri: str) -> Json:
+        return plain(await self.session.read_resource(AnyUrl(uri)))
+
+    async def complete(self, ref: Json, argument: Json, context: Json | None) -> Json:
+        kind = types.PromptReference if ref["type"] == "ref/prompt" else types.ResourceTemplateReference
+        return plain(await self.session.complete(kind.model_validate(ref), argument, context))
+
+    async def announce_cancellation(self) -> None:
+        # This SDK leaves it to its users to say that a call was abandoned.
+        params = types.CancelledNotificationParams(requestId=self._last_request, reason="Not wanted any more")
+        await self.session.send_notification(
+            types.ClientNotification(
+                types.CancelledNotification(method="notifications/cancelled", params=params)
+            )
+        )
+
+    @asynccontextmanager
+    async def watch(self, uri: str) -> AsyncIterator[Callable[[], Awaitable[Json]]]:
+        await self.session.subscribe_resource(AnyUrl(uri))
+        yield self.changes.next
+
+
+async def main(plan: Json) -> Json:
+    async with stdio_client(StdioServerParameters(**plan["server"])) as streams:
+        peer = Peer(plan, streams)
+        async with peer.session:
+            await peer.greet()
+            return await observe(peer, plan)
+
+
+if __name__ == "__main__":
+    run(main)
