@@ -1,0 +1,111 @@
+"""What the documentation says is true: commands run, code works, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.wire import ROOT
+
+PAGES = sorted(
+    path for path in ROOT.rglob("*.md") if not {".venv", ".cache", "node_modules"} & set(path.parts)
+)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def make_targets(text: str) -> list[str]:
+    return re.findall(r"^make (\w+)", text, re.MULTILINE)
+
+
+def test_the_readmes_commands_are_what_ci_runs() -> None:
+    newcomer = [target for block in blocks(ROOT / "README.md", "sh") for target in make_targets(block)]
+    contributor = [
+        target for block in blocks(ROOT / "CONTRIBUTING.md", "sh") for target in make_targets(block)
+    ]
+    assert newcomer == ["run", "test"]
+    assert contributor == ["check"]
+    # `make check` ends with `make test`.
+    assert make_targets((ROOT / ".ci" / "run").read_text()) == ["run", "check"]
+    assert "$(MAKE) --no-print-directory test" in (ROOT / "Makefile").read_text()
+
+
+def test_the_tour_runs_to_its_end() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "tour.py")]
+    tour = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+    assert "Noted: tea" in tour
+    assert "`text` must not be empty" in tour
+    assert '"resultType": "complete"' in tour
+
+
+@pytest.mark.parametrize("target", ["run", "test", "check", "format", "bench", "torture"])
+def test_make_lists_its_targets(target: str) -> None:
+    listing = subprocess.run(
+        ["make"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True
+    ).stdout
+    assert re.search(rf"^{target} ", listing, re.MULTILINE)
+
+
+def test_the_readmes_code_is_that_of_the_example() -> None:
+    example = (ROOT / "examples" / "notebook.py").read_text()
+    (code,) = blocks(ROOT / "README.md", "python")
+    for line in code.splitlines():
+        assert line.rstrip(")").strip() in example
+
+
+def test_the_guides_code_is_a_server_that_works(tmp_path: Path) -> None:
+    program = tmp_path / "kitchen.py"
+    program.write_text("\n".join(blocks(ROOT / "docs" / "guides" / "engine.md", "python")))
+    requests = [
+        ("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}}),
+        ("tools/call", {"name": "take", "arguments": {"what": "sugar", "grams": 150}}),
+        ("tools/call", {"name": "take", "arguments": {"what": "sugar"}}),
+        ("tools/call", {"name": "check", "arguments": {"what": "flour", "size": "large"}}),
+        ("resources/read", {"uri": "kitchen://cupboard/sugar"}),
+        ("prompts/get", {"name": "recipe", "arguments": {"dish": "cake"}}),
+        ("tools/call", {"name": "bake", "arguments": {"minutes": 1}}),
+    ]
+    frames = [
+        msgspec.json.encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        for number, (method, params) in enumerate(requests)
+    ]
+    ran = subprocess.run(
+        [sys.executable, str(program)], input=b"\n".join(frames), capture_output=True, timeout=30, check=True
+    )
+    answers = {
+        answer["id"]: answer for answer in map(msgspec.json.decode, ran.stdout.splitlines()) if "id" in answer
+    }
+    assert answers[1]["result"]["content"][0]["text"] == "Took 150 g of sugar"
+    assert answers[2]["result"]["isError"] is True
+    assert answers[3]["result"]["structuredContent"] == {"grams": 500, "enough": True}
+    assert answers[4]["result"]["contents"][0]["text"] == "50 g"
+    assert "flour, sugar" in answers[5]["result"]["messages"][0]["content"]["text"]
+    assert "elicitation" in answers[6]["result"]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_the_command_says_what_it_is() -> None:
+    run = [sys.executable, "-m", "satchel"]
+    version = subprocess.run(
+        [*run, "--version"], capture_output=True, text=True, timeout=30, check=True
+    ).stdout
+    assert version == "satchel 0.1.0\n"
+    assert (
+        "usage: satchel" in subprocess.run(run, capture_output=True, text=True, timeout=30, check=True).stdout
+    )
+    wrong = subprocess.run([*run, "dance"], capture_output=True, text=True, timeout=30, check=False)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "hint:" in wrong.stderr
