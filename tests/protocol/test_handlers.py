@@ -450,6 +450,59 @@ async def test_a_cancelled_request_is_stopped_and_never_answered(version: str) -
         assert client.dropped == 1
 
 
+async def test_an_id_that_was_cancelled_may_be_used_again_at_once() -> None:
+    server = full_server()
+    release = asyncio.Event()
+
+    @server.tool("slow_to_stop")
+    async def slow_to_stop(arguments: object, ctx: Context) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await release.wait()
+        return "never"
+
+    async with MemoryClient(server) as client:
+        client.start("tools/call", {"name": "slow_to_stop"}, request_id=1)
+        client.notify("notifications/cancelled", {"requestId": 1})
+        await client.request("ping")
+        _, second = client.start("tools/call", {"name": "wait"}, request_id=1)
+        release.set()
+        await client.request("ping")
+        await client.request("ping")
+        client.notify("notifications/cancelled", {"requestId": 1})
+        assert client.dropped == 2
+        assert not second.done()
+
+
+async def test_a_cancellation_of_the_handlers_own_is_a_failure_like_any_other() -> None:
+    server = full_server()
+
+    @server.tool("own")
+    async def own(arguments: object, ctx: Context) -> str:
+        task = asyncio.ensure_future(asyncio.sleep(60))
+        task.cancel()
+        await task
+        return "never"
+
+    async with MemoryClient(server) as client:
+        assert (await client.error("tools/call", {"name": "own"}))["message"] == "Internal error"
+
+
+async def test_progress_is_left_out_while_the_client_does_not_read() -> None:
+    server = full_server()
+
+    @server.tool("talk")
+    def talk(arguments: object, ctx: Context) -> str:
+        ctx.progress(1)
+        return "done"
+
+    async with MemoryClient(server) as client:
+        client.full = True
+        await client.request("tools/call", {"name": "talk"}, meta={"progressToken": 1})
+        assert client.inbox.empty()
+
+
 async def test_a_handler_that_will_not_be_cancelled_is_still_not_answered() -> None:
     server = full_server()
     release = asyncio.Event()

@@ -116,7 +116,8 @@ class Context:
         self._notify("notifications/message", params)
 
     def _notify(self, method: str, params: JsonObject) -> None:
-        self.outlet.message(notification_frame(method, params))
+        if not self.outlet.full:
+            self.outlet.message(notification_frame(method, params))
 
     def can_ask(self, question: type[Question[Any]] | Question[Any]) -> bool:
         """Whether the client can be asked this kind of question."""

@@ -81,6 +81,7 @@ class Session:
         self.log_level: str = DEFAULT_LOG_LEVEL
         self._greeted = False
         self._ready = False
+        self._closing = False
         self._running: dict[RequestId, Context] = {}
         self._listeners: dict[RequestId, _Listener] = {}
         self._subscribed: set[str] = set()
@@ -179,16 +180,20 @@ class Session:
     async def _finish(self, ctx: Context, outcome: CoroutineType[Any, Any, Result | bytes]) -> None:
         try:
             result = await outcome
-        except asyncio.CancelledError:
-            self._running.pop(ctx.id, None)
-            if not ctx.cancelled:
-                self._fail(ctx, InternalError(_SHUTTING_DOWN))
+        except asyncio.CancelledError as error:
+            self._forget(ctx)
+            self._fail(ctx, InternalError(_SHUTTING_DOWN) if self._closing else error)
         except BaseException as error:  # noqa: BLE001  # the boundary: whatever it is, the request is answered
-            self._running.pop(ctx.id, None)
+            self._forget(ctx)
             self._fail(ctx, error)
         else:
-            self._running.pop(ctx.id, None)
+            self._forget(ctx)
             self._succeed(ctx, result)
+
+    def _forget(self, ctx: Context) -> None:
+        # Another request may have its id by now, if it was cancelled.
+        if self._running.get(ctx.id) is ctx:
+            del self._running[ctx.id]
 
     def _read_meta(self, ctx: Context) -> None:
         """Decide the revision of a request, and take what its `_meta` says of it."""
@@ -448,6 +453,7 @@ class Session:
 
     async def close(self, grace: float) -> None:
         """End the conversation: `grace` seconds for what is under way, and an answer to everything."""
+        self._closing = True
         for listener in self._listeners.values():
             meta = {SUBSCRIPTION_ID: listener.ctx.id, SERVER_INFO: self.server.info}
             body = encode({"resultType": "complete", "_meta": meta})
@@ -482,6 +488,10 @@ class _BatchOutlet:
         self._outlet = outlet
         self._left = expected
         self._answers: list[bytes] = []
+
+    @property
+    def full(self) -> bool:
+        return self._outlet.full
 
     def message(self, frame: bytes) -> None:
         self._outlet.message(frame)

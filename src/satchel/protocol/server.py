@@ -248,7 +248,7 @@ class Server:
             schemas = self._schemas[tool.name] = (input_schema, output_schema)
         return schemas
 
-    # Who is told of changes
+    # Who is told of changes. Call these from the event loop.
 
     def tools_changed(self) -> None:
         self._tell("tools")

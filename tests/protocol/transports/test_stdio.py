@@ -33,6 +33,14 @@ def call(tool: str, request_id: Any = 1, **arguments: Any) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params})
 
 
+def ended(wire: Wire, seconds: float) -> bool:
+    try:
+        wire.process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
 def test_whatever_is_printed_goes_to_standard_error(wire: Wire) -> None:
     wire.send(call("noise"))
     assert wire.message()["result"]["content"][0]["text"] == "quiet"
@@ -177,8 +185,10 @@ def test_a_signal_during_the_end_does_not_make_it_an_unclean_one() -> None:
             wire.send(PING)
             wire.message()
             wire.hang_up()
-            # As often as possible, so that some arrive in the middle of the end.
-            while wire.process.poll() is None:
+            # Often, so that some arrive in the middle of the end.
+            for _ in range(5000):
+                if ended(wire, seconds=0.001):
+                    break
                 wire.process.send_signal(signal.SIGTERM)
             assert wire.process.returncode == 0
 

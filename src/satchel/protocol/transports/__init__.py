@@ -8,6 +8,11 @@ from typing import Protocol
 class Outlet(Protocol):
     """Where a session's messages go. Frames are JSON texts without line breaks."""
 
+    @property
+    def full(self) -> bool:
+        """The client does not take what there is: what it can do without is left out."""
+        ...
+
     def message(self, frame: bytes) -> None:
         """Send a notification, or a request to the client."""
         ...

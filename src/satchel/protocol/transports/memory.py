@@ -39,6 +39,7 @@ class MemoryClient:
         #: Whatever came that was not the answer someone waits for, in order.
         self.inbox: asyncio.Queue[Any] = asyncio.Queue()
         self.dropped = 0
+        self.full = False
         self._timeout = timeout
         self._last_id = 0
         self._waiting: dict[RequestId, asyncio.Future[JsonObject]] = {}

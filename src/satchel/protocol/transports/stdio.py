@@ -158,12 +158,14 @@ class _Writer:
         self._frames: list[bytes] = []
         self._gathered = 0
         #: What the client's end of the pipe did not take yet.
-        self._unsent = b""
+        self._unsent = bytearray()
         self._flush_is_due = False
         self._lost = False
         self._drained = asyncio.Event()
         kind = os.fstat(sink).st_mode
-        if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
+        # A file takes everything at once, and a terminal may be shared with others.
+        self._may_wait = not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
+        if not self._may_wait:
             os.set_blocking(sink, False)
 
     def message(self, frame: bytes) -> None:
@@ -196,31 +198,32 @@ class _Writer:
         self._gathered = 0
         if self._unsent:
             self._unsent += ready
-        else:
-            self._write(ready)
+        elif (written := self._written(ready)) < len(ready):
+            self._unsent += ready[written:]
+            self._loop.add_writer(self._sink, self._write_more)
         if len(self._unsent) > _HIGH_WATER and not self.full:
             self.full = True
             self.when_full()
 
-    def _write(self, data: bytes) -> None:
+    def _written(self, data: bytes | bytearray) -> int:
+        """How many bytes of `data` the client has taken; all, if there is none left to take them."""
         if self._lost:
-            return
-        had_unsent = bool(self._unsent)
+            return len(data)
         try:
-            while data:
-                data = data[os.write(self._sink, data) :]
+            count = os.write(self._sink, data)
+            while self._may_wait and count < len(data):
+                count += os.write(self._sink, data[count:])
+            return count
         except BlockingIOError:
-            if not had_unsent:
-                self._loop.add_writer(self._sink, self._write_more)
+            return 0
         except OSError:
             # The client is gone, and nobody is left to be told.
             self._lost = True
-            data = b""
             self._when_lost()
-        self._unsent = data
+            return len(data)
 
     def _write_more(self) -> None:
-        self._write(self._unsent)
+        del self._unsent[: self._written(self._unsent)]
         if self._unsent:
             return
         self._loop.remove_writer(self._sink)
