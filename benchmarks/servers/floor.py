@@ -1,0 +1,56 @@
+"""The floor: a blocking loop that knows just enough to answer, and checks nothing."""
+
+import os
+
+from msgspec import Struct
+from msgspec.json import Decoder, Encoder
+
+
+class Arguments(Struct, frozen=True):
+    text: str = ""
+
+
+class Params(Struct, frozen=True):
+    arguments: Arguments = Arguments()
+
+
+class Request(Struct, frozen=True):
+    method: str
+    id: int | None = None
+    params: Params = Params()
+
+
+INITIALIZED = (
+    b'{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},'
+    b'"serverInfo":{"name":"echo","version":"1.0"}}'
+)
+TOOLS = (
+    b'{"tools":[{"name":"echo","description":"Answers the text.","inputSchema":'
+    b'{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}'
+)
+
+encode = Encoder().encode
+
+
+def answer(request: Request) -> bytes:
+    if request.method == "tools/call":
+        text = encode(request.params.arguments.text)
+        result = b'{"content":[{"type":"text","text":%b}]}' % text
+    else:
+        result = INITIALIZED if request.method == "initialize" else TOOLS
+    return b'{"jsonrpc":"2.0","id":%d,"result":%b}\n' % (request.id, result)
+
+
+def main() -> None:
+    decode = Decoder(Request).decode
+    rest = b""
+    while chunk := os.read(0, 1 << 18):
+        *lines, rest = (rest + chunk).split(b"\n")
+        requests = map(decode, lines)
+        answers = b"".join([answer(request) for request in requests if request.id is not None])
+        while answers:
+            answers = answers[os.write(1, answers) :]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Our engine with an ordinary function as its handler."""
+
+from msgspec import Struct
+
+from satchel.protocol import Context, Server
+from satchel.protocol.transports.stdio import run
+
+server = Server("echo", "1.0")
+
+
+class Echo(Struct, frozen=True):
+    text: str
+
+
+@server.tool("echo", Echo, description="Answers the text.")
+def echo(arguments: Echo, ctx: Context) -> str:
+    return arguments.text
+
+
+if __name__ == "__main__":
+    run(server)
