@@ -449,6 +449,10 @@ class Session:
         if future is not None and not future.done():
             future.set_result(message)
 
+    def is_idle(self) -> bool:
+        """Whether no request is under way."""
+        return not self._running
+
     # The end
 
     async def close(self, grace: float) -> None:

@@ -42,13 +42,12 @@ def decode(frame: bytes) -> Decoded:
     """The JSON value in `frame`. Raises `Malformed`."""
     try:
         value = _decode(frame)
-        keys = _count_keys(value)
+        # Most clients write JSON just as we do, and we never write a key twice. Otherwise, each pair needs a
+        # colon, so as many colons as keys means that no key came twice. Only then is a closer look needed.
+        if encode(value) != frame and frame.count(b":") != _count_keys(value):
+            _refuse_duplicates(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_slowly(frame)
-    # Each pair needs a colon, so as many colons as keys means that no key came twice. More colons than that
-    # may as well be in strings: only then is it worth a closer look.
-    if frame.count(b":") != keys:
-        _refuse_duplicates(frame)
     return Decoded(value)
 
 

@@ -8,7 +8,6 @@ import ctypes
 import os
 import subprocess
 import sys
-import threading
 import time
 import warnings
 
@@ -58,9 +57,21 @@ def build() -> Server:
         await asyncio.to_thread(time.sleep, 60)
         return "never"
 
-    @server.tool("threads")
-    def threads(arguments: object, ctx: Context) -> str:
-        return str(threading.active_count())
+    turns = 0
+
+    def count_turns() -> None:
+        nonlocal turns
+        turns += 1
+        asyncio.get_running_loop().call_soon(count_turns)
+
+    @server.tool("count_turns")
+    def start_counting(arguments: object, ctx: Context) -> str:
+        count_turns()
+        return "counting"
+
+    @server.tool("turns")
+    def turns_so_far(arguments: object, ctx: Context) -> str:
+        return str(turns)
 
     return server
 

@@ -146,6 +146,16 @@ def test_pipelined_requests_are_all_answered_in_order(wire: Wire) -> None:
     assert [wire.message()["id"] for _ in range(2000)] == list(range(2000))
 
 
+def test_a_client_in_a_hurry_does_not_keep_others_from_their_turn(wire: Wire) -> None:
+    wire.send(call("count_turns"))
+    wire.message()
+    for _ in range(2000):
+        wire.send(PING)
+        wire.line()
+    wire.send(call("turns"))
+    assert int(wire.message()["result"]["content"][0]["text"]) >= 2000 // 21
+
+
 def test_hanging_up_lets_requests_finish_and_ends_the_process(wire: Wire) -> None:
     started = time.monotonic()
     wire.send(call("wait", request_id="short", seconds=0.2), call("wait", request_id="long", seconds=60))

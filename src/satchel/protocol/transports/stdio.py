@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import stat
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -27,6 +29,14 @@ from satchel.protocol.transports.lines import LineSplitter, Oversize
 GRACE_SECONDS: Final = 0.8
 #: How long a stuck thread may delay the end of the process after that.
 EXIT_SECONDS: Final = 1.0
+
+#: A request that comes so soon after the last answer is a quick one.
+_QUICK_SECONDS: Final = 100e-6
+#: How long the next one is waited for then, and how often before the loop gets its turn.
+_MOMENT_SECONDS: Final = 50e-6
+_TURNS: Final = 20
+#: After waiting in vain, so many quick requests are not waited for.
+_RELUCTANCE: Final = 64
 
 _POLITE_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _READ_BYTES: Final = 256 * 1024
@@ -86,7 +96,7 @@ async def serve(server: Server, source: int, sink: int) -> None:
     writer = _Writer(loop, sink, when_lost=ended.set)
     session = Session(server, writer)
     intake = _Intake(session, writer, ended.set)
-    reader = _reader(loop, source, intake.feed)
+    reader = _reader(loop, source, intake.feed, session.is_idle)
 
     def go_on() -> None:
         if intake.go_on():
@@ -253,33 +263,69 @@ class _Reader(Protocol):
     def pause(self) -> None: ...
 
 
-def _reader(loop: asyncio.AbstractEventLoop, source: int, feed: Callable[[bytes], None]) -> _Reader:
+def _reader(
+    loop: asyncio.AbstractEventLoop,
+    source: int,
+    feed: Callable[[bytes], None],
+    is_idle: Callable[[], bool],
+) -> _Reader:
     try:
         loop.add_reader(source, _nothing)
     except (OSError, NotImplementedError):
         # A plain file, or a platform whose loop cannot wait for a pipe.
         return _ThreadReader(loop, source, feed)
     loop.remove_reader(source)
-    return _PolledReader(loop, source, feed)
+    return _PolledReader(loop, source, feed, is_idle)
 
 
 class _PolledReader:
-    """Reads when the event loop says that there is something."""
+    """Reads when the event loop says that there is something.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, source: int, feed: Callable[[bytes], None]) -> None:
+    To fall asleep and to be woken takes longer than to answer a call. So a client that sends its next request
+    within microseconds, as programs do, is waited for a moment before the loop gets its turn.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        source: int,
+        feed: Callable[[bytes], None],
+        is_idle: Callable[[], bool],
+    ) -> None:
         self._loop = loop
         self._source = source
         self._feed = feed
+        self._is_idle = is_idle
         self._ended = False
+        self._paused = True
+        self._poll = select.poll()
+        self._poll.register(source, select.POLLIN)
+        self._fed_at = 0.0
+        #: So many quick requests go by before the next one is waited for.
+        self._reluctance = 0
 
     def resume(self) -> None:
+        self._paused = self._ended
         if not self._ended:
             self._loop.add_reader(self._source, self._read)
 
     def pause(self) -> None:
+        self._paused = True
         self._loop.remove_reader(self._source)
 
     def _read(self) -> None:
+        is_quick = time.perf_counter() - self._fed_at < _QUICK_SECONDS
+        self._read_once()
+        if is_quick and self._reluctance:
+            self._reluctance -= 1
+        elif is_quick:
+            turns = _TURNS
+            while turns and self._is_idle() and self._more_comes_soon():
+                self._read_once()
+                turns -= 1
+        self._fed_at = time.perf_counter()
+
+    def _read_once(self) -> None:
         try:
             chunk = os.read(self._source, _READ_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -290,6 +336,16 @@ class _PolledReader:
             self._ended = True
             self.pause()
         self._feed(chunk)
+
+    def _more_comes_soon(self) -> bool:
+        if self._paused:
+            return False
+        until = time.perf_counter() + _MOMENT_SECONDS
+        while time.perf_counter() < until:
+            if self._poll.poll(0):
+                return True
+        self._reluctance = _RELUCTANCE
+        return False
 
 
 class _ThreadReader:
