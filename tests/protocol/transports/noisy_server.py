@@ -57,21 +57,21 @@ def build() -> Server:
         await asyncio.to_thread(time.sleep, 60)
         return "never"
 
-    turns = 0
+    calls = 0
+    most_calls = 0
 
-    def count_turns() -> None:
-        nonlocal turns
-        turns += 1
-        asyncio.get_running_loop().call_soon(count_turns)
+    def take_turn() -> None:
+        nonlocal calls, most_calls
+        most_calls, calls = max(calls, most_calls), 0
+        asyncio.get_running_loop().call_soon(take_turn)
 
-    @server.tool("count_turns")
-    def start_counting(arguments: object, ctx: Context) -> str:
-        count_turns()
-        return "counting"
-
-    @server.tool("turns")
-    def turns_so_far(arguments: object, ctx: Context) -> str:
-        return str(turns)
+    @server.tool("calls_between_turns")
+    def calls_between_turns(arguments: object, ctx: Context) -> str:
+        nonlocal calls
+        if not calls and not most_calls:
+            take_turn()
+        calls += 1
+        return str(most_calls)
 
     return server
 
