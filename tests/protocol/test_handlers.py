@@ -383,6 +383,34 @@ async def test_progress_goes_only_to_those_who_asked_and_only_forward(version: s
     assert [item["progress"] for item in sent] == [1, 2.5]
 
 
+async def test_nothing_is_said_of_a_request_after_its_answer() -> None:
+    server = full_server()
+    kept: list[Context] = []
+
+    @server.tool("keep")
+    def keep(arguments: object, ctx: Context) -> str:
+        kept.append(ctx)
+        return "done"
+
+    async with MemoryClient(server) as client:
+        await client.request("tools/call", {"name": "keep"}, meta={"progressToken": 1})
+        kept[0].progress(1)
+        kept[0].log("error", "too late")
+        assert client.inbox.empty()
+
+
+async def test_a_new_handshake_is_a_new_session() -> None:
+    server = _chatty()
+    async with MemoryClient(server) as client:
+        await client.request("logging/setLevel", {"level": "debug"})
+        await client.request("resources/subscribe", {"uri": "memo://one"})
+        await client.request("initialize", {"protocolVersion": V2025_06_18})
+        await client.call("chat")
+        assert (await client.next())["params"]["level"] == "warning"
+        server.resource_updated("memo://one")
+        assert client.inbox.empty()
+
+
 def _chatty() -> Server:
     server = full_server()
 

@@ -1,6 +1,6 @@
 """The MCP engine: a server for every revision of the protocol, on any transport.
 
-It knows nothing of prompts stores or tasks and imports nothing of Satchel outside this package.
+It knows nothing of what Satchel keeps, and imports nothing of Satchel outside this package.
 """
 
 from satchel.protocol.arguments import NoArguments

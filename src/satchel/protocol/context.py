@@ -56,8 +56,8 @@ class Context:
 
     # Defaults on the class: a request costs only what it sets.
     progress_token: RequestId | None = None
-    #: The client cancelled it: nothing more is to be said.
-    cancelled = False
+    #: Answered or cancelled: nothing more is to be said.
+    over = False
     #: A string in it holds half a surrogate pair.
     broken_text = False
     #: Answers of the client from earlier rounds of this request.
@@ -92,7 +92,7 @@ class Context:
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Tell the client how far this request is. Nothing is sent unless it asked to know."""
-        if self.progress_token is None or self.cancelled:
+        if self.progress_token is None or self.over:
             return
         if self._last_progress is not None and progress <= self._last_progress:
             return
@@ -106,7 +106,7 @@ class Context:
 
     def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
         """Send a log message to the client, if it wants messages of this level."""
-        if self.log_level is None or self.cancelled or not self.session.server.logging:
+        if self.log_level is None or self.over or not self.session.server.logging:
             return
         if LOG_LEVELS[level] < LOG_LEVELS[self.log_level]:
             return

@@ -279,7 +279,7 @@ class Session:
     # Answers out
 
     def _succeed(self, ctx: Context, result: Result | bytes) -> None:
-        if ctx.cancelled:
+        if ctx.over:
             return
         try:
             body = result if isinstance(result, bytes) else encoded(result, ctx)
@@ -290,6 +290,7 @@ class Session:
         if len(body) > limit:
             self._fail_as_too_large(ctx, len(body), limit)
         else:
+            ctx.over = True
             ctx.outlet.answer(result_frame(ctx.id, body), None)
 
     def _fail_as_too_large(self, ctx: Context, size: int, limit: int) -> None:
@@ -300,7 +301,7 @@ class Session:
             self._fail(ctx, InternalError(message))
 
     def _fail(self, ctx: Context, error: BaseException) -> None:
-        if ctx.cancelled:
+        if ctx.over:
             return
         if isinstance(error, InputRequired):
             self._ask_back(ctx, error)
@@ -309,6 +310,7 @@ class Session:
         if words is not None:
             self._succeed(ctx, ToolResult.of(words, is_error=True))
             return
+        ctx.over = True
         self._send_error(ctx.outlet, ctx.id, to_wire(error, ctx.revision), ctx.revision)
 
     def _ask_back(self, ctx: Context, required: InputRequired) -> None:
@@ -348,7 +350,7 @@ class Session:
             listener.ctx.outlet.drop()
             self._detach_if_idle()
         elif ctx := self._running.pop(request_id, None):
-            ctx.cancelled = True
+            ctx.over = True
             ctx.outlet.drop()
             if ctx.task is not None:
                 ctx.task.cancel()
@@ -360,6 +362,8 @@ class Session:
         self.revision = revision
         self.capabilities = capabilities
         self.client = client
+        self.log_level = DEFAULT_LOG_LEVEL
+        self._subscribed.clear()
         self._greeted = True
         self._ready = False
         self.server.attach(self)
@@ -474,7 +478,6 @@ class Session:
         await self._wait(0.1)
         for ctx in tuple(self._running.values()):
             self._fail(ctx, InternalError(_SHUTTING_DOWN))
-            ctx.cancelled = True
 
     async def _wait(self, seconds: float) -> None:
         tasks = [ctx.task for ctx in self._running.values() if ctx.task is not None]

@@ -37,8 +37,8 @@ from satchel.protocol.types import (
 )
 
 T = TypeVar("T")
-Result = TypeVar("Result")
 Arguments = TypeVar("Arguments")
+Described = TypeVar("Described", PromptInfo, ResourceInfo, ResourceTemplateInfo)
 
 #: A handler may be an ordinary function or a coroutine function.
 MaybeAwaitable: TypeAlias = Awaitable[T] | T
@@ -78,6 +78,11 @@ class Tool(Struct, Generic[Arguments], frozen=True, kw_only=True):
     explain: Callable[[ToolError], ToolResult] | None = None
 
 
+def _described(feature: Struct, kind: type[Described]) -> Described:
+    """The part of a feature that is shown in lists."""
+    return kind(**{name: getattr(feature, name) for name in kind.__struct_fields__})
+
+
 class Prompt(Struct, frozen=True, kw_only=True):
     """A prompt with a handler."""
 
@@ -93,14 +98,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
     @property
     def info(self) -> PromptInfo:
-        return PromptInfo(
-            name=self.name,
-            title=self.title,
-            description=self.description,
-            arguments=self.arguments,
-            icons=self.icons,
-            meta=self.meta,
-        )
+        return _described(self, PromptInfo)
 
 
 class Resource(Struct, frozen=True, kw_only=True):
@@ -119,17 +117,7 @@ class Resource(Struct, frozen=True, kw_only=True):
 
     @property
     def info(self) -> ResourceInfo:
-        return ResourceInfo(
-            uri=self.uri,
-            name=self.name,
-            title=self.title,
-            description=self.description,
-            mime_type=self.mime_type,
-            size=self.size,
-            annotations=self.annotations,
-            icons=self.icons,
-            meta=self.meta,
-        )
+        return _described(self, ResourceInfo)
 
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True):
@@ -149,16 +137,7 @@ class ResourceTemplate(Struct, frozen=True, kw_only=True):
 
     @property
     def info(self) -> ResourceTemplateInfo:
-        return ResourceTemplateInfo(
-            uri_template=self.uri_template,
-            name=self.name,
-            title=self.title,
-            description=self.description,
-            mime_type=self.mime_type,
-            annotations=self.annotations,
-            icons=self.icons,
-            meta=self.meta,
-        )
+        return _described(self, ResourceTemplateInfo)
 
 
 class Page(Struct, Generic[T], frozen=True):

@@ -89,7 +89,9 @@ class EmbeddedResource(Wire, frozen=True, kw_only=True, tag_field="type", tag="r
     meta: Meta | None = field(name="_meta", default=None)
 
 
-class ResourceLink(Wire, frozen=True, kw_only=True, tag_field="type", tag="resource_link"):
+class ResourceInfo(Wire, frozen=True, kw_only=True):
+    """A resource as `resources/list` shows it."""
+
     uri: str
     name: str
     title: str | None = None
@@ -99,6 +101,10 @@ class ResourceLink(Wire, frozen=True, kw_only=True, tag_field="type", tag="resou
     annotations: Annotations | None = None
     icons: tuple[Icon, ...] | None = None
     meta: Meta | None = field(name="_meta", default=None)
+
+
+class ResourceLink(ResourceInfo, frozen=True, kw_only=True, tag_field="type", tag="resource_link"):
+    """A resource that is pointed at, not included."""
 
 
 Content = Text | Image | Audio | EmbeddedResource | ResourceLink
@@ -148,20 +154,6 @@ class PromptInfo(Wire, frozen=True, kw_only=True):
 class PromptMessage(Wire, frozen=True, kw_only=True):
     role: Role
     content: Content
-
-
-class ResourceInfo(Wire, frozen=True, kw_only=True):
-    """A resource as `resources/list` shows it."""
-
-    uri: str
-    name: str
-    title: str | None = None
-    description: str | None = None
-    mime_type: str | None = None
-    size: int | None = None
-    annotations: Annotations | None = None
-    icons: tuple[Icon, ...] | None = None
-    meta: Meta | None = field(name="_meta", default=None)
 
 
 class ResourceTemplateInfo(Wire, frozen=True, kw_only=True):

@@ -234,6 +234,19 @@ def test_a_server_started_without_input_ends_at_once() -> None:
     assert run.stdout == b""
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_server_started_with_closed_streams_does_not_stumble(closed: str) -> None:
+    command = f"{sys.executable} -m {SERVER} {closed}"
+    frame = PING + b"\n"
+    run = subprocess.run(
+        ["sh", "-c", command], input=frame, capture_output=True, cwd=ROOT, timeout=20, check=True
+    )
+    assert [msgspec.json.decode(line) for line in run.stdout.splitlines()] == (
+        [PONG] if closed == "2>&-" else []
+    )
+    assert b"Traceback" not in run.stderr
+
+
 def test_several_servers_run_side_by_side() -> None:
     with Wire(SERVER) as one, Wire(SERVER) as two, Wire(SERVER) as three:
         for wire in (one, two, three):

@@ -71,15 +71,19 @@ def run(server: Server | Callable[[], Server]) -> None:
 
 def claim_descriptors() -> tuple[int, int]:
     """Take standard input and output for the wire, and leave harmless descriptors in their place."""
-    source, sink = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
+    source, sink = _copy(0, nothing), _copy(1, nothing)
     os.dup2(nothing, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:
-        os.dup2(nothing, 1)
-    os.close(nothing)
+    os.dup2(_copy(2, nothing), 1)
     return source, sink
+
+
+def _copy(descriptor: int, otherwise: int) -> int:
+    """Another name for what a descriptor stands for; for `otherwise`, if it was closed."""
+    try:
+        return os.dup(descriptor)
+    except OSError:
+        return os.dup(otherwise)
 
 
 def _leave_soon() -> None:
