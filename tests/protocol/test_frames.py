@@ -78,6 +78,19 @@ async def test_a_faulty_request_is_answered_under_its_id(frame: bytes, code: int
     assert len(answer["error"]["message"]) < 3000
 
 
+@pytest.mark.parametrize(("depth", "code"), [(198, None), (200, -32600), (20_000, -32600)])
+@pytest.mark.parametrize(
+    ("opening", "closing", "levels"), [(b"[", b"]", 1), (b'{"a":', b"}", 1), (b'[[],{"b":', b"}]", 2)]
+)
+async def test_nesting_is_limited_whatever_it_is_made_of(
+    depth: int, code: int | None, opening: bytes, closing: bytes, levels: int
+) -> None:
+    # The message and its params are two levels more.
+    nested = opening * (depth // levels) + b"1" + closing * (depth // levels)
+    (answer,) = await said(b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":%b}}' % nested)
+    assert (answer["id"], answer.get("error", {}).get("code")) == (5, code)
+
+
 @pytest.mark.parametrize(
     "request_id", [b"1.0", b"1.5", b"true", b"null", b"[]", b"{}", b'"\\ud800"', b'"' + b"i" * 2000 + b'"']
 )

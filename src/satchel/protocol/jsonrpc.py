@@ -17,6 +17,10 @@ _decode: Final = msgspec.json.Decoder().decode
 #: Strings longer than this are never an id worth echoing.
 MAX_ID_CHARACTERS: Final = 1024
 
+#: Objects and arrays nested deeper than this are refused, before they exhaust somebody's stack.
+MAX_DEPTH: Final = 200
+
+_TOO_DEEP: Final = f"Invalid Request: nested more than {MAX_DEPTH} levels deep"
 _BOM: Final = b"\xef\xbb\xbf"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -42,6 +46,7 @@ def decode(frame: bytes) -> Decoded:
     """The JSON value in `frame`. Raises `Malformed`."""
     try:
         value = _decode(frame)
+        _refuse_depth(value, frame)
         # Most clients write JSON just as we do, and we never write a key twice. Otherwise, each pair needs a
         # colon, so as many colons as keys means that no key came twice. Only then is a closer look needed.
         if encode(value) != frame and frame.count(b":") != _count_keys(value):
@@ -87,6 +92,23 @@ def request_frame(request_id: RequestId, method: str, params: JsonObject) -> byt
     if not params:
         return b'{"jsonrpc":"2.0","id":%b,"method":%b}' % head
     return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (*head, encode(params))
+
+
+def _refuse_depth(value: Any, frame: bytes) -> None:
+    # Few brackets cannot be nested deeply: the usual frame is through here.
+    if frame.count(b"{") + frame.count(b"[") <= MAX_DEPTH:
+        return
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level for inner in _containers_in(outer)]
+        if not level:
+            return
+    raise Malformed(InvalidRequest(_TOO_DEEP), request_id_of(value))
+
+
+def _containers_in(value: Any) -> list[Any]:
+    items = value.values() if type(value) is dict else value if type(value) is list else ()
+    return [item for item in items if type(item) is dict or type(item) is list]
 
 
 def _count_keys(value: Any) -> int:
@@ -155,9 +177,10 @@ def _decode_slowly(frame: bytes) -> Decoded:
         problem = f"Invalid Request: the key {_quoted(str(duplicate))} occurs twice"
         raise Malformed(InvalidRequest(problem), _unambiguous_id(frame)) from None
     except RecursionError:
-        raise Malformed(InvalidRequest("Invalid Request: nested too deeply"), id_in(frame)) from None
+        raise Malformed(InvalidRequest(_TOO_DEEP), id_in(frame)) from None
     except ValueError as problem:
         raise Malformed(ParseError(_explained(problem)), _tolerant_id(frame)) from None
+    _refuse_depth(value, frame)
     return Decoded(value, broken_text=True)
 
 
