@@ -16,6 +16,7 @@ from satchel.protocol import (
     Context,
     InvalidParams,
     Limits,
+    Page,
     Prompt,
     Resource,
     ResourceTemplate,
@@ -31,6 +32,7 @@ from satchel.protocol.types import (
     Content,
     Icon,
     Image,
+    PromptInfo,
     PromptMessage,
     ResourceLink,
     Text,
@@ -308,6 +310,61 @@ async def test_a_cursor_of_one_list_does_not_work_for_another() -> None:
     async with MemoryClient(full_server(page_size=1)) as client:
         cursor = (await client.request("tools/list"))["nextCursor"]
         assert (await client.error("resources/list", {"cursor": cursor}))["code"] == -32602
+
+
+async def test_a_source_of_ones_own_is_asked_page_by_page_and_encoded_once_per_stamp() -> None:
+    asked: list[Any] = []
+
+    class Letters:
+        """Prompts named after the letters, two to a page, which a length of nothing must not hide."""
+
+        mark: str | None = "first"
+
+        def __len__(self) -> int:
+            return 0
+
+        def stamp(self, ctx: Context) -> str | None:
+            return self.mark
+
+        async def list(self, position: str | int | None, ctx: Context) -> Page[PromptInfo]:
+            asked.append(position)
+            letters = "abcde"
+            start = 0 if position is None else letters.index(str(position))
+            page = letters[start : start + 2]
+            following = letters[start + 2 : start + 3] or None
+            return Page(tuple(PromptInfo(name=letter, arguments=()) for letter in page), following)
+
+        def get(self, name: str, arguments: Any, ctx: Context) -> str:
+            return f"The letter {name}"
+
+        def complete(self, request: Any, ctx: Context) -> tuple[str, ...]:
+            return ()
+
+    source = Letters()
+    server = Server("letters", "1", prompts=source)
+    async with MemoryClient(server) as client:
+        names: list[str] = []
+        params: dict[str, Any] = {}
+        while True:
+            page = await client.request("prompts/list", params)
+            names += [prompt["name"] for prompt in page["prompts"]]
+            if "nextCursor" not in page:
+                break
+            params = {"cursor": page["nextCursor"]}
+        assert names == list("abcde")
+        assert asked == [None, "c", "e"]
+        await client.request("prompts/list")
+        assert len(asked) == 3
+        source.mark = "second"
+        await client.request("prompts/list")
+        source.mark = None
+        await client.request("prompts/list")
+        await client.request("prompts/list")
+        assert asked[3:] == [None, None, None]
+        got = await client.request("prompts/get", {"name": "a"})
+        assert got["messages"][0]["content"]["text"] == "The letter a"
+        with pytest.raises(TypeError):
+            server.add(Prompt(name="x", run=lambda arguments, ctx: ""))
 
 
 # Completion

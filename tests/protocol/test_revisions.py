@@ -194,6 +194,14 @@ async def test_a_stateless_result_says_what_it_is_and_who_gave_it() -> None:
             assert ("ttlMs" in result, "cacheScope" in result) == (cacheable, cacheable), method
 
 
+async def test_only_discovery_introduces_the_server_in_full() -> None:
+    async with MemoryClient(full_server(), V2026_07_28) as client:
+        discovered = (await client.request("server/discover"))["_meta"][META + "serverInfo"]
+        listed = (await client.request("tools/list"))["_meta"][META + "serverInfo"]
+    assert discovered.keys() == INFO_FIELDS[V2025_11_25]
+    assert listed == {"name": "full", "version": "1.2.3"}
+
+
 async def test_handshake_results_carry_nothing_of_the_stateless_revision() -> None:
     async with MemoryClient(full_server(), V2025_11_25) as client:
         result = await client.request("tools/list")

@@ -60,10 +60,7 @@ def convert(arguments: JsonObject, kind: type[T]) -> T:
         return msgspec.convert(arguments, kind)
     except msgspec.ValidationError:
         # JSON has one kind of number: 5.0 is an integer to a schema, but a float to the decoder.
-        whole = _with_whole_numbers(arguments)
-        if whole == arguments and repr(whole) == repr(arguments):
-            raise
-        return msgspec.convert(whole, kind)
+        return msgspec.convert(_with_whole_numbers(arguments), kind)
 
 
 def _with_whole_numbers(value: Any) -> Any:

@@ -10,41 +10,49 @@ from satchel.protocol.context import Context
 from satchel.protocol.eras import METHODS
 from satchel.protocol.eras.fields import fit
 from satchel.protocol.jsonrpc import encode
-from satchel.protocol.types import InputRequiredResult, JsonObject, Result
+from satchel.protocol.types import Implementation, InputRequiredResult, JsonObject, Result
 
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
 
 def encoded(result: Result, ctx: Context) -> bytes:
     """`result` as JSON, the way the request's revision wants it."""
-    revision = ctx.revision
-    body = encode(fit(result, revision.version))
-    if not revision.stateless:
-        return body
-    complete = not isinstance(result, InputRequiredResult)
-    head: JsonObject = {"resultType": "complete" if complete else "input_required"}
-    if complete:
-        head.update(_cache_hints(ctx))
-    server = ctx.session.server
+    if not ctx.revision.stateless:
+        return encode(fit(result, ctx.revision.version))
+    kind = "input_required" if isinstance(result, InputRequiredResult) else "complete"
     if result.meta is None:
-        head["_meta"] = {SERVER_INFO: server.info}
-    else:
-        result = msgspec.structs.replace(result, meta={SERVER_INFO: server.info, **result.meta})
-        body = encode(result)
-    return joined(encode(head), body)
+        heads = ctx.session.server.encoded_heads
+        head = heads.get((ctx.method, kind))
+        if head is None:
+            members = {**_head(kind, ctx), "_meta": {SERVER_INFO: _introduction(ctx)}}
+            head = heads[ctx.method, kind] = encode(members)
+        return _joined(head, encode(result))
+    meta = {SERVER_INFO: _introduction(ctx), **result.meta}
+    return _joined(encode(_head(kind, ctx)), encode(msgspec.structs.replace(result, meta=meta)))
 
 
-def joined(head: bytes, body: bytes) -> bytes:
+def _joined(head: bytes, body: bytes) -> bytes:
     """One JSON object with the members of both."""
     return head if body == b"{}" else head[:-1] + b"," + body[1:]
 
 
-def _cache_hints(ctx: Context) -> JsonObject:
-    method = METHODS[ctx.method, ctx.revision.version]
-    if not method.cacheable:
-        return {}
-    cache = ctx.session.server.cache
+def _introduction(ctx: Context) -> Implementation:
+    """Who answers: in full when asked for, and just the name with everything else."""
+    info = ctx.session.server.info
     if ctx.method == "server/discover":
-        return {"ttlMs": cache.discover_ms, "cacheScope": "public"}
-    lifetime = cache.resources_ms if ctx.method == "resources/read" else cache.lists_ms
-    return {"ttlMs": lifetime, "cacheScope": cache.scope}
+        return info
+    return Implementation(name=info.name, version=info.version)
+
+
+def _head(kind: str, ctx: Context) -> JsonObject:
+    """What the stateless revisions add to every result."""
+    members: JsonObject = {"resultType": kind}
+    method = METHODS[ctx.method, ctx.revision.version]
+    if kind == "complete" and method.cacheable:
+        cache = ctx.session.server.cache
+        if ctx.method == "server/discover":
+            members |= {"ttlMs": cache.discover_ms, "cacheScope": "public"}
+        else:
+            lifetime = cache.resources_ms if ctx.method == "resources/read" else cache.lists_ms
+            members |= {"ttlMs": lifetime, "cacheScope": cache.scope}
+    return members

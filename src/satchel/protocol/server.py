@@ -114,10 +114,12 @@ class Server:
         self.sealer = StateSealer(state_key)
         self.page_size = page_size
         self.tools: dict[str, Tool[Any]] = {}
-        self.prompts: PromptSource = prompts or PromptTable(page_size)
-        self.resources: ResourceSource = resources or ResourceTable(page_size)
+        self.prompts: PromptSource = PromptTable(page_size) if prompts is None else prompts
+        self.resources: ResourceSource = ResourceTable(page_size) if resources is None else resources
         #: Encoded pages, by method, version, position and the stamp of their source.
         self.encoded_lists: dict[tuple[Any, ...], bytes] = {}
+        #: What stateless results begin with, by method and type of the result.
+        self.encoded_heads: dict[tuple[str, str], bytes] = {}
         self._tools_stamp = 0
         self._schemas: dict[str, tuple[JsonObject, JsonObject | None]] = {}
         self._declared = capabilities
@@ -148,7 +150,10 @@ class Server:
         return register
 
     def add(self, feature: Tool[Any] | Prompt | Resource | ResourceTemplate) -> None:
-        """Offer one more tool, prompt, resource or template; sessions that are open are told."""
+        """Offer a tool, prompt, resource or template, in place of one of the same name if there is one.
+
+        Sessions that are open are told.
+        """
         if isinstance(feature, Tool):
             if not _TOOL_NAME.fullmatch(feature.name):
                 raise ValueError(f"a tool's name has 1 to 128 of A-Z a-z 0-9 _ . -: {feature.name!r}")
