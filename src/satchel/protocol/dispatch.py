@@ -286,12 +286,13 @@ class Session:
         except (UnicodeEncodeError, TypeError, ValueError, RecursionError) as error:
             self._fail(ctx, error)
             return
+        frame = result_frame(ctx.id, body)
         limit = self.server.limits.answer_bytes
-        if len(body) > limit:
-            self._fail_as_too_large(ctx, len(body), limit)
+        if len(frame) > limit:
+            self._fail_as_too_large(ctx, len(frame), limit)
         else:
             ctx.over = True
-            ctx.outlet.answer(result_frame(ctx.id, body), None)
+            ctx.outlet.answer(frame, None)
 
     def _fail_as_too_large(self, ctx: Context, size: int, limit: int) -> None:
         message = f"The answer has {size} bytes, more than the {limit} that fit in a message; ask for less"
