@@ -207,6 +207,16 @@ async def test_a_batch_is_answered_with_a_batch() -> None:
     assert [by_id[key]["error"]["code"] for key in (None, 3, 4)] == [-32600, -32601, -32600]
 
 
+async def test_a_stateless_request_is_not_part_of_a_batch() -> None:
+    meta = (
+        b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+        b'"io.modelcontextprotocol/clientCapabilities":{}}'
+    )
+    frame = b'[{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":%b}}]' % meta
+    ((answer,),) = await said(frame, V2025_03_26)
+    assert (answer["id"], answer["error"]["code"]) == (1, -32600)
+
+
 async def test_a_batch_of_notifications_is_not_answered() -> None:
     assert await said(b'[{"jsonrpc":"2.0","method":"notifications/initialized"}]', V2025_03_26) == []
 

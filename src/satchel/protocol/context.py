@@ -171,7 +171,7 @@ class Context:
                 raise MissingClientCapability(nested(question.capability))
         if self.revision.stateless:
             return self._answered(questions)
-        return await self.session.ask_client(self, questions)
+        return await self.session.questions.ask(self, questions)
 
     def _answered(self, questions: Mapping[str, Question[Any]]) -> dict[str, Any]:
         missing = {

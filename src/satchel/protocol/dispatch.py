@@ -2,68 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import CoroutineType
 from typing import Any, Final
 
-from msgspec import Struct
-
-from satchel.protocol import eager
+from satchel.protocol import eager, envelope
 from satchel.protocol.aio import asyncio
-from satchel.protocol.arguments import broken_text
-from satchel.protocol.context import LOG_LEVELS, Context, InputRequired
-from satchel.protocol.eras import METHODS, REVISIONS, STATELESS_VERSIONS, Revision
+from satchel.protocol.batches import BatchOutlet
+from satchel.protocol.context import Context, InputRequired
+from satchel.protocol.eras import METHODS, Revision
 from satchel.protocol.errors import (
-    InputRejected,
     InternalError,
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
     ProtocolError,
-    UnsupportedVersion,
     WireError,
     to_wire,
     tool_message,
 )
-from satchel.protocol.inputs import Question
-from satchel.protocol.jsonrpc import (
-    Malformed,
-    decode,
-    encode,
-    error_frame,
-    notification_frame,
-    request_frame,
-    request_id_of,
-    result_frame,
-)
+from satchel.protocol.jsonrpc import Malformed, decode, error_frame, request_id_of, result_frame
 from satchel.protocol.methods import IMPLEMENTATIONS
-from satchel.protocol.results import SERVER_INFO, encoded
-from satchel.protocol.server import ListKind, Server
+from satchel.protocol.questions import OpenQuestions
+from satchel.protocol.results import encoded
+from satchel.protocol.server import Server
+from satchel.protocol.subscriptions import Subscriptions
 from satchel.protocol.transports import Outlet
 from satchel.protocol.types import InputRequiredResult, JsonObject, RequestId, Result, ToolResult
-
-PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
-CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
-CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
-LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
-SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
 #: What a client of a handshake revision gets that has not set a level.
 DEFAULT_LOG_LEVEL: Final = "info"
 
 _SHUTTING_DOWN: Final = "The server is shutting down"
-
-
-class _Listener(Struct, frozen=True):
-    """An open `subscriptions/listen` request."""
-
-    ctx: Context
-    lists: frozenset[ListKind]
-    uris: frozenset[str]
-
-    def send(self, method: str, params: JsonObject) -> None:
-        meta = {SUBSCRIPTION_ID: self.ctx.id}
-        self.ctx.outlet.message(notification_frame(method, {"_meta": meta, **params}))
 
 
 class Session:
@@ -79,14 +48,10 @@ class Session:
         self.capabilities: JsonObject = {}
         self.client: JsonObject = {}
         self.log_level: str = DEFAULT_LOG_LEVEL
-        self._greeted = False
-        self._ready = False
+        self.subscriptions = Subscriptions(server, outlet)
+        self.questions = OpenQuestions()
         self._closing = False
         self._running: dict[RequestId, Context] = {}
-        self._listeners: dict[RequestId, _Listener] = {}
-        self._subscribed: set[str] = set()
-        self._questions: dict[RequestId, asyncio.Future[Any]] = {}
-        self._questions_asked = 0
 
     # Frames in
 
@@ -111,7 +76,7 @@ class Session:
 
     def _receive_batch(self, messages: list[Any], outlet: Outlet, *, broken: bool) -> None:
         limit = self.server.limits.batch_messages
-        if not self._greeted or not self.revision.batches:
+        if not self.revision.batches:
             self.refuse(
                 InvalidRequest("Invalid Request: send one message at a time, not an array"), None, outlet
             )
@@ -121,7 +86,7 @@ class Session:
             problem = f"Invalid Request: a batch holds at most {limit} messages, this one {len(messages)}"
             self.refuse(InvalidRequest(problem), None, outlet)
         else:
-            together = _BatchOutlet(outlet, sum(map(_expects_answer, messages)))
+            together = BatchOutlet(outlet, messages)
             for message in messages:
                 self._receive_message(message, together, broken=broken)
 
@@ -134,7 +99,7 @@ class Session:
             else:
                 self._receive_notification(message)
         elif "result" in message or "error" in message:
-            self._receive_response(message)
+            self.questions.answered(message)
         else:
             problem = InvalidRequest("Invalid Request: a message needs a method, a result or an error")
             self.refuse(problem, request_id_of(message), outlet)
@@ -154,7 +119,7 @@ class Session:
             self.refuse(InvalidRequest("Invalid Request: `method` must be a string"), request_id, outlet)
         elif type(params) is not dict:
             self.refuse(InvalidParams("Invalid params: `params` must be an object"), request_id, outlet)
-        elif request_id in self._running or request_id in self._listeners:
+        elif request_id in self._running or request_id in self.subscriptions:
             self.refuse(InvalidRequest("Invalid Request: this id is already in use"), request_id, outlet)
         else:
             ctx = Context(self, outlet, request_id, method, params)
@@ -163,7 +128,7 @@ class Session:
 
     def _start(self, ctx: Context) -> None:
         try:
-            self._read_meta(ctx)
+            envelope.read(ctx)
             outcome = self._implementation(ctx)(ctx)
             if type(outcome) is CoroutineType:
                 task = eager.start(self._finish(ctx, outcome), asyncio.get_running_loop())
@@ -195,49 +160,6 @@ class Session:
         if self._running.get(ctx.id) is ctx:
             del self._running[ctx.id]
 
-    def _read_meta(self, ctx: Context) -> None:
-        """Decide the revision of a request, and take what its `_meta` says of it."""
-        meta = ctx.params.get("_meta")
-        if meta is None:
-            meta = {}
-        elif type(meta) is not dict:
-            raise InvalidParams("Invalid params: `_meta` must be an object")
-        if PROTOCOL_VERSION in meta and ctx.method != "initialize":
-            self._read_envelope(ctx, meta)
-        elif self._greeted and ctx.method != "initialize":
-            self._ready = True
-        if ctx.broken_text:
-            whole = {**ctx.params, "arguments": None} if ctx.method == "tools/call" else ctx.params
-            if any(broken_text(whole)):
-                raise InvalidParams("Invalid params: half a surrogate pair is not valid Unicode text")
-        token = meta.get("progressToken")
-        if type(token) is int or type(token) is str:
-            ctx.progress_token = token
-        elif token is not None:
-            raise InvalidParams("Invalid params: `progressToken` must be a string or an integer")
-
-    def _read_envelope(self, ctx: Context, meta: JsonObject) -> None:
-        # From here on errors are those of the newest stateless revision, whichever is asked for.
-        ctx.revision = REVISIONS[STATELESS_VERSIONS[-1]]
-        version, capabilities = meta[PROTOCOL_VERSION], meta.get(CLIENT_CAPABILITIES)
-        client, level = meta.get(CLIENT_INFO, {}), meta.get(LOG_LEVEL)
-        if type(version) is not str:
-            raise InvalidParams(f"Invalid params: `{PROTOCOL_VERSION}` must be a string")
-        if type(capabilities) is not dict:
-            raise InvalidParams(f"Invalid params: `{CLIENT_CAPABILITIES}` is required and must be an object")
-        if type(client) is not dict:
-            raise InvalidParams(f"Invalid params: `{CLIENT_INFO}` must be an object")
-        if version not in STATELESS_VERSIONS:
-            raise UnsupportedVersion(version, STATELESS_VERSIONS)
-        if level is not None and (type(level) is not str or level not in LOG_LEVELS):
-            raise InvalidParams(f"Invalid params: `{LOG_LEVEL}` must be one of {', '.join(LOG_LEVELS)}")
-        if isinstance(ctx.outlet, _BatchOutlet):
-            raise InvalidRequest(f"Invalid Request: {version} has no batches")
-        ctx.revision = REVISIONS[version]
-        ctx.capabilities = capabilities
-        ctx.client = client
-        ctx.log_level = level
-
     def _implementation(self, ctx: Context) -> Any:
         limit = self.server.limits.requests_in_flight
         if len(self._running) >= limit:
@@ -251,8 +173,11 @@ class Session:
                 raise MethodNotFound(
                     f"Method not found: {ctx.method} (this server has no {method.capability})"
                 )
-        if isinstance(ctx.outlet, _BatchOutlet) and ctx.method == "initialize":
-            raise InvalidRequest("Invalid Request: `initialize` cannot be part of a batch")
+        if ctx.revision.stateless or ctx.method == "initialize":
+            if isinstance(ctx.outlet, BatchOutlet):
+                raise InvalidRequest(f"Invalid Request: {ctx.method} cannot be part of a batch here")
+        else:
+            self.subscriptions.begin()
         if method.asks and ctx.revision.stateless:
             self._read_answers(ctx)
         return IMPLEMENTATIONS[ctx.method]
@@ -334,12 +259,10 @@ class Session:
             frame = error_frame(request_id, plain, null_id=revision.null_id_in_errors)
         outlet.answer(frame, error.code)
 
-    # Notifications in
-
     def _receive_notification(self, message: JsonObject) -> None:
         method, params = message["method"], message.get("params")
         if method == "notifications/initialized":
-            self._ready = self._greeted
+            self.subscriptions.begin()
         elif method == "notifications/cancelled" and type(params) is dict:
             request_id = params.get("requestId")
             if type(request_id) is int or type(request_id) is str:
@@ -347,16 +270,13 @@ class Session:
 
     def cancel(self, request_id: RequestId) -> None:
         """Stop a request; it will not be answered. Unknown or finished ones are none of our business."""
-        if listener := self._listeners.pop(request_id, None):
-            listener.ctx.outlet.drop()
-            self._detach_if_idle()
+        if request_id in self.subscriptions:
+            self.subscriptions.cancel(request_id)
         elif ctx := self._running.pop(request_id, None):
             ctx.over = True
             ctx.outlet.drop()
             if ctx.task is not None:
                 ctx.task.cancel()
-
-    # The handshake, and what it lets a session do
 
     def open_as(self, revision: Revision, capabilities: JsonObject, client: JsonObject) -> None:
         """A handshake has settled on `revision`."""
@@ -364,95 +284,7 @@ class Session:
         self.capabilities = capabilities
         self.client = client
         self.log_level = DEFAULT_LOG_LEVEL
-        self._subscribed.clear()
-        self._greeted = True
-        self._ready = False
-        self.server.attach(self)
-
-    def subscribe(self, uri: str) -> None:
-        limit = self.server.limits.subscribed_uris
-        if len(self._subscribed) >= limit:
-            raise InvalidRequest(f"Too many subscriptions: {limit} at most")
-        self._subscribed.add(uri)
-
-    def unsubscribe(self, uri: str) -> None:
-        self._subscribed.discard(uri)
-
-    def listen(self, ctx: Context, wanted: JsonObject, uris: list[str]) -> None:
-        """Keep a `subscriptions/listen` request open."""
-        limits = self.server.limits
-        if len(self._listeners) >= limits.listen_streams:
-            raise InvalidRequest(f"Too many listen streams: {limits.listen_streams} at most")
-        if len(uris) > limits.subscribed_uris:
-            raise InvalidRequest(f"Too many subscriptions: {limits.subscribed_uris} at most")
-        capabilities = self.server.capabilities
-        honoured: JsonObject = {}
-        lists: set[ListKind] = set()
-        for kind in _LIST_KINDS:
-            feature = getattr(capabilities, kind)
-            if wanted.get(f"{kind}ListChanged") and feature is not None and feature.list_changed:
-                honoured[f"{kind}ListChanged"] = True
-                lists.add(kind)
-        watched: list[str] = []
-        if uris and capabilities.resources is not None and capabilities.resources.subscribe:
-            honoured["resourceSubscriptions"] = watched = uris
-        listener = _Listener(ctx, frozenset(lists), frozenset(watched))
-        listener.send("notifications/subscriptions/acknowledged", {"notifications": honoured})
-        self._listeners[ctx.id] = listener
-        self.server.attach(self)
-
-    def list_changed(self, kind: ListKind) -> None:
-        """Tell the client that a list has changed, if it wants to know."""
-        method = f"notifications/{kind}/list_changed"
-        feature = getattr(self.server.capabilities, kind)
-        if self._ready and feature is not None and feature.list_changed:
-            self.outlet.message(notification_frame(method))
-        for listener in self._listeners.values():
-            if kind in listener.lists:
-                listener.send(method, {})
-
-    def resource_updated(self, uri: str) -> None:
-        """Tell the client that a resource has changed, if it watches it."""
-        method = "notifications/resources/updated"
-        if uri in self._subscribed:
-            self.outlet.message(notification_frame(method, {"uri": uri}))
-        for listener in self._listeners.values():
-            if uri in listener.uris:
-                listener.send(method, {"uri": uri})
-
-    def _detach_if_idle(self) -> None:
-        if not self._greeted and not self._listeners:
-            self.server.detach(self)
-
-    # Questions to the client (handshake revisions)
-
-    async def ask_client(self, ctx: Context, questions: Mapping[str, Question[Any]]) -> dict[str, Any]:
-        """Put questions to the client, all at once, and wait for the answers."""
-        loop = asyncio.get_running_loop()
-        waiting: dict[str, tuple[RequestId, asyncio.Future[Any]]] = {}
-        try:
-            for key, question in questions.items():
-                self._questions_asked += 1
-                question_id = self._questions_asked
-                waiting[key] = (question_id, loop.create_future())
-                self._questions[question_id] = waiting[key][1]
-                params = question.params(ctx.revision, key)
-                ctx.outlet.message(request_frame(question_id, question.method, params))
-            return {key: _heard(questions[key], await future) for key, (_, future) in waiting.items()}
-        finally:
-            for asked_as, future in waiting.values():
-                self._questions.pop(asked_as, None)
-                if not future.done() or future.cancelled():
-                    params = {"requestId": asked_as, "reason": "The request that needed it has ended"}
-                    ctx.outlet.message(notification_frame("notifications/cancelled", params))
-
-    def _receive_response(self, message: JsonObject) -> None:
-        request_id = message.get("id")
-        if type(request_id) is not int:
-            return
-        future = self._questions.pop(request_id, None)
-        if future is not None and not future.done():
-            future.set_result(message)
+        self.subscriptions.greet()
 
     def is_idle(self) -> bool:
         """Whether no request is under way."""
@@ -463,15 +295,8 @@ class Session:
     async def close(self, grace: float) -> None:
         """End the conversation: `grace` seconds for what is under way, and an answer to everything."""
         self._closing = True
-        for listener in self._listeners.values():
-            meta = {SUBSCRIPTION_ID: listener.ctx.id, SERVER_INFO: self.server.info}
-            body = encode({"resultType": "complete", "_meta": meta})
-            listener.ctx.outlet.answer(result_frame(listener.ctx.id, body), None)
-        self._listeners.clear()
-        self.server.detach(self)
-        for future in self._questions.values():
-            if not future.done():
-                future.set_result({"error": {"code": 0, "message": "The connection was closed"}})
+        self.subscriptions.close()
+        self.questions.close()
         await self._wait(grace)
         for ctx in tuple(self._running.values()):
             if ctx.task is not None:
@@ -484,59 +309,3 @@ class Session:
         tasks = [ctx.task for ctx in self._running.values() if ctx.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
-
-
-_LIST_KINDS: Final[tuple[ListKind, ...]] = ("tools", "prompts", "resources")
-
-
-class _BatchOutlet:
-    """Gathers the answers to a batch into one."""
-
-    def __init__(self, outlet: Outlet, expected: int) -> None:
-        self._outlet = outlet
-        self._left = expected
-        self._answers: list[bytes] = []
-
-    @property
-    def full(self) -> bool:
-        return self._outlet.full
-
-    def message(self, frame: bytes) -> None:
-        self._outlet.message(frame)
-
-    def answer(self, frame: bytes, error: int | None) -> None:
-        self._answers.append(frame)
-        self._count_one()
-
-    def drop(self) -> None:
-        self._count_one()
-
-    def _count_one(self) -> None:
-        self._left -= 1
-        if self._left == 0:
-            if self._answers:
-                self._outlet.answer(b"[" + b",".join(self._answers) + b"]", None)
-            else:
-                self._outlet.drop()
-
-
-def _expects_answer(message: Any) -> bool:
-    if type(message) is not dict:
-        return True
-    return "id" in message if "method" in message else not ("result" in message or "error" in message)
-
-
-def _heard(question: Question[Any], message: JsonObject) -> Any:
-    """The answer in a client's response."""
-    error = message.get("error")
-    if error is not None:
-        known = isinstance(error, dict)
-        code = error.get("code") if known else None
-        words = error.get("message") if known else None
-        raise InputRejected(
-            question.method, code if isinstance(code, int) else 0, str(words or "no reason given")
-        )
-    try:
-        return question.read(message.get("result"))
-    except InvalidParams as invalid:
-        raise InputRejected(question.method, invalid.code, invalid.message) from None

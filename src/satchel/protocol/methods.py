@@ -98,7 +98,7 @@ def listen(ctx: Context) -> None:
     for name in ("toolsListChanged", "promptsListChanged", "resourcesListChanged"):
         if not isinstance(wanted.get(name, False), bool):
             raise InvalidParams(f"Invalid params: `{name}` must be true or false")
-    ctx.session.listen(ctx, wanted, uris)
+    ctx.session.subscriptions.listen(ctx, wanted, uris)
 
 
 def set_level(ctx: Context) -> Result:
@@ -110,12 +110,12 @@ def set_level(ctx: Context) -> Result:
 
 
 def subscribe(ctx: Context) -> Result:
-    ctx.session.subscribe(_text(ctx, "uri"))
+    ctx.session.subscriptions.subscribe(_text(ctx, "uri"))
     return Result()
 
 
 def unsubscribe(ctx: Context) -> Result:
-    ctx.session.unsubscribe(_text(ctx, "uri"))
+    ctx.session.subscriptions.unsubscribe(_text(ctx, "uri"))
     return Result()
 
 

@@ -36,7 +36,7 @@ from satchel.protocol.types import (
 )
 
 if TYPE_CHECKING:
-    from satchel.protocol.dispatch import Session
+    from satchel.protocol.subscriptions import Subscriptions
 
 ListKind = Literal["tools", "prompts", "resources"]
 
@@ -126,7 +126,7 @@ class Server:
         #: What is declared; nothing while it has to be derived anew.
         self._capabilities = capabilities
         self._wants_logging = logging
-        self._sessions: set[Session] = set()
+        self._audience: set[Subscriptions] = set()
 
     # What is offered
 
@@ -266,16 +266,16 @@ class Server:
 
     def resource_updated(self, uri: str) -> None:
         """Tell the clients that watch this resource."""
-        for session in tuple(self._sessions):
-            session.resource_updated(uri)
+        for subscriptions in tuple(self._audience):
+            subscriptions.resource_updated(uri)
 
     def _tell(self, kind: ListKind) -> None:
-        for session in tuple(self._sessions):
-            session.list_changed(kind)
+        for subscriptions in tuple(self._audience):
+            subscriptions.list_changed(kind)
 
-    def attach(self, session: Session) -> None:
-        """Tell this session of changes from now on."""
-        self._sessions.add(session)
+    def attach(self, subscriptions: Subscriptions) -> None:
+        """Tell these of changes from now on."""
+        self._audience.add(subscriptions)
 
-    def detach(self, session: Session) -> None:
-        self._sessions.discard(session)
+    def detach(self, subscriptions: Subscriptions) -> None:
+        self._audience.discard(subscriptions)

@@ -8,12 +8,8 @@ from typing import Any, Final, Self
 import msgspec
 
 from satchel.protocol.aio import asyncio
-from satchel.protocol.dispatch import (
-    CLIENT_CAPABILITIES,
-    CLIENT_INFO,
-    PROTOCOL_VERSION,
-    Session,
-)
+from satchel.protocol.dispatch import Session
+from satchel.protocol.envelope import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from satchel.protocol.eras import NEWEST_HANDSHAKE, STATELESS_VERSIONS
 from satchel.protocol.server import Server
 from satchel.protocol.types import JsonObject, RequestId

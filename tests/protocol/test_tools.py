@@ -1,0 +1,300 @@
+"""Tools, prompts and resources: what their handlers return or raise, as the client sees it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from satchel.protocol import (
+    Context,
+    InvalidParams,
+    Limits,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Server,
+    ToolError,
+    UrlElicitationRequired,
+)
+from satchel.protocol.eras import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, VERSIONS
+from satchel.protocol.transports.memory import MemoryClient
+from satchel.protocol.types import (
+    Annotations,
+    Audio,
+    Content,
+    Icon,
+    Image,
+    PromptMessage,
+    ResourceLink,
+    Text,
+    ToolResult,
+)
+from tests.protocol.servers import full_server
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_tools_own_failure_is_a_result_that_the_model_reads(version: str) -> None:
+    async with MemoryClient(full_server(), version) as client:
+        result = await client.call("fail")
+    assert result["isError"] is True
+    assert result["content"] == [{"type": "text", "text": "The cupboard is bare; fill it first"}]
+
+
+@pytest.mark.parametrize("tool", ["crash", "exit"])
+async def test_an_unforeseen_failure_tells_the_client_nothing_and_the_log_everything(
+    tool: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with MemoryClient(full_server()) as client:
+        with caplog.at_level(logging.ERROR):
+            error = await client.error("tools/call", {"name": tool})
+        assert error == {"code": -32603, "message": "Internal error"}
+        assert await client.request("ping") == {}
+    assert caplog.records[0].exc_info is not None
+
+
+async def test_an_unknown_tool_is_named_in_the_error() -> None:
+    async with MemoryClient(full_server()) as client:
+        error = await client.error("tools/call", {"name": "nope"})
+    assert error == {"code": -32602, "message": "Unknown tool: nope"}
+
+
+@pytest.mark.parametrize("arguments", [[], "x", 7, True])
+async def test_arguments_that_are_no_object_are_invalid_params(arguments: Any) -> None:
+    async with MemoryClient(full_server()) as client:
+        error = await client.error("tools/call", {"name": "echo", "arguments": arguments})
+    assert error["code"] == -32602
+
+
+async def test_all_violations_of_a_call_are_reported_together() -> None:
+    async with MemoryClient(full_server()) as client:
+        result = await client.call(
+            "order", {"count": 11, "speed": "warp", "tags": ["a", "b", 3, "d"], "note": 5, "extra": 1}
+        )
+    assert result["isError"] is True
+    assert result["content"][0]["text"] == (
+        "Invalid arguments for order: `title` is required; `count` must be at most 10, not 11; "
+        '`speed` must be one of "fast", "slow", not "warp"; `tags` must have at most 3 items, it has 4; '
+        "`tags[2]` must be a string, not the number 3; `note` must be a string or null, not the number 5; "
+        "`extra` is not known here (known: title, count, speed, tags, note)"
+    )
+
+
+async def test_a_tool_may_word_its_failures_itself() -> None:
+    server = full_server()
+
+    class Title(Struct):
+        title: str
+
+    @server.tool("worded", Title, explain=lambda error: ToolResult.of(f"No: {error}", is_error=True))
+    async def worded(arguments: Title, ctx: Context) -> str:
+        raise ToolError("later")
+
+    async with MemoryClient(server) as client:
+        early = await client.call("worded", {})
+        late = await client.call("worded", {"title": "x"})
+    assert early["content"][0]["text"] == "No: Invalid arguments for worded: `title` is required"
+    assert late["content"][0]["text"] == "No: later"
+
+
+async def test_a_whole_number_written_with_a_point_is_an_integer() -> None:
+    async with MemoryClient(full_server()) as client:
+        result = await client.call("order", {"title": "tea", "count": 2.0})
+    assert result["content"][0]["text"] == "2 x tea"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_half_a_surrogate_pair_in_an_argument_is_a_violation_like_any_other(version: str) -> None:
+    async with MemoryClient(full_server(), version) as client:
+        envelope = msgspec.json.encode(client._envelope())
+        client.send(
+            b'{"jsonrpc":"2.0","id":"s","method":"tools/call","params":{"name":"order","_meta":%b,'
+            b'"arguments":{"title":"\\ud83d","tags":["ok","\\udc00"]}}}' % envelope
+        )
+        result = (await client.next())["result"]
+    assert result["isError"] is True
+    assert "`title` must be valid Unicode text" in result["content"][0]["text"]
+    assert "`tags[1]` must be valid Unicode text" in result["content"][0]["text"]
+
+
+async def test_a_result_that_cannot_be_encoded_is_an_internal_error() -> None:
+    server = full_server()
+
+    @server.tool("surrogate")
+    def surrogate(arguments: object, ctx: Context) -> str:
+        return "\ud800"
+
+    @server.tool("object")
+    async def object_(arguments: object, ctx: Context) -> Any:
+        return object()
+
+    async with MemoryClient(server) as client:
+        for name in ("surrogate", "object"):
+            assert (await client.error("tools/call", {"name": name}))["code"] == -32603
+
+
+async def test_an_answer_that_clients_would_drop_becomes_an_error_that_says_so() -> None:
+    server = full_server(limits=Limits(answer_bytes=1000))
+
+    @server.tool("big")
+    def big(arguments: object, ctx: Context) -> str:
+        return "x" * 2000
+
+    server.add(Resource(uri="memo://big", name="big", read=lambda ctx: "x" * 2000))
+    async with MemoryClient(server) as client:
+        result = await client.call("big")
+        assert result["isError"] is True
+        assert "more than the 1000 that fit in a message" in result["content"][0]["text"]
+        assert (await client.error("resources/read", {"uri": "memo://big"}))["code"] == -32603
+
+
+# Content and results
+
+
+CONTENT: Sequence[Content] = (
+    Audio(data=b"RIFF", mime_type="audio/wav"),
+    ResourceLink(uri="memo://one", name="one", title="The first", icons=(Icon(src="x"),)),
+    Image(
+        data=b"\x89PNG",
+        mime_type="image/png",
+        annotations=Annotations(priority=1, last_modified="2025-01-01"),
+    ),
+    Text(text="plain", meta={"example.org/key": 1}),
+)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_content_is_fitted_to_what_the_revision_knows(version: str) -> None:
+    server = full_server()
+    server.tool("content")(lambda arguments, ctx: list(CONTENT))
+    server.add(
+        Prompt(
+            name="content", run=lambda a, ctx: [PromptMessage(role="user", content=item) for item in CONTENT]
+        )
+    )
+    async with MemoryClient(server, version) as client:
+        content = (await client.call("content"))["content"]
+        prompt = await client.request("prompts/get", {"name": "content"})
+    assert content == [message["content"] for message in prompt["messages"]]
+    audio, link, image, text = content
+    if version >= V2025_03_26:
+        assert audio == {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}
+    else:
+        assert audio == {"type": "text", "text": "[audio/wav audio, 4 bytes]"}
+    if version >= V2025_06_18:
+        assert (link["type"], link["title"], "icons" in link) == (
+            "resource_link",
+            "The first",
+            version >= V2025_11_25,
+        )
+        assert image["annotations"] == {"priority": 1.0, "lastModified": "2025-01-01"}
+        assert text["_meta"] == {"example.org/key": 1}
+    else:
+        assert link == {"type": "text", "text": "The first: memo://one"}
+        assert image["annotations"] == {"priority": 1.0}
+        assert "_meta" not in text
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_structured_content_that_is_no_object_waits_for_a_revision_that_allows_it(version: str) -> None:
+    server = full_server()
+    server.tool("numbers", output=list[int])(lambda arguments, ctx: [1, 2])  # type: ignore[list-item]
+    async with MemoryClient(server, version) as client:
+        result = await client.call("numbers")
+        tools = {tool["name"]: tool for tool in (await client.request("tools/list"))["tools"]}
+    assert result["content"][0]["text"] == "[1,2]"
+    assert result.get("structuredContent") == ([1, 2] if version == V2026_07_28 else None)
+    assert ("outputSchema" in tools["numbers"]) == (version == V2026_07_28)
+
+
+async def test_a_results_own_meta_is_kept_beside_ours() -> None:
+    server = full_server()
+    server.tool("meta")(
+        lambda arguments, ctx: ToolResult(
+            content=(Text(text="x"),), is_error=False, meta={"example.org/a": 1}
+        )
+    )
+    async with MemoryClient(server, V2026_07_28) as client:
+        meta = (await client.call("meta"))["_meta"]
+    assert meta["example.org/a"] == 1
+    assert meta["io.modelcontextprotocol/serverInfo"]["name"] == "full"
+
+
+async def test_resources_are_text_or_base64_and_templates_match_their_uris() -> None:
+    async with MemoryClient(full_server()) as client:
+        text = await client.request("resources/read", {"uri": "memo://one"})
+        blob = await client.request("resources/read", {"uri": "memo://bytes"})
+        made = await client.request("resources/read", {"uri": "memo://2025/two%20words"})
+    assert text["contents"] == [{"uri": "memo://one", "mimeType": "text/plain", "text": "The first memo"}]
+    assert blob["contents"] == [{"uri": "memo://bytes", "blob": "AP8="}]
+    assert made["contents"][0]["text"] == "two words of 2025"
+
+
+@pytest.mark.parametrize(
+    "template", ["memo://none", "memo://{a}{b}", "memo://{+a}", "memo://{a}/{a}", "memo://{a"]
+)
+def test_a_template_that_cannot_be_matched_is_refused_when_it_is_registered(template: str) -> None:
+    with pytest.raises(ValueError, match="URI template"):
+        full_server().add(ResourceTemplate(uri_template=template, name="x", read=lambda v, ctx: ""))
+
+
+@pytest.mark.parametrize("name", ["", "with space", "x" * 129, "ü"])
+def test_a_tool_name_that_clients_refuse_is_refused_when_it_is_registered(name: str) -> None:
+    with pytest.raises(ValueError, match="1 to 128"):
+        full_server().tool(name)(lambda arguments, ctx: "")
+
+
+async def test_missing_prompt_arguments_are_named() -> None:
+    async with MemoryClient(full_server()) as client:
+        error = await client.error("prompts/get", {"name": "greet", "arguments": {"language": "x"}})
+        unknown = await client.error("prompts/get", {"name": "nope"})
+    assert (error["code"], error["message"]) == (
+        -32602,
+        "Missing required arguments for the prompt greet: who",
+    )
+    assert (unknown["code"], unknown["message"]) == (-32602, "Unknown prompt: nope")
+
+
+async def test_a_server_has_only_the_methods_of_what_it_offers() -> None:
+    server = Server("bare", "1")
+    server.tool("only")(lambda arguments, ctx: "x")
+    async with MemoryClient(server) as client:
+        for method in ("prompts/list", "resources/list", "completion/complete", "logging/setLevel"):
+            assert (await client.error(method))["code"] == -32601
+        assert (await client.request("initialize", {}))["capabilities"] == {"tools": {"listChanged": True}}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_pages_to_visit_first_have_a_code_only_in_the_revision_that_has_it(version: str) -> None:
+    server = full_server()
+
+    @server.tool("login")
+    def login(arguments: object, ctx: Context) -> str:
+        raise UrlElicitationRequired(
+            [{"mode": "url", "message": "Log in", "url": "https://example.org", "elicitationId": "1"}]
+        )
+
+    async with MemoryClient(server, version) as client:
+        answer = await client.exchange("tools/call", {"name": "login"})
+    if version == V2025_11_25:
+        assert answer["error"]["code"] == -32042
+        assert answer["error"]["data"]["elicitations"][0]["url"] == "https://example.org"
+    else:
+        assert answer["result"]["isError"] is True
+        assert "https://example.org" in answer["result"]["content"][0]["text"]
+
+
+async def test_a_protocol_error_of_a_handler_reaches_the_client_as_it_is() -> None:
+    server = full_server()
+
+    def refuse(arguments: Any, ctx: Context) -> str:
+        raise InvalidParams("Not today", data={"details": "closed"})
+
+    server.add(Prompt(name="refuse", run=refuse))
+    async with MemoryClient(server) as client:
+        error = await client.error("prompts/get", {"name": "refuse"})
+    assert error == {"code": -32602, "message": "Not today", "data": {"details": "closed"}}
