@@ -12,9 +12,8 @@ import pytest
 
 from tests.wire import ROOT
 
-PAGES = sorted(
-    path for path in ROOT.rglob("*.md") if not {".venv", ".cache", "node_modules"} & set(path.parts)
-)
+HIDDEN = re.compile(r"(^|/)(\.|node_modules/)")
+PAGES = [page for page in sorted(ROOT.rglob("*.md")) if not HIDDEN.search(page.relative_to(ROOT).as_posix())]
 
 
 def blocks(page: Path, language: str) -> list[str]:
