@@ -31,8 +31,8 @@ class Wire:
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self._in = self.process.stdin.fileno()
-        self._out = self.process.stdout.fileno()
+        self.to_server = self.process.stdin.fileno()
+        self.from_server = self.process.stdout.fileno()
         self._unread = bytearray()
 
     def __enter__(self) -> Self:
@@ -51,7 +51,7 @@ class Wire:
     def write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            view = view[os.write(self._in, view) :]
+            view = view[os.write(self.to_server, view) :]
 
     def line(self, seconds: float = 10.0) -> bytes:
         """The next line the server writes. Fails if none comes in time."""
@@ -60,9 +60,9 @@ class Wire:
         while (end := self._unread.find(b"\n", searched)) < 0:
             searched = len(self._unread)
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._out], [], [], left)[0]:
+            if left <= 0 or not select.select([self.from_server], [], [], left)[0]:
                 raise AssertionError(f"no answer within {seconds} s")
-            chunk = os.read(self._out, 1 << 20)
+            chunk = os.read(self.from_server, 1 << 20)
             if not chunk:
                 raise AssertionError(f"the server closed its output; unread: {bytes(self._unread[:200])!r}")
             self._unread += chunk

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta, Struct
 
-from satchel.protocol import Context, InputRejected, Prompt, Resource, Server
+from satchel.protocol import Context, InputRejected, Prompt, Resource, Server, Tool
 from satchel.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28
-from satchel.protocol.inputs import Elicit, ListRoots, Sample, SamplingMessage
+from satchel.protocol.inputs import Elicit, ElicitUrl, ListRoots, Sample, SamplingMessage
+from satchel.protocol.request_state import StateSealer
 from satchel.protocol.transports.memory import MemoryClient
-from satchel.protocol.types import Text
+from satchel.protocol.types import Text, ToolResult
 from tests.protocol.servers import full_server
 
 EVERYTHING: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
@@ -258,7 +259,52 @@ async def test_a_missing_capability_has_its_own_code() -> None:
     async with MemoryClient(asking_server(), V2026_07_28, capabilities={"sampling": {}}) as client:
         error = await client.error("tools/call", {"name": "greet"})
     assert error["code"] == -32021
-    assert error["data"] == {"requiredCapabilities": {"elicitation": {}}}
+    assert error["data"] == {"requiredCapabilities": {"elicitation": {"form": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("declared", "form", "url"),
+    [
+        ({}, True, False),
+        ({"form": {}}, True, False),
+        ({"url": {}}, False, True),
+        ({"form": {}, "url": {}}, True, True),
+    ],
+)
+@pytest.mark.parametrize("version", [V2025_11_25, V2026_07_28])
+async def test_forms_and_pages_are_declared_apart(
+    version: str, declared: dict[str, Any], *, form: bool, url: bool
+) -> None:
+    seen: list[tuple[bool, bool]] = []
+    server = Server("kinds", "1")
+    server.tool("kinds")(
+        lambda arguments, ctx: str(seen.append((ctx.can_ask(Elicit), ctx.can_ask(ElicitUrl))))
+    )
+    async with MemoryClient(server, version, capabilities={"elicitation": declared}) as client:
+        await client.call("kinds")
+    assert seen == [(form, url)]
+
+
+async def test_what_the_client_refuses_is_worded_by_the_tool() -> None:
+    server = asking_server()
+    server.add(
+        Tool(
+            name="worded",
+            run=lambda arguments, ctx: ctx.elicit("Who?", Person),
+            explain=lambda error: ToolResult.of(f"No: {error}", is_error=True),
+        )
+    )
+    async with MemoryClient(server, V2025_11_25) as client:
+        missing = await client.call("worded")
+    async with MemoryClient(server, V2025_11_25, capabilities=EVERYTHING) as client:
+        _, future = client.start("tools/call", {"name": "worded"})
+        question = await client.next()
+        client.send(b'{"jsonrpc":"2.0","id":%d,"error":{"code":-1,"message":"busy"}}' % question["id"])
+        refused = (await future)["result"]
+    assert missing["content"][0]["text"].startswith("No: The client does not declare")
+    assert refused["content"][0]["text"].startswith(
+        "No: The client answered elicitation/create with an error: busy"
+    )
 
 
 @pytest.mark.parametrize("given", [None, [], "x", {"person": 7}, {"person": None}])
@@ -336,9 +382,9 @@ async def test_every_change_to_a_state_is_noticed() -> None:
         assert answer.get("error", {}).get("code") == -32602, candidate
 
 
-async def test_a_state_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_state_expires() -> None:
     server = asking_server(KEY)
-    monkeypatch.setattr("satchel.protocol.request_state.LIFETIME_SECONDS", -1)
+    server.sealer = StateSealer(KEY, lifetime_seconds=-1)
     assert (await _finish(server, await _state(server)))["error"]["code"] == -32602
 
 

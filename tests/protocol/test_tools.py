@@ -101,6 +101,31 @@ async def test_a_tool_may_word_its_failures_itself() -> None:
     assert late["content"][0]["text"] == "No: later"
 
 
+async def test_a_schema_written_by_hand_may_say_more_than_is_checked() -> None:
+    server = full_server()
+
+    class Loose(Struct):
+        amount: int
+
+    schema = {
+        "type": "object",
+        "properties": {
+            "amount": {"type": ["integer", "null"]},
+            "where": {"$ref": "#anchor"},
+            "when": {"type": "date", "oneOf": [{"const": 1}]},
+        },
+        "required": ["amount"],
+    }
+    server.tool("loose", Loose, input_schema=schema)(lambda arguments, ctx: "fine")
+    async with MemoryClient(server) as client:
+        wrong = await client.call("loose", {"amount": "x", "where": 1, "when": 2})
+        right = await client.call("loose", {"amount": 1, "where": 1, "when": 2})
+    assert wrong["content"][0]["text"] == (
+        "Invalid arguments for loose: `amount` must be an integer or null, not a string"
+    )
+    assert right["isError"] is False
+
+
 async def test_a_whole_number_written_with_a_point_is_an_integer() -> None:
     async with MemoryClient(full_server()) as client:
         result = await client.call("order", {"title": "tea", "count": 2.0})
@@ -110,7 +135,7 @@ async def test_a_whole_number_written_with_a_point_is_an_integer() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_half_a_surrogate_pair_in_an_argument_is_a_violation_like_any_other(version: str) -> None:
     async with MemoryClient(full_server(), version) as client:
-        envelope = msgspec.json.encode(client._envelope())
+        envelope = msgspec.json.encode(client.envelope())
         client.send(
             b'{"jsonrpc":"2.0","id":"s","method":"tools/call","params":{"name":"order","_meta":%b,'
             b'"arguments":{"title":"\\ud83d","tags":["ok","\\udc00"]}}}' % envelope

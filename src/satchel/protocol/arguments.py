@@ -91,7 +91,10 @@ def broken_text(value: Any, path: str = "") -> Iterator[Violation]:
 
 
 def violations(value: Any, schema: JsonObject) -> list[Violation]:
-    """Every way in which `value` breaks `schema`, as far as our own structs can say it in JSON Schema."""
+    """Every way in which `value` breaks `schema`, in the part of JSON Schema that structs make use of.
+
+    A schema written by hand may hold more: what is not known here is passed over.
+    """
     found: list[Violation] = []
     for violation in _check(value, schema, "", schema.get("$defs", {})):
         found.append(violation)
@@ -104,7 +107,7 @@ def _check(
     value: Any, schema: JsonObject, path: str, definitions: Mapping[str, JsonObject]
 ) -> Iterator[Violation]:
     if reference := schema.get("$ref"):
-        schema = definitions[reference.removeprefix("#/$defs/")]
+        schema = definitions.get(reference.removeprefix("#/$defs/"), {})
     if choices := schema.get("anyOf"):
         yield from _check_choices(value, choices, path, definitions)
         return
@@ -113,8 +116,10 @@ def _check(
             allowed = ", ".join(_shown(item) for item in schema["enum"])
             yield Violation(path, "enum", f"must be one of {allowed}, not {_shown(value)}")
         return
-    if (expected := schema.get("type")) and not _has_type(value, expected):
-        yield Violation(path, "type", f"must be {_TYPES[expected]}, not {_kind(value)}")
+    expected = _types_in(schema)
+    if expected and not any(_has_type(value, name) for name in expected):
+        allowed = " or ".join(_TYPES[name] for name in expected)
+        yield Violation(path, "type", f"must be {allowed}, not {_kind(value)}")
         return
     if isinstance(value, str):
         yield from _check_text(value, schema, path)
@@ -140,8 +145,14 @@ def _check_choices(
     if meant:
         yield from meant[0]
         return
-    allowed = [_TYPES[choice["type"]] for choice in choices if "type" in choice]
+    allowed = [_TYPES[name] for choice in choices for name in _types_in(choice)]
     yield Violation(path, "type", f"must be {' or '.join(allowed) or 'of another type'}, not {_kind(value)}")
+
+
+def _types_in(schema: JsonObject) -> list[str]:
+    """The types that a schema allows; none, if it does not say."""
+    named = schema.get("type", [])
+    return [name for name in ([named] if isinstance(named, str) else named) if name in _TYPES]
 
 
 def _check_text(value: str, schema: JsonObject, path: str) -> Iterator[Violation]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import CoroutineType
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from satchel.protocol import eager, envelope
@@ -18,10 +18,9 @@ from satchel.protocol.errors import (
     ProtocolError,
     WireError,
     to_wire,
-    tool_message,
 )
 from satchel.protocol.jsonrpc import Malformed, decode, error_frame, request_id_of, result_frame
-from satchel.protocol.methods import IMPLEMENTATIONS
+from satchel.protocol.methods import IMPLEMENTATIONS, Outcome
 from satchel.protocol.questions import OpenQuestions
 from satchel.protocol.results import encoded
 from satchel.protocol.server import Server
@@ -130,7 +129,7 @@ class Session:
         try:
             envelope.read(ctx)
             outcome = self._implementation(ctx)(ctx)
-            if type(outcome) is CoroutineType:
+            if isinstance(outcome, Coroutine):
                 task = eager.start(self._finish(ctx, outcome), asyncio.get_running_loop())
                 if not task.done():
                     ctx.task = task
@@ -142,7 +141,7 @@ class Session:
         if outcome is not None:
             self._succeed(ctx, outcome)
 
-    async def _finish(self, ctx: Context, outcome: CoroutineType[Any, Any, Result | bytes]) -> None:
+    async def _finish(self, ctx: Context, outcome: Coroutine[Any, Any, Result | bytes]) -> None:
         try:
             result = await outcome
         except asyncio.CancelledError as error:
@@ -160,7 +159,8 @@ class Session:
         if self._running.get(ctx.id) is ctx:
             del self._running[ctx.id]
 
-    def _implementation(self, ctx: Context) -> Any:
+    def _implementation(self, ctx: Context) -> Callable[[Context], Outcome]:
+        """What answers this request, if it may be asked here and now."""
         limit = self.server.limits.requests_in_flight
         if len(self._running) >= limit:
             raise InternalError(f"Too many requests at once: {limit} are unanswered, wait for some of them")
@@ -231,10 +231,6 @@ class Session:
             return
         if isinstance(error, InputRequired):
             self._ask_back(ctx, error)
-            return
-        words = tool_message(error, ctx.revision) if ctx.method == "tools/call" else None
-        if words is not None:
-            self._succeed(ctx, ToolResult.of(words, is_error=True))
             return
         ctx.over = True
         self._send_error(ctx.outlet, ctx.id, to_wire(error, ctx.revision), ctx.revision)

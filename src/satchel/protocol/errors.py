@@ -7,7 +7,6 @@ ProtocolError                     code, message, data
 ├── InvalidParams                 -32602
 ├── InternalError                 -32603
 ├── ResourceNotFound              -32002 or -32602, as the revision has it
-├── HeaderMismatch                -32020
 ├── MissingClientCapability       -32021 (stateless revisions)
 ├── UnsupportedVersion            -32022
 └── UrlElicitationRequired        -32042 (2025-11-25)
@@ -31,7 +30,6 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
-HEADER_MISMATCH = -32020
 MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 
@@ -92,12 +90,6 @@ class ResourceNotFound(ProtocolError):
 
     def wire_code(self, revision: Revision) -> int | None:
         return revision.resource_not_found
-
-
-class HeaderMismatch(ProtocolError):
-    """The headers and the body of this request disagree"""
-
-    code = HEADER_MISMATCH
 
 
 class MissingClientCapability(ProtocolError):
@@ -195,12 +187,14 @@ def to_wire(error: BaseException, revision: Revision) -> WireError:
     return WireError(INTERNAL_ERROR, "Internal error")
 
 
-def tool_message(error: BaseException, revision: Revision) -> str | None:
-    """The words for a model, if `error` is one that belongs in a tool's result."""
-    if isinstance(error, ToolError | InputRejected):
-        return str(error)
+def as_tool_error(error: Exception, revision: Revision) -> ToolError | None:
+    """`error` as a tool's own failure, if it is one that the model should read about."""
+    if isinstance(error, ToolError):
+        return error
+    if isinstance(error, InputRejected):
+        return ToolError(str(error))
     if isinstance(error, ProtocolError) and error.wire_code(revision) is None:
-        return error.message
+        return ToolError(error.message)
     return None
 
 

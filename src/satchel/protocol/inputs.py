@@ -82,7 +82,7 @@ class Elicit(Struct, frozen=True):
     """A form for the user: a flat struct, or a JSON Schema of an object with plain properties."""
 
     method: ClassVar[str] = "elicitation/create"
-    capability: ClassVar[tuple[str, ...]] = ("elicitation",)
+    capability: ClassVar[tuple[str, ...]] = ("elicitation", "form")
 
     message: str
     form: type[Struct] | JsonObject
@@ -166,6 +166,9 @@ class ListRoots(Struct, frozen=True):
 
 def declares(capabilities: JsonObject, path: tuple[str, ...]) -> bool:
     """Whether a client's capabilities include what `path` leads to."""
+    if path == Elicit.capability and capabilities.get("elicitation") == {}:
+        # The first revision with elicitation knew only forms, and its clients are still understood.
+        return True
     value: Any = capabilities
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None

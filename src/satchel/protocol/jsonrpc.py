@@ -47,8 +47,8 @@ def decode(frame: bytes) -> Decoded:
     try:
         value = _decode(frame)
         _refuse_depth(value, frame)
-        # Most clients write JSON just as we do, and we never write a key twice. Otherwise, each pair needs a
-        # colon, so as many colons as keys means that no key came twice. Only then is a closer look needed.
+        # Most clients write JSON just as we do, and we never write a key twice. For the others: each pair
+        # needs a colon, so as many colons as keys means that no key came twice. The rest is looked at again.
         if encode(value) != frame and frame.count(b":") != _count_keys(value):
             _refuse_duplicates(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -124,7 +124,9 @@ def _count_keys(value: Any) -> int:
 
 
 class _DuplicateKey(Exception):
-    pass
+    def refused(self, frame: bytes) -> Malformed:
+        problem = f"Invalid Request: the key {_quoted(str(self))} occurs twice"
+        return Malformed(InvalidRequest(problem), _unambiguous_id(frame))
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -146,8 +148,7 @@ def _refuse_duplicates(frame: bytes) -> None:
     try:
         json.loads(frame, object_pairs_hook=_pairs)
     except _DuplicateKey as duplicate:
-        problem = f"Invalid Request: the key {_quoted(str(duplicate))} occurs twice"
-        raise Malformed(InvalidRequest(problem), _unambiguous_id(frame)) from None
+        raise duplicate.refused(frame) from None
 
 
 def _unambiguous_id(frame: bytes) -> RequestId | None:
@@ -174,8 +175,7 @@ def _decode_slowly(frame: bytes) -> Decoded:
         text = frame.decode()
         value = json.loads(text, object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=_finite)
     except _DuplicateKey as duplicate:
-        problem = f"Invalid Request: the key {_quoted(str(duplicate))} occurs twice"
-        raise Malformed(InvalidRequest(problem), _unambiguous_id(frame)) from None
+        raise duplicate.refused(frame) from None
     except RecursionError:
         raise Malformed(InvalidRequest(_TOO_DEEP), id_in(frame)) from None
     except ValueError as problem:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
-from types import CoroutineType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -14,7 +13,15 @@ from satchel.protocol.context import LOG_LEVELS, Context
 from satchel.protocol.cursors import Position
 from satchel.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS
 from satchel.protocol.eras.fields import fit
-from satchel.protocol.errors import InvalidArguments, InvalidParams, ToolError, Violation
+from satchel.protocol.errors import (
+    InputRejected,
+    InvalidArguments,
+    InvalidParams,
+    ProtocolError,
+    ToolError,
+    Violation,
+    as_tool_error,
+)
 from satchel.protocol.features import (
     MAX_COMPLETIONS,
     CompletionAnswer,
@@ -44,6 +51,7 @@ from satchel.protocol.types import (
     ResourceTemplateList,
     Result,
     Text,
+    ToolInfo,
     ToolList,
     ToolResult,
 )
@@ -122,18 +130,14 @@ def unsubscribe(ctx: Context) -> Result:
 # Lists
 
 
-class _ToolSource:
-    """The tools of a server, listed like the prompts and resources."""
-
-    @staticmethod
-    def page(position: Position | None, ctx: Context) -> Page[Any]:
-        server = ctx.session.server
-        page = page_of(tuple(server.tools.values()), position, server.page_size)
-        return Page(tuple(server.tool_info(tool, ctx.revision) for tool in page.items), page.next)
-
-
 def list_tools(ctx: Context) -> Outcome:
-    return _listed(ctx, ctx.session.server.tools_stamp, _ToolSource.page, ToolList, "tools")
+    return _listed(ctx, ctx.session.server.tools_stamp, _tool_page, ToolList, "tools")
+
+
+def _tool_page(position: Position | None, ctx: Context) -> Page[ToolInfo]:
+    server = ctx.session.server
+    page = page_of(tuple(server.tools.values()), position, server.page_size)
+    return Page(tuple(server.tool_info(tool, ctx.revision) for tool in page.items), page.next)
 
 
 def list_prompts(ctx: Context) -> Outcome:
@@ -190,22 +194,18 @@ def call_tool(ctx: Context) -> Outcome:
     tool = server.tools.get(name)
     if tool is None:
         raise InvalidParams(f"Unknown tool: {name}")
-    arguments = ctx.params.get("arguments")
-    if arguments is None:
-        arguments = {}
-    elif type(arguments) is not dict:
-        raise InvalidParams("Invalid params: `arguments` must be an object")
     try:
-        value = tool.run(_arguments(tool, arguments, ctx), ctx)
-    except ToolError as error:
-        return _explained(tool, error)
-    # A plain check of the type: `inspect.isawaitable` is much slower, and this runs for every call.
-    if type(value) is CoroutineType or isinstance(value, Awaitable):
-        return _finish_tool(tool, cast("Awaitable[Any]", value), ctx)
-    return _tool_result(tool, value, ctx)
+        value = tool.run(_converted(tool, _arguments(ctx), ctx), ctx)
+    except _EXPLAINABLE as error:
+        return _explained(tool, error, ctx)
+    return _finish_tool(tool, value, ctx) if isinstance(value, Awaitable) else _tool_result(tool, value, ctx)
 
 
-def _arguments(tool: Tool[Any], arguments: JsonObject, ctx: Context) -> Any:
+#: What may be said to the model in the tool's own words.
+_EXPLAINABLE: Final = (ToolError, InputRejected, ProtocolError)
+
+
+def _converted(tool: Tool[Any], arguments: JsonObject, ctx: Context) -> Any:
     if ctx.broken_text and (broken := list(broken_text(arguments))):
         raise InvalidArguments(tool.name, broken)
     try:
@@ -219,13 +219,17 @@ def _arguments(tool: Tool[Any], arguments: JsonObject, ctx: Context) -> Any:
 async def _finish_tool(tool: Tool[Any], answer: Awaitable[Any], ctx: Context) -> Result:
     try:
         value = await answer
-    except ToolError as error:
-        return _explained(tool, error)
+    except _EXPLAINABLE as error:
+        return _explained(tool, error, ctx)
     return _tool_result(tool, value, ctx)
 
 
-def _explained(tool: Tool[Any], error: ToolError) -> ToolResult:
-    return tool.explain(error) if tool.explain else ToolResult.of(str(error), is_error=True)
+def _explained(tool: Tool[Any], error: Exception, ctx: Context) -> ToolResult:
+    """The failure as a result of the tool. Raises it again if it is one of the protocol."""
+    failure = as_tool_error(error, ctx.revision)
+    if failure is None:
+        raise error
+    return tool.explain(failure) if tool.explain else ToolResult.of(str(failure), is_error=True)
 
 
 def _tool_result(tool: Tool[Any], answer: Any, ctx: Context) -> ToolResult:
@@ -249,13 +253,7 @@ def _tool_result(tool: Tool[Any], answer: Any, ctx: Context) -> ToolResult:
 
 
 def get_prompt(ctx: Context) -> Outcome:
-    name = _text(ctx, "name")
-    arguments = ctx.params.get("arguments")
-    if arguments is None:
-        arguments = {}
-    elif not isinstance(arguments, dict):
-        raise InvalidParams("Invalid params: `arguments` must be an object")
-    answer = ctx.session.server.prompts.get(name, arguments, ctx)
+    answer = ctx.session.server.prompts.get(_text(ctx, "name"), _arguments(ctx), ctx)
     return _finish_prompt(answer) if isinstance(answer, Awaitable) else _prompt_result(answer)
 
 
@@ -321,6 +319,15 @@ def _text(ctx: Context, name: str) -> str:
     value = ctx.params.get(name)
     if type(value) is not str:
         raise InvalidParams(f"Invalid params: `{name}` is required and must be a string")
+    return value
+
+
+def _arguments(ctx: Context) -> JsonObject:
+    value = ctx.params.get("arguments")
+    if value is None:
+        return {}
+    if type(value) is not dict:
+        raise InvalidParams("Invalid params: `arguments` must be an object")
     return value
 
 

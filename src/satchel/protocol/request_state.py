@@ -17,8 +17,8 @@ from msgspec import Struct
 from satchel.protocol.errors import InvalidParams
 from satchel.protocol.types import JsonObject
 
+#: How long a client may take for one round.
 LIFETIME_SECONDS: Final = 15 * 60
-MAX_CHARACTERS: Final = 1024 * 1024
 
 _REFUSED: Final = "Invalid requestState: it was changed, has expired or belongs to another request"
 _UNBOUND: Final = frozenset({"_meta", "inputResponses", "requestState"})
@@ -34,14 +34,15 @@ class _State(Struct, frozen=True, array_like=True):
 class StateSealer:
     """Writes and reads request states with one secret key."""
 
-    def __init__(self, key: bytes | None = None) -> None:
+    def __init__(self, key: bytes | None = None, lifetime_seconds: int = LIFETIME_SECONDS) -> None:
         """`key`: shared by all processes that may see the next round; at least 32 bytes, random if absent."""
         if key is not None and len(key) < 32:
             raise ValueError("the key for request states needs at least 32 bytes")
         self._key = key or os.urandom(32)
+        self._lifetime = lifetime_seconds
 
     def seal(self, answers: JsonObject, *, principal: str, method: str, params: JsonObject) -> str:
-        expires = int(time.time()) + LIFETIME_SECONDS
+        expires = int(time.time()) + self._lifetime
         state = _State(principal, _digest(method, params), expires, answers)
         payload = msgspec.json.encode(state)
         return urlsafe_b64encode(self._sign(payload) + payload).decode()
@@ -50,7 +51,7 @@ class StateSealer:
         """The answers of earlier rounds. Raises `InvalidParams` for anything that `seal` did not write."""
         import hmac
 
-        if not isinstance(sealed, str) or len(sealed) > MAX_CHARACTERS:
+        if not isinstance(sealed, str):
             raise InvalidParams(_REFUSED)
         try:
             raw = urlsafe_b64decode(sealed)

@@ -38,7 +38,7 @@ class Subscriptions:
         self._server = server
         self._outlet = outlet
         #: The client has shaken hands, and may be sent what it did not ask for.
-        self.ready = False
+        self._ready = False
         self._greeted = False
         self._uris: set[str] = set()
         self._streams: dict[RequestId, _Stream] = {}
@@ -51,12 +51,12 @@ class Subscriptions:
         """A handshake begins; what an earlier one subscribed to is forgotten."""
         self._uris.clear()
         self._greeted = True
-        self.ready = False
+        self._ready = False
         self._server.attach(self)
 
     def begin(self) -> None:
         """The client is past its handshake, if there was one."""
-        self.ready = self._greeted
+        self._ready = self._greeted
 
     def subscribe(self, uri: str) -> None:
         limit = self._server.limits.subscribed_uris
@@ -94,7 +94,7 @@ class Subscriptions:
     def list_changed(self, kind: ListKind) -> None:
         """Tell the client that a list has changed, if it wants to know."""
         method = f"notifications/{kind}/list_changed"
-        if self.ready and self._announces(kind):
+        if self._ready and self._announces(kind):
             self._outlet.message(notification_frame(method))
         for stream in self._streams.values():
             if kind in stream.lists:

@@ -106,7 +106,7 @@ def test_an_endless_line_does_not_grow_memory(wire: Wire) -> None:
 
 def test_a_client_that_does_not_read_holds_up_only_itself(wire: Wire) -> None:
     before = wire.resident_kilobytes()
-    os.set_blocking(wire._in, False)
+    os.set_blocking(wire.to_server, False)
     frame = call("big", characters=200_000) + b"\n"
     sent = 0
     unsent = b""
@@ -115,7 +115,7 @@ def test_a_client_that_does_not_read_holds_up_only_itself(wire: Wire) -> None:
     # Write until the server has stopped reading for a while: it must not take everything in.
     while time.monotonic() < deadline and sent < 4000:
         try:
-            unsent = (unsent or frame)[os.write(wire._in, unsent or frame) :]
+            unsent = (unsent or frame)[os.write(wire.to_server, unsent or frame) :]
         except BlockingIOError:
             blocked_since = blocked_since or time.monotonic()
             if time.monotonic() - blocked_since > 0.5:
@@ -125,7 +125,7 @@ def test_a_client_that_does_not_read_holds_up_only_itself(wire: Wire) -> None:
         sent += not unsent
     assert sent < 4000, "the server read on although nobody took its answers"
     assert wire.resident_kilobytes() - before < 32 * 1024
-    os.set_blocking(wire._in, True)
+    os.set_blocking(wire.to_server, True)
     for _ in range(sent):
         assert wire.message()["result"]["isError"] is False
     wire.write(unsent)
@@ -147,7 +147,7 @@ def test_pipelined_requests_are_all_answered_in_order(wire: Wire) -> None:
 
 
 def test_a_client_in_a_hurry_does_not_keep_others_from_their_turn(wire: Wire) -> None:
-    frame, to, source = call("calls_between_turns") + b"\n", wire._in, wire._out
+    frame, to, source = call("calls_between_turns") + b"\n", wire.to_server, wire.from_server
     for _ in range(5000):
         os.write(to, frame)
         os.read(source, 1000)

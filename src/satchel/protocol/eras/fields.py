@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeVar, cast
 
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from satchel.protocol.eras.versions import (
     V2025_03_26,
@@ -43,7 +43,7 @@ from satchel.protocol.types import (
 
 _METADATA: Final = {"title": V2025_06_18, "meta": V2025_06_18, "icons": V2025_11_25}
 
-#: Fields that came after the first revision. What is not named here has always been there.
+#: Fields that came after the first revision, all of them optional. The others have always been there.
 SINCE: Final[dict[type[Struct], dict[str, str]]] = {
     Annotations: {"last_modified": V2025_06_18},
     Audio: {"meta": V2025_06_18},
@@ -113,16 +113,12 @@ def _touched(version: str) -> frozenset[type[Struct]]:
 #: Per revision: the types that may have to change. All others pass as they are.
 _TOUCHED: Final = {version: _touched(version) for version in VERSIONS}
 
-_DEFAULTS: Final = {kind: {item.name: item.default for item in fields(kind)} for kind in SINCE}
-
 T = TypeVar("T")
 
 
 def fit(value: T, version: str) -> T:
     """`value` without what `version` does not know."""
-    if type(value) is not tuple and type(value) not in _TOUCHED[version]:
-        return value
-    return cast("T", _fit(value, version))
+    return cast("T", _fit(value, version)) if type(value) in _TOUCHED[version] else value
 
 
 def _fit(value: Any, version: str) -> Any:
@@ -138,7 +134,7 @@ def _fit(value: Any, version: str) -> Any:
             changes[name] = fitted
     for name in _REMOVED[version].get(kind, ()):
         if getattr(value, name) is not None:
-            changes[name] = _DEFAULTS[kind][name]
+            changes[name] = None
     return replace(value, **changes) if changes else value
 
 

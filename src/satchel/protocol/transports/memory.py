@@ -105,13 +105,14 @@ class MemoryClient:
         future: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         message: JsonObject = {"jsonrpc": "2.0", "id": request_id, "method": method}
-        meta = {**self._envelope(), **(meta or {})}
+        meta = {**self.envelope(), **(meta or {})}
         if params is not None or meta:
             message["params"] = {**(params or {}), **({"_meta": meta} if meta else {})}
         self.send(msgspec.json.encode(message))
         return request_id, future
 
-    def _envelope(self) -> JsonObject:
+    def envelope(self) -> JsonObject:
+        """What every request of this client says of itself in its `_meta`."""
         if self.version not in STATELESS_VERSIONS:
             return {}
         return {PROTOCOL_VERSION: self.version, CLIENT_CAPABILITIES: self.capabilities, CLIENT_INFO: CLIENT}
