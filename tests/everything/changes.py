@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from satchel.protocol import Context, NoArguments, Prompt, Resource, Server, Tool
 
@@ -17,33 +18,22 @@ def offer(server: Server) -> None:
     )
     prompt = Prompt(name=DYNAMIC_PROMPT, description="Comes and goes", run=lambda _arguments, _ctx: "dynamic")
     resource = Resource(uri=DYNAMIC_RESOURCE, name="dynamic-resource", read=lambda _ctx: "dynamic")
-    prompt_is_there = False
-    resource_is_there = False
+    _offer_change(server, "tool", tool, lambda: server.remove_tool(DYNAMIC_TOOL))
+    _offer_change(server, "prompt", prompt, lambda: server.remove_prompt(DYNAMIC_PROMPT))
+    _offer_change(server, "resource", resource, lambda: server.remove_resource(DYNAMIC_RESOURCE))
 
-    @server.tool("test_trigger_tool_change", description="Adds or takes away a tool")
-    def trigger_tool_change(arguments: NoArguments, ctx: Context) -> str:
-        if DYNAMIC_TOOL in server.tools:
-            server.remove_tool(DYNAMIC_TOOL)
-            return f"Took away {DYNAMIC_TOOL}"
-        server.add(tool)
-        return f"Added {DYNAMIC_TOOL}"
 
-    @server.tool("test_trigger_prompt_change", description="Adds or takes away a prompt")
-    def trigger_prompt_change(arguments: NoArguments, ctx: Context) -> str:
-        nonlocal prompt_is_there
-        prompt_is_there = not prompt_is_there
-        if prompt_is_there:
-            server.add(prompt)
-            return f"Added {DYNAMIC_PROMPT}"
-        server.remove_prompt(DYNAMIC_PROMPT)
-        return f"Took away {DYNAMIC_PROMPT}"
+def _offer_change(
+    server: Server, noun: str, feature: Tool[Any] | Prompt | Resource, remove: Callable[[], None]
+) -> None:
+    is_there = False
 
-    @server.tool("test_trigger_resource_change", description="Adds or takes away a resource")
-    def trigger_resource_change(arguments: NoArguments, ctx: Context) -> str:
-        nonlocal resource_is_there
-        resource_is_there = not resource_is_there
-        if resource_is_there:
-            server.add(resource)
-            return f"Added {DYNAMIC_RESOURCE}"
-        server.remove_resource(DYNAMIC_RESOURCE)
-        return f"Took away {DYNAMIC_RESOURCE}"
+    @server.tool(f"test_trigger_{noun}_change", description=f"Adds or takes away a {noun}")
+    def trigger_change(arguments: NoArguments, ctx: Context) -> str:
+        nonlocal is_there
+        is_there = not is_there
+        if is_there:
+            server.add(feature)
+            return f"Added a {noun}"
+        remove()
+        return f"Took away a {noun}"

@@ -20,36 +20,15 @@ class Peer:
     error = MCPError
 
     def __init__(self, plan: Json) -> None:
-        self.logs, self.changes = Heard(), Heard()
-        self._answers = Answers(plan)
-        self.asked = self._answers.asked
+        answers = Answers(plan, types)
+        self.asked, self.logs, self.changes = answers.asked, answers.logs, Heard()
         self.client = Client(
             StdioServerParameters(**plan["server"]),
             mode=plan["mode"],
             client_info=types.Implementation(name="python-2", version="1"),
-            elicitation_callback=self._elicit,
-            sampling_callback=self._sample,
-            list_roots_callback=self._roots,
-            logging_callback=self._log,
             message_handler=self._hear,
+            **answers.callbacks(),
         )
-
-    async def _elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-        return types.ElicitResult(action="accept", content=self._answers.form(plain(params)))
-
-    async def _sample(
-        self, context: Any, params: types.CreateMessageRequestParams
-    ) -> types.CreateMessageResult:
-        text = types.TextContent(type="text", text=self._answers.sample(plain(params)))
-        return types.CreateMessageResult(
-            role="assistant", content=text, model="test-model", stop_reason="endTurn"
-        )
-
-    async def _roots(self, context: Any) -> types.ListRootsResult:
-        return types.ListRootsResult.model_validate({"roots": self._answers.roots()})
-
-    async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
-        await self.logs.note(plain(params))
 
     async def _hear(self, message: Any) -> None:
         if isinstance(message, Exception):

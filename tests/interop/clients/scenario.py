@@ -67,24 +67,41 @@ class Peer(Protocol):
 
 
 class Answers:
-    """The client's user, model and roots."""
+    """The client's user, model, roots and ear for log messages, in the types of its SDK."""
 
-    def __init__(self, plan: Json) -> None:
+    def __init__(self, plan: Json, types: Any) -> None:
         self._plan = plan
+        self._types = types
         self.asked: list[Json] = []
+        self.logs = Heard()
 
-    def form(self, params: Json) -> Json:
-        self.asked.append({"method": "elicitation/create", "params": params})
-        fields = params["requestedSchema"]["properties"]
-        return {name: value for name, value in self._plan["form"].items() if name in fields}
+    def callbacks(self) -> Json:
+        """What both generations of the SDK are given, under the names they have in common."""
+        return {
+            "elicitation_callback": self._elicit,
+            "sampling_callback": self._sample,
+            "list_roots_callback": self._roots,
+            "logging_callback": self._log,
+        }
 
-    def sample(self, params: Json) -> str:
-        self.asked.append({"method": "sampling/createMessage", "params": params})
-        return str(self._plan["sample"])
+    async def _elicit(self, context: Any, params: Any) -> Any:
+        self.asked.append({"method": "elicitation/create", "params": plain(params)})
+        fields = plain(params)["requestedSchema"]["properties"]
+        filled = {name: value for name, value in self._plan["form"].items() if name in fields}
+        return self._types.ElicitResult(action="accept", content=filled)
 
-    def roots(self) -> list[Json]:
+    async def _sample(self, context: Any, params: Any) -> Any:
+        self.asked.append({"method": "sampling/createMessage", "params": plain(params)})
+        said = {"type": "text", "text": self._plan["sample"]}
+        result = {"role": "assistant", "content": said, "model": "test-model", "stopReason": "endTurn"}
+        return self._types.CreateMessageResult.model_validate(result)
+
+    async def _roots(self, context: Any) -> Any:
         self.asked.append({"method": "roots/list"})
-        return list(self._plan["roots"])
+        return self._types.ListRootsResult.model_validate({"roots": self._plan["roots"]})
+
+    async def _log(self, params: Any) -> None:
+        await self.logs.note(plain(params))
 
 
 async def observe(peer: Peer, plan: Json) -> Json:
