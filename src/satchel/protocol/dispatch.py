@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from types import CoroutineType
 from typing import Any, Final
 
 from satchel.protocol import eager, envelope
@@ -20,7 +21,7 @@ from satchel.protocol.errors import (
     to_wire,
 )
 from satchel.protocol.jsonrpc import Malformed, decode, error_frame, request_id_of, result_frame
-from satchel.protocol.methods import IMPLEMENTATIONS, Outcome
+from satchel.protocol.methods import IMPLEMENTATIONS
 from satchel.protocol.questions import OpenQuestions
 from satchel.protocol.results import encoded
 from satchel.protocol.server import Server
@@ -118,7 +119,7 @@ class Session:
             self.refuse(InvalidRequest("Invalid Request: `method` must be a string"), request_id, outlet)
         elif type(params) is not dict:
             self.refuse(InvalidParams("Invalid params: `params` must be an object"), request_id, outlet)
-        elif request_id in self._running or request_id in self.subscriptions:
+        elif request_id in self._running or request_id in self.subscriptions.streams:
             self.refuse(InvalidRequest("Invalid Request: this id is already in use"), request_id, outlet)
         else:
             ctx = Context(self, outlet, request_id, method, params)
@@ -129,7 +130,7 @@ class Session:
         try:
             envelope.read(ctx)
             outcome = self._implementation(ctx)(ctx)
-            if isinstance(outcome, Coroutine):
+            if type(outcome) is CoroutineType:
                 task = eager.start(self._finish(ctx, outcome), asyncio.get_running_loop())
                 if not task.done():
                     ctx.task = task
@@ -141,7 +142,7 @@ class Session:
         if outcome is not None:
             self._succeed(ctx, outcome)
 
-    async def _finish(self, ctx: Context, outcome: Coroutine[Any, Any, Result | bytes]) -> None:
+    async def _finish(self, ctx: Context, outcome: CoroutineType[Any, Any, Result | bytes]) -> None:
         try:
             result = await outcome
         except asyncio.CancelledError as error:
@@ -159,7 +160,7 @@ class Session:
         if self._running.get(ctx.id) is ctx:
             del self._running[ctx.id]
 
-    def _implementation(self, ctx: Context) -> Callable[[Context], Outcome]:
+    def _implementation(self, ctx: Context) -> Callable[[Context], Any]:
         """What answers this request, if it may be asked here and now."""
         limit = self.server.limits.requests_in_flight
         if len(self._running) >= limit:
@@ -176,7 +177,7 @@ class Session:
         if ctx.revision.stateless or ctx.method == "initialize":
             if isinstance(ctx.outlet, BatchOutlet):
                 raise InvalidRequest(f"Invalid Request: {ctx.method} cannot be part of a batch here")
-        else:
+        elif not self.subscriptions.ready:
             self.subscriptions.begin()
         if method.asks and ctx.revision.stateless:
             self._read_answers(ctx)
@@ -266,7 +267,7 @@ class Session:
 
     def cancel(self, request_id: RequestId) -> None:
         """Stop a request; it will not be answered. Unknown or finished ones are none of our business."""
-        if request_id in self.subscriptions:
+        if request_id in self.subscriptions.streams:
             self.subscriptions.cancel(request_id)
         elif ctx := self._running.pop(request_id, None):
             ctx.over = True

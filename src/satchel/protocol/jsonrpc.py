@@ -20,6 +20,8 @@ MAX_ID_CHARACTERS: Final = 1024
 #: Objects and arrays nested deeper than this are refused, before they exhaust somebody's stack.
 MAX_DEPTH: Final = 200
 
+#: Too short for that many pairs of brackets.
+_SHORT: Final = 2 * MAX_DEPTH
 _TOO_DEEP: Final = f"Invalid Request: nested more than {MAX_DEPTH} levels deep"
 _BOM: Final = b"\xef\xbb\xbf"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -46,7 +48,8 @@ def decode(frame: bytes) -> Decoded:
     """The JSON value in `frame`. Raises `Malformed`."""
     try:
         value = _decode(frame)
-        _refuse_depth(value, frame)
+        if len(frame) > _SHORT:
+            _refuse_depth(value, frame)
         # Most clients write JSON just as we do, and we never write a key twice. For the others: each pair
         # needs a colon, so as many colons as keys means that no key came twice. The rest is looked at again.
         if encode(value) != frame and frame.count(b":") != _count_keys(value):
@@ -95,7 +98,7 @@ def request_frame(request_id: RequestId, method: str, params: JsonObject) -> byt
 
 
 def _refuse_depth(value: Any, frame: bytes) -> None:
-    # Few brackets cannot be nested deeply: the usual frame is through here.
+    # Few brackets cannot be nested deeply.
     if frame.count(b"{") + frame.count(b"[") <= MAX_DEPTH:
         return
     level = [value]

@@ -38,25 +38,22 @@ class Subscriptions:
         self._server = server
         self._outlet = outlet
         #: The client has shaken hands, and may be sent what it did not ask for.
-        self._ready = False
+        self.ready = False
         self._greeted = False
         self._uris: set[str] = set()
-        self._streams: dict[RequestId, _Stream] = {}
-
-    def __contains__(self, request_id: RequestId) -> bool:
-        """Whether a request is an open stream."""
-        return request_id in self._streams
+        #: The open `subscriptions/listen` requests, by their ids.
+        self.streams: dict[RequestId, _Stream] = {}
 
     def greet(self) -> None:
         """A handshake begins; what an earlier one subscribed to is forgotten."""
         self._uris.clear()
         self._greeted = True
-        self._ready = False
+        self.ready = False
         self._server.attach(self)
 
     def begin(self) -> None:
         """The client is past its handshake, if there was one."""
-        self._ready = self._greeted
+        self.ready = self._greeted
 
     def subscribe(self, uri: str) -> None:
         limit = self._server.limits.subscribed_uris
@@ -70,7 +67,7 @@ class Subscriptions:
     def listen(self, ctx: Context, wanted: JsonObject, uris: list[str]) -> None:
         """Keep a `subscriptions/listen` request open, for as much of what it wants as there is."""
         limits = self._server.limits
-        if len(self._streams) >= limits.listen_streams:
+        if len(self.streams) >= limits.listen_streams:
             raise InvalidRequest(f"Too many listen streams: {limits.listen_streams} at most")
         if len(uris) > limits.subscribed_uris:
             raise InvalidRequest(f"Too many subscriptions: {limits.subscribed_uris} at most")
@@ -82,21 +79,21 @@ class Subscriptions:
             honoured["resourceSubscriptions"] = watched
         stream = _Stream(ctx, frozenset(lists), frozenset(watched))
         stream.send("notifications/subscriptions/acknowledged", {"notifications": honoured})
-        self._streams[ctx.id] = stream
+        self.streams[ctx.id] = stream
         self._server.attach(self)
 
     def cancel(self, request_id: RequestId) -> None:
         """End a stream at the client's wish."""
-        self._streams.pop(request_id).ctx.outlet.drop()
-        if not self._greeted and not self._streams:
+        self.streams.pop(request_id).ctx.outlet.drop()
+        if not self._greeted and not self.streams:
             self._server.detach(self)
 
     def list_changed(self, kind: ListKind) -> None:
         """Tell the client that a list has changed, if it wants to know."""
         method = f"notifications/{kind}/list_changed"
-        if self._ready and self._announces(kind):
+        if self.ready and self._announces(kind):
             self._outlet.message(notification_frame(method))
-        for stream in self._streams.values():
+        for stream in self.streams.values():
             if kind in stream.lists:
                 stream.send(method, {})
 
@@ -109,15 +106,15 @@ class Subscriptions:
         method = "notifications/resources/updated"
         if uri in self._uris:
             self._outlet.message(notification_frame(method, {"uri": uri}))
-        for stream in self._streams.values():
+        for stream in self.streams.values():
             if uri in stream.uris:
                 stream.send(method, {"uri": uri})
 
     def close(self) -> None:
         """End all streams gracefully, and hear of nothing any more."""
-        for stream in self._streams.values():
+        for stream in self.streams.values():
             meta = {SUBSCRIPTION_ID: stream.ctx.id, SERVER_INFO: self._server.info}
             body = encode({"resultType": "complete", "_meta": meta})
             stream.ctx.outlet.answer(result_frame(stream.ctx.id, body), None)
-        self._streams.clear()
+        self.streams.clear()
         self._server.detach(self)
