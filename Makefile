@@ -12,8 +12,8 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-run: $(VENV)/.run ## a tour: a real MCP session with a small server
-	@$(BIN)/python examples/tour.py $(ARGS)
+run: $(VENV)/.run ## a tour: a real MCP session with a sample workspace
+	@$(BIN)/satchel demo $(ARGS)
 
 test: $(VENV)/.dev ## all tests; ARGS are handed on to pytest
 	@$(BIN)/python -m tests.interop.environments

@@ -32,6 +32,7 @@ from satchel.protocol.features import (
 )
 from satchel.protocol.server import CacheHints, Limits, Server
 from satchel.protocol.transports import Outlet
+from satchel.protocol.types import ToolAnnotations, ToolResult
 
 __all__ = [
     "CacheHints",
@@ -58,7 +59,9 @@ __all__ = [
     "Server",
     "Session",
     "Tool",
+    "ToolAnnotations",
     "ToolError",
+    "ToolResult",
     "UrlElicitationRequired",
     "Violation",
 ]

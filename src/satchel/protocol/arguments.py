@@ -63,6 +63,26 @@ def convert(arguments: JsonObject, kind: type[T]) -> T:
         return msgspec.convert(_with_whole_numbers(arguments), kind)
 
 
+def without_nulls(arguments: JsonObject, schema: JsonObject) -> JsonObject:
+    """The arguments without the nulls that stand for optional arguments which were not given.
+
+    Models fill in every argument they see, those they do not mean with null.
+    """
+    properties, required = schema.get("properties", {}), schema.get("required", ())
+    return {
+        name: value
+        for name, value in arguments.items()
+        if value is not None or name in required or _allows_null(properties.get(name, {}))
+    }
+
+
+def _allows_null(schema: JsonObject) -> bool:
+    if "anyOf" in schema:
+        return any(_allows_null(choice) for choice in schema["anyOf"])
+    types = _types_in(schema)
+    return "null" in types or None in schema.get("enum", ()) or not (types or "enum" in schema)
+
+
 def _with_whole_numbers(value: Any) -> Any:
     if isinstance(value, float):
         return int(value) if value.is_integer() else value

@@ -84,9 +84,9 @@ class InternalError(ProtocolError):
 class ResourceNotFound(ProtocolError):
     """Resource not found"""
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, message: str | None = None) -> None:
         self.uri = uri
-        super().__init__(f"Resource not found: {uri}", data={"uri": uri})
+        super().__init__(message or f"Resource not found: {uri}", data={"uri": uri})
 
     def wire_code(self, revision: Revision) -> int | None:
         return revision.resource_not_found
@@ -151,9 +151,13 @@ class ToolError(Exception):
 class InvalidArguments(ToolError):
     """The arguments of a call break the tool's schema; all violations are reported together."""
 
-    def __init__(self, tool: str, violations: Sequence[Violation]) -> None:
+    def __init__(
+        self, tool: str, violations: Sequence[Violation], arguments: dict[str, Any] | None = None
+    ) -> None:
         self.tool = tool
         self.violations = tuple(violations)
+        #: What the tool was called with.
+        self.arguments = arguments or {}
         listed = "; ".join(str(violation) for violation in violations)
         super().__init__(f"Invalid arguments for {tool}: {listed}")
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from satchel.protocol import cursors
-from satchel.protocol.arguments import broken_text, convert, violations
+from satchel.protocol.arguments import broken_text, convert, violations, without_nulls
 from satchel.protocol.context import LOG_LEVELS, Context
 from satchel.protocol.cursors import Position
 from satchel.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS
@@ -206,14 +206,22 @@ _EXPLAINABLE: Final = (ToolError, InputRejected, ProtocolError)
 
 
 def _converted(tool: Tool[Any], arguments: JsonObject, ctx: Context) -> Any:
-    if ctx.broken_text and (broken := list(broken_text(arguments))):
-        raise InvalidArguments(tool.name, broken)
-    try:
-        return convert(arguments, tool.arguments)
-    except msgspec.ValidationError as problem:
-        schema, _ = ctx.session.server.tool_schemas(tool)
-        found = violations(arguments, schema)
-        raise InvalidArguments(tool.name, found or [Violation("", "schema", str(problem))]) from None
+    broken = list(broken_text(arguments)) if ctx.broken_text else []
+    if not broken:
+        try:
+            return convert(arguments, tool.arguments)
+        except msgspec.ValidationError:
+            # What exactly is wrong is found out below.
+            pass
+    schema, _ = ctx.session.server.tool_schemas(tool)
+    arguments = without_nulls(arguments, schema)
+    found = [*broken, *violations(arguments, schema)]
+    if not found:
+        try:
+            return convert(arguments, tool.arguments)
+        except msgspec.ValidationError as problem:
+            found = [Violation("", "schema", str(problem))]
+    raise InvalidArguments(tool.name, found, arguments)
 
 
 async def _finish_tool(tool: Tool[Any], answer: Awaitable[Any], ctx: Context) -> Result:

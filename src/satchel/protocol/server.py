@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from msgspec import Struct
@@ -90,6 +91,7 @@ class Server:
         cache: CacheHints | None = None,
         page_size: int = PAGE_SIZE,
         state_key: bytes | None = None,
+        lifespan: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
     ) -> None:
         """Everything but the name and the version has a sensible default.
 
@@ -97,6 +99,7 @@ class Server:
         `capabilities`: what to declare, instead of what follows from what is there.
         `logging`: whether `Context.log` reaches the client.
         `default_version`: what a client gets that asks for a handshake revision we do not know.
+        `lifespan`: what is entered while the server serves, and left when it has ended.
         `state_key`: the secret for request states, shared by all processes behind one address.
         """
         self.info = Implementation(
@@ -113,6 +116,7 @@ class Server:
         self.cache = cache or CacheHints()
         self.sealer = StateSealer(state_key)
         self.page_size = page_size
+        self.lifespan = lifespan
         self.tools: dict[str, Tool[Any]] = {}
         self.prompts: PromptSource = PromptTable(page_size) if prompts is None else prompts
         self.resources: ResourceSource = ResourceTable(page_size) if resources is None else resources

@@ -230,12 +230,13 @@ class CompleteResult(Result, frozen=True, kw_only=True):
 
 
 class ListFeature(Wire, frozen=True, kw_only=True):
-    list_changed: bool = False
+    #: Left out unless it is said.
+    list_changed: bool | None = None
 
 
 class ResourceFeature(Wire, frozen=True, kw_only=True):
-    subscribe: bool = False
-    list_changed: bool = False
+    subscribe: bool | None = None
+    list_changed: bool | None = None
 
 
 class Capabilities(Wire, frozen=True, kw_only=True):

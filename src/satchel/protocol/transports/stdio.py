@@ -17,6 +17,7 @@ from typing import Final
 from satchel.protocol.aio import asyncio
 from satchel.protocol.dispatch import Session
 from satchel.protocol.errors import InvalidRequest
+from satchel.protocol.features import MaybeAwaitable, settled
 from satchel.protocol.jsonrpc import id_at_ends
 from satchel.protocol.server import Server
 from satchel.protocol.transports.descriptors import FrameWriter, reader_of
@@ -30,19 +31,22 @@ EXIT_SECONDS: Final = 1.0
 _POLITE_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def run(server: Server | Callable[[], Server]) -> None:
+def run(server: Server | Callable[[], MaybeAwaitable[Server]]) -> None:
     """Serve one client on standard input and output, until it hangs up or SIGTERM or SIGINT arrives.
 
     A function that builds the server is called when the descriptors are safe: what is printed on the way
     cannot reach the client either.
     """
     source, sink = claim_descriptors()
-    if not isinstance(server, Server):
-        server = server()
+
+    async def build_and_serve() -> None:
+        built = server if isinstance(server, Server) else await settled(server())
+        await serve(built, source, sink)
+
     loop = asyncio.new_event_loop()
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(serve(server, source, sink))
+        loop.run_until_complete(build_and_serve())
     finally:
         asyncio.set_event_loop(None)
         # Clients follow up on a closed input with SIGTERM. It is too late for that to be an unclean end.
@@ -96,13 +100,14 @@ async def serve(server: Server, source: int, sink: int) -> None:
         # Only the main thread may take signals, and not every platform's loop can.
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(number, ended.set)
-    reader.resume()
-    try:
-        await ended.wait()
-    finally:
-        reader.pause()
-        await session.close(GRACE_SECONDS)
-        await writer.close(GRACE_SECONDS)
+    async with server.lifespan():
+        reader.resume()
+        try:
+            await ended.wait()
+        finally:
+            reader.pause()
+            await session.close(GRACE_SECONDS)
+            await writer.close(GRACE_SECONDS)
 
 
 class _Intake:

@@ -1,0 +1,65 @@
+"""The assembly: the only module that sees every layer, and builds what the settings ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from satchel.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
+
+from satchel.config import Settings, SettingsError
+from satchel.contracts.profiles import PROFILES, build
+from satchel.contracts.tools import TOOLSETS, Place
+from satchel.protocol import Server
+from satchel.protocol.transports import stdio
+from satchel.services.workspace import Workspace
+from satchel.storage.sqlite.store import SqliteStore
+
+T = TypeVar("T")
+
+
+def open_workspace(settings: Settings) -> Workspace:
+    """Open the database; it is made if it is not there."""
+    return Workspace(SqliteStore(settings.database))
+
+
+def with_workspace(settings: Settings, work: Callable[[Workspace], Awaitable[T]]) -> T:
+    """Run one piece of work on a workspace that is opened for it."""
+
+    async def run() -> T:
+        workspace = open_workspace(settings)
+        try:
+            return await work(workspace)
+        finally:
+            await workspace.store.close()
+
+    return asyncio.run(run())
+
+
+def check_names(settings: Settings) -> None:
+    """Raises `SettingsError` for a profile or toolset that there is not."""
+    if settings.profile not in PROFILES:
+        known = ", ".join(PROFILES)
+        raise SettingsError(f"there is no profile '{settings.profile}'; there are: {known}")
+    for name in settings.toolsets:
+        if name not in TOOLSETS:
+            raise SettingsError(f"there is no toolset '{name}'; there are: {', '.join(TOOLSETS)}")
+
+
+def serve_stdio(settings: Settings) -> None:
+    """Serve one client on standard input and output, until it hangs up."""
+    check_names(settings)
+
+    async def server() -> Server:
+        workspace = open_workspace(settings)
+        try:
+            project = await workspace.projects.find(settings.project)
+        except BaseException:
+            await workspace.store.close()
+            raise
+        place = Place(workspace, project.id, settings.actor)
+        return build(
+            PROFILES[settings.profile], place, read_only=settings.read_only, toolsets=settings.toolsets
+        )
+
+    stdio.run(server)

@@ -1,0 +1,94 @@
+"""The sample workspace: a project `auth-module` with prompts, documents and tasks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from satchel.domain.prompts import Argument
+from satchel.services.caller import Caller
+from satchel.services.workspace import Workspace
+
+PROJECT: Final = "auth-module"
+
+_PROMPTS: Final = (
+    {
+        "name": "code-review",
+        "description": "Review authentication code for security issues",
+        "content": "Please review the authentication code in this project for security issues. Focus "
+        "on:\n- Input validation\n- SQL injection risks\n- Authentication bypass vulnerabilities\n"
+        "- Password storage",
+    },
+    {
+        "name": "refactor-guide",
+        "description": "Guide for refactoring auth module",
+        "content": "Refactor the auth module step by step: name the seams, write the missing tests, move one "
+        "responsibility at a time, and keep every commit green.",
+    },
+    {
+        "title": "Threat Model",
+        "tags": ["security", "design"],
+        "content": "List who could attack the login, what they want and what stops them. End with the three "
+        "gaps that matter most.",
+    },
+    {
+        "title": "Commit Message",
+        "tags": ["git", "writing"],
+        "content": "Write a commit message: a subject of at most 60 characters that says what changed for "
+        "the reader, then why.",
+    },
+)
+_EXPLAIN: Final = {
+    "name": "explain-error",
+    "description": "Explain an error message to someone who has never seen it",
+    "content": "Explain this {{ language }} error in plain words, then name the likeliest "
+    "fix:\n\n{{ error }}",
+    "arguments": [
+        Argument(name="error", description="The message", required=True),
+        Argument(name="language", description="Where it comes from", choices=("Python", "SQL", "Go")),
+    ],
+}
+_RESOURCES: Final = (
+    {
+        "name": "api-docs",
+        "title": "API Documentation",
+        "uri": "file:///docs/api.md",
+        "mime_type": "text/markdown",
+        "description": "REST API documentation",
+        "content": "# API Documentation\n\n## Authentication\n\n`POST /login` takes a name and a password "
+        "and answers with a token that is good for an hour.\n",
+    },
+    {
+        "name": "schema",
+        "title": "Database Schema",
+        "uri": "file:///schema.sql",
+        "mime_type": "application/sql",
+        "description": "SQLite database schema",
+        "content": "CREATE TABLE users (\n    id INTEGER PRIMARY KEY,\n    name TEXT NOT NULL UNIQUE,\n"
+        "    password_hash TEXT NOT NULL\n);\n",
+    },
+    {
+        "name": "logo",
+        "uri": "file:///logo.png",
+        "mime_type": "image/png",
+        "description": "A green square",
+        "content": "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEUlEQVR4nGPQ6w7HihiGlgQAiA5EAZSj"
+        "A9sAAAAASUVORK5CYII=",
+    },
+)
+_TASKS: Final = (
+    {"title": "Hash passwords with argon2", "project": PROJECT, "priority": 5, "energy": "deep"},
+    {"title": "Document the login endpoint", "project": PROJECT, "priority": 3, "time_estimate": "30min"},
+    {"title": "Ask about password rules", "priority": 2, "energy": "light", "notes": "Who decides?"},
+)
+
+
+async def fill(workspace: Workspace) -> None:
+    """Put the sample into an empty workspace."""
+    project = await workspace.projects.create(PROJECT, actor="demo")
+    caller = Caller(project.id, "demo")
+    for prompt in (*_PROMPTS, _EXPLAIN):
+        await workspace.prompts.create(caller, **prompt)
+    for resource in _RESOURCES:
+        await workspace.resources.create(caller, **resource)
+    for task in _TASKS:
+        await workspace.tasks.create(caller, **task)

@@ -1,0 +1,78 @@
+"""`satchel serve`: MCP on standard input and output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from satchel.cli.failures import Status, fail, misuse, report
+from satchel.config import SettingsError, from_process
+from satchel.domain.errors import ProjectNotFound, SatchelError
+
+USAGE: Final = """\
+usage: satchel serve [options]
+
+Serve prompts, resources and tasks to one MCP client on standard input and output.
+A client's configuration needs no more than the command: satchel serve
+
+options:
+  --profile NAME     satchel (all tools, the default), mcpkg, tasks or prompt-store:
+                     a drop-in replacement for the server of that name
+  --project NAME     the project to work in (default: default)
+  --workspace NAME   a database in Satchel's data folder (default: default)
+  --db FILE          a database anywhere else
+  --read-only        hide and refuse everything that writes
+  --toolsets LIST    only these, separated by commas:
+                     prompts, resources, tasks, search, history
+  -h, --help         show this
+
+Each option but --workspace has a variable: SATCHEL_PROFILE, SATCHEL_PROJECT,
+SATCHEL_DATABASE_URL, SATCHEL_READ_ONLY, SATCHEL_TOOLSETS. SATCHEL_HOME is the data
+folder, SATCHEL_ACTOR the name in the change log instead of the client's.
+"""
+
+_WITH_VALUE: Final = ("--profile", "--project", "--workspace", "--db", "--toolsets")
+
+
+def parsed(arguments: Sequence[str]) -> dict[str, str | bool]:
+    """The options by name. Raises `SettingsError`."""
+    flags: dict[str, str | bool] = {}
+    rest = list(arguments)
+    while rest:
+        name, has_value, value = rest.pop(0).partition("=")
+        key = name.removeprefix("--").replace("-", "_")
+        if name == "--read-only" and not has_value:
+            flags[key] = True
+        elif name in _WITH_VALUE:
+            if not has_value:
+                if not rest:
+                    raise SettingsError(f"{name} needs a value")
+                value = rest.pop(0)
+            flags[key] = value
+        else:
+            raise SettingsError(f"satchel serve has no option {name}")
+    return flags
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Serve until the client hangs up; the exit status."""
+    if any(argument in ("-h", "--help") for argument in arguments):
+        sys.stdout.write(USAGE)
+        return Status.OK
+    try:
+        settings = from_process(**parsed(arguments))
+        from satchel.assembly import serve_stdio
+
+        serve_stdio(settings)
+    except SettingsError as error:
+        return misuse(error)
+    except ProjectNotFound as error:
+        report(
+            f"there is no project '{error.project}' in {settings.database}",
+            "satchel project list shows what there is, and satchel project create NAME makes one",
+        )
+        return Status.NOT_FOUND
+    except SatchelError as error:
+        return fail(error)
+    return Status.OK

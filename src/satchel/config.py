@@ -1,0 +1,114 @@
+"""Settings: flags before environment before defaults. Nothing else reads the environment."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from satchel.domain.projects import DEFAULT_PROJECT
+
+DEFAULT_WORKSPACE: Final = "default"
+DEFAULT_PROFILE: Final = "satchel"
+
+_WORKSPACE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+_YES: Final = ("1", "true", "yes", "on")
+_NO: Final = ("", "0", "false", "no", "off")
+
+
+class SettingsError(Exception):
+    """A flag or a variable that makes no sense; the message says which, and what would."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Everything that can be set from outside."""
+
+    #: The database file.
+    database: str
+    project: str = DEFAULT_PROJECT
+    profile: str = DEFAULT_PROFILE
+    read_only: bool = False
+    toolsets: tuple[str, ...] = ()
+    #: Who is named in the log; nothing for the client's name.
+    actor: str | None = None
+    log_level: str = "warning"
+
+
+def settings(
+    environment: Mapping[str, str],
+    *,
+    workspace: str | None = None,
+    db: str | None = None,
+    project: str | None = None,
+    profile: str | None = None,
+    read_only: bool = False,
+    toolsets: str | None = None,
+) -> Settings:
+    """Settings from what was given on the command line and, failing that, in the environment."""
+    if workspace is not None and db is not None:
+        raise SettingsError("give either --workspace or --db, not both")
+    listed = toolsets if toolsets is not None else environment.get("SATCHEL_TOOLSETS", "")
+    return Settings(
+        database=_database(environment, workspace, db),
+        project=project or environment.get("SATCHEL_PROJECT") or DEFAULT_PROJECT,
+        profile=profile or environment.get("SATCHEL_PROFILE") or DEFAULT_PROFILE,
+        read_only=read_only or _truth(environment, "SATCHEL_READ_ONLY"),
+        toolsets=tuple(name for item in listed.split(",") if (name := item.strip())),
+        actor=environment.get("SATCHEL_ACTOR") or None,
+        log_level=environment.get("SATCHEL_LOG_LEVEL") or "warning",
+    )
+
+
+def from_process(**flags: str | bool | None) -> Settings:
+    """Settings of this process."""
+    return settings(os.environ, **flags)  # type: ignore[arg-type]  # flags are named like the parameters
+
+
+def _database(environment: Mapping[str, str], workspace: str | None, db: str | None) -> str:
+    if workspace is None and (url := db or environment.get("SATCHEL_DATABASE_URL")):
+        return _file_of(url)
+    name = workspace or DEFAULT_WORKSPACE
+    if not _WORKSPACE.fullmatch(name):
+        raise SettingsError(
+            f"'{name}' cannot be the name of a workspace: use letters, digits, '-', '_' and '.'"
+        )
+    return os.path.join(home(environment), f"{name}.db")  # noqa: PTH118  # pathlib is slow to import
+
+
+def _file_of(url: str) -> str:
+    """The file that `--db` means: a path, or a URL like sqlite:///path."""
+    if url.startswith(("postgresql://", "postgres://")):
+        raise SettingsError("this release keeps its data in SQLite only; give a file, as in --db notes.db")
+    path = url.removeprefix("sqlite://") if url.startswith("sqlite://") else url
+    if path.startswith("/") and url.startswith("sqlite:///") and not url.startswith("sqlite:////"):
+        # As everywhere: three slashes for a relative path, four for an absolute one.
+        path = path[1:]
+    if not path or "\0" in path:
+        raise SettingsError("--db needs the name of a file")
+    return os.path.expanduser(path)  # noqa: PTH111
+
+
+def home(environment: Mapping[str, str]) -> str:
+    """The folder of Satchel's own data."""
+    if chosen := environment.get("SATCHEL_HOME"):
+        return os.path.expanduser(chosen)  # noqa: PTH111
+    if str(sys.platform).startswith("linux"):
+        # What platformdirs does here, without its price at every start.
+        base = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")  # noqa: PTH111
+        return os.path.join(base, "satchel")  # noqa: PTH118
+    from platformdirs import user_data_dir
+
+    return user_data_dir("satchel", appauthor=False)
+
+
+def _truth(environment: Mapping[str, str], name: str) -> bool:
+    value = environment.get(name, "").strip().lower()
+    if value in _YES:
+        return True
+    if value in _NO:
+        return False
+    raise SettingsError(f"{name} must be one of {', '.join(_YES + _NO[1:])}, not '{value}'")

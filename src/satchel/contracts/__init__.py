@@ -1,0 +1,1 @@
+"""Where Satchel meets MCP: one module per contract, and the profiles that put them together."""

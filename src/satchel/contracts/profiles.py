@@ -1,0 +1,158 @@
+"""Profiles: which face of the store a client sees. A profile is a row in a table."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from msgspec import Struct
+
+from satchel import __version__
+from satchel.contracts import mcpkg, prompt_store, satchel, tasks
+from satchel.contracts.stored_prompts import StoredPrompts
+from satchel.contracts.stored_resources import Missing, StoredResources
+from satchel.contracts.tools import Place, ToolSpec
+from satchel.domain.changes import ChangeNews
+from satchel.protocol import InvalidParams, Limits, ResourceNotFound, Server
+from satchel.protocol.eras import NEWEST_HANDSHAKE, V2024_11_05, V2025_06_18
+from satchel.protocol.types import Capabilities, ListFeature, ResourceFeature
+
+#: Room for the largest resource, as base64 or with every line break escaped, so that what is too large is
+#: refused by the tool it is meant for.
+MESSAGE_BYTES: Final = 12 * 1024 * 1024
+
+_INSTRUCTIONS: Final = (
+    "Satchel keeps prompts, documents (resources) and tasks that people and their agents share. "
+    "Search before you create: `search` looks at everything. Prompts are addressed by name or id. "
+    "Every change is logged: `list_changes` shows it and `undo_change` takes it back."
+)
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """A face: tools, capabilities and the way the server names itself."""
+
+    name: str
+    server_name: str
+    server_version: str
+    #: What a client gets that asks for a revision we do not know.
+    default_version: str
+    tools: tuple[ToolSpec[Any], ...]
+    capabilities: Capabilities
+    missing_resource: Missing = lambda uri, project: ResourceNotFound(uri, _not_found(uri, project))
+    own_templates: bool = False
+    instructions: str | None = None
+
+    @property
+    def announces(self) -> bool:
+        """Whether clients are told of changes."""
+        lists = (self.capabilities.prompts, self.capabilities.resources)
+        return any(feature is not None and feature.list_changed for feature in lists)
+
+
+def _not_found(uri: str, project: str) -> str:
+    return f"Resource '{uri}' not found in project '{project}'"
+
+
+_SAID_FALSE: Final = ListFeature(list_changed=False)
+_SAID_TRUE: Final = ListFeature(list_changed=True)
+
+PROFILES: Final = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            name="satchel",
+            server_name="satchel",
+            server_version=__version__,
+            default_version=NEWEST_HANDSHAKE,
+            tools=satchel.TOOLS,
+            capabilities=Capabilities(
+                tools=_SAID_TRUE,
+                prompts=_SAID_TRUE,
+                resources=ResourceFeature(subscribe=True, list_changed=True),
+                completions={},
+            ),
+            own_templates=True,
+            instructions=_INSTRUCTIONS,
+        ),
+        Profile(
+            name="mcpkg",
+            server_name="mcpkg",
+            server_version="0.1.0",
+            default_version=V2024_11_05,
+            tools=mcpkg.TOOLS,
+            capabilities=Capabilities(
+                prompts=_SAID_FALSE, resources=ResourceFeature(list_changed=False), tools=_SAID_FALSE
+            ),
+            missing_resource=lambda uri, project: InvalidParams(_not_found(uri, project)),
+        ),
+        Profile(
+            name="tasks",
+            server_name="Task Manager MCP",
+            server_version="0.1.0",
+            default_version=V2025_06_18,
+            tools=tasks.TOOLS,
+            capabilities=Capabilities(tools=ListFeature()),
+        ),
+        Profile(
+            name="prompt-store",
+            server_name="prompt-store",
+            server_version="0.1.0",
+            default_version=NEWEST_HANDSHAKE,
+            tools=prompt_store.TOOLS,
+            capabilities=Capabilities(tools=_SAID_TRUE),
+        ),
+    )
+}
+
+
+def shown_tools(profile: Profile, *, read_only: bool, toolsets: Collection[str]) -> list[ToolSpec[Any]]:
+    """The tools of a profile that are left when it is narrowed."""
+    return [
+        tool
+        for tool in profile.tools
+        if not (read_only and tool.writes) and (not toolsets or tool.toolset in toolsets)
+    ]
+
+
+def build(
+    profile: Profile, place: Place, *, read_only: bool = False, toolsets: Collection[str] = ()
+) -> Server:
+    """A server that shows a place through a profile, and closes the store when it ends."""
+    server = Server(
+        profile.server_name,
+        profile.server_version,
+        instructions=profile.instructions,
+        prompts=StoredPrompts(place),
+        resources=StoredResources(place, profile.missing_resource, own_templates=profile.own_templates),
+        capabilities=profile.capabilities,
+        default_version=profile.default_version,
+        limits=Limits(message_bytes=MESSAGE_BYTES),
+        lifespan=lambda: _serving(profile, place, server),
+    )
+    for tool in shown_tools(profile, read_only=read_only, toolsets=toolsets):
+        server.add(tool.at(place))
+    return server
+
+
+@asynccontextmanager
+async def _serving(profile: Profile, place: Place, server: Server) -> AsyncIterator[None]:
+    store = place.workspace.store
+    if profile.announces:
+        store.subscribe(lambda news: announce(server, place, news))
+    try:
+        yield
+    finally:
+        await store.close()
+
+
+def announce(server: Server, place: Place, news: Sequence[ChangeNews]) -> None:
+    """Tell a server's clients what has changed in its place."""
+    here = [item for item in news if item.project == place.project]
+    if any(item.kind == "prompt" for item in here):
+        server.prompts_changed()
+    resources = [item for item in here if item.kind == "resource"]
+    if any(item.listed for item in resources):
+        server.resources_changed()
+    for uri in dict.fromkeys(uri for item in resources for uri in item.uris):
+        server.resource_updated(uri)

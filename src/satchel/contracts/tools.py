@@ -1,0 +1,138 @@
+"""Tools as the contracts describe them: data, put to work on a workspace when a server is built."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Generic, Literal, TypeVar
+
+from msgspec import UNSET, Struct
+
+from satchel.contracts.dialects import Dialect, problem_of, root
+from satchel.domain.errors import Invalid, Problem, SatchelError
+from satchel.domain.text import one_line
+from satchel.protocol import Context, InvalidArguments, Tool, ToolAnnotations, ToolError, ToolResult
+from satchel.protocol.types import JsonObject
+from satchel.services.caller import Caller
+from satchel.services.workspace import Workspace
+
+Arguments = TypeVar("Arguments", bound=Struct)
+
+Toolset = Literal["prompts", "resources", "tasks", "search", "history"]
+TOOLSETS: tuple[Toolset, ...] = ("prompts", "resources", "tasks", "search", "history")
+
+
+class Desk(Struct, frozen=True):
+    """Where a tool works: the workspace, and on whose behalf."""
+
+    workspace: Workspace
+    caller: Caller
+
+
+class Place(Struct, frozen=True):
+    """Where a server works: the workspace, the selected project, and who is to be named in the log."""
+
+    workspace: Workspace
+    project: int
+    #: Named instead of the client.
+    actor: str | None = None
+
+    def caller(self, ctx: Context) -> Caller:
+        """Who makes this request."""
+        name = ctx.client.get("name")
+        shown = one_line(name) if isinstance(name, str) else ""
+        return Caller(self.project, self.actor or shown or "mcp")
+
+
+class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
+    """A tool, described once: its argument struct is its schema."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[Arguments]
+    run: Callable[[Desk, Arguments], Awaitable[ToolResult]]
+    toolset: Toolset
+    dialect: Dialect
+    output: JsonObject
+    #: What is wrong with values that the schema lets through: called with those that have the right type.
+    check: Callable[..., Iterable[Problem]] | None = None
+    writes: bool = False
+    #: What it writes over or takes away.
+    destroys: bool = False
+    #: Whether calling it twice does the same as calling it once.
+    repeatable: bool = False
+    #: Instead of the schema of the struct.
+    input_schema: JsonObject | None = None
+
+    def at(self, place: Place) -> Tool[Arguments]:
+        """The tool at work in a place."""
+
+        async def run(arguments: Arguments, ctx: Context) -> ToolResult:
+            try:
+                return await self.run(Desk(place.workspace, place.caller(ctx)), arguments)
+            except SatchelError as error:
+                return self.dialect(error)
+
+        return Tool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            arguments=self.arguments,
+            input_schema=self.input_schema,
+            output_schema=self.output,
+            run=run,
+            explain=self._explain,
+            annotations=ToolAnnotations(
+                read_only_hint=not self.writes,
+                destructive_hint=self.destroys if self.writes else None,
+                idempotent_hint=self.repeatable if self.writes else None,
+                open_world_hint=False,
+            ),
+        )
+
+    def _explain(self, error: ToolError) -> ToolResult:
+        if not isinstance(error, InvalidArguments):
+            return self.dialect(Invalid([Problem("", str(error))]))
+        return self.dialect(Invalid(self._problems(error)))
+
+    def _problems(self, error: InvalidArguments) -> list[Problem]:
+        """Everything that is wrong, in the order of the arguments. Our own words go before a schema's."""
+        unfit = {root(item.path) for item in error.violations if item.rule in ("type", "text", "required")}
+        known = self.arguments.__struct_fields__
+        fit = {name: value for name, value in error.arguments.items() if name in known and name not in unfit}
+        problems = list(self.check(**fit)) if self.check is not None else []
+        worded = {problem.field for problem in problems}
+        problems += [problem_of(item) for item in error.violations if root(item.path) not in worded]
+        order = {name: index for index, name in enumerate(known)}
+        return sorted(problems, key=lambda problem: order.get(problem.field, len(order)))
+
+
+def object_schema(**fields: str | JsonObject) -> JsonObject:
+    """The schema of an answer: a type per field, `string?` for one that may be null."""
+    properties = {name: _field_schema(kind) for name, kind in fields.items()}
+    return {"type": "object", "properties": properties, "required": list(fields)}
+
+
+def _field_schema(kind: str | JsonObject) -> JsonObject:
+    if not isinstance(kind, str):
+        return kind
+    return {"type": [kind[:-1], "null"]} if kind.endswith("?") else {"type": kind}
+
+
+def list_of(items: JsonObject) -> JsonObject:
+    return {"type": "array", "items": items}
+
+
+def given(arguments: Struct, *without: str) -> dict[str, Any]:
+    """The arguments of a call that were given."""
+    return {
+        name: value
+        for name in arguments.__struct_fields__
+        if name not in without and (value := getattr(arguments, name)) is not UNSET
+    }
+
+
+def one_of(field: str, value: str, choices: Iterable[str], name: str) -> list[Problem]:
+    """What is wrong with a value that should be one of a few, if anything."""
+    allowed = tuple(choices)
+    return [] if value in allowed else [Problem(field, f"{name} must be one of {', '.join(allowed)}")]

@@ -1,0 +1,257 @@
+"""What can go wrong in Satchel, with the facts; each face puts them into its own words.
+
+SatchelError
+├── Invalid                  problems: every rule that the input breaks
+├── NotFound
+│   ├── ProjectNotFound      project
+│   ├── ProjectGone          deleted while it was being served
+│   ├── PromptNotFound       reference, project
+│   ├── ResourceNotFound     reference, project
+│   ├── TaskNotFound         id
+│   └── ChangeNotFound       seq
+├── Conflict
+│   ├── NameTaken            kind, name, project
+│   ├── TitleTaken           title, project
+│   ├── UriTaken             uri, project
+│   ├── Outdated             kind, name: someone else was faster
+│   └── ProjectProtected     project: the default project stays
+└── StorageError             where
+    ├── StorageBusy
+    ├── StorageFull
+    ├── StorageReadOnly
+    ├── StorageDamaged
+    ├── StorageForeign       not a database of Satchel's
+    ├── StorageTooNew        found, known: schema versions
+    └── StorageFailed        problem
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from msgspec import Struct
+
+
+class Problem(Struct, frozen=True):
+    """One rule that an input breaks, as a sentence."""
+
+    #: The field, as callers name it; empty for the input as a whole.
+    field: str
+    message: str
+
+
+class SatchelError(Exception):
+    """Satchel could not do this."""
+
+    #: Stable, for machines.
+    code: ClassVar[str] = "ERROR"
+
+
+class Invalid(SatchelError):
+    """The input breaks at least one rule; all of them are named."""
+
+    code = "INVALID"
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problem.message for problem in problems))
+
+
+class NotFound(SatchelError):
+    """There is no such thing."""
+
+    code = "NOT_FOUND"
+
+
+class ProjectNotFound(NotFound):
+    """There is no such project."""
+
+    code = "PROJECT_NOT_FOUND"
+
+    def __init__(self, project: str) -> None:
+        self.project = project
+        super().__init__(f"Project '{project}' does not exist")
+
+
+class ProjectGone(NotFound):
+    """The project that was selected here has been deleted. Select another, or undo its deletion."""
+
+    code = "PROJECT_GONE"
+
+    def __init__(self) -> None:
+        super().__init__((type(self).__doc__ or "").strip())
+
+
+class PromptNotFound(NotFound):
+    """There is no such prompt."""
+
+    code = "PROMPT_NOT_FOUND"
+
+    def __init__(self, reference: str, project: str) -> None:
+        self.reference = reference
+        self.project = project
+        super().__init__(f"Prompt '{reference}' does not exist in project '{project}'")
+
+
+class ResourceNotFound(NotFound):
+    """There is no such resource."""
+
+    code = "RESOURCE_NOT_FOUND"
+
+    def __init__(self, reference: str, project: str) -> None:
+        self.reference = reference
+        self.project = project
+        super().__init__(f"Resource '{reference}' does not exist in project '{project}'")
+
+
+class TaskNotFound(NotFound):
+    """There is no such task."""
+
+    code = "TASK_NOT_FOUND"
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+        super().__init__(f"Task {id} not found")
+
+
+class ChangeNotFound(NotFound):
+    """There is no such change."""
+
+    code = "CHANGE_NOT_FOUND"
+
+    def __init__(self, seq: int) -> None:
+        self.seq = seq
+        super().__init__(f"Change {seq} not found")
+
+
+class Conflict(SatchelError):
+    """Something that is already there stands in the way."""
+
+    code = "CONFLICT"
+
+
+class NameTaken(Conflict):
+    """The name is in use."""
+
+    code = "NAME_TAKEN"
+
+    def __init__(self, kind: str, name: str, project: str | None = None) -> None:
+        self.kind = kind
+        self.name = name
+        self.project = project
+        place = f" in project '{project}'" if project is not None else ""
+        super().__init__(f"{kind.capitalize()} '{name}' already exists{place}")
+
+
+class TitleTaken(Conflict):
+    """The title is in use."""
+
+    code = "TITLE_TAKEN"
+
+    def __init__(self, title: str, project: str) -> None:
+        self.title = title
+        self.project = project
+        super().__init__(f"A prompt with the title '{title}' already exists in project '{project}'")
+
+
+class UriTaken(Conflict):
+    """The URI is in use."""
+
+    code = "URI_TAKEN"
+
+    def __init__(self, uri: str, project: str) -> None:
+        self.uri = uri
+        self.project = project
+        super().__init__(f"A resource with the URI '{uri}' already exists in project '{project}'")
+
+
+class Outdated(Conflict):
+    """Someone else changed it meanwhile."""
+
+    code = "OUTDATED"
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind = kind
+        self.name = name
+        super().__init__(f"{kind.capitalize()} '{name}' was changed by someone else meanwhile; read it again")
+
+
+class ProjectProtected(Conflict):
+    """The default project can be neither renamed nor deleted."""
+
+    code = "PROJECT_PROTECTED"
+
+    def __init__(self, project: str) -> None:
+        self.project = project
+        super().__init__(f"Project '{project}' is always there: it can be neither renamed nor deleted")
+
+
+class StorageError(SatchelError):
+    """The database could not do it; nothing was changed."""
+
+    code = "STORAGE_ERROR"
+    advice: ClassVar[str] = "Try again; `satchel serve` writes details to its log"
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        message = (type(self).__doc__ or "").strip().rstrip(".")
+        super().__init__(f"{message}. {self.advice}")
+
+
+class StorageBusy(StorageError):
+    """Other programs kept the database busy for too long; nothing was changed."""
+
+    code = "STORAGE_BUSY"
+    advice = "Try again in a moment"
+
+
+class StorageFull(StorageError):
+    """The disk is full; nothing was changed."""
+
+    code = "STORAGE_FULL"
+    advice = "Make room on the disk and try again"
+
+
+class StorageReadOnly(StorageError):
+    """The database may not be written to; nothing was changed."""
+
+    code = "STORAGE_READ_ONLY"
+    advice = "Check the permissions of the database file and its folder"
+
+
+class StorageDamaged(StorageError):
+    """The database is damaged; it is left as it is."""
+
+    code = "STORAGE_DAMAGED"
+    advice = "Put it aside and restore a backup"
+
+
+class StorageForeign(StorageError):
+    """This file is not a database of Satchel's; it is left as it is."""
+
+    code = "STORAGE_FOREIGN"
+    advice = "Name another file"
+
+
+class StorageTooNew(StorageError):
+    """The database was written by a newer Satchel; it is left as it is."""
+
+    code = "STORAGE_TOO_NEW"
+    advice = "Install the newest Satchel to use it"
+
+    def __init__(self, where: str, *, found: int, known: int) -> None:
+        self.found = found
+        self.known = known
+        super().__init__(where)
+
+
+class StorageFailed(StorageError):
+    """The database could not be read or written; nothing was changed."""
+
+    code = "STORAGE_FAILED"
+    advice = "Check the disk, then try again"
+
+    def __init__(self, where: str, problem: str = "") -> None:
+        self.problem = problem
+        super().__init__(where)

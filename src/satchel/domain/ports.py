@@ -1,0 +1,198 @@
+"""What the services need from the outside: a store with transactions.
+
+Everything is asynchronous. Where a backend never waits, its coroutines run to their end at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from satchel.domain.changes import Action, Change, ChangeNews, Entity, Kind
+from satchel.domain.projects import Project, ProjectSize
+from satchel.domain.prompts import Prompt, PromptListing, PromptSummary, TagCount
+from satchel.domain.resources import Resource
+from satchel.domain.tasks import Task, TaskGroup
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Entity)
+
+
+class Projects(Protocol):
+    async def get(self, id: int) -> Project | None: ...
+
+    async def by_name(self, name: str) -> Project | None: ...
+
+    async def all(self) -> list[ProjectSize]: ...
+
+    async def names(self, prefix: str, limit: int) -> list[str]:
+        """Names that begin with `prefix`, in any case."""
+        ...
+
+
+class Prompts(Protocol):
+    async def by_id(self, project: int, id: str) -> Prompt | None: ...
+
+    async def by_name(self, project: int, name: str) -> Prompt | None: ...
+
+    async def name_taken(self, project: int, name: str) -> bool: ...
+
+    async def title_taken(self, project: int, title: str) -> bool: ...
+
+    async def listing(self, project: int, after: int, limit: int) -> list[PromptListing]:
+        """In the order of creation, from the one after number `after` on."""
+        ...
+
+    async def count(self, project: int) -> int: ...
+
+    async def recent(self, project: int, limit: int, offset: int) -> list[PromptSummary]:
+        """Those updated last come first."""
+        ...
+
+    async def tagged(
+        self, project: int, tags: Sequence[str], limit: int, offset: int
+    ) -> tuple[int, list[PromptSummary]]:
+        """How many carry any of the tags, and a page of them; those updated last come first."""
+        ...
+
+    async def tags_in_use(self, project: int) -> list[TagCount]:
+        """The most used first, then by name."""
+        ...
+
+    async def search(
+        self, project: int, query: str, limit: int, offset: int
+    ) -> tuple[int, list[PromptSummary]]:
+        """How many have `query` in title or content, and a page of them; those updated last come first."""
+        ...
+
+    async def in_project(self, project: int) -> list[Prompt]: ...
+
+
+class Resources(Protocol):
+    async def by_name(self, project: int, name: str) -> Resource | None: ...
+
+    async def by_uri(self, project: int, uri: str) -> Resource | None: ...
+
+    async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
+        """In the order of creation, from the one after number `after` on."""
+        ...
+
+    async def templates(self, project: int) -> list[Resource]: ...
+
+    async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
+        """URIs of resources, not of templates, that begin with `prefix`."""
+        ...
+
+    async def search(
+        self, project: int, query: str, limit: int, offset: int
+    ) -> tuple[int, list[tuple[Resource, str]]]:
+        """How many have `query` in name, title or text, and a page of them with snippets."""
+        ...
+
+    async def in_project(self, project: int) -> list[Resource]: ...
+
+
+class Tasks(Protocol):
+    async def get(self, user: str, id: int) -> Task | None: ...
+
+    async def page(
+        self,
+        user: str,
+        *,
+        project: str | None,
+        priority: int | None,
+        completed: bool,
+        limit: int,
+        offset: int,
+    ) -> list[Task]:
+        """The highest priority first, then in the order of creation. `completed`: whether done ones count."""
+        ...
+
+    async def search(
+        self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
+    ) -> tuple[int, list[Task]]:
+        """How many match, and the first of them, done ones too, ordered like a page."""
+        ...
+
+    async def groups(self, user: str) -> list[TaskGroup]: ...
+
+
+class Changes(Protocol):
+    async def get(self, seq: int) -> Change | None: ...
+
+    async def batch(self, batch: int) -> list[Change]:
+        """What was done together, in order."""
+        ...
+
+    async def page(
+        self, project: int, *, kind: Kind | None, entity: str | None, before: int | None, limit: int
+    ) -> list[Change]:
+        """The newest first: those in the project and in none, with a smaller number than `before`."""
+        ...
+
+    async def latest(self, kind: Kind, entity: str) -> Change | None: ...
+
+
+class Transaction(Protocol):
+    """A consistent view of the store and, in a writing one, the only way to change it."""
+
+    #: Microseconds since 1970, UTC.
+    now: int
+
+    @property
+    def projects(self) -> Projects: ...
+
+    @property
+    def prompts(self) -> Prompts: ...
+
+    @property
+    def resources(self) -> Resources: ...
+
+    @property
+    def tasks(self) -> Tasks: ...
+
+    @property
+    def changes(self) -> Changes: ...
+
+    def new_id(self) -> str: ...
+
+    async def keep(self, content: bytes) -> str:
+        """Store bytes; their SHA-256, by which `content` finds them."""
+        ...
+
+    async def content(self, sha256: str) -> bytes: ...
+
+    async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
+        """Create, update or delete one thing and log it; what is stored now.
+
+        Raises `Outdated` if it is not (any more) as `before` says.
+        """
+        ...
+
+
+Work = Callable[[Transaction], Awaitable[T]]
+
+
+class Store(Protocol):
+    """A workspace."""
+
+    async def read(self, work: Work[T], *, slow: bool = False) -> T:
+        """Run `work` on a consistent view. `slow`: it may take more than a moment, so let others go on."""
+        ...
+
+    async def write(self, work: Work[T], *, actor: str) -> T:
+        """Run `work` in a transaction of its own; when this returns, what it wrote is durable.
+
+        `work` may be run more than once; only its last run counts.
+        """
+        ...
+
+    def stamp(self, kind: Kind, project: int) -> Hashable:
+        """Equal as long as nothing of that kind has changed there, whoever may have changed it."""
+        ...
+
+    def subscribe(self, listener: Callable[[Sequence[ChangeNews]], Any]) -> None:
+        """Call `listener` with what has changed, soon after it has, whoever changed it."""
+        ...
+
+    async def close(self) -> None: ...

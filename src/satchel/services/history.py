@@ -1,0 +1,140 @@
+"""Use cases of the change log: look back, and bring back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from satchel.domain.changes import Change, Entity, Kind
+from satchel.domain.errors import (
+    ChangeNotFound,
+    NameTaken,
+    ProjectGone,
+    ProjectProtected,
+    TitleTaken,
+    UriTaken,
+)
+from satchel.domain.ports import Store, Transaction
+from satchel.domain.projects import DEFAULT_PROJECT, Project
+from satchel.domain.prompts import Prompt
+from satchel.domain.resources import Resource
+from satchel.domain.tasks import Task
+from satchel.services.caller import Caller
+
+
+class History:
+    """Lists changes, and restores what was there before or after one."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def page(
+        self,
+        caller: Caller,
+        *,
+        kind: Kind | None = None,
+        entity: str | None = None,
+        before: int | None = None,
+        limit: int = 20,
+    ) -> list[Change]:
+        """What happened in the caller's project and to tasks, the newest first."""
+
+        async def work(transaction: Transaction) -> list[Change]:
+            return await transaction.changes.page(
+                caller.project, kind=kind, entity=entity, before=before, limit=limit
+            )
+
+        return await self._store.read(work)
+
+    async def undo(self, caller: Caller, seq: int) -> list[Change]:
+        """Put back what was there before a change and before all that was done together with it.
+
+        What came later is overwritten; that, too, can be undone. The changes that were undone.
+        """
+
+        async def work(transaction: Transaction) -> list[Change]:
+            change = await _existing(transaction, caller, seq)
+            undone = await transaction.changes.batch(change.batch)
+            for item in reversed(undone):
+                await _put(transaction, item, item.before)
+            return undone
+
+        return await self._store.write(work, actor=caller.actor)
+
+    async def restore(self, caller: Caller, seq: int) -> Entity | None:
+        """Make one thing again what it was right after a change; nothing, if that deleted it."""
+
+        async def work(transaction: Transaction) -> Entity | None:
+            change = await _existing(transaction, caller, seq)
+            return await _put(transaction, change, change.after)
+
+        return await self._store.write(work, actor=caller.actor)
+
+
+async def _existing(transaction: Transaction, caller: Caller, seq: int) -> Change:
+    change = await transaction.changes.get(seq)
+    if change is None or change.project not in (None, caller.project):
+        raise ChangeNotFound(seq)
+    return change
+
+
+async def _put(transaction: Transaction, change: Change, wanted: Entity | None) -> Entity | None:
+    """Make a thing what is `wanted`: every byte and time of it, but for the version, which only grows."""
+    latest = await transaction.changes.latest(change.kind, change.entity)
+    assert latest is not None
+    current = latest.after
+    if wanted is None:
+        if current is not None:
+            if isinstance(current, Project):
+                await _empty(transaction, current)
+            await transaction.write("restore", current, None)
+        return None
+    last = current if current is not None else latest.before
+    assert last is not None
+    restored: Any = replace(wanted, version=last.version + 1)
+    if current is not None and replace(current, version=restored.version) == restored:
+        return current
+    await _require_room(transaction, current, restored)
+    return await transaction.write("restore", current, restored)
+
+
+async def _empty(transaction: Transaction, project: Project) -> None:
+    """Delete what is in a project that is about to go; each thing has a history of its own."""
+    if project.name == DEFAULT_PROJECT:
+        raise ProjectProtected(project.name)
+    for prompt in await transaction.prompts.in_project(project.id):
+        await transaction.write("delete", prompt, None)
+    for resource in await transaction.resources.in_project(project.id):
+        await transaction.write("delete", resource, None)
+
+
+async def _require_room(transaction: Transaction, current: Entity | None, restored: Entity) -> None:
+    """Raises a conflict if something else has the name, title or URI by now."""
+    if isinstance(restored, Task):
+        return
+    if isinstance(restored, Project):
+        found = await transaction.projects.by_name(restored.name)
+        if found is not None and found.id != restored.id:
+            raise NameTaken("project", restored.name)
+        return
+    project = await transaction.projects.get(restored.project)
+    if project is None:
+        raise ProjectGone
+    if isinstance(restored, Prompt):
+        old = current if isinstance(current, Prompt) else None
+        if (old is None or old.name != restored.name) and await transaction.prompts.name_taken(
+            project.id, restored.name
+        ):
+            raise NameTaken("prompt", restored.name, project.name)
+        if (old is None or old.title != restored.title) and await transaction.prompts.title_taken(
+            project.id, restored.title
+        ):
+            raise TitleTaken(restored.title, project.name)
+    elif isinstance(restored, Resource):
+        by_name = await transaction.resources.by_name(project.id, restored.name)
+        if by_name is not None and by_name.id != restored.id:
+            raise NameTaken("resource", restored.name, project.name)
+        by_uri = await transaction.resources.by_uri(project.id, restored.uri)
+        if by_uri is not None and by_uri.id != restored.id:
+            raise UriTaken(restored.uri, project.name)

@@ -1,0 +1,91 @@
+"""Use cases of projects."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from satchel.domain.errors import NameTaken, ProjectNotFound, ProjectProtected
+from satchel.domain.ports import Store, Transaction
+from satchel.domain.projects import DEFAULT_PROJECT, Project, ProjectSize, checked_name
+
+
+class Projects:
+    """Create, list, rename and delete projects."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def find(self, name: str) -> Project:
+        async def work(transaction: Transaction) -> Project:
+            return await _existing(transaction, name)
+
+        return await self._store.read(work)
+
+    async def all(self) -> list[ProjectSize]:
+        async def work(transaction: Transaction) -> list[ProjectSize]:
+            return await transaction.projects.all()
+
+        return await self._store.read(work, slow=True)
+
+    async def names(self, prefix: str, limit: int) -> list[str]:
+        async def work(transaction: Transaction) -> list[str]:
+            return await transaction.projects.names(prefix, limit)
+
+        return await self._store.read(work)
+
+    async def create(self, name: str, *, actor: str) -> Project:
+        checked_name(name)
+
+        async def work(transaction: Transaction) -> Project:
+            await _require_free(transaction, name)
+            now = transaction.now
+            project = Project(id=0, name=name, created_at=now, updated_at=now)
+            stored = await transaction.write("create", None, project)
+            assert stored is not None
+            return stored
+
+        return await self._store.write(work, actor=actor)
+
+    async def rename(self, name: str, new_name: str, *, actor: str) -> Project:
+        checked_name(new_name)
+
+        async def work(transaction: Transaction) -> Project:
+            project = await _existing(transaction, name)
+            if name == DEFAULT_PROJECT:
+                raise ProjectProtected(name)
+            if new_name == name:
+                return project
+            await _require_free(transaction, new_name)
+            renamed = replace(project, name=new_name, updated_at=transaction.now, version=project.version + 1)
+            await transaction.write("update", project, renamed)
+            return renamed
+
+        return await self._store.write(work, actor=actor)
+
+    async def delete(self, name: str, *, actor: str) -> Project:
+        """Delete a project with its prompts and resources. Tasks stay: they name projects freely."""
+
+        async def work(transaction: Transaction) -> Project:
+            project = await _existing(transaction, name)
+            if name == DEFAULT_PROJECT:
+                raise ProjectProtected(name)
+            for prompt in await transaction.prompts.in_project(project.id):
+                await transaction.write("delete", prompt, None)
+            for resource in await transaction.resources.in_project(project.id):
+                await transaction.write("delete", resource, None)
+            await transaction.write("delete", project, None)
+            return project
+
+        return await self._store.write(work, actor=actor)
+
+
+async def _existing(transaction: Transaction, name: str) -> Project:
+    project = await transaction.projects.by_name(name)
+    if project is None:
+        raise ProjectNotFound(name)
+    return project
+
+
+async def _require_free(transaction: Transaction, name: str) -> None:
+    if await transaction.projects.by_name(name) is not None:
+        raise NameTaken("project", name)

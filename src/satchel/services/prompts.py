@@ -1,0 +1,228 @@
+"""Use cases of prompts and their tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from satchel.domain.errors import Invalid, NameTaken, PromptNotFound, TitleTaken
+from satchel.domain.names import NAME_LENGTH, alternatives, name_from
+from satchel.domain.ports import Store, Transaction
+from satchel.domain.projects import Project
+from satchel.domain.prompts import (
+    TITLE_LENGTH,
+    Argument,
+    Prompt,
+    PromptListing,
+    PromptSummary,
+    TagCount,
+    merged_tags,
+    problems,
+)
+from satchel.services.caller import Caller, checked_query, project_of
+
+
+class PromptPage(Struct, frozen=True):
+    """Some of the prompts that were asked for, and how many there are."""
+
+    prompts: list[PromptSummary]
+    total: int
+
+
+class PromptChange(Struct, frozen=True, kw_only=True):
+    """What to change of a prompt; what is unset stays."""
+
+    title: str | UnsetType = UNSET
+    content: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    tags: tuple[str, ...] | UnsetType = UNSET
+    arguments: tuple[Argument, ...] | UnsetType = UNSET
+
+
+class PromptAddress(Struct, frozen=True):
+    """Which prompt is meant: by id or by name."""
+
+    id: str | None = None
+    name: str | None = None
+
+    async def find(self, transaction: Transaction, project: Project) -> Prompt:
+        """Raises `PromptNotFound`."""
+        if self.id is not None:
+            found = await transaction.prompts.by_id(project.id, self.id.lower())
+        else:
+            found = await transaction.prompts.by_name(project.id, self.name or "")
+        if found is None:
+            raise PromptNotFound(self.id or self.name or "", project.name)
+        return found
+
+
+class Prompts:
+    """Create, find, list, change and delete prompts."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def create(
+        self,
+        caller: Caller,
+        *,
+        content: str,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        tags: Sequence[str] = (),
+        arguments: Sequence[Argument] = (),
+    ) -> tuple[Prompt, Project]:
+        """Store a new prompt with a name or a title; what is not given is made from the other."""
+        _check(
+            name=name, title=title, content=content, description=description, tags=tags, arguments=arguments
+        )
+
+        async def work(transaction: Transaction) -> tuple[Prompt, Project]:
+            project = await project_of(transaction, caller)
+            prompt = Prompt(
+                number=0,
+                id=transaction.new_id(),
+                project=project.id,
+                name=await _free_name(transaction, project, name, title),
+                title=await _free_title(transaction, project, name, title),
+                description=description or None,
+                content=content,
+                tags=merged_tags(tags),
+                arguments=tuple(arguments),
+                created_at=transaction.now,
+                updated_at=transaction.now,
+            )
+            stored = await transaction.write("create", None, prompt)
+            assert stored is not None
+            return stored, project
+
+        return await self._store.write(work, actor=caller.actor)
+
+    async def get(self, caller: Caller, address: PromptAddress) -> Prompt:
+        async def work(transaction: Transaction) -> Prompt:
+            return await address.find(transaction, await project_of(transaction, caller))
+
+        return await self._store.read(work)
+
+    async def update(
+        self, caller: Caller, address: PromptAddress, change: PromptChange
+    ) -> tuple[Prompt, Project]:
+        given = {name: value for name, value in _given(change).items() if value is not UNSET}
+        _check(**given)
+        if change.tags is not UNSET:
+            given["tags"] = merged_tags(change.tags)
+        if change.description is not UNSET:
+            given["description"] = change.description or None
+
+        async def work(transaction: Transaction) -> tuple[Prompt, Project]:
+            project = await project_of(transaction, caller)
+            prompt = await address.find(transaction, project)
+            title = given.get("title", prompt.title)
+            if title != prompt.title and await transaction.prompts.title_taken(project.id, title):
+                raise TitleTaken(title, project.name)
+            changed = replace(prompt, **given, updated_at=transaction.now, version=prompt.version + 1)
+            await transaction.write("update", prompt, changed)
+            return changed, project
+
+        return await self._store.write(work, actor=caller.actor)
+
+    async def delete(self, caller: Caller, address: PromptAddress) -> tuple[Prompt, Project]:
+        async def work(transaction: Transaction) -> tuple[Prompt, Project]:
+            project = await project_of(transaction, caller)
+            prompt = await address.find(transaction, project)
+            await transaction.write("delete", prompt, None)
+            return prompt, project
+
+        return await self._store.write(work, actor=caller.actor)
+
+    async def listing(self, caller: Caller, after: int, limit: int) -> list[PromptListing]:
+        """In the order of creation."""
+
+        async def work(transaction: Transaction) -> list[PromptListing]:
+            await project_of(transaction, caller)
+            return await transaction.prompts.listing(caller.project, after, limit)
+
+        return await self._store.read(work)
+
+    async def recent(self, caller: Caller, limit: int, offset: int) -> PromptPage:
+        """Those updated last come first."""
+
+        async def work(transaction: Transaction) -> PromptPage:
+            await project_of(transaction, caller)
+            found = await transaction.prompts.recent(caller.project, limit, offset)
+            return PromptPage(found, await transaction.prompts.count(caller.project))
+
+        return await self._store.read(work)
+
+    async def search(self, caller: Caller, query: str, limit: int, offset: int) -> PromptPage:
+        """Those with `query` in title or content, in any case; all, if it is empty."""
+        if not checked_query(query):
+            return await self.recent(caller, limit, offset)
+
+        async def work(transaction: Transaction) -> PromptPage:
+            await project_of(transaction, caller)
+            total, found = await transaction.prompts.search(caller.project, query, limit, offset)
+            return PromptPage(found, total)
+
+        return await self._store.read(work, slow=True)
+
+    async def tagged(
+        self, caller: Caller, tags: Sequence[str], limit: int, offset: int
+    ) -> tuple[PromptPage, list[str]]:
+        """Those that carry any of the tags, and which of the tags anyone carries."""
+        wanted = merged_tags(tags)
+
+        async def work(transaction: Transaction) -> tuple[PromptPage, list[str]]:
+            await project_of(transaction, caller)
+            total, found = await transaction.prompts.tagged(caller.project, wanted, limit, offset)
+            carried = [
+                tag for tag in wanted if (await transaction.prompts.tagged(caller.project, [tag], 1, 0))[0]
+            ]
+            return PromptPage(found, total), carried
+
+        return await self._store.read(work)
+
+    async def tags(self, caller: Caller) -> list[TagCount]:
+        """The tags in use, the most used first."""
+
+        async def work(transaction: Transaction) -> list[TagCount]:
+            await project_of(transaction, caller)
+            return await transaction.prompts.tags_in_use(caller.project)
+
+        return await self._store.read(work)
+
+
+def _given(change: PromptChange) -> dict[str, Any]:
+    return {name: getattr(change, name) for name in change.__struct_fields__}
+
+
+def _check(**parts: Any) -> None:
+    found = list(problems(**parts))
+    if found:
+        raise Invalid(found)
+
+
+async def _free_name(transaction: Transaction, project: Project, name: str | None, title: str | None) -> str:
+    if name is not None:
+        if await transaction.prompts.name_taken(project.id, name):
+            raise NameTaken("prompt", name, project.name)
+        return name
+    for candidate in alternatives(name_from(title or ""), "-{}", NAME_LENGTH):
+        if not await transaction.prompts.name_taken(project.id, candidate):
+            return candidate
+    raise AssertionError("alternatives never end")
+
+
+async def _free_title(transaction: Transaction, project: Project, name: str | None, title: str | None) -> str:
+    if title is not None:
+        if await transaction.prompts.title_taken(project.id, title):
+            raise TitleTaken(title, project.name)
+        return title
+    for candidate in alternatives(name or "", " ({})", TITLE_LENGTH):
+        if not await transaction.prompts.title_taken(project.id, candidate):
+            return candidate
+    raise AssertionError("alternatives never end")

@@ -1,0 +1,152 @@
+"""Use cases of tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from satchel.domain.errors import Invalid, TaskNotFound
+from satchel.domain.ports import Store, Transaction
+from satchel.domain.tasks import Task, TaskGroup, problems
+from satchel.services.caller import Caller, checked_query
+
+
+class TaskStats(Struct, frozen=True):
+    """How many tasks there are, by project, priority and status."""
+
+    by_project: dict[str | None, int]
+    by_priority: dict[int, int]
+    total: int
+    completed: int
+
+
+class Tasks:
+    """Create, find, list, change, complete and delete tasks. Everybody sees only their own."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def create(self, caller: Caller, **fields: Any) -> Task:
+        """Store a new task; `fields` are those of `Task`, as far as they are given."""
+        fields = _checked(fields)
+
+        async def work(transaction: Transaction) -> Task:
+            now = transaction.now
+            task = Task(id=0, user=caller.user, created_at=now, updated_at=now, **fields)
+            stored = await transaction.write("create", None, task)
+            assert stored is not None
+            return stored
+
+        return await self._store.write(work, actor=caller.actor)
+
+    async def get(self, caller: Caller, id: int) -> Task:
+        async def work(transaction: Transaction) -> Task:
+            return await _existing(transaction, caller, id)
+
+        return await self._store.read(work)
+
+    async def page(
+        self,
+        caller: Caller,
+        *,
+        project: str | None,
+        priority: int | None,
+        completed: bool,
+        limit: int,
+        offset: int,
+    ) -> list[Task]:
+        """The highest priority first, then in the order of creation."""
+
+        async def work(transaction: Transaction) -> list[Task]:
+            return await transaction.tasks.page(
+                caller.user,
+                project=project,
+                priority=priority,
+                completed=completed,
+                limit=limit,
+                offset=offset,
+            )
+
+        return await self._store.read(work)
+
+    async def update(self, caller: Caller, id: int, **fields: Any) -> Task:
+        """Change the fields that are given."""
+        fields = _checked(fields)
+
+        async def work(transaction: Transaction) -> Task:
+            task = await _existing(transaction, caller, id)
+            changed = replace(task, **fields, updated_at=transaction.now, version=task.version + 1)
+            await transaction.write("update", task, changed)
+            return changed
+
+        return await self._store.write(work, actor=caller.actor)
+
+    async def complete(self, caller: Caller, id: int) -> Task:
+        """Mark a task as done. One that is done already stays as it is."""
+
+        async def work(transaction: Transaction) -> Task:
+            task = await _existing(transaction, caller, id)
+            if task.completed:
+                return task
+            now = transaction.now
+            done = replace(task, completed_at=now, updated_at=now, version=task.version + 1)
+            await transaction.write("update", task, done)
+            return done
+
+        return await self._store.write(work, actor=caller.actor)
+
+    async def delete(self, caller: Caller, id: int) -> Task:
+        async def work(transaction: Transaction) -> Task:
+            task = await _existing(transaction, caller, id)
+            await transaction.write("delete", task, None)
+            return task
+
+        return await self._store.write(work, actor=caller.actor)
+
+    async def search(
+        self, caller: Caller, query: str, *, title: bool = True, notes: bool = True, limit: int | None = None
+    ) -> tuple[int, list[Task]]:
+        """Those with `query` in them, in any case, done ones too."""
+        checked_query(query)
+
+        async def work(transaction: Transaction) -> tuple[int, list[Task]]:
+            return await transaction.tasks.search(caller.user, query, title=title, notes=notes, limit=limit)
+
+        return await self._store.read(work, slow=True)
+
+    async def stats(self, caller: Caller) -> TaskStats:
+        async def work(transaction: Transaction) -> list[TaskGroup]:
+            return await transaction.tasks.groups(caller.user)
+
+        groups = await self._store.read(work, slow=True)
+        by_project: dict[str | None, int] = {}
+        by_priority: dict[int, int] = {}
+        for group in groups:
+            by_project[group.project] = by_project.get(group.project, 0) + group.total
+            by_priority[group.priority] = by_priority.get(group.priority, 0) + group.total
+        return TaskStats(
+            by_project,
+            by_priority,
+            total=sum(group.total for group in groups),
+            completed=sum(group.completed for group in groups),
+        )
+
+
+def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields as they are stored: an empty text means none. Raises `Invalid`."""
+    found = list(problems(**fields))
+    if found:
+        raise Invalid(found)
+    return {
+        name: value or None if name in ("project", "notes", "due_date") else value
+        for name, value in fields.items()
+    }
+
+
+async def _existing(transaction: Transaction, caller: Caller, id: int) -> Task:
+    task = await transaction.tasks.get(caller.user, id)
+    if task is None:
+        raise TaskNotFound(id)
+    return task

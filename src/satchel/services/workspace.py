@@ -1,0 +1,24 @@
+"""A workspace: all use cases over one store."""
+
+from __future__ import annotations
+
+from satchel.domain.ports import Store
+from satchel.services.history import History
+from satchel.services.projects import Projects
+from satchel.services.prompts import Prompts
+from satchel.services.resources import Resources
+from satchel.services.search import Search
+from satchel.services.tasks import Tasks
+
+
+class Workspace:
+    """One store of prompts, resources and tasks, and what may be done with it."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.projects = Projects(store)
+        self.prompts = Prompts(store)
+        self.resources = Resources(store)
+        self.tasks = Tasks(store)
+        self.search = Search(store)
+        self.history = History(store)

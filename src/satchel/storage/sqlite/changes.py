@@ -1,0 +1,174 @@
+"""The change log in SQLite."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from satchel.domain.changes import (
+    KINDS,
+    Action,
+    Change,
+    ChangeNews,
+    Entity,
+    Kind,
+    key_of,
+    kind_of,
+    project_of,
+)
+from satchel.domain.resources import Resource
+from satchel.storage.sqlite.rows import Row, all_rows, first_row
+
+_COLUMNS: Final = "seq, batch, at, actor, action, kind, entity, project, before, after"
+
+
+def _entity(kind: Kind, text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text, type=KINDS[kind])
+
+
+def _change(row: Row) -> Change:
+    kind: Kind = row[5]
+    return Change(
+        seq=row[0],
+        batch=row[1],
+        at=row[2],
+        actor=row[3],
+        action=row[4],
+        kind=kind,
+        entity=row[6],
+        project=row[7],
+        before=_entity(kind, row[8]),
+        after=_entity(kind, row[9]),
+    )
+
+
+class ChangeTable:
+    """Reading the log."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def get(self, seq: int) -> Change | None:
+        if not 0 < seq < 1 << 63:
+            return None
+        row = first_row(self._connection, f"SELECT {_COLUMNS} FROM changes WHERE seq = ?", (seq,))
+        return None if row is None else _change(row)
+
+    async def batch(self, batch: int) -> list[Change]:
+        # What was done together has no gap in it.
+        found = []
+        for row in self._connection.execute(
+            f"SELECT {_COLUMNS} FROM changes WHERE seq >= ? ORDER BY seq", (batch,)
+        ):
+            if row[1] != batch:
+                break
+            found.append(_change(row))
+        return found
+
+    async def page(
+        self, project: int, *, kind: Kind | None, entity: str | None, before: int | None, limit: int
+    ) -> list[Change]:
+        conditions = ["seq < :before", "(project = :project OR project IS NULL)"]
+        if kind is not None:
+            conditions.append("kind = :kind")
+        if entity is not None:
+            # Without a kind, the index is asked for each of them.
+            conditions.append("kind IN ('project', 'prompt', 'resource', 'task') AND entity = :entity")
+        rows = all_rows(
+            self._connection,
+            f"SELECT {_COLUMNS} FROM changes WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT :limit",
+            {
+                "before": (1 << 63) - 1 if before is None else max(-(1 << 63), min(before, (1 << 63) - 1)),
+                "project": project,
+                "kind": kind,
+                "entity": entity,
+                "limit": limit,
+            },
+        )
+        return [_change(row) for row in rows]
+
+    async def latest(self, kind: Kind, entity: str) -> Change | None:
+        row = first_row(
+            self._connection,
+            f"SELECT {_COLUMNS} FROM changes WHERE kind = ? AND entity = ? ORDER BY seq DESC LIMIT 1",
+            (kind, entity),
+        )
+        return None if row is None else _change(row)
+
+
+def append(
+    connection: apsw.Connection,
+    *,
+    batch: int,
+    at: int,
+    actor: str,
+    action: Action,
+    before: Entity | None,
+    after: Entity | None,
+) -> int:
+    """Log a change; its sequence number. A `batch` of 0 begins a new one."""
+    entity = after if after is not None else before
+    assert entity is not None
+    connection.execute(
+        """INSERT INTO changes (batch, at, actor, action, kind, entity, project, before, after)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            batch,
+            at,
+            actor,
+            action,
+            kind_of(entity),
+            key_of(entity),
+            project_of(entity),
+            None if before is None else msgspec.json.encode(before).decode(),
+            None if after is None else msgspec.json.encode(after).decode(),
+        ),
+    )
+    seq = connection.last_insert_rowid()
+    if not batch:
+        connection.execute("UPDATE changes SET batch = seq WHERE seq = ?", (seq,))
+    return seq
+
+
+def newest(connection: apsw.Connection) -> int:
+    """The sequence number of the last change."""
+    row = first_row(connection, "SELECT max(seq) FROM changes")
+    return (row[0] if row else None) or 0
+
+
+def news_since(connection: apsw.Connection, seq: int, limit: int) -> list[tuple[int, ChangeNews]]:
+    """What has changed after `seq`, up to `limit` changes."""
+    rows = all_rows(
+        connection,
+        """SELECT seq, kind, project, before, after FROM changes WHERE seq > ? AND kind = 'resource'
+           UNION ALL
+           SELECT seq, kind, project, NULL, NULL FROM changes WHERE seq > ? AND kind <> 'resource'
+           ORDER BY seq LIMIT ?""",
+        (seq, seq, limit),
+    )
+    return [(row[0], _news(row)) for row in rows]
+
+
+def _news(row: Row) -> ChangeNews:
+    _, kind, project, before, after = row
+    if kind != "resource":
+        return ChangeNews(kind, project)
+    old: Resource | None = _entity("resource", before)
+    new: Resource | None = _entity("resource", after)
+    uris = dict.fromkeys(item.uri for item in (old, new) if item is not None)
+    return ChangeNews(kind, project, tuple(uris), _listed(old) != _listed(new))
+
+
+def _listed(resource: Resource | None) -> Any:
+    if resource is None:
+        return None
+    return (
+        resource.name,
+        resource.uri,
+        resource.title,
+        resource.description,
+        resource.mime_type,
+        resource.size,
+    )

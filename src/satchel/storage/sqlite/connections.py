@@ -1,0 +1,113 @@
+"""Connections to a SQLite file, and what its errors mean."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import apsw
+
+from satchel.domain.errors import (
+    StorageBusy,
+    StorageDamaged,
+    StorageError,
+    StorageFailed,
+    StorageForeign,
+    StorageFull,
+    StorageReadOnly,
+)
+
+#: How long a write waits for those of other processes.
+BUSY_SECONDS: Final = 30.0
+
+#: Tells Satchel's files from other programs': "Satc".
+APPLICATION_ID: Final = 0x53617463
+
+_PRAGMAS: Final = (
+    # An acknowledged write survives power loss, on a Mac too.
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA checkpoint_fullfsync = ON",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA cache_size = -16384",
+    "PRAGMA temp_store = MEMORY",
+)
+
+
+def connect(path: str, *, writable: bool) -> apsw.Connection:
+    """Open a file. A reader may not write, whatever it is asked to do."""
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    with translated(path):
+        connection = apsw.Connection(path, flags=flags)
+        try:
+            connection.set_busy_handler(_patience())
+            for pragma in _PRAGMAS:
+                connection.execute(pragma)
+            if not writable:
+                connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _patience() -> Callable[[int], bool]:
+    """A busy handler that tries again soon, at random moments, so that nobody starves."""
+    deadline = 0.0
+
+    def wait(attempts: int) -> bool:
+        nonlocal deadline
+        now = time.monotonic()
+        if attempts == 0:
+            deadline = now + BUSY_SECONDS
+        elif now > deadline:
+            return False
+        time.sleep(random.uniform(0.0002, min(0.001 * (attempts + 1), 0.01)))  # noqa: S311  # no secret
+        return True
+
+    return wait
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Errors of SQLite, as errors of the store."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise meaning(error, where) from error
+
+
+def meaning(error: apsw.Error, where: str) -> StorageError:
+    """What an error of SQLite says about the store."""
+    for kind, meant in _MEANINGS:
+        if isinstance(error, kind):
+            return meant(where)
+    return StorageFailed(where, str(error))
+
+
+_MEANINGS: Final[tuple[tuple[type[apsw.Error], type[StorageError]], ...]] = (
+    (apsw.BusyError, StorageBusy),
+    (apsw.LockedError, StorageBusy),
+    (apsw.FullError, StorageFull),
+    (apsw.ReadOnlyError, StorageReadOnly),
+    (apsw.PermissionsError, StorageReadOnly),
+    (apsw.NotADBError, StorageForeign),
+    (apsw.CorruptError, StorageDamaged),
+    (apsw.IOError, StorageFailed),
+    (apsw.CantOpenError, StorageFailed),
+)
+
+
+def prepare_folder(path: str) -> None:
+    """Make the folder of a database, for its owner only."""
+    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120  # pathlib is slow to import
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+    except OSError as error:
+        raise StorageFailed(path, str(error)) from error

@@ -1,0 +1,210 @@
+-- Times are microseconds since 1970, UTC. Ids and numbers never come back after deletion.
+
+CREATE TABLE projects (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    name       TEXT    NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    version    INTEGER NOT NULL
+) STRICT;
+
+-- The `folded_...` columns hold a text as searches compare it, where SQLite's own lower() does not give that.
+
+CREATE TABLE prompts (
+    number         INTEGER PRIMARY KEY AUTOINCREMENT,
+    id             TEXT    NOT NULL UNIQUE,
+    project        INTEGER NOT NULL REFERENCES projects (id),
+    name           TEXT    NOT NULL,
+    title          TEXT    NOT NULL,
+    description    TEXT,
+    content        TEXT    NOT NULL,
+    tags           TEXT    NOT NULL,
+    arguments      TEXT    NOT NULL,
+    created_at     INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL,
+    version        INTEGER NOT NULL,
+    folded_title   TEXT,
+    folded_content TEXT,
+    UNIQUE (project, name),
+    UNIQUE (project, title)
+) STRICT;
+
+CREATE INDEX prompts_in_order ON prompts (project, number);
+CREATE INDEX prompts_by_update ON prompts (project, updated_at, number);
+
+-- Which prompts carry a tag, those updated last at the end. Kept by triggers.
+CREATE TABLE prompt_tags (
+    project    INTEGER NOT NULL,
+    tag        TEXT    NOT NULL,
+    updated_at INTEGER NOT NULL,
+    prompt     INTEGER NOT NULL,
+    PRIMARY KEY (project, tag, updated_at, prompt)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER prompt_tags_after_insert AFTER INSERT ON prompts WHEN new.tags <> '[]' BEGIN
+    INSERT INTO prompt_tags SELECT new.project, value, new.updated_at, new.number FROM json_each(new.tags);
+END;
+
+CREATE TRIGGER prompt_tags_after_delete AFTER DELETE ON prompts WHEN old.tags <> '[]' BEGIN
+    DELETE FROM prompt_tags
+    WHERE (project, tag, updated_at, prompt) IN
+          (SELECT old.project, value, old.updated_at, old.number FROM json_each(old.tags));
+END;
+
+CREATE TRIGGER prompt_tags_after_update
+AFTER UPDATE ON prompts WHEN old.tags <> '[]' OR new.tags <> '[]' BEGIN
+    DELETE FROM prompt_tags
+    WHERE (project, tag, updated_at, prompt) IN
+          (SELECT old.project, value, old.updated_at, old.number FROM json_each(old.tags));
+    INSERT INTO prompt_tags SELECT new.project, value, new.updated_at, new.number FROM json_each(new.tags);
+END;
+
+-- The bytes of resources, those of the past included, each once.
+CREATE TABLE contents (
+    sha256 TEXT NOT NULL UNIQUE,
+    bytes  BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE resources (
+    number         INTEGER PRIMARY KEY AUTOINCREMENT,
+    id             TEXT    NOT NULL UNIQUE,
+    project        INTEGER NOT NULL REFERENCES projects (id),
+    name           TEXT    NOT NULL,
+    uri            TEXT    NOT NULL,
+    title          TEXT,
+    description    TEXT,
+    mime_type      TEXT    NOT NULL,
+    is_text        INTEGER NOT NULL,
+    is_template    INTEGER NOT NULL,
+    sha256         TEXT    NOT NULL REFERENCES contents (sha256),
+    size           INTEGER NOT NULL,
+    created_at     INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL,
+    version        INTEGER NOT NULL,
+    folded_title   TEXT,
+    folded_content TEXT,
+    UNIQUE (project, name),
+    UNIQUE (project, uri)
+) STRICT;
+
+CREATE INDEX resources_by_number ON resources (project, is_template, number);
+
+CREATE TABLE tasks (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    user          TEXT    NOT NULL,
+    title         TEXT    NOT NULL,
+    project       TEXT,
+    priority      INTEGER NOT NULL,
+    energy        TEXT    NOT NULL,
+    time_estimate TEXT    NOT NULL,
+    notes         TEXT,
+    due_date      TEXT,
+    completed_at  INTEGER,
+    created_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    version       INTEGER NOT NULL,
+    folded_title  TEXT,
+    folded_notes  TEXT
+) STRICT;
+
+CREATE INDEX tasks_in_order ON tasks (user, priority DESC, id, completed_at);
+CREATE INDEX tasks_by_project ON tasks (user, project, priority DESC, id, completed_at);
+
+-- The log: every write, in the transaction of that write. `batch` is the first change of the same use case.
+CREATE TABLE changes (
+    seq     INTEGER PRIMARY KEY AUTOINCREMENT,
+    batch   INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    actor   TEXT    NOT NULL,
+    action  TEXT    NOT NULL CHECK (action IN ('create', 'update', 'delete', 'restore')),
+    kind    TEXT    NOT NULL CHECK (kind IN ('project', 'prompt', 'resource', 'task')),
+    entity  TEXT    NOT NULL,
+    project INTEGER,
+    before  TEXT,
+    after   TEXT,
+    CHECK (before IS NOT NULL OR after IS NOT NULL)
+) STRICT;
+
+CREATE INDEX changes_by_entity ON changes (kind, entity, seq);
+
+-- Search: which documents have which three characters in a row. It says only where a text may be; whoever asks
+-- compares the text itself. Kept by triggers.
+CREATE VIRTUAL TABLE prompt_index USING fts5 (
+    text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
+);
+
+CREATE TRIGGER prompt_index_after_insert AFTER INSERT ON prompts BEGIN
+    INSERT INTO prompt_index (rowid, text)
+    VALUES (new.number,
+            coalesce(new.folded_title, lower(new.title)) || char(10)
+            || coalesce(new.folded_content, lower(new.content)));
+END;
+
+CREATE TRIGGER prompt_index_after_delete AFTER DELETE ON prompts BEGIN
+    DELETE FROM prompt_index WHERE rowid = old.number;
+END;
+
+CREATE TRIGGER prompt_index_after_update
+AFTER UPDATE OF title, content, folded_title, folded_content ON prompts
+WHEN old.title <> new.title OR old.content <> new.content BEGIN
+    DELETE FROM prompt_index WHERE rowid = old.number;
+    INSERT INTO prompt_index (rowid, text)
+    VALUES (new.number,
+            coalesce(new.folded_title, lower(new.title)) || char(10)
+            || coalesce(new.folded_content, lower(new.content)));
+END;
+
+CREATE VIRTUAL TABLE task_index USING fts5 (
+    text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
+);
+
+CREATE TRIGGER task_index_after_insert AFTER INSERT ON tasks BEGIN
+    INSERT INTO task_index (rowid, text)
+    VALUES (new.id,
+            coalesce(new.folded_title, lower(new.title)) || char(10)
+            || coalesce(new.folded_notes, lower(new.notes), ''));
+END;
+
+CREATE TRIGGER task_index_after_delete AFTER DELETE ON tasks BEGIN
+    DELETE FROM task_index WHERE rowid = old.id;
+END;
+
+CREATE TRIGGER task_index_after_update
+AFTER UPDATE OF title, notes, folded_title, folded_notes ON tasks
+WHEN old.title <> new.title OR old.notes IS NOT new.notes BEGIN
+    DELETE FROM task_index WHERE rowid = old.id;
+    INSERT INTO task_index (rowid, text)
+    VALUES (new.id,
+            coalesce(new.folded_title, lower(new.title)) || char(10)
+            || coalesce(new.folded_notes, lower(new.notes), ''));
+END;
+
+CREATE VIRTUAL TABLE resource_index USING fts5 (
+    text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
+);
+
+CREATE TRIGGER resource_index_after_insert AFTER INSERT ON resources BEGIN
+    INSERT INTO resource_index (rowid, text)
+    SELECT new.number,
+           lower(new.name) || char(10) || coalesce(new.folded_title, lower(new.title), '') || char(10)
+           || CASE WHEN new.is_text
+                   THEN coalesce(new.folded_content, lower(CAST(bytes AS TEXT))) ELSE '' END
+    FROM contents WHERE sha256 = new.sha256;
+END;
+
+CREATE TRIGGER resource_index_after_delete AFTER DELETE ON resources BEGIN
+    DELETE FROM resource_index WHERE rowid = old.number;
+END;
+
+CREATE TRIGGER resource_index_after_update
+AFTER UPDATE ON resources
+WHEN old.name <> new.name OR old.title IS NOT new.title OR old.sha256 <> new.sha256
+     OR old.is_text <> new.is_text BEGIN
+    DELETE FROM resource_index WHERE rowid = old.number;
+    INSERT INTO resource_index (rowid, text)
+    SELECT new.number,
+           lower(new.name) || char(10) || coalesce(new.folded_title, lower(new.title), '') || char(10)
+           || CASE WHEN new.is_text
+                   THEN coalesce(new.folded_content, lower(CAST(bytes AS TEXT))) ELSE '' END
+    FROM contents WHERE sha256 = new.sha256;
+END;

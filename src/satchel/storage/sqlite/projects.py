@@ -1,0 +1,57 @@
+"""Projects in SQLite."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from satchel.domain.projects import Project, ProjectSize
+from satchel.storage.sqlite.records import Table
+from satchel.storage.sqlite.rows import Row, all_rows, first_row, starts_with
+
+_COLUMNS = "id, name, created_at, updated_at, version"
+
+
+def _project(row: Row) -> Project:
+    return Project(id=row[0], name=row[1], created_at=row[2], updated_at=row[3], version=row[4])
+
+
+class ProjectTable:
+    """Reading projects."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def get(self, id: int) -> Project | None:
+        row = first_row(self._connection, f"SELECT {_COLUMNS} FROM projects WHERE id = ?", (id,))
+        return None if row is None else _project(row)
+
+    async def by_name(self, name: str) -> Project | None:
+        row = first_row(self._connection, f"SELECT {_COLUMNS} FROM projects WHERE name = ?", (name,))
+        return None if row is None else _project(row)
+
+    async def all(self) -> list[ProjectSize]:
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS},
+                       (SELECT count(*) FROM prompts WHERE project = projects.id),
+                       (SELECT count(*) FROM resources WHERE project = projects.id),
+                       (SELECT count(*) FROM tasks WHERE tasks.project = projects.name)
+                FROM projects ORDER BY id""",
+        )
+        return [
+            ProjectSize(project=_project(row), prompts=row[5], resources=row[6], tasks=row[7]) for row in rows
+        ]
+
+    async def names(self, prefix: str, limit: int) -> list[str]:
+        sql = r"SELECT name FROM projects WHERE name LIKE ? ESCAPE '\' ORDER BY name LIMIT ?"
+        return [row[0] for row in all_rows(self._connection, sql, (starts_with(prefix), limit))]
+
+
+TABLE: Final = Table("projects", "id")
+
+
+def values(connection: apsw.Connection, project: Project) -> dict[str, Any]:
+    return msgspec.structs.asdict(project)

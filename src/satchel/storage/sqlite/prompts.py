@@ -1,0 +1,172 @@
+"""Prompts in SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from satchel.domain.prompts import Argument, Prompt, PromptListing, PromptSummary, TagCount
+from satchel.domain.text import SNIPPET_LENGTH, beginning, neighbourhood
+from satchel.storage.sqlite.records import Table
+from satchel.storage.sqlite.rows import Row, all_rows, first_row, value
+from satchel.storage.sqlite.search import Needle, contains, folded_or_none
+
+_COLUMNS: Final = (
+    "number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version"
+)
+#: One character more than is shown, to know whether there is more.
+_SUMMARY: Final = f"id, name, title, substr(content, 1, {SNIPPET_LENGTH + 1}), tags, created_at, updated_at"
+_FOUND: Final = "id, name, title, content, tags, created_at, updated_at"
+_MATCHES: Final = f"({contains('title', 'folded_title')} OR {contains('content', 'folded_content')})"
+
+_tags: Final = msgspec.json.Decoder(tuple[str, ...])
+_arguments: Final = msgspec.json.Decoder(tuple[Argument, ...])
+
+
+def _read_tags(text: str) -> tuple[str, ...]:
+    return () if text == "[]" else _tags.decode(text)
+
+
+def _read_arguments(text: str) -> tuple[Argument, ...]:
+    return () if text == "[]" else _arguments.decode(text)
+
+
+def _prompt(row: Row) -> Prompt:
+    return Prompt(
+        number=row[0],
+        id=row[1],
+        project=row[2],
+        name=row[3],
+        title=row[4],
+        description=row[5],
+        content=row[6],
+        tags=_read_tags(row[7]),
+        arguments=_read_arguments(row[8]),
+        created_at=row[9],
+        updated_at=row[10],
+        version=row[11],
+    )
+
+
+def _summary(row: Row, snippet: str) -> PromptSummary:
+    return PromptSummary(row[0], row[1], row[2], snippet, _read_tags(row[4]), row[5], row[6])
+
+
+class PromptTable:
+    """Reading prompts."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def by_id(self, project: int, id: str) -> Prompt | None:
+        return self._one("id = ? AND project = ?", (id, project))
+
+    async def by_name(self, project: int, name: str) -> Prompt | None:
+        return self._one("project = ? AND name = ?", (project, name))
+
+    def _one(self, condition: str, bindings: tuple[Any, ...]) -> Prompt | None:
+        row = first_row(self._connection, f"SELECT {_COLUMNS} FROM prompts WHERE {condition}", bindings)
+        return None if row is None else _prompt(row)
+
+    async def name_taken(self, project: int, name: str) -> bool:
+        sql = "SELECT 1 FROM prompts WHERE project = ? AND name = ?"
+        return value(self._connection, sql, (project, name)) is not None
+
+    async def title_taken(self, project: int, title: str) -> bool:
+        sql = "SELECT 1 FROM prompts WHERE project = ? AND title = ?"
+        return value(self._connection, sql, (project, title)) is not None
+
+    async def listing(self, project: int, after: int, limit: int) -> list[PromptListing]:
+        rows = all_rows(
+            self._connection,
+            """SELECT number, name, title, description, arguments FROM prompts
+               WHERE project = ? AND number > ? ORDER BY number LIMIT ?""",
+            (project, after, limit),
+        )
+        return [PromptListing(row[0], row[1], row[2], row[3], _read_arguments(row[4])) for row in rows]
+
+    async def count(self, project: int) -> int:
+        return int(value(self._connection, "SELECT count(*) FROM prompts WHERE project = ?", (project,)))
+
+    async def recent(self, project: int, limit: int, offset: int) -> list[PromptSummary]:
+        # The index finds the page; only its rows are read.
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_SUMMARY} FROM prompts WHERE number IN (
+                    SELECT number FROM prompts WHERE project = ?
+                    ORDER BY updated_at DESC, number DESC LIMIT ? OFFSET ?)
+                ORDER BY updated_at DESC, number DESC""",
+            (project, limit, offset),
+        )
+        return [_summary(row, beginning(row[3])) for row in rows]
+
+    async def tagged(
+        self, project: int, tags: Sequence[str], limit: int, offset: int
+    ) -> tuple[int, list[PromptSummary]]:
+        # A single tag is read in the order of its index; several are merged.
+        once = "" if len(tags) == 1 else "DISTINCT"
+        carrying = f"FROM prompt_tags WHERE project = ? AND tag IN ({','.join('?' * len(tags))})"
+        total = value(self._connection, f"SELECT count({once} prompt) {carrying}", (project, *tags))
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_SUMMARY} FROM prompts WHERE number IN (
+                    SELECT prompt FROM (SELECT {once} updated_at, prompt {carrying}
+                    ORDER BY updated_at DESC, prompt DESC LIMIT ? OFFSET ?))
+                ORDER BY updated_at DESC, number DESC""",
+            (project, *tags, limit, offset),
+        )
+        return int(total), [_summary(row, beginning(row[3])) for row in rows]
+
+    async def tags_in_use(self, project: int) -> list[TagCount]:
+        sql = """SELECT tag, count(*) AS uses FROM prompt_tags WHERE project = ?
+                 GROUP BY tag ORDER BY uses DESC, tag"""
+        return [TagCount(*row) for row in all_rows(self._connection, sql, (project,))]
+
+    async def search(
+        self, project: int, query: str, limit: int, offset: int
+    ) -> tuple[int, list[PromptSummary]]:
+        needle = Needle(query)
+        candidates = (
+            ""
+            if needle.match is None
+            else "AND number IN (SELECT rowid FROM prompt_index WHERE prompt_index MATCH :match)"
+        )
+        rows = all_rows(
+            self._connection,
+            f"""SELECT number, count(*) OVER () FROM prompts
+                WHERE +project = :project {candidates} AND {_MATCHES}
+                ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
+            {**needle.bindings(), "project": project, "limit": limit, "offset": offset},
+        )
+        if not rows and offset:
+            return (await self.search(project, query, 1, 0))[0], []
+        return (rows[0][1] if rows else 0), self._found([row[0] for row in rows], query)
+
+    def _found(self, numbers: list[int], query: str) -> list[PromptSummary]:
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_FOUND} FROM prompts WHERE number IN ({",".join("?" * len(numbers))})
+                ORDER BY updated_at DESC, number DESC""",
+            numbers,
+        )
+        return [_summary(row, neighbourhood(row[3], query)) for row in rows]
+
+    async def in_project(self, project: int) -> list[Prompt]:
+        sql = f"SELECT {_COLUMNS} FROM prompts WHERE project = ? ORDER BY number"
+        return [_prompt(row) for row in all_rows(self._connection, sql, (project,))]
+
+
+TABLE: Final = Table("prompts", "number")
+
+
+def values(connection: apsw.Connection, prompt: Prompt) -> dict[str, Any]:
+    return {
+        **msgspec.structs.asdict(prompt),
+        "tags": msgspec.json.encode(prompt.tags).decode(),
+        "arguments": msgspec.json.encode(prompt.arguments).decode(),
+        "folded_title": folded_or_none(prompt.title),
+        "folded_content": folded_or_none(prompt.content),
+    }

@@ -1,0 +1,50 @@
+"""Writing one row: insert, update and delete, for every table alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import apsw
+from msgspec import Struct
+
+
+class Table(Struct, frozen=True):
+    """A table whose rows have a number and a version."""
+
+    name: str
+    #: The column with the number.
+    key: str
+
+
+@lru_cache
+def _insert_sql(table: Table, columns: tuple[str, ...]) -> str:
+    return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
+@lru_cache
+def _update_sql(table: Table, columns: tuple[str, ...]) -> str:
+    assignments = ", ".join(f"{column} = ?" for column in columns)
+    return f"UPDATE {table.name} SET {assignments} WHERE {table.key} = ? AND version = ?"
+
+
+def insert(connection: apsw.Connection, table: Table, values: Mapping[str, Any]) -> int:
+    """Add a row; its number. A number of 0 asks for a new one."""
+    row = {**values, table.key: values[table.key] or None}
+    connection.execute(_insert_sql(table, tuple(row)), tuple(row.values()))
+    return connection.last_insert_rowid()
+
+
+def update(
+    connection: apsw.Connection, table: Table, number: int, version: int, values: Mapping[str, Any]
+) -> bool:
+    """Replace a row, unless it has another version by now; whether it had not."""
+    connection.execute(_update_sql(table, tuple(values)), (*values.values(), number, version))
+    return connection.changes() == 1
+
+
+def delete(connection: apsw.Connection, table: Table, number: int, version: int) -> bool:
+    """Take away a row, unless it has another version by now; whether it had not."""
+    connection.execute(f"DELETE FROM {table.name} WHERE {table.key} = ? AND version = ?", (number, version))
+    return connection.changes() == 1

@@ -1,0 +1,142 @@
+"""Resources in SQLite. Their bytes are in a table of their own, by SHA-256."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from satchel.domain.resources import Resource
+from satchel.domain.text import beginning, neighbourhood
+from satchel.storage.sqlite.records import Table
+from satchel.storage.sqlite.rows import Row, all_rows, first_row, starts_with, value
+from satchel.storage.sqlite.search import Needle, contains, folded_or_none
+
+_COLUMNS: Final = (
+    "number, id, project, name, uri, title, description, mime_type, sha256, size, "
+    "created_at, updated_at, version"
+)
+_MATCHES: Final = (
+    f"(name LIKE :pattern ESCAPE '\\' OR {contains('title', 'folded_title')} OR (is_text AND "
+    + contains(
+        "(SELECT CAST(bytes AS TEXT) FROM contents WHERE contents.sha256 = resources.sha256)",
+        "folded_content",
+    )
+    + "))"
+)
+
+
+def _resource(row: Row) -> Resource:
+    return Resource(
+        number=row[0],
+        id=row[1],
+        project=row[2],
+        name=row[3],
+        uri=row[4],
+        title=row[5],
+        description=row[6],
+        mime_type=row[7],
+        sha256=row[8],
+        size=row[9],
+        created_at=row[10],
+        updated_at=row[11],
+        version=row[12],
+    )
+
+
+class ResourceTable:
+    """Reading resources."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def by_name(self, project: int, name: str) -> Resource | None:
+        return self._one("project = ? AND name = ?", (project, name))
+
+    async def by_uri(self, project: int, uri: str) -> Resource | None:
+        return self._one("project = ? AND uri = ?", (project, uri))
+
+    def _one(self, condition: str, bindings: tuple[Any, ...]) -> Resource | None:
+        row = first_row(self._connection, f"SELECT {_COLUMNS} FROM resources WHERE {condition}", bindings)
+        return None if row is None else _resource(row)
+
+    async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS} FROM resources WHERE project = ? AND is_template = ? AND number > ?
+                ORDER BY number LIMIT ?""",
+            (project, templates, after, limit),
+        )
+        return [_resource(row) for row in rows]
+
+    async def templates(self, project: int) -> list[Resource]:
+        sql = f"SELECT {_COLUMNS} FROM resources WHERE project = ? AND is_template ORDER BY number"
+        return [_resource(row) for row in all_rows(self._connection, sql, (project,))]
+
+    async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
+        sql = r"""SELECT uri FROM resources WHERE project = ? AND NOT is_template AND uri LIKE ? ESCAPE '\'
+                  ORDER BY uri LIMIT ?"""
+        return [row[0] for row in all_rows(self._connection, sql, (project, starts_with(prefix), limit))]
+
+    async def search(
+        self, project: int, query: str, limit: int, offset: int
+    ) -> tuple[int, list[tuple[Resource, str]]]:
+        needle = Needle(query)
+        candidates = (
+            ""
+            if needle.match is None
+            else "AND number IN (SELECT rowid FROM resource_index WHERE resource_index MATCH :match)"
+        )
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS}, count(*) OVER () FROM resources
+                WHERE project = :project {candidates} AND {_MATCHES}
+                ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
+            {**needle.bindings(), "project": project, "limit": limit, "offset": offset},
+        )
+        if not rows and offset:
+            return (await self.search(project, query, 1, 0))[0], []
+        found = [_resource(row) for row in rows]
+        return (rows[0][-1] if rows else 0), [(item, self._snippet(item, query)) for item in found]
+
+    def _snippet(self, resource: Resource, query: str) -> str:
+        if not resource.is_text:
+            return beginning(resource.description or "")
+        return neighbourhood(content_of(self._connection, resource.sha256).decode(), query)
+
+    async def in_project(self, project: int) -> list[Resource]:
+        sql = f"SELECT {_COLUMNS} FROM resources WHERE project = ? ORDER BY number"
+        return [_resource(row) for row in all_rows(self._connection, sql, (project,))]
+
+
+def keep(connection: apsw.Connection, content: bytes) -> str:
+    """Store bytes under their hash, once."""
+    # It loads OpenSSL, and most servers never store a resource.
+    from hashlib import sha256
+
+    digest = sha256(content).hexdigest()
+    connection.execute("INSERT OR IGNORE INTO contents (sha256, bytes) VALUES (?, ?)", (digest, content))
+    return digest
+
+
+def content_of(connection: apsw.Connection, digest: str) -> bytes:
+    """The bytes with this hash."""
+    found: bytes | None = value(connection, "SELECT bytes FROM contents WHERE sha256 = ?", (digest,))
+    if found is None:
+        raise LookupError(f"no content with the hash {digest}")
+    return found
+
+
+TABLE: Final = Table("resources", "number")
+
+
+def values(connection: apsw.Connection, resource: Resource) -> dict[str, Any]:
+    text = content_of(connection, resource.sha256).decode() if resource.is_text else None
+    return {
+        **msgspec.structs.asdict(resource),
+        "is_text": resource.is_text,
+        "is_template": resource.is_template,
+        "folded_title": folded_or_none(resource.title),
+        "folded_content": folded_or_none(text),
+    }

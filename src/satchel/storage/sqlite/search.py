@@ -1,0 +1,46 @@
+"""Search in SQLite: candidates from the trigram index, each compared with the text itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from satchel.domain.text import folded
+
+#: So many trigrams of a query narrow it down enough.
+_MAX_TRIGRAMS: Final = 24
+
+#: Stands for itself before `%`, `_` and itself in a LIKE pattern.
+_ESCAPED: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
+
+
+def folded_or_none(text: str | None) -> str | None:
+    """The folded text, unless SQLite's `lower` makes the same of it."""
+    if text is None or text.isascii():
+        return None
+    result = folded(text)
+    # Bytes know only ASCII letters, like SQLite.
+    return None if result == text.encode().lower().decode() else result
+
+
+class Needle:
+    """A query, in the forms that SQL needs."""
+
+    def __init__(self, query: str) -> None:
+        self.folded = folded(query)
+        self.pattern = f"%{self.folded.translate(_ESCAPED)}%"
+        trigrams = dict.fromkeys(self.folded[at : at + 3] for at in range(len(self.folded) - 2))
+        #: For `MATCH`; nothing if the query is too short for the index.
+        self.match = " AND ".join(_quoted(trigram) for trigram in list(trigrams)[:_MAX_TRIGRAMS]) or None
+
+    def bindings(self) -> dict[str, str | None]:
+        return {"folded": self.folded, "pattern": self.pattern, "match": self.match}
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace('"', '""')
+    return f'"{escaped}"'
+
+
+def contains(column: str, folded_column: str) -> str:
+    """SQL for whether a text has the needle in it; it wants :folded and :pattern."""
+    return f"coalesce(instr({folded_column}, :folded) > 0, {column} LIKE :pattern ESCAPE '\\', 0)"

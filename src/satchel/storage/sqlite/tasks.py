@@ -1,0 +1,115 @@
+"""Tasks in SQLite."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from satchel.domain.tasks import Task, TaskGroup
+from satchel.storage.sqlite.records import Table
+from satchel.storage.sqlite.rows import Row, all_rows, first_row
+from satchel.storage.sqlite.search import Needle, contains, folded_or_none
+
+_COLUMNS: Final = (
+    "id, user, title, project, priority, energy, time_estimate, notes, due_date, completed_at, "
+    "created_at, updated_at, version"
+)
+_TITLE: Final = contains("title", "folded_title")
+_NOTES: Final = contains("notes", "folded_notes")
+
+
+def _task(row: Row) -> Task:
+    return Task(
+        id=row[0],
+        user=row[1],
+        title=row[2],
+        project=row[3],
+        priority=row[4],
+        energy=row[5],
+        time_estimate=row[6],
+        notes=row[7],
+        due_date=row[8],
+        completed_at=row[9],
+        created_at=row[10],
+        updated_at=row[11],
+        version=row[12],
+    )
+
+
+class TaskTable:
+    """Reading tasks."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def get(self, user: str, id: int) -> Task | None:
+        if not 0 < id < 1 << 63:
+            return None
+        sql = f"SELECT {_COLUMNS} FROM tasks WHERE id = ? AND user = ?"
+        row = first_row(self._connection, sql, (id, user))
+        return None if row is None else _task(row)
+
+    async def page(
+        self,
+        user: str,
+        *,
+        project: str | None,
+        priority: int | None,
+        completed: bool,
+        limit: int,
+        offset: int,
+    ) -> list[Task]:
+        conditions = ["user = :user"]
+        if project is not None:
+            conditions.append("project = :project")
+        if priority is not None:
+            conditions.append("priority = :priority")
+        if not completed:
+            conditions.append("completed_at IS NULL")
+        # The index finds the page; only its rows are read.
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS} FROM tasks WHERE id IN (
+                    SELECT id FROM tasks WHERE {" AND ".join(conditions)}
+                    ORDER BY priority DESC, id LIMIT :limit OFFSET :offset)
+                ORDER BY priority DESC, id""",
+            {"user": user, "project": project, "priority": priority, "limit": limit, "offset": offset},
+        )
+        return [_task(row) for row in rows]
+
+    async def search(
+        self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
+    ) -> tuple[int, list[Task]]:
+        needle = Needle(query)
+        candidates = (
+            ""
+            if needle.match is None
+            else "AND id IN (SELECT rowid FROM task_index WHERE task_index MATCH :match)"
+        )
+        matches = " OR ".join([_TITLE] * title + [_NOTES] * notes)
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS}, count(*) OVER () FROM tasks
+                WHERE +user = :user {candidates} AND ({matches})
+                ORDER BY priority DESC, id LIMIT :limit""",
+            {**needle.bindings(), "user": user, "limit": -1 if limit is None else limit},
+        )
+        return (rows[0][-1] if rows else 0), [_task(row) for row in rows]
+
+    async def groups(self, user: str) -> list[TaskGroup]:
+        sql = """SELECT project, priority, count(*), count(completed_at) FROM tasks WHERE user = ?
+                 GROUP BY project, priority"""
+        return [TaskGroup(*row) for row in all_rows(self._connection, sql, (user,))]
+
+
+TABLE: Final = Table("tasks", "id")
+
+
+def values(connection: apsw.Connection, task: Task) -> dict[str, Any]:
+    return {
+        **msgspec.structs.asdict(task),
+        "folded_title": folded_or_none(task.title),
+        "folded_notes": folded_or_none(task.notes),
+    }

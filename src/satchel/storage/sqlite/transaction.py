@@ -1,0 +1,92 @@
+"""A transaction on a SQLite connection: one view of all tables, and one way to write, through the log."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, Final, TypeVar
+
+import apsw
+from msgspec.structs import replace
+
+from satchel.domain.changes import Action, Entity, Kind, key_of, kind_of, label_of
+from satchel.domain.errors import Outdated
+from satchel.storage.ids import uuid7
+from satchel.storage.sqlite import changes, projects, prompts, records, resources, tasks
+from satchel.storage.sqlite.changes import ChangeTable
+from satchel.storage.sqlite.projects import ProjectTable
+from satchel.storage.sqlite.prompts import PromptTable
+from satchel.storage.sqlite.resources import ResourceTable
+from satchel.storage.sqlite.tasks import TaskTable
+
+E = TypeVar("E", bound=Entity)
+
+#: Each has a `TABLE`, and `values` for a row of it.
+_TABLES: Final[dict[Kind, ModuleType]] = {
+    "project": projects,
+    "prompt": prompts,
+    "resource": resources,
+    "task": tasks,
+}
+
+
+class SqliteTransaction:
+    """See `satchel.domain.ports.Transaction`. Nothing here ever waits."""
+
+    def __init__(self, connection: apsw.Connection, now: int, actor: str = "") -> None:
+        self.now = now
+        self.projects = ProjectTable(connection)
+        self.prompts = PromptTable(connection)
+        self.resources = ResourceTable(connection)
+        self.tasks = TaskTable(connection)
+        self.changes = ChangeTable(connection)
+        #: Whether anything has been written: then failing needs a rollback.
+        self.wrote = False
+        self._connection = connection
+        self._actor = actor
+        self._batch = 0
+
+    def new_id(self) -> str:
+        return uuid7(self.now)
+
+    async def keep(self, content: bytes) -> str:
+        self.wrote = True
+        return resources.keep(self._connection, content)
+
+    async def content(self, sha256: str) -> bytes:
+        return resources.content_of(self._connection, sha256)
+
+    async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
+        self.wrote = True
+        entity = after if after is not None else before
+        assert entity is not None
+        kind = kind_of(entity)
+        noun: Any = _TABLES[kind]
+        if before is None:
+            row = noun.values(self._connection, after)
+            after = _numbered(after, records.insert(self._connection, noun.TABLE, row))
+        else:
+            number, version = getattr(before, noun.TABLE.key), before.version
+            if after is None:
+                done = records.delete(self._connection, noun.TABLE, number, version)
+            else:
+                row = noun.values(self._connection, after)
+                done = records.update(self._connection, noun.TABLE, number, version, row)
+            if not done:
+                raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))
+        seq = changes.append(
+            self._connection,
+            batch=self._batch,
+            at=self.now,
+            actor=self._actor,
+            action=action,
+            before=before,
+            after=after,
+        )
+        self._batch = self._batch or seq
+        return after
+
+
+def _numbered(entity: Any, number: int) -> Any:
+    """The entity with the number that its row was given."""
+    field = "number" if hasattr(entity, "number") else "id"
+    return entity if getattr(entity, field) == number else replace(entity, **{field: number})
