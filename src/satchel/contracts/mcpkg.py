@@ -64,6 +64,10 @@ def _done(verb: str, link: str, kind: str, item: Prompt | Resource, project: Pro
 
 async def create_prompt(desk: Desk, arguments: CreatePrompt) -> ToolResult:
     prompt, project = await desk.workspace.prompts.create(desk.caller, **given(arguments))
+    return created_prompt(prompt, project)
+
+
+def created_prompt(prompt: Prompt, project: Project) -> ToolResult:
     return _done("Created", "in", "prompt", prompt, project)
 
 

@@ -2,48 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from satchel.contracts import mcpkg, prompt_store, tasks
-from satchel.contracts.dialects import Dialect, prose, structured
+from satchel.contracts.dialects import Dialect, problem_of, prose, structured
 from satchel.contracts.prompt_store import Content, Limit, Tag, Title, answer
 from satchel.contracts.tools import Desk, ToolSpec, given, list_of, object_schema
 from satchel.domain import prompts
 from satchel.domain.changes import Change, label_of
-from satchel.domain.errors import Invalid, Problem, SatchelError
+from satchel.domain.errors import Invalid, Problem
 from satchel.domain.prompts import Argument
 from satchel.domain.text import query_problem
 from satchel.domain.times import iso
 from satchel.protocol import ToolResult
+from satchel.protocol.arguments import violations
 from satchel.protocol.types import JsonObject
 from satchel.services.prompts import PromptAddress, PromptChange
 from satchel.services.search import SEARCHED
 
-_ARGUMENTS: Final = Meta(
-    description="Makes the content a template: {{ name }} is replaced by the argument's value",
-    extra_json_schema={
-        "items": {
-            "type": "object",
-            "properties": {
-                "name": {"type": "string"},
-                "description": {"type": "string"},
-                "required": {"type": "boolean"},
-                "choices": {"type": "array", "items": {"type": "string"}},
-            },
-            "required": ["name"],
-        }
+#: Written by hand, because several clients do not follow references inside a schema.
+_ARGUMENT_SCHEMA: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "description": {"type": "string"},
+        "required": {"type": "boolean"},
+        "choices": {"type": "array", "items": {"type": "string"}},
     },
-)
-Arguments = Annotated[list[Argument], _ARGUMENTS]
+    "required": ["name"],
+}
+Declared = Annotated[
+    list[Any],
+    Meta(
+        description="Makes the content a template: {{ name }} is replaced by the argument's value",
+        extra_json_schema={"items": _ARGUMENT_SCHEMA},
+    ),
+]
 
 _TITLE: Final = Meta(description="Human-readable title (optional)")
 
 
 class CreatePrompt(mcpkg.CreatePrompt, kw_only=True):
-    arguments: Arguments | UnsetType = UNSET
+    arguments: Declared | UnsetType = UNSET
 
 
 class CreateResource(mcpkg.CreateResource, kw_only=True):
@@ -61,7 +65,7 @@ class UpdatePrompt(Struct, kw_only=True):
     content: Annotated[Content, Meta(description="New content")] | UnsetType = UNSET
     description: Annotated[str, Meta(description="New description")] | UnsetType = UNSET
     tags: Annotated[list[Tag], Meta(description="New tags (replace the old ones)")] | UnsetType = UNSET
-    arguments: Arguments | UnsetType = UNSET
+    arguments: Declared | UnsetType = UNSET
 
 
 class DeletePrompt(Struct, kw_only=True):
@@ -89,18 +93,9 @@ class UndoChange(Struct, kw_only=True):
     change: Annotated[int, Meta(description="Number of the change, from list_changes")]
 
 
-class _InDialect(SatchelError):
-    """An error with the dialect of the address that was used."""
-
-    def __init__(self, error: SatchelError, dialect: Dialect) -> None:
-        self.error = error
-        self.dialect = dialect
-        super().__init__(str(error))
-
-
-def as_addressed(error: SatchelError) -> ToolResult:
-    """The dialect of tools that take an id or a name: prose, unless an id was given."""
-    return error.dialect(error.error) if isinstance(error, _InDialect) else prose(error)
+def by_address(arguments: Mapping[str, Any]) -> Dialect:
+    """The dialect of tools that take an id or a name: prose, unless it is the id."""
+    return structured if "id" in arguments and "name" not in arguments else prose
 
 
 def _address(arguments: UpdatePrompt | DeletePrompt) -> PromptAddress:
@@ -113,13 +108,10 @@ def _address(arguments: UpdatePrompt | DeletePrompt) -> PromptAddress:
 
 async def update_prompt(desk: Desk, arguments: UpdatePrompt) -> ToolResult:
     address = _address(arguments)
-    change = PromptChange(**_tuples(given(arguments, "id", "name")))
-    try:
-        if change == PromptChange():
-            raise Invalid([Problem("", "Nothing to update: give title, content, description or tags")])
-        prompt, project = await desk.workspace.prompts.update(desk.caller, address, change)
-    except SatchelError as error:
-        raise _InDialect(error, prose if address.id is None else structured) from error
+    change = PromptChange(**_with_declared(given(arguments, "id", "name")))
+    if change == PromptChange():
+        raise Invalid([Problem("", "Nothing to update: give title, content, description or tags")])
+    prompt, project = await desk.workspace.prompts.update(desk.caller, address, change)
     if address.id is None:
         return mcpkg.updated_prompt(prompt, project)
     return prompt_store.updated_prompt(prompt)
@@ -129,14 +121,31 @@ async def delete_prompt(desk: Desk, arguments: DeletePrompt) -> ToolResult:
     address = _address(arguments)
     if address.id is None:
         return await mcpkg.delete_prompt(desk, mcpkg.DeletePrompt(name=address.name or ""))
-    try:
-        return await prompt_store.delete_prompt(desk, prompt_store.DeletePrompt(id=address.id))
-    except SatchelError as error:
-        raise _InDialect(error, structured) from error
+    return await prompt_store.delete_prompt(desk, prompt_store.DeletePrompt(id=address.id))
 
 
-def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+async def create_prompt(desk: Desk, arguments: CreatePrompt) -> ToolResult:
+    fields = _with_declared(given(arguments))
+    prompt, project = await desk.workspace.prompts.create(desk.caller, **fields)
+    return mcpkg.created_prompt(prompt, project)
+
+
+def _with_declared(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a prompt with its arguments read. Raises `Invalid`."""
+    if "arguments" not in fields:
+        return fields
+    given_arguments = fields["arguments"]
+    found = violations({"arguments": given_arguments}, _DECLARED_SCHEMA)
+    if found:
+        others = {name: value for name, value in fields.items() if name != "arguments"}
+        raise Invalid([*prompts.problems(**others), *map(problem_of, found)])
+    return fields | {"arguments": msgspec.convert(given_arguments, tuple[Argument, ...])}
+
+
+_DECLARED_SCHEMA: Final[JsonObject] = {
+    "type": "object",
+    "properties": {"arguments": {"type": "array", "items": _ARGUMENT_SCHEMA}},
+}
 
 
 async def search(desk: Desk, arguments: SearchEverything) -> ToolResult:
@@ -177,9 +186,7 @@ async def undo_change(desk: Desk, arguments: UndoChange) -> ToolResult:
     return answer({"undone": [_change(change) for change in undone]})
 
 
-def _prompt_problems(id: str = "", arguments: Any = None, **parts: Any) -> Any:
-    if arguments is not None:
-        parts["arguments"] = msgspec.convert(arguments, list[Argument])
+def _prompt_problems(id: str = "", arguments: Any = None, **parts: Any) -> Iterable[Problem]:
     return prompts.problems(**parts)
 
 
@@ -206,7 +213,7 @@ def _extended(spec: ToolSpec[Any], **fields: Any) -> ToolSpec[Any]:
 
 
 TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
-    _extended(mcpkg.CREATE_PROMPT, arguments=CreatePrompt, check=_prompt_problems),
+    _extended(mcpkg.CREATE_PROMPT, arguments=CreatePrompt, run=create_prompt, check=_prompt_problems),
     prompt_store.ADD_PROMPT,
     prompt_store.LIST_PROMPTS,
     prompt_store.GET_PROMPT,
@@ -215,7 +222,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
         description="Update a prompt, found by id or by name: what is not given stays",
         arguments=UpdatePrompt,
         run=update_prompt,
-        dialect=as_addressed,
+        voice=by_address,
         check=_prompt_problems,
         output={"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
     ),
@@ -224,7 +231,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
         description="Delete a prompt, found by id or by name",
         arguments=DeletePrompt,
         run=delete_prompt,
-        dialect=as_addressed,
+        voice=by_address,
         output={"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
     ),
     prompt_store.SEARCH_PROMPTS,

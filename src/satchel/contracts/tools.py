@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct
@@ -53,6 +53,8 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
     run: Callable[[Desk, Arguments], Awaitable[ToolResult]]
     toolset: Toolset
     dialect: Dialect
+    #: The dialect of a call with these arguments, if it depends on them.
+    voice: Callable[[Mapping[str, Any]], Dialect] | None = None
     output: JsonObject
     #: What is wrong with values that the schema lets through: called with those that have the right type.
     check: Callable[..., Iterable[Problem]] | None = None
@@ -71,7 +73,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             try:
                 return await self.run(Desk(place.workspace, place.caller(ctx)), arguments)
             except SatchelError as error:
-                return self.dialect(error)
+                return self._words(given(arguments))(error)
 
         return Tool(
             name=self.name,
@@ -90,10 +92,13 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             ),
         )
 
+    def _words(self, arguments: Mapping[str, Any]) -> Dialect:
+        return self.dialect if self.voice is None else self.voice(arguments)
+
     def _explain(self, error: ToolError) -> ToolResult:
         if not isinstance(error, InvalidArguments):
             return self.dialect(Invalid([Problem("", str(error))]))
-        return self.dialect(Invalid(self._problems(error)))
+        return self._words(error.arguments)(Invalid(self._problems(error)))
 
     def _problems(self, error: InvalidArguments) -> list[Problem]:
         """Everything that is wrong, in the order of the arguments. Our own words go before a schema's."""

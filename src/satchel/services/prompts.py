@@ -38,7 +38,7 @@ class PromptChange(Struct, frozen=True, kw_only=True):
     title: str | UnsetType = UNSET
     content: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
-    tags: tuple[str, ...] | UnsetType = UNSET
+    tags: Sequence[str] | UnsetType = UNSET
     arguments: tuple[Argument, ...] | UnsetType = UNSET
 
 
