@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from satchel.contracts.dialects import structured
-from satchel.contracts.tools import Desk, ToolSpec, given, list_of, object_schema
+from satchel.contracts.tools import Desk, ToolSpec, given, list_of, object_schema, query_problems
 from satchel.domain import prompts
 from satchel.domain.errors import Invalid, Problem
 from satchel.domain.prompts import MAX_TAGS, Prompt, PromptSummary
@@ -147,10 +147,16 @@ async def search_prompts(desk: Desk, arguments: SearchPrompts) -> ToolResult:
     return _page(page, limit, offset, query=query)
 
 
+def _filter_problems(tags: Sequence[str] = (), **others: Any) -> list[Problem]:
+    if len(tags) <= MAX_TAGS:
+        return []
+    return [Problem("tags", f"Tags must be at most {MAX_TAGS}, there are {len(tags)}")]
+
+
 async def filter_by_tags(desk: Desk, arguments: FilterByTags) -> ToolResult:
     tags, limit, offset = arguments.tags, arguments.limit, arguments.offset
-    if len(tags) > MAX_TAGS:
-        raise Invalid([Problem("tags", f"Tags must be at most {MAX_TAGS}, there are {len(tags)}")])
+    if problems := _filter_problems(tags):
+        raise Invalid(problems)
     page, carried = await desk.workspace.prompts.tagged(desk.caller, tags, limit, min(offset, _FAR))
     return _page(page, limit, offset, matched_tags=carried)
 
@@ -239,6 +245,7 @@ SEARCH_PROMPTS: Final = ToolSpec(
     toolset="prompts",
     dialect=structured,
     output=object_schema(prompts=_SUMMARIES, total="integer", query="string", **_PAGED),
+    check=query_problems,
 )
 FILTER_BY_TAGS: Final = ToolSpec(
     name="filter_by_tags",
@@ -249,6 +256,7 @@ FILTER_BY_TAGS: Final = ToolSpec(
     toolset="prompts",
     dialect=structured,
     output=object_schema(prompts=_SUMMARIES, total="integer", matched_tags=_STRINGS, **_PAGED),
+    check=_filter_problems,
 )
 LIST_TAGS: Final = ToolSpec(
     name="list_tags",

@@ -11,12 +11,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from satchel.contracts import mcpkg, prompt_store, tasks
 from satchel.contracts.dialects import Dialect, problem_of, prose, structured
 from satchel.contracts.prompt_store import Content, Limit, Tag, Title, answer
-from satchel.contracts.tools import Desk, ToolSpec, given, list_of, object_schema
+from satchel.contracts.tools import Desk, ToolSpec, given, list_of, object_schema, query_problems
 from satchel.domain import prompts
 from satchel.domain.changes import Change, label_of
 from satchel.domain.errors import Invalid, Problem
 from satchel.domain.prompts import Argument
-from satchel.domain.text import query_problem
 from satchel.domain.times import iso
 from satchel.protocol import ToolResult
 from satchel.protocol.arguments import violations
@@ -187,12 +186,9 @@ async def undo_change(desk: Desk, arguments: UndoChange) -> ToolResult:
 
 
 def _prompt_problems(id: str = "", arguments: Any = None, **parts: Any) -> Iterable[Problem]:
+    if arguments is not None and not violations({"arguments": arguments}, _DECLARED_SCHEMA):
+        parts["arguments"] = msgspec.convert(arguments, tuple[Argument, ...])
     return prompts.problems(**parts)
-
-
-def _search_problems(query: str = "", **others: Any) -> list[Problem]:
-    problem = query_problem(query)
-    return [Problem("query", problem)] if problem else []
 
 
 _CHANGES: Final = list_of(
@@ -257,7 +253,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
             ),
             totals={"type": "object"},
         ),
-        check=_search_problems,
+        check=query_problems,
     ),
     ToolSpec(
         name="list_changes",

@@ -8,11 +8,10 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from satchel.contracts.dialects import plain
-from satchel.contracts.tools import Desk, ToolSpec, given, list_of, object_schema, one_of
+from satchel.contracts.tools import Desk, ToolSpec, given, list_of, object_schema, one_of, query_problems
 from satchel.domain import tasks
 from satchel.domain.errors import Invalid, Problem
 from satchel.domain.tasks import ENERGIES, Task
-from satchel.domain.text import query_problem
 from satchel.domain.times import iso
 from satchel.protocol import ToolResult
 from satchel.protocol.types import JsonObject
@@ -175,11 +174,7 @@ async def task_delete(desk: Desk, arguments: TaskDelete) -> ToolResult:
 
 
 def _search_problems(query: str = "", fields: str = "both") -> list[Problem]:
-    problem = query_problem(query)
-    return [
-        *([Problem("query", problem)] if problem else []),
-        *one_of("fields", fields, _FIELDS, "Fields"),
-    ]
+    return [*query_problems(query), *one_of("fields", fields, _FIELDS, "Fields")]
 
 
 async def task_search(desk: Desk, arguments: TaskSearch) -> ToolResult:

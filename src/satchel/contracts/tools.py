@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct
 
 from satchel.contracts.dialects import Dialect, problem_of, root
 from satchel.domain.errors import Invalid, Problem, SatchelError
-from satchel.domain.text import one_line
+from satchel.domain.text import one_line, query_problem
 from satchel.protocol import Context, InvalidArguments, Tool, ToolAnnotations, ToolError, ToolResult
 from satchel.protocol.types import JsonObject
 from satchel.services.caller import Caller
@@ -102,14 +102,29 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
 
     def _problems(self, error: InvalidArguments) -> list[Problem]:
         """Everything that is wrong, in the order of the arguments. Our own words go before a schema's."""
-        unfit = {root(item.path) for item in error.violations if item.rule in ("type", "text", "required")}
+        unfit = {item.path for item in error.violations if item.rule in ("type", "text", "required")}
         known = self.arguments.__struct_fields__
-        fit = {name: value for name, value in error.arguments.items() if name in known and name not in unfit}
+        fit = {name: _fit(name, error.arguments[name], unfit) for name in known if name in error.arguments}
+        fit = {name: value for name, value in fit.items() if value is not None}
         problems = list(self.check(**fit)) if self.check is not None else []
         worded = {problem.field for problem in problems}
-        problems += [problem_of(item) for item in error.violations if root(item.path) not in worded]
+        problems += [
+            problem_of(item)
+            for item in error.violations
+            if root(item.path) not in worded or item.path in unfit
+        ]
         order = {name: index for index, name in enumerate(known)}
         return sorted(problems, key=lambda problem: order.get(problem.field, len(order)))
+
+
+def _fit(name: str, value: Any, unfit: Collection[str]) -> Any:
+    """As much of an argument as has the right type; nothing, if none of it has."""
+    bad = {path for path in unfit if root(path) == name}
+    if not bad:
+        return value
+    if not isinstance(value, list) or not all(path.endswith("]") for path in bad):
+        return None
+    return [item for index, item in enumerate(value) if f"{name}[{index}]" not in bad] or None
 
 
 def object_schema(**fields: str | JsonObject) -> JsonObject:
@@ -141,3 +156,9 @@ def one_of(field: str, value: str, choices: Iterable[str], name: str) -> list[Pr
     """What is wrong with a value that should be one of a few, if anything."""
     allowed = tuple(choices)
     return [] if value in allowed else [Problem(field, f"{name} must be one of {', '.join(allowed)}")]
+
+
+def query_problems(query: str = "", **others: Any) -> list[Problem]:
+    """What is wrong with the query of a search, if anything."""
+    problem = query_problem(query)
+    return [Problem("query", problem)] if problem else []

@@ -83,10 +83,10 @@ def problems(
         yield Problem(
             "mime_type", f"MIME type '{clipped(mime_type)}' is not valid: it must look like text/plain"
         )
-    if title is not None and (problem := _title_problem(title)):
-        yield Problem("title", problem)
     if description is not None and (problem := description_problem(description)):
         yield Problem("description", problem)
+    if title is not None and (problem := _title_problem(title)):
+        yield Problem("title", problem)
 
 
 def _uri_problem(uri: str) -> str | None:

@@ -215,7 +215,8 @@ def _converted(tool: Tool[Any], arguments: JsonObject, ctx: Context) -> Any:
             pass
     schema, _ = ctx.session.server.tool_schemas(tool)
     arguments = without_nulls(arguments, schema)
-    found = [*broken, *violations(arguments, schema)]
+    unreadable = {violation.path for violation in broken}
+    found = [*broken, *(item for item in violations(arguments, schema) if item.path not in unreadable)]
     if not found:
         try:
             return convert(arguments, tool.arguments)
