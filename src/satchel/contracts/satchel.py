@@ -109,7 +109,7 @@ async def update_prompt(desk: Desk, arguments: UpdatePrompt) -> ToolResult:
     address = _address(arguments)
     change = PromptChange(**_with_declared(given(arguments, "id", "name")))
     if change == PromptChange():
-        raise Invalid([Problem("", "Nothing to update: give title, content, description or tags")])
+        raise Invalid([Problem("", "Nothing to update: give title, content, description, tags or arguments")])
     prompt, project = await desk.workspace.prompts.update(desk.caller, address, change)
     if address.id is None:
         return mcpkg.updated_prompt(prompt, project)

@@ -18,6 +18,7 @@ from satchel.protocol.types import JsonObject
 
 _FIELDS: Final = ("title", "notes", "both")
 _GROUPS: Final = ("project", "priority", "status")
+_NO_PROJECT: Final = "(no project)"
 
 
 class TaskCreate(Struct, kw_only=True):
@@ -195,13 +196,17 @@ def _stats_problems(group_by: str = "project") -> list[Problem]:
 
 async def task_stats(desk: Desk, arguments: TaskStats) -> ToolResult:
     wanted = _GROUPS if arguments.group_by is UNSET else (arguments.group_by,)
-    for name in wanted:
-        if problems := _stats_problems(name):
+    for group in wanted:
+        if problems := _stats_problems(group):
             raise Invalid(problems)
     stats = await desk.workspace.tasks.stats(desk.caller)
-    projects = sorted(stats.by_project.items(), key=lambda item: (-item[1], item[0] or ""))
+    projects: dict[str, int] = {}
+    for name, count in stats.by_project.items():
+        shown = _NO_PROJECT if name is None else name
+        projects[shown] = projects.get(shown, 0) + count
+    ranked = sorted(projects.items(), key=lambda item: (-item[1], item[0]))
     groups: dict[str, JsonObject] = {
-        "project": {"(no project)" if name is None else name: count for name, count in projects},
+        "project": dict(ranked),
         "priority": {str(name): stats.by_priority[name] for name in sorted(stats.by_priority, reverse=True)},
         "status": {"pending": stats.total - stats.completed, "completed": stats.completed},
     }

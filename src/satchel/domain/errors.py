@@ -13,6 +13,7 @@ SatchelError
 │   ├── NameTaken            kind, name, project
 │   ├── TitleTaken           title, project
 │   ├── UriTaken             uri, project
+│   ├── SeveralConflicts     conflicts
 │   ├── Outdated             kind, name: someone else was faster
 │   └── ProjectProtected     project: the default project stays
 └── StorageError             where
@@ -28,9 +29,17 @@ SatchelError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msgspec import Struct
+
+#: As much of a foreign value as a message shows. No valid name is longer.
+SHOWN_LENGTH: Final = 300
+
+
+def clipped(text: str, most: int = SHOWN_LENGTH) -> str:
+    """As much of a value as an error message can show."""
+    return text if len(text) <= most else text[:most] + "..."
 
 
 class Problem(Struct, frozen=True):
@@ -71,7 +80,7 @@ class ProjectNotFound(NotFound):
 
     def __init__(self, project: str) -> None:
         self.project = project
-        super().__init__(f"Project '{project}' does not exist")
+        super().__init__(f"Project '{clipped(project)}' does not exist")
 
 
 class ProjectGone(NotFound):
@@ -91,7 +100,7 @@ class PromptNotFound(NotFound):
     def __init__(self, reference: str, project: str) -> None:
         self.reference = reference
         self.project = project
-        super().__init__(f"Prompt '{reference}' does not exist in project '{project}'")
+        super().__init__(f"Prompt '{clipped(reference)}' does not exist in project '{project}'")
 
 
 class ResourceNotFound(NotFound):
@@ -102,7 +111,7 @@ class ResourceNotFound(NotFound):
     def __init__(self, reference: str, project: str) -> None:
         self.reference = reference
         self.project = project
-        super().__init__(f"Resource '{reference}' does not exist in project '{project}'")
+        super().__init__(f"Resource '{clipped(reference)}' does not exist in project '{project}'")
 
 
 class TaskNotFound(NotFound):
@@ -164,6 +173,14 @@ class UriTaken(Conflict):
         self.uri = uri
         self.project = project
         super().__init__(f"A resource with the URI '{uri}' already exists in project '{project}'")
+
+
+class SeveralConflicts(Conflict):
+    """Several things stand in the way; all of them are named."""
+
+    def __init__(self, conflicts: Sequence[Conflict]) -> None:
+        self.conflicts = tuple(conflicts)
+        super().__init__("; ".join(str(conflict) for conflict in conflicts))
 
 
 class Outdated(Conflict):

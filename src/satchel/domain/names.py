@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from satchel.domain.errors import clipped
+
 NAME_LENGTH: Final = 255
 PROJECT_LENGTH: Final = 100
 
@@ -18,7 +20,9 @@ def name_problem(kind: str, name: str) -> str | None:
     if not 1 <= len(name) <= NAME_LENGTH:
         return f"{kind} name must be 1-{NAME_LENGTH} characters"
     if not _ALLOWED.fullmatch(name):
-        return f"{kind} name '{clipped(name)}' contains invalid characters. Allowed: a-z, A-Z, 0-9, -, _, ."
+        return (
+            f"{kind} name '{clipped(name, 60)}' contains invalid characters. Allowed: a-z, A-Z, 0-9, -, _, ."
+        )
     return None
 
 
@@ -35,8 +39,3 @@ def alternatives(wanted: str, form: str, length: int) -> Iterator[str]:
         suffix = form.format(number)
         yield wanted[: length - len(suffix)] + suffix
         number += 1
-
-
-def clipped(text: str, most: int = 60) -> str:
-    """As much of a value as an error message can show."""
-    return text if len(text) <= most else text[:most] + "..."

@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from satchel.domain.errors import Problem
-from satchel.domain.names import clipped, name_problem
+from satchel.domain.errors import Problem, clipped
+from satchel.domain.names import name_problem
 from satchel.domain.text import body_problem, line_problem
 
 TITLE_LENGTH: Final = 200
@@ -98,7 +98,7 @@ def problems(
     """Everything that is wrong with the parts that are given."""
     if name is not None and (problem := name_problem("Prompt", name)):
         yield Problem("name", problem)
-    if title is not None and (problem := _title_problem(title)):
+    if title is not None and (problem := title_problem(title)):
         yield Problem("title", problem)
     if content is not None and (problem := _content_problem(content)):
         yield Problem("content", problem)
@@ -112,7 +112,8 @@ def problems(
             yield Problem("arguments", problem)
 
 
-def _title_problem(title: str) -> str | None:
+def title_problem(title: str) -> str | None:
+    """What is wrong with the title of a prompt or resource, if anything."""
     if not 1 <= len(title) <= TITLE_LENGTH:
         return f"Title must be 1-{TITLE_LENGTH} characters"
     return line_problem("Title", title)
@@ -142,7 +143,7 @@ def _tag_problems(tags: Sequence[str]) -> Iterator[str]:
         return
     for tag in dict.fromkeys(tags):
         if not 1 <= len(tag) <= TAG_LENGTH:
-            yield f"Tag '{clipped(tag)}' must be 1-{TAG_LENGTH} characters"
+            yield f"Tag '{clipped(tag, 60)}' must be 1-{TAG_LENGTH} characters"
         elif not _TAG.fullmatch(tag):
             yield (
                 f"Tag '{tag}' contains invalid characters. Use only letters, numbers, dash, and underscore."
@@ -155,9 +156,9 @@ def _argument_problems(arguments: Sequence[Argument]) -> Iterator[str]:
         return
     names = [argument.name for argument in arguments]
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        yield f"Argument '{clipped(name)}' is declared twice"
+        yield f"Argument '{clipped(name, 60)}' is declared twice"
     for argument in arguments:
-        shown = clipped(argument.name)
+        shown = clipped(argument.name, 60)
         if not _ARGUMENT.fullmatch(argument.name):
             yield f"Argument name '{shown}' must be a letter or _, then letters, digits or _, at most 100"
         if argument.description is not None and (problem := description_problem(argument.description)):

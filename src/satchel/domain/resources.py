@@ -10,10 +10,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from satchel.domain.errors import Problem
-from satchel.domain.names import clipped, name_problem
-from satchel.domain.prompts import TITLE_LENGTH, description_problem, size_problem
-from satchel.domain.text import body_problem, line_problem
+from satchel.domain.errors import Problem, clipped
+from satchel.domain.names import name_problem
+from satchel.domain.prompts import description_problem, size_problem, title_problem
+from satchel.domain.text import body_problem
 
 CONTENT_BYTES: Final = 4 * 1024 * 1024
 URI_LENGTH: Final = 2048
@@ -81,11 +81,11 @@ def problems(
         yield Problem("content", problem)
     if mime_type is not None and not sound:
         yield Problem(
-            "mime_type", f"MIME type '{clipped(mime_type)}' is not valid: it must look like text/plain"
+            "mime_type", f"MIME type '{clipped(mime_type, 60)}' is not valid: it must look like text/plain"
         )
     if description is not None and (problem := description_problem(description)):
         yield Problem("description", problem)
-    if title is not None and (problem := _title_problem(title)):
+    if title is not None and (problem := title_problem(title)):
         yield Problem("title", problem)
 
 
@@ -94,7 +94,7 @@ def _uri_problem(uri: str) -> str | None:
         return f"URI must be 1-{URI_LENGTH} characters"
     if not _URI.fullmatch(uri):
         return (
-            f"URI '{clipped(uri)}' is not a valid URI: it needs a scheme, as in file:///notes.md, "
+            f"URI '{clipped(uri, 60)}' is not a valid URI: it needs a scheme, as in file:///notes.md, "
             "and no blanks or control characters"
         )
     return _template_problem(uri)
@@ -104,7 +104,7 @@ def _template_problem(uri: str) -> str | None:
     """What is wrong with the `{variables}` of a URI (RFC 6570, level 1), if anything."""
     parts = _VARIABLE.split(uri)
     literals, names = parts[::2], parts[1::2]
-    shown = clipped(uri)
+    shown = clipped(uri, 60)
     if any("{" in literal or "}" in literal for literal in literals):
         return (
             f"URI '{shown}' has braces that are not plain {{variables}}; write %7B and %7D for literal ones"
@@ -114,12 +114,6 @@ def _template_problem(uri: str) -> str | None:
     if any(not literal for literal in literals[1:-1]):
         return f"URI '{shown}' needs something between its variables"
     return None
-
-
-def _title_problem(title: str) -> str | None:
-    if not 1 <= len(title) <= TITLE_LENGTH:
-        return f"Title must be 1-{TITLE_LENGTH} characters"
-    return line_problem("Title", title)
 
 
 def _content_problem(content: str, mime_type: str | None) -> str | None:

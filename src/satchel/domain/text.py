@@ -24,6 +24,8 @@ def line_problem(label: str, text: str) -> str | None:
         return nul_problem(label)
     if _CONTROL.search(text):
         return f"{label} must not contain control characters"
+    if text and not text.strip():
+        return f"{label} must not be blank"
     return None
 
 

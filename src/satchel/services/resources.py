@@ -5,7 +5,15 @@ from __future__ import annotations
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from satchel.domain.errors import Invalid, NameTaken, Problem, ResourceNotFound, UriTaken
+from satchel.domain.errors import (
+    Conflict,
+    Invalid,
+    NameTaken,
+    Problem,
+    ResourceNotFound,
+    SeveralConflicts,
+    UriTaken,
+)
 from satchel.domain.ports import Store, Transaction
 from satchel.domain.projects import Project
 from satchel.domain.resources import (
@@ -51,10 +59,7 @@ class Resources:
 
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
             project = await project_of(transaction, caller)
-            if await transaction.resources.by_name(project.id, name) is not None:
-                raise NameTaken("resource", name, project.name)
-            if await transaction.resources.by_uri(project.id, uri) is not None:
-                raise UriTaken(uri, project.name)
+            await _require_free(transaction, project, name, uri)
             resource = Resource(
                 number=0,
                 id=transaction.new_id(),
@@ -170,6 +175,16 @@ def _require_text(content: bytes, mime_type: str) -> None:
     if "\0" in text or len(content) > CONTENT_BYTES:
         problem = f"MIME type {mime_type} is for text, and the content is not: give new content too"
         raise Invalid([Problem("mime_type", problem)])
+
+
+async def _require_free(transaction: Transaction, project: Project, name: str, uri: str) -> None:
+    conflicts: list[Conflict] = []
+    if await transaction.resources.by_name(project.id, name) is not None:
+        conflicts.append(NameTaken("resource", name, project.name))
+    if await transaction.resources.by_uri(project.id, uri) is not None:
+        conflicts.append(UriTaken(uri, project.name))
+    if conflicts:
+        raise conflicts[0] if len(conflicts) == 1 else SeveralConflicts(conflicts)
 
 
 async def _existing(transaction: Transaction, project: Project, name: str) -> Resource:

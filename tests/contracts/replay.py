@@ -1,0 +1,233 @@
+"""What the replays of the contracts share: a document's examples, and servers to send them to."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from tests.wire import ROOT, Wire
+
+Json = dict[str, Any]
+Test = TypeVar("Test", bound=Callable[..., object])
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+#: Versions to ask for in `initialize`: all that are known, one that is not, none at all.
+REQUESTED_VERSIONS = (*HANDSHAKE_VERSIONS, "1999-12-31", None)
+
+#: What a listed tool may have beside what its contract says.
+TOOL_ADDITIONS = {"title", "annotations", "outputSchema"}
+
+#: Members with words of their own: a task's nulls are kept, and a schema may speak of null.
+FOREIGN = {"structuredContent", "inputSchema", "outputSchema"}
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class Contract:
+    """A contract's document: its fenced examples by heading and label, and which test replays each."""
+
+    def __init__(self, file: str) -> None:
+        self.text = Path(__file__).with_name(file).read_text()
+        self.examples = dict(_examples(self.text))
+        self.manifest: dict[str, str] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        """The JSON value of an example; of an HTTP message, its body."""
+        return msgspec.json.decode(_unabridged(self.examples[key]))
+
+    def replays(self, *keys: str) -> Callable[[Test], Test]:
+        """Enter a test into the manifest as the one that replays these examples."""
+
+        def entered(test: Test) -> Test:
+            self.set_aside(test.__name__, *keys)
+            return test
+
+        return entered
+
+    def set_aside(self, instead: str, *keys: str) -> None:
+        """Enter into the manifest what stands for these examples, or why nothing does."""
+        assert self.examples.keys() >= set(keys), set(keys) - self.examples.keys()
+        self.manifest |= dict.fromkeys(keys, instead)
+
+    def unclaimed(self) -> list[str]:
+        return [key for key in self.examples if key not in self.manifest]
+
+
+def _examples(document: str) -> Iterator[tuple[str, str]]:
+    """Every fenced block under `heading > subheading > label`; several values are split at their comments."""
+    seen: dict[str, int] = {}
+    headings: list[str] = []
+    label = ""
+    lines = iter(document.splitlines())
+    for line in lines:
+        if heading := re.match(r"(##+) (.*)", line):
+            headings = [*headings[: len(heading[1]) - 2], heading[2].replace("`", "")]
+            label = ""
+        elif not line.startswith("```"):
+            label = line.strip() or label
+            continue
+        else:
+            block = "\n".join(iter(lambda: next(lines), "```"))
+            place = [*headings, re.sub(r"[*:]+", "", label)] if label else headings
+            for comment, text in _parts(block):
+                key = " > ".join([*place, comment] if comment else place)
+                seen[key] = seen.get(key, 0) + 1
+                yield key if seen[key] == 1 else f"{key} ({seen[key]})", text
+
+
+def _parts(block: str) -> Iterator[tuple[str, str]]:
+    """A block's values: each with the comment above it, or the whole block without one."""
+    first, *rest = re.split(r"^// (\w+)\n", block, flags=re.MULTILINE)
+    if first.strip():
+        yield "", block
+    else:
+        yield from zip(rest[::2], rest[1::2], strict=True)
+
+
+def _unabridged(text: str) -> str:
+    """The JSON of an example without HTTP's head and without the places where it leaves something out."""
+    body = text.rpartition("\n\n")[2] if "HTTP/1.1" in text else text
+    return re.sub(r",\s*\.\.\. \(\d+ more tools\)", "", body.replace("{ ... }", "{}"))
+
+
+def compact(value: Any) -> str:
+    """JSON as `JSON.stringify` writes it."""
+    return msgspec.json.encode(value).decode()
+
+
+def contracted(tool: Json) -> Json:
+    """A listed tool without what its contract knows nothing of."""
+    return {key: value for key, value in tool.items() if key not in TOOL_ADDITIONS}
+
+
+def timeless(text: str) -> str:
+    """The text with every time replaced by the same word."""
+    return TIME.sub("<time>", text)
+
+
+def satchel(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, which must have this exit status."""
+    command = [sys.executable, "-m", "satchel", *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == status, done
+    return done
+
+
+def database(directory: Path) -> tuple[str, str]:
+    """The option that names the database in a directory."""
+    return "--db", str(directory / "satchel.db")
+
+
+def create_project(directory: Path, name: str) -> None:
+    satchel("project", "create", name, *database(directory))
+
+
+def initialize(version: str | None) -> Json:
+    """The request that opens a session and asks for this version of the protocol, or for none."""
+    return {"method": "initialize", "params": {} if version is None else {"protocolVersion": version}}
+
+
+class Server:
+    """`satchel serve` on the database in a directory, with a session opened."""
+
+    def __init__(
+        self,
+        directory: Path,
+        profile: str = "satchel",
+        *options: str,
+        hello: Json | None = None,
+        env: dict[str, str] | None = None,
+    ) -> None:
+        self.profile = profile
+        self.introduction: Json = {}
+        self._wire = Wire("satchel", "serve", "--profile", profile, *database(directory), *options, env=env)
+        self._hello = hello or initialize(HANDSHAKE_VERSIONS[-1])
+        self._ids = count(1)
+
+    def __enter__(self) -> Self:
+        self._wire.__enter__()
+        try:
+            self.introduction = self.ask(self._hello)
+        except BaseException:
+            self._wire.__exit__(None, None, None)
+            raise
+        self._wire.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._wire.__exit__(kind, error, trace)
+
+    def ask(self, message: Json) -> Any:
+        """The answer to a request, in an envelope if the request has none. No answer holds a null."""
+        request = {"jsonrpc": "2.0", "id": next(self._ids), **message}
+        answer = self.raw(msgspec.json.encode(request))
+        while str(answer.get("method")).endswith("/list_changed"):
+            # None of the contracts replayed here has notifications.
+            assert self.profile == "satchel", answer
+            answer = self._wire.message()
+        assert answer.get("id") == request["id"], answer
+        assert not _has_null(answer), answer
+        return answer
+
+    def raw(self, frame: bytes) -> Any:
+        """The answer to a frame of any kind."""
+        self._wire.send(frame)
+        return self._wire.message()
+
+    def request(self, method: str, params: Json | None = None) -> Any:
+        answer = self.ask({"method": method, "params": params or {}})
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def error(self, method: str, params: Json | None = None) -> Any:
+        return self.ask({"method": method, "params": params or {}})["error"]
+
+    def call(self, tool: str, /, **arguments: Any) -> Any:
+        """The result of a tool."""
+        return self.request("tools/call", {"name": tool, "arguments": arguments})
+
+    def text(self, tool: str, /, **arguments: Any) -> str:
+        """What a tool says when it succeeds."""
+        return _text(self.call(tool, **arguments), is_error=False)
+
+    def data(self, tool: str, /, **arguments: Any) -> Any:
+        """The JSON that a tool answers with."""
+        return msgspec.json.decode(self.text(tool, **arguments))
+
+    def refusal(self, tool: str, /, **arguments: Any) -> str:
+        """What a tool says when it fails."""
+        return _text(self.call(tool, **arguments), is_error=True)
+
+    def tools(self) -> dict[str, Json]:
+        """The tools by name, in the order they are listed in."""
+        listed = self.request("tools/list")["tools"]
+        assert len({tool["name"] for tool in listed}) == len(listed)
+        return {tool["name"]: tool for tool in listed}
+
+
+def _text(result: Json, *, is_error: bool) -> str:
+    assert result["isError"] is is_error, result
+    (content,) = result["content"]
+    assert content["type"] == "text"
+    text: str = content["text"]
+    return text
+
+
+def _has_null(value: Any) -> bool:
+    """Whether there is a null where the protocol has the say."""
+    if isinstance(value, dict):
+        return any(_has_null(item) for key, item in value.items() if key not in FOREIGN)
+    return any(map(_has_null, value)) if isinstance(value, list) else value is None

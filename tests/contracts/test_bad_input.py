@@ -1,0 +1,300 @@
+"""Bad input for every tool is refused in its dialect and leaves no trace; unusual input is kept as it is."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.contracts.bad_input import MCPKG, PROFILES, SATCHEL, SEEDS, STORE, TASKS, TOOLS, Refused, refusals
+from tests.wire import Wire
+
+
+class Desk:
+    """A server of one profile, and a look at its database that is not its own."""
+
+    def __init__(self, profile: str, database: Path, stack: ExitStack) -> None:
+        self.database = database
+        serve = Wire("satchel", "serve", "--profile", profile, "--db", str(database))
+        self._wire = stack.enter_context(serve)
+        self._wire.handshake()
+        shown = self.ask("tools/list", {})["result"]["tools"]
+        self.tools: dict[str, Any] = {tool["name"]: tool for tool in shown}
+        self._ids: dict[str, str] = {}
+        for tool, arguments in [*SEEDS, *CANVASES]:
+            if tool in self.tools:
+                made = self.call(tool, arguments)
+                assert made["isError"] is False, made
+                if tool == "add_prompt":
+                    self._ids[f"id of {arguments['title']}"] = json.loads(made["content"][0]["text"])["id"]
+        self._reader = stack.enter_context(closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)))
+
+    def ask(self, method: str, params: dict[str, Any]) -> Any:
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        # Half a surrogate pair has no UTF-8, but Python's escape for it is JSON's as well.
+        self._wire.send(json.dumps(request, ensure_ascii=False).encode(errors="backslashreplace"))
+        while "id" not in (answer := self._wire.message()):
+            assert answer["method"].endswith("/list_changed"), answer
+        return answer
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> Any:
+        if isinstance(named := arguments.get("id"), str):
+            arguments = {**arguments, "id": self._ids.get(named, named)}
+        return self.ask("tools/call", {"name": tool, "arguments": arguments})["result"]
+
+    def footprint(self) -> tuple[int, int]:
+        """The last change, and a number that any other connection's commit alters."""
+        (seq,) = self._reader.execute("SELECT max(seq) FROM changes").fetchone()
+        (version,) = self._reader.execute("PRAGMA data_version").fetchone()
+        return seq, version
+
+
+#: What updates write on, apart from the seeds that the refusals are about.
+CANVASES: list[tuple[str, dict[str, Any]]] = [
+    ("create_prompt", {"name": "sheet", "content": "Blank"}),
+    ("add_prompt", {"title": "Canvas", "content": "Blank"}),
+    ("create_resource", {"name": "sheet", "uri": "file:///sheet", "content": "Blank"}),
+    ("task_create", {"title": "Canvas"}),
+]
+
+
+@pytest.fixture(scope="module")
+def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]:
+    folder = tmp_path_factory.mktemp("desks")
+    with ExitStack() as stack:
+        yield {profile: Desk(profile, folder / f"{profile}.db", stack) for profile in PROFILES}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_tool_and_argument_has_bad_values_in_the_table(profile: str, desks: dict[str, Desk]) -> None:
+    table: dict[str, tuple[set[str], set[str]]] = {}
+    for tool in TOOLS:
+        if profile in tool.profiles:
+            arguments, required = table.setdefault(tool.name, (set(), set()))
+            arguments |= {argument for argument, bad in tool.bad.items() if bad}
+            required |= set(tool.required)
+    shown = {name: tool["inputSchema"] for name, tool in desks[profile].tools.items()}
+    assert table == {
+        name: (set(schema.get("properties", {})), set(schema.get("required", ())))
+        for name, schema in shown.items()
+    }
+
+
+REFUSALS = list(refusals())
+
+
+@pytest.mark.parametrize(
+    "call", REFUSALS, ids=[f"{call.profile}-{call.tool}-{call.case}" for call in REFUSALS]
+)
+def test_a_refused_call_names_every_violation_and_writes_nothing(
+    call: Refused, desks: dict[str, Desk]
+) -> None:
+    desk = desks[call.profile]
+    before = desk.footprint()
+    result = desk.call(call.tool, call.arguments)
+    assert result == {"content": [{"type": "text", "text": call.says}], "isError": True}
+    assert desk.footprint() == before
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_arguments_that_are_no_object_are_a_protocol_error_and_write_nothing(
+    profile: str, desks: dict[str, Desk]
+) -> None:
+    desk = desks[profile]
+    before = desk.footprint()
+    for tool in desk.tools:
+        for arguments in ("x", 7, True, [], [{"name": "x"}]):
+            answer = desk.ask("tools/call", {"name": tool, "arguments": arguments})
+            assert answer["error"]["code"] == -32602, (tool, arguments, answer)
+    assert desk.footprint() == before
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_an_unknown_project_is_refused_and_writes_nothing(profile: str, desks: dict[str, Desk]) -> None:
+    desk = desks[profile]
+    before = desk.footprint()
+    for project in ("nobody", "🎒", "a\nb", "x" * 5000):
+        database = str(desk.database)
+        with Wire("satchel", "serve", "--profile", profile, "--project", project, "--db", database) as wire:
+            wire.hang_up()
+            lines, stderr, status = wire.rest()
+        assert (lines, status) == ([], 3), (project, stderr)
+        assert stderr.startswith("error: there is no project '")
+        assert "\nhint: " in stderr
+    assert desk.footprint() == before
+
+
+LINES = {
+    "emoji": "👩‍👩‍👧‍👦 🎒 🏴󠁧󠁢󠁥󠁮󠁧󠁿",
+    "right-to-left": "שלום \u202eمرحبا\u202c עולם",
+    "combining": "e\u0301 \u00e9 Z\u0351\u036b\u0343",
+    "invisible": "a\u200b\u2060\ufeffb\u00a0c",
+    "edges": "\U0010ffff\ufffe\uffff\ufdd0",
+    "markup": "<b>&amp;{{ 7*7 }}{% x %}</b> ' OR 1=1 -- \\u0041 \"%_",
+}
+TEXTS = {
+    **LINES,
+    "control characters": "".join(map(chr, [*range(1, 32), *range(127, 160)])),
+    "line breaks": "\r\n\n\r\u2028\u2029\u0085 \t",
+    "blanks around": " \t x \n ",
+}
+
+
+class Kept(NamedTuple):
+    """A call that must be accepted, with values that must be read back as they are."""
+
+    profile: str
+    tool: str
+    case: str
+    arguments: dict[str, Any]
+
+
+def _kept_by_the_store() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    canvas = {"id": "id of Canvas"}
+    for case, text in TEXTS.items():
+        line = LINES.get(case, case)
+        yield "add_prompt", case, {"title": f"New {line}", "content": text}
+        yield "update_prompt", case, canvas | {"title": f"Changed {line}", "content": text}
+    longest = {"content": "é" * 524288, "tags": [f"{n:02}{'x' * 48}" for n in range(50)]}
+    yield "add_prompt", "longest", {"title": "🎒" * 200, **longest}
+    yield "update_prompt", "longest", canvas | {"title": "ש" * 200, **longest}
+    yield "add_prompt", "shortest", {"title": "a", "content": "a", "tags": ["a"]}
+
+
+def _kept_by_mcpkg() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    sheet = {"name": "sheet"}
+    for number, (case, text) in enumerate(TEXTS.items()):
+        fresh = {"name": f"kept-{number}", "content": text, "description": text}
+        yield "create_prompt", case, fresh
+        yield "create_resource", case, {"uri": f"file:///kept-{number}", **fresh}
+        yield "update_prompt", f"by name {case}", fresh | sheet
+        yield "update_resource", case, fresh | sheet
+    longest = {"name": "x" * 255, "content": "🎒" * 262144, "description": "🎒" * 4000}
+    yield "create_prompt", "longest", longest
+    yield "update_prompt", "longest by name", longest | sheet
+    longest = longest | {"content": "é" * 2097152}
+    yield "create_resource", "longest", {"uri": "file:///" + "x" * 2040, **longest}
+    yield "update_resource", "longest", longest | sheet
+    yield "create_prompt", "shortest", {"name": ".", "content": "a", "description": "a"}
+    yield "create_resource", "shortest", {"name": ".", "uri": "a:b", "content": ""}
+    yield "create_resource", "URI", {"name": "-", "uri": "file:///🎒/e\u0301/שלום.md", "content": "x"}
+    data = base64.b64encode(bytes(range(256)) * 16384).decode()
+    picture = {"name": "_", "uri": "file:///_.png", "content": data, "mime_type": "image/png"}
+    yield "create_resource", "every byte", picture
+    yield "update_resource", "every byte", sheet | {"content": data, "mime_type": "image/png"}
+    yield "update_resource", "text again", sheet | {"content": "Text", "mime_type": "text/plain"}
+
+
+def _kept_by_the_tasks() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for tool, address in (("task_create", {}), ("task_update", {"task_id": 2})):
+        for case, text in TEXTS.items():
+            line = LINES.get(case, case)
+            sent = {"title": line, "project": line, "time_estimate": line[:50], "notes": text}
+            yield tool, case, {**address, **sent}
+        longest = {
+            "title": "🎒" * 500,
+            "project": "ש" * 100,
+            "time_estimate": "🎒" * 50,
+            "notes": "🎒" * 100000,
+        }
+        yield tool, "longest", {**address, **longest}
+        yield tool, "shortest", {**address, "title": "a", "project": "a", "time_estimate": "a", "notes": "a"}
+        for due in ("2026-03-01", "2026-03-01T17:00:00Z", "2028-02-29"):
+            yield tool, f"due {due}", {**address, "title": "Due", "due_date": due}
+
+
+KEPT = [
+    Kept(profile, tool, case, arguments)
+    for own, rows in ((STORE, _kept_by_the_store), (MCPKG, _kept_by_mcpkg), (TASKS, _kept_by_the_tasks))
+    for profile in (own, SATCHEL)
+    for tool, case, arguments in rows()
+]
+
+
+def read_back(desk: Desk, call: Kept, answer: dict[str, Any]) -> dict[str, Any]:
+    """What is stored after a call, under the names of the call's arguments."""
+    sent = call.arguments
+    if call.tool.startswith("task_"):
+        number = json.loads(answer["content"][0]["text"])["id"]
+        stored: dict[str, Any] = json.loads(desk.call("task_get", {"task_id": number})["content"][0]["text"])
+        return {**stored, "task_id": stored["id"]}
+    if call.tool.endswith("_resource"):
+        listed = desk.ask("resources/list", {})["result"]["resources"]
+        (entry,) = [entry for entry in listed if entry["name"] == sent["name"]]
+        (part,) = desk.ask("resources/read", {"uri": entry["uri"]})["result"]["contents"]
+        assert ("blob" in part) is (part["mimeType"] == "image/png")
+        return {**entry, "content": part.get("text", part.get("blob")), "mime_type": part["mimeType"]}
+    if "name" in sent:
+        prompt = desk.ask("prompts/get", {"name": sent["name"]})["result"]
+        (message,) = prompt["messages"]
+        return {**prompt, "name": sent["name"], "content": message["content"]["text"]}
+    own = json.loads(answer["content"][0]["text"])["id"]
+    stored = json.loads(desk.call("get_prompt", {"id": own})["content"][0]["text"])
+    return {**stored, "id": sent.get("id", own)}
+
+
+@pytest.mark.parametrize("call", KEPT, ids=[f"{call.profile}-{call.tool}-{call.case}" for call in KEPT])
+def test_an_unusual_value_comes_back_as_it_was_sent(call: Kept, desks: dict[str, Desk]) -> None:
+    desk = desks[call.profile]
+    answer = desk.call(call.tool, call.arguments)
+    assert answer["isError"] is False, answer["content"][0]["text"][:500]
+    stored = read_back(desk, call, answer)
+    assert {argument: stored[argument] for argument in call.arguments} == call.arguments
+
+
+QUESTIONS = [
+    *(
+        (tool, f"query {case}", {"query": text})
+        for tool in ("search_prompts", "task_search", "search")
+        for case, text in {**TEXTS, "longest": "🎒" * 1000, "syntax": '"NEAR(* AND -x^:'}.items()
+    ),
+    ("search_prompts", "query empty", {"query": ""}),
+    ("task_search", "query empty", {"query": ""}),
+    *(
+        (tool, f"offset {offset}", {**needed, "offset": offset})
+        for tool, needed in (
+            ("list_prompts", {}),
+            ("search_prompts", {"query": ""}),
+            ("filter_by_tags", {"tags": ["x"]}),
+            ("task_list", {}),
+        )
+        for offset in (2**31, 2**63, 10**30)
+    ),
+    ("list_changes", "before the end of time", {"before": 10**30}),
+    ("list_changes", "before the beginning", {"before": -(2**63) - 1}),
+    *(
+        question
+        for case, text in {**TEXTS, "empty": "", "NUL": "a\0b", "over-long": "x" * 5000}.items()
+        for question in (
+            ("list_changes", f"of nobody: {case}", {"id": text}),
+            ("task_list", f"of a project of nobody: {case}", {"project": text}),
+            ("filter_by_tags", f"by a tag of nobody: {case}", {"tags": [text]}),
+        )
+    ),
+    ("list_tags", "arguments it does not have", {"x": "\x07", "y": [None]}),
+]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [(tool, arguments) for tool, _, arguments in QUESTIONS],
+    ids=[f"{tool}-{case}" for tool, case, _ in QUESTIONS],
+)
+def test_an_unusual_question_is_answered_and_writes_nothing(
+    tool: str, arguments: dict[str, Any], desks: dict[str, Desk]
+) -> None:
+    for desk in desks.values():
+        if tool in desk.tools:
+            before = desk.footprint()
+            result = desk.call(tool, arguments)
+            assert result["isError"] is False, result
+            answer = json.loads(result["content"][0]["text"])
+            if tool == "search_prompts":
+                assert answer["query"] == arguments["query"]
+            assert desk.footprint() == before

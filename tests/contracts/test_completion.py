@@ -1,0 +1,100 @@
+"""Completion proposes what there is: choices, tags, projects and values of template variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.replay import Json, Server, create_project
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    create_project(tmp_path, "auth-module")
+    create_project(tmp_path, "Default-2")
+    with Server(tmp_path) as opened:
+        yield opened
+
+
+def complete(server: Server, ref: Json, argument: str, typed: str, **others: str) -> list[str]:
+    params = {"ref": ref, "argument": {"name": argument, "value": typed}, "context": {"arguments": others}}
+    completion = server.request("completion/complete", params)["completion"]
+    values: list[str] = completion["values"]
+    assert completion["total"] == len(values)
+    assert completion["hasMore"] is False
+    return values
+
+
+def prompt(server: Server, **argument: object) -> Json:
+    server.text("create_prompt", name="p", content="{{ x }}", arguments=[argument])
+    return {"type": "ref/prompt", "name": "p"}
+
+
+def test_an_argument_with_choices(server: Server) -> None:
+    ref = prompt(server, name="language", choices=["Python", "PHP", "Go"])
+    assert complete(server, ref, "language", "p") == ["Python", "PHP"]
+    assert complete(server, ref, "language", "") == ["Python", "PHP", "Go"]
+    assert complete(server, ref, "language", "rust") == []
+
+
+def test_an_argument_that_is_a_project(server: Server) -> None:
+    ref = prompt(server, name="project")
+    assert complete(server, ref, "project", "d") == ["Default-2", "default"]
+    assert complete(server, ref, "project", "%") == []
+
+
+@pytest.mark.parametrize("name", ["tag", "tags"])
+def test_an_argument_that_is_a_tag(server: Server, name: str) -> None:
+    server.text("add_prompt", title="One", content="x", tags=["review", "rust", "go"])
+    server.text("add_prompt", title="Two", content="x", tags=["rust"])
+    ref = prompt(server, name=name)
+    # The most used first.
+    assert complete(server, ref, name, "R") == ["rust", "review"]
+
+
+def test_an_argument_of_which_nothing_is_known(server: Server) -> None:
+    assert complete(server, prompt(server, name="code"), "code", "x") == []
+
+
+def test_a_variable_of_a_stored_template(server: Server) -> None:
+    table = "db://tables/{table}/{part}"
+    server.text("create_resource", name="t", uri=table, content="{{ table }}")
+    for uri in (
+        "db://tables/users/schema",
+        "db://tables/users/rows",
+        "db://tables/uploads/schema",
+        "db://x/y",
+    ):
+        server.text("create_resource", name=uri.replace("/", "-").replace(":", ""), uri=uri, content="x")
+    ref = {"type": "ref/resource", "uri": table}
+    assert complete(server, ref, "table", "u") == ["uploads", "users"]
+    assert complete(server, ref, "part", "", table="users") == ["rows", "schema"]
+
+
+def test_the_variables_of_satchel_s_own_templates(server: Server) -> None:
+    server.text("add_prompt", title="One", content="x", tags=["review"])
+    tags = {"type": "ref/resource", "uri": "satchel://tags/{tag}"}
+    projects = {"type": "ref/resource", "uri": "satchel://projects/{project}"}
+    assert complete(server, tags, "tag", "re") == ["review"]
+    assert complete(server, projects, "project", "AUTH") == ["auth-module"]
+
+
+@pytest.mark.parametrize(
+    ("ref", "argument", "problem"),
+    [
+        ({"type": "ref/prompt", "name": "nope"}, "x", "Prompt 'nope' not found in project 'default'"),
+        ({"type": "ref/prompt", "name": "p"}, "y", "Prompt 'p' has no argument 'y'"),
+        ({"type": "ref/resource", "uri": "a://{b}"}, "b", "Unknown resource template: a://{b}"),
+        (
+            {"type": "ref/resource", "uri": "satchel://tags/{tag}"},
+            "y",
+            "The template satchel://tags/{tag} has no variable y",
+        ),
+    ],
+)
+def test_what_cannot_be_completed_is_an_error(server: Server, ref: Json, argument: str, problem: str) -> None:
+    prompt(server, name="x")
+    params = {"ref": ref, "argument": {"name": argument, "value": ""}}
+    assert server.error("completion/complete", params) == {"code": -32602, "message": problem}

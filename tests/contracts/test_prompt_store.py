@@ -1,0 +1,267 @@
+"""Every example of the prompt store's contract, replayed in its own profile and in the default one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.contracts.replay import (
+    HANDSHAKE_VERSIONS,
+    REQUESTED_VERSIONS,
+    UUID,
+    Contract,
+    Json,
+    Server,
+    compact,
+    contracted,
+    initialize,
+    timeless,
+)
+
+CONTRACT = Contract("prompt-store.md")
+PROFILE = "prompt-store"
+
+#: The prompt that all examples are about.
+REVIEW: Json = CONTRACT["Tool: get_prompt > Success Response"]
+NOBODY: str = REVIEW["id"]
+
+#: Each tool's description and the key of its schema, in the document's order.
+TOOLS = {
+    tool: (re.findall(rf"## Tool: {tool}\n.*?\*\*Description\*\*: (.*?)\n", CONTRACT.text, re.DOTALL)[0], key)
+    for key in CONTRACT.examples
+    for tool in re.findall(r"Tool: (\w+) > (?:JSON|Input) Schema", key)
+}
+
+
+@pytest.fixture(params=[PROFILE, "satchel"])
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    with Server(tmp_path, request.param) as opened:
+        yield opened
+
+
+def add(server: Server, content: str = REVIEW["content"], **changes: Any) -> str:
+    """Store the document's prompt, or one like it; its id."""
+    prompt = {"title": REVIEW["title"], "tags": REVIEW["tags"], "content": content}
+    identity: str = server.data("add_prompt", **(prompt | changes))["id"]
+    return identity
+
+
+def add_others(server: Server, count: int, **changes: Any) -> None:
+    for number in range(count):
+        add(server, title=f"Other {number}", **changes)
+
+
+def shown(key: str, identity: str, **changes: Any) -> str:
+    """The text that the document shows, about the prompt of this id, with its times taken out."""
+    return timeless(compact(CONTRACT[key] | changes).replace(NOBODY, identity))
+
+
+def others(text: str, key: str, identity: str) -> list[Json]:
+    """Of a list, the document shows only one prompt: that one, and all that were answered after it."""
+    one: Json = msgspec.json.decode(compact(CONTRACT[key]["prompts"][0]).replace(NOBODY, identity))
+    rest: list[Json] = msgspec.json.decode(text)["prompts"][1:]
+    return [one, *rest]
+
+
+def snippet(key: str) -> str:
+    """The beginning of the document's prompt: it stands for a content that is no longer than this."""
+    text: str = CONTRACT[key]["prompts"][0]["snippet"]
+    return text
+
+
+@CONTRACT.replays("Tool: add_prompt > Success Response")
+def test_add_prompt_success_response(server: Server) -> None:
+    text = server.text("add_prompt", title=REVIEW["title"], content=REVIEW["content"], tags=REVIEW["tags"])
+    (identity,) = UUID.findall(text)
+    assert timeless(text) == shown("Tool: add_prompt > Success Response", identity)
+
+
+LIST = "Tool: list_prompts > Success Response"
+
+
+@CONTRACT.replays(LIST)
+def test_list_prompts_success_response(server: Server) -> None:
+    add_others(server, CONTRACT[LIST]["total"] - 1)
+    identity = add(server, snippet(LIST))
+    text = server.text("list_prompts")
+    assert timeless(text) == shown(LIST, identity, prompts=others(text, LIST, identity))
+    assert len(msgspec.json.decode(text)["prompts"]) == CONTRACT[LIST]["limit"]
+
+
+@CONTRACT.replays("Tool: get_prompt > Success Response")
+def test_get_prompt_success_response(server: Server) -> None:
+    identity = add(server)
+    text = server.text("get_prompt", id=identity)
+    assert timeless(text) == shown("Tool: get_prompt > Success Response", identity)
+
+
+@CONTRACT.replays("Tool: update_prompt > Success Response")
+def test_update_prompt_success_response(server: Server) -> None:
+    identity = add(server)
+    title = CONTRACT["Tool: update_prompt > Success Response"]["title"]
+    text = server.text("update_prompt", id=identity, title=title, content="Other words")
+    assert timeless(text) == shown("Tool: update_prompt > Success Response", identity)
+
+
+@CONTRACT.replays("Tool: delete_prompt > Success Response")
+def test_delete_prompt_success_response(server: Server) -> None:
+    identity = add(server)
+    text = server.text("delete_prompt", id=identity)
+    assert text == shown("Tool: delete_prompt > Success Response", identity)
+
+
+SEARCH = "Tool: search_prompts > Success Response"
+
+
+@CONTRACT.replays(SEARCH)
+def test_search_prompts_success_response(server: Server) -> None:
+    found = CONTRACT[SEARCH]
+    add(server, "Words", title="Unrelated")
+    add_others(server, found["total"] - 1, content="In review")
+    identity = add(server, snippet(SEARCH))
+    text = server.text("search_prompts", query=found["query"])
+    assert timeless(text) == shown(SEARCH, identity, prompts=others(text, SEARCH, identity))
+    assert len(msgspec.json.decode(text)["prompts"]) == found["total"]
+
+
+FILTER = "Tool: filter_by_tags > Success Response"
+
+
+@CONTRACT.replays(FILTER)
+def test_filter_by_tags_success_response(server: Server) -> None:
+    found = CONTRACT[FILTER]
+    add(server, title="Unrelated", tags=["writing"])
+    add_others(server, found["total"] - 1, tags=["coding"])
+    identity = add(server, snippet(FILTER))
+    text = server.text("filter_by_tags", tags=found["matched_tags"])
+    assert timeless(text) == shown(FILTER, identity, prompts=others(text, FILTER, identity))
+    assert len(msgspec.json.decode(text)["prompts"]) == found["total"]
+
+
+@CONTRACT.replays("Tool: list_tags > Success Response")
+def test_list_tags_success_response(server: Server) -> None:
+    counts = {
+        tag["name"]: tag["prompt_count"] for tag in CONTRACT["Tool: list_tags > Success Response"]["tags"]
+    }
+    for number in range(max(counts.values())):
+        tags = [name for name, count in counts.items() if number < count]
+        add(server, title=f"Prompt {number}", tags=tags)
+    assert server.text("list_tags") == shown("Tool: list_tags > Success Response", NOBODY)
+
+
+#: The tool's arguments that end in each error. The document's prompt is stored as SOMEBODY.
+SOMEBODY = "somebody"
+ERRORS: dict[str, Json] = {
+    "Tool: add_prompt > Error Responses > DUPLICATE_TITLE": {"title": REVIEW["title"], "content": "Words"},
+    "Tool: add_prompt > Error Responses > INVALID_TITLE": {"title": "", "content": "Words"},
+    "Tool: add_prompt > Error Responses > INVALID_TAG": {
+        "title": "Another",
+        "content": "Words",
+        "tags": ["fine", "invalid tag!"],
+    },
+    "Tool: get_prompt > Error Response": {"id": NOBODY},
+    "Tool: update_prompt > Error Responses > NOT_FOUND": {"id": NOBODY, "title": "New", "content": "Words"},
+    "Tool: update_prompt > Error Responses > DUPLICATE_TITLE": {
+        "id": SOMEBODY,
+        "title": "Taken",
+        "content": "Words",
+    },
+    "Tool: delete_prompt > Error Response": {"id": NOBODY},
+}
+
+
+@CONTRACT.replays(*ERRORS)
+@pytest.mark.parametrize("key", ERRORS)
+def test_the_mistake_is_answered_as_in_the_contract(server: Server, key: str) -> None:
+    somebody = add(server)
+    add(server, title="Taken")
+    arguments = ERRORS[key]
+    if arguments.get("id") == SOMEBODY:
+        arguments = arguments | {"id": somebody}
+    tool = key.partition(" > ")[0].removeprefix("Tool: ")
+    assert server.refusal(tool, **arguments) == compact(CONTRACT[key])
+
+
+@CONTRACT.replays(*(schema for _, schema in TOOLS.values()))
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_tool_has_the_contracts_schema(server: Server, tool: str) -> None:
+    description, key = TOOLS[tool]
+    listed = contracted(server.tools()[tool])
+    if server.profile == "satchel" and tool in {"update_prompt", "delete_prompt"}:
+        # The mcpkg contract has these, too: either address will do, so nothing else can be required.
+        mine, theirs = listed["inputSchema"]["properties"], CONTRACT[key]["properties"]
+        assert mine.keys() >= theirs.keys()
+        return
+    assert listed["inputSchema"] == CONTRACT[key]
+    assert (listed["name"], listed["description"]) == (tool, description)
+
+
+CONTRACT.set_aside(
+    "the JSON Schema that the document shows below it is replayed",
+    "Tool: add_prompt > Zod Schema (Implementation)",
+    "Tool: list_prompts > Zod Schema (Implementation)",
+    "Tool: list_tags > Zod Schema (Implementation)",
+)
+
+
+@pytest.mark.parametrize("requested", REQUESTED_VERSIONS)
+def test_a_known_version_is_echoed_and_any_other_gets_the_newest(
+    tmp_path: Path, requested: str | None
+) -> None:
+    with Server(tmp_path, PROFILE, hello=initialize(requested)) as server:
+        result = server.introduction["result"]
+    assert result["protocolVersion"] == (
+        requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+    )
+    # The contract is silent; this is what the SDK that it names declares.
+    assert result["capabilities"] == {"tools": {"listChanged": True}}
+    assert result["serverInfo"] == {"name": "prompt-store", "version": "0.1.0"}
+
+
+def test_exactly_the_contracts_tools_are_listed_in_its_order(tmp_path: Path) -> None:
+    with Server(tmp_path, PROFILE) as server:
+        assert list(server.tools()) == list(TOOLS)
+        assert "nextCursor" not in server.request("tools/list")
+
+
+def test_an_unknown_tool_is_named_in_the_error(server: Server) -> None:
+    error = server.error("tools/call", {"name": "nope", "arguments": {}})
+    assert error == {"code": -32602, "message": "Unknown tool: nope"}
+
+
+@pytest.mark.parametrize(
+    "method", ["prompts/list", "prompts/get", "resources/list", "resources/read", "no/such"]
+)
+def test_methods_that_the_contract_lacks_are_not_found(tmp_path: Path, method: str) -> None:
+    with Server(tmp_path, PROFILE) as server:
+        assert server.error(method, {"name": "x", "uri": "file:///x"})["code"] == -32601
+
+
+def test_structured_content_is_what_the_text_says(server: Server) -> None:
+    identity = add(server)
+    for tool, arguments in [("get_prompt", {"id": identity}), ("list_prompts", {}), ("list_tags", {})]:
+        result = server.call(tool, **arguments)
+        assert result["structuredContent"] == msgspec.json.decode(result["content"][0]["text"])
+
+
+def test_every_code_of_the_summary_is_in_use(server: Server) -> None:
+    add(server)
+    errors = [
+        server.refusal("get_prompt", id=NOBODY),
+        server.refusal("add_prompt", title=REVIEW["title"], content="Words"),
+        server.refusal("add_prompt", title="x" * 201, content="Words"),
+        server.refusal("add_prompt", title="Another", content="Words", tags=["ä"]),
+        server.refusal("add_prompt", title="Another", content=""),
+    ]
+    codes = [msgspec.json.decode(error)["error"]["code"] for error in errors]
+    summary = CONTRACT.text.partition("## Error Codes Summary")[2]
+    assert codes == re.findall(r"^\| ([A-Z_]+) ", summary, re.MULTILINE)
+
+
+def test_no_example_is_left_unreplayed() -> None:
+    assert CONTRACT.unclaimed() == []

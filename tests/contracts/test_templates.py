@@ -1,0 +1,137 @@
+"""Templates: prompts that declare arguments, and resources whose URIs have variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.replay import Server, create_project
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    create_project(tmp_path, "auth-module")
+    with Server(tmp_path) as opened:
+        yield opened
+
+
+def rendered(server: Server, content: str, **values: object) -> str:
+    declared = [{"name": "who", "description": "Whom to greet", "required": True}, {"name": "mood"}]
+    server.text("create_prompt", name="p", content=content, arguments=declared)
+    (message,) = server.request("prompts/get", {"name": "p", "arguments": values})["messages"]
+    text: str = message["content"]["text"]
+    return text
+
+
+def test_a_prompt_that_declares_arguments_is_filled_in(server: Server) -> None:
+    assert rendered(server, "Hello {{ who }}, {{mood}}!\n", who="Ann", mood="glad") == "Hello Ann, glad!\n"
+
+
+def test_an_optional_argument_that_is_missing_is_empty(server: Server) -> None:
+    assert rendered(server, "[{{ mood }}] {{ who }}", who="Ann") == "[] Ann"
+
+
+def test_only_declared_arguments_reach_the_template(server: Server) -> None:
+    assert rendered(server, "{{ who }}{{ secret }}", who="Ann", secret="x") == "Ann"
+
+
+def test_template_syntax_in_an_argument_comes_out_as_written(server: Server) -> None:
+    assert rendered(server, "{{ who }}", who="{{ mood }}{{7*7}}", mood="x") == "{{ mood }}{{7*7}}"
+
+
+def test_values_that_are_not_text_become_their_json(server: Server) -> None:
+    assert rendered(server, "{{ who }} {{ mood }}", who=7, mood=["a", True]) == '7 ["a",true]'
+
+
+def test_a_required_argument_that_is_missing_is_named(server: Server) -> None:
+    rendered(server, "{{ who }}", who="x")
+    assert server.error("prompts/get", {"name": "p"}) == {
+        "code": -32602,
+        "message": "Invalid params",
+        "data": {"details": "Missing required argument: who"},
+    }
+
+
+def test_a_prompt_without_arguments_is_verbatim(server: Server) -> None:
+    server.text("create_prompt", name="v", content="{{ who }} {% raw %}")
+    (message,) = server.request("prompts/get", {"name": "v", "arguments": {"who": "x"}})["messages"]
+    assert message["content"]["text"] == "{{ who }} {% raw %}"
+
+
+def test_arguments_are_listed_as_declared(server: Server) -> None:
+    rendered(server, "{{ who }}", who="x")
+    (listed,) = server.request("prompts/list")["prompts"]
+    assert listed["arguments"] == [
+        {"name": "who", "description": "Whom to greet", "required": True},
+        {"name": "mood", "required": False},
+    ]
+    server.text("update_prompt", name="p", arguments=[])
+    assert server.request("prompts/list")["prompts"][0]["arguments"] == []
+
+
+def test_a_resource_whose_uri_has_variables_is_a_template(server: Server) -> None:
+    server.text(
+        "create_resource",
+        name="Table-Schema",
+        uri="db://tables/{table_name}/schema",
+        content="-- {{ table_name }} and {{ other }}\n",
+        mime_type="application/sql",
+        title="Table Schema",
+        description="Database table schema",
+    )
+    assert server.request("resources/list")["resources"] == []
+    listed = server.request("resources/templates/list")["resourceTemplates"]
+    assert listed[0] == {
+        "uriTemplate": "db://tables/{table_name}/schema",
+        "name": "Table-Schema",
+        "title": "Table Schema",
+        "description": "Database table schema",
+        "mimeType": "application/sql",
+    }
+    (content,) = server.request("resources/read", {"uri": "db://tables/us%20ers/schema"})["contents"]
+    assert content == {
+        "uri": "db://tables/us%20ers/schema",
+        "mimeType": "application/sql",
+        "text": "-- us ers and \n",
+    }
+
+
+def test_a_resource_of_its_own_goes_before_a_template(server: Server) -> None:
+    server.text("create_resource", name="t", uri="db://{table}", content="any {{ table }}")
+    server.text("create_resource", name="users", uri="db://users", content="the users")
+    assert server.request("resources/read", {"uri": "db://users"})["contents"][0]["text"] == "the users"
+    assert server.request("resources/read", {"uri": "db://other"})["contents"][0]["text"] == "any other"
+
+
+@pytest.mark.parametrize(
+    ("uri", "problem"),
+    [
+        ("db://{a}{b}", "URI 'db://{a}{b}' needs something between its variables"),
+        ("db://{a}/{a}", "URI 'db://{a}/{a}' names a variable twice"),
+        (
+            "db://{+a}",
+            "URI 'db://{+a}' has braces that are not plain {variables}; write %7B and %7D for literal ones",
+        ),
+    ],
+)
+def test_a_template_that_cannot_be_matched_is_refused(server: Server, uri: str, problem: str) -> None:
+    assert server.refusal("create_resource", name="t", uri=uri, content="x") == f"Error: {problem}"
+
+
+def test_satchel_s_own_templates_show_tags_and_projects(server: Server) -> None:
+    prompt_id = server.data("add_prompt", title="One", content="x", tags=["review"])["id"]
+    (tagged,) = server.request("resources/read", {"uri": "satchel://tags/Review"})["contents"]
+    assert tagged["text"] == (
+        f'{{"tag":"review","total":1,"prompts":[{{"id":"{prompt_id}","name":"one","title":"One"}}]}}'
+    )
+    (project,) = server.request("resources/read", {"uri": "satchel://projects/default"})["contents"]
+    assert project["text"] == '{"project":"default","prompts":1,"resources":0,"tasks":0}'
+    for missing in ("satchel://tags/none", "satchel://projects/none"):
+        assert server.error("resources/read", {"uri": missing})["code"] == -32002
+
+
+def test_a_drop_in_profile_has_no_templates_of_its_own(tmp_path: Path) -> None:
+    with Server(tmp_path, "mcpkg") as server:
+        assert server.request("resources/templates/list") == {"resourceTemplates": []}
