@@ -1,0 +1,121 @@
+"""`satchel serve`: its options, its variables, and what it says when they make no sense."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.cli.running import satchel
+from tests.wire import ROOT
+
+HELLO = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
+TOOLS = '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+
+
+def served(home: Path, *options: str, **variables: str) -> tuple[str, list[str]]:
+    """What the server calls itself, and the tools it shows."""
+    done = satchel(home, "serve", *options, stdin=HELLO + TOOLS, variables=variables)
+    hello, tools = map(msgspec.json.decode, done.stdout.splitlines())
+    return hello["result"]["serverInfo"]["name"], [tool["name"] for tool in tools["result"]["tools"]]
+
+
+def test_it_needs_no_options_and_makes_its_database(tmp_path: Path) -> None:
+    name, tools = served(tmp_path / "new" / "home")
+    assert name == "satchel"
+    assert "task_create" in tools
+    assert (tmp_path / "new" / "home" / "default.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("profile", "name"),
+    [("mcpkg", "mcpkg"), ("tasks", "Task Manager MCP"), ("prompt-store", "prompt-store")],
+)
+def test_the_profile_is_an_option_or_a_variable(tmp_path: Path, profile: str, name: str) -> None:
+    by_option = served(tmp_path, "--profile", profile)
+    assert by_option[0] == name
+    assert served(tmp_path, f"--profile={profile}") == by_option
+    assert served(tmp_path, SATCHEL_PROFILE=profile) == by_option
+    # The option wins.
+    assert served(tmp_path, "--profile", profile, SATCHEL_PROFILE="satchel") == by_option
+
+
+def test_read_only_and_toolsets_narrow_what_is_shown(tmp_path: Path) -> None:
+    _, tasks = served(tmp_path, "--toolsets", "tasks", "--read-only")
+    assert tasks == ["task_list", "task_get", "task_search", "task_stats"]
+    assert served(tmp_path, SATCHEL_TOOLSETS="tasks", SATCHEL_READ_ONLY="yes")[1] == tasks
+
+
+def test_the_actor_in_the_log_can_be_set(tmp_path: Path) -> None:
+    calls = [
+        HELLO,
+        '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":'
+        '{"name":"task_create","arguments":{"title":"x"}}}\n',
+    ]
+    satchel(tmp_path, "serve", stdin="".join(calls), variables={"SATCHEL_ACTOR": "cron"})
+    changes = (
+        '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":'
+        '{"name":"list_changes","arguments":{"limit":1}}}\n'
+    )
+    answer = satchel(tmp_path, "serve", stdin=HELLO + changes).stdout.splitlines()[1]
+    assert '\\"actor\\":\\"cron\\"' in answer
+
+
+def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
+    file = tmp_path / "here.db"
+    relative = os.path.relpath(file, ROOT)
+    for url in (str(file), f"sqlite:///{file}", relative, f"sqlite:///{relative}"):
+        served(tmp_path, "--db", url)
+        file.unlink()
+    served(tmp_path, SATCHEL_DATABASE_URL=str(file))
+    assert file.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "problem"),
+    [
+        (
+            ("--profile", "nope"),
+            2,
+            "there is no profile 'nope'; there are: satchel, mcpkg, tasks, prompt-store",
+        ),
+        (("--toolsets", "tasks,nope"), 2, "there is no toolset 'nope'"),
+        (("--project", "nope"), 3, "there is no project 'nope' in "),
+        (("--workspace", "../x"), 2, "'../x' cannot be the name of a workspace"),
+        (("--db", "postgresql://localhost/x"), 2, "this release keeps its data in SQLite only"),
+        (("--db",), 2, "--db needs a value"),
+        (("--dance",), 2, "satchel serve has no option --dance"),
+        (("--read-only=maybe",), 2, "satchel serve has no option --read-only"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_with_a_hint(
+    tmp_path: Path, options: tuple[str, ...], status: int, problem: str
+) -> None:
+    done = satchel(tmp_path, "serve", *options, status=status)
+    assert done.stderr.startswith(f"error: {problem}")
+    assert "\nhint: " in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_variable_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    done = satchel(tmp_path, "serve", status=2, variables={"SATCHEL_READ_ONLY": "maybe"})
+    assert "SATCHEL_READ_ONLY must be one of 1, true, yes, on, 0, false, no, off, not 'maybe'" in done.stderr
+
+
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("Not a database, and long enough to be sure of it. " * 50)
+    before = file.read_bytes()
+    done = satchel(tmp_path, "serve", "--db", str(file), status=5)
+    assert "This file is not a database of Satchel's" in done.stderr
+    assert str(file) in done.stderr
+    assert file.read_bytes() == before
+
+
+def test_help_is_for_people(tmp_path: Path) -> None:
+    text = satchel(tmp_path, "serve", "--help").stdout
+    for option in ("--profile", "--project", "--workspace", "--db", "--read-only", "--toolsets"):
+        assert option in text
+    assert max(map(len, text.splitlines())) <= 90

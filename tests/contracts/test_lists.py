@@ -1,0 +1,89 @@
+"""Lists of a store: encoded once, in pages, in the order of creation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from satchel.contracts.profiles import PROFILES, build
+from satchel.contracts.tools import Place
+from satchel.protocol.transports.memory import MemoryClient
+from satchel.services.caller import Caller
+from satchel.services.workspace import Workspace
+from satchel.storage.sqlite.store import SqliteStore
+
+
+@pytest.fixture
+async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
+    opened = Workspace(SqliteStore(str(tmp_path / "lists.db")))
+    yield opened
+    await opened.store.close()
+
+
+CALLER = Caller(1, "test")
+
+
+class Client:
+    def __init__(self, workspace: Workspace) -> None:
+        self.server = build(PROFILES["satchel"], Place(workspace, 1))
+        self._client = MemoryClient(self.server)
+
+    async def ask(self, method: str, **params: Any) -> Any:
+        self._client.send(
+            msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        )
+        return (await self._client.next())["result"]
+
+
+@pytest.mark.parametrize(
+    "method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]
+)
+async def test_an_unchanged_list_is_encoded_once(workspace: Workspace, method: str) -> None:
+    await workspace.prompts.create(CALLER, name="p", content="x")
+    await workspace.resources.create(CALLER, name="r", uri="file:///r", content="x")
+    client = Client(workspace)
+    first = await client.ask(method)
+    (kept,) = client.server.encoded_lists.values()
+    # Whatever is done elsewhere: neither tasks nor another kind of thing matter to this list.
+    await workspace.tasks.create(CALLER, title="x")
+    assert await client.ask(method) == first
+    (same,) = client.server.encoded_lists.values()
+    assert same is kept
+
+
+async def test_a_changed_list_is_encoded_anew(workspace: Workspace) -> None:
+    client = Client(workspace)
+    assert (await client.ask("prompts/list"))["prompts"] == []
+    await workspace.prompts.create(CALLER, name="p", content="x")
+    assert len((await client.ask("prompts/list"))["prompts"]) == 1
+
+
+async def test_all_pages_together_are_everything_in_the_order_of_creation(workspace: Workspace) -> None:
+    names = [f"p{number}" for number in range(1500)]
+    for name in names:
+        await workspace.prompts.create(CALLER, name=name, content="x")
+    client = Client(workspace)
+    first = await client.ask("prompts/list")
+    assert len(first["prompts"]) == 1000
+    second = await client.ask("prompts/list", cursor=first["nextCursor"])
+    assert "nextCursor" not in second
+    assert [prompt["name"] for prompt in first["prompts"] + second["prompts"]] == names
+
+
+async def test_long_descriptions_make_short_pages(workspace: Workspace) -> None:
+    for number in range(600):
+        await workspace.resources.create(
+            CALLER, name=f"r{number}", uri=f"file:///{number}", content="", description="\x01" * 4000
+        )
+    client = Client(workspace)
+    seen, page = [], await client.ask("resources/list")
+    while True:
+        seen += [resource["name"] for resource in page["resources"]]
+        if "nextCursor" not in page:
+            break
+        page = await client.ask("resources/list", cursor=page["nextCursor"])
+    assert seen == [f"r{number}" for number in range(600)]
