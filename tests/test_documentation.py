@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from satchel.cli.serve import USAGE
 from tests.wire import ROOT
 
 #: The contracts stand unchanged, with links into the repositories they come from.
@@ -52,11 +53,21 @@ def test_make_lists_its_targets(target: str) -> None:
     assert re.search(rf"^{target} ", listing, re.MULTILINE)
 
 
-def test_the_readmes_code_is_that_of_the_example() -> None:
-    example = (ROOT / "examples" / "notebook.py").read_text()
-    (code,) = blocks(ROOT / "README.md", "python")
-    for line in code.splitlines():
-        assert line.rstrip(")").strip() in example
+def test_the_readmes_error_is_what_the_tool_says() -> None:
+    from satchel.domain.errors import Invalid
+    from satchel.domain.prompts import problems
+
+    said = f"Error: {Invalid(list(problems(name='my prompt', content='')))}"
+    assert f"\n{said}\n" in (ROOT / "README.md").read_text()
+
+
+def test_every_setting_is_documented() -> None:
+    code = (ROOT / "src" / "satchel" / "config.py").read_text()
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    for variable in set(re.findall(r"SATCHEL_[A-Z_]+", code)):
+        assert f"`{variable}`" in page, variable
+    for option in re.findall(r"^  (--[a-z-]+)", USAGE, re.MULTILINE):
+        assert option in page, option
 
 
 def test_the_guides_code_is_a_server_that_works(tmp_path: Path) -> None:

@@ -35,7 +35,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     toolsets: tuple[str, ...] = ()
     #: Who is named in the log; nothing for the client's name.
     actor: str | None = None
-    log_level: str = "warning"
 
 
 def settings(
@@ -59,7 +58,6 @@ def settings(
         read_only=read_only or _truth(environment, "SATCHEL_READ_ONLY"),
         toolsets=tuple(name for item in listed.split(",") if (name := item.strip())),
         actor=environment.get("SATCHEL_ACTOR") or None,
-        log_level=environment.get("SATCHEL_LOG_LEVEL") or "warning",
     )
 
 

@@ -49,12 +49,11 @@ def test_read_only_and_toolsets_narrow_what_is_shown(tmp_path: Path) -> None:
 
 
 def test_the_actor_in_the_log_can_be_set(tmp_path: Path) -> None:
-    calls = [
-        HELLO,
+    task = (
         '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":'
-        '{"name":"task_create","arguments":{"title":"x"}}}\n',
-    ]
-    satchel(tmp_path, "serve", stdin="".join(calls), variables={"SATCHEL_ACTOR": "cron"})
+        '{"name":"task_create","arguments":{"title":"x"}}}\n'
+    )
+    satchel(tmp_path, "serve", stdin=HELLO + task, variables={"SATCHEL_ACTOR": "cron"})
     changes = (
         '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":'
         '{"name":"list_changes","arguments":{"limit":1}}}\n'
