@@ -1,0 +1,31 @@
+"""The official Python SDK 1 as a client of Satchel."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from mcp import ClientSession, StdioServerParameters, stdio_client
+
+
+async def main(plan: dict[str, Any]) -> list[Any]:
+    async with (
+        stdio_client(StdioServerParameters(**plan["server"])) as streams,
+        ClientSession(*streams) as session,
+    ):
+        await session.initialize()
+        # From here on it checks every structured answer against the tool's output schema.
+        await session.list_tools()
+        seen, last = [], ""
+        for tool, arguments in plan["calls"]:
+            given = json.loads(json.dumps(arguments).replace("$ID", last))
+            result = await session.call_tool(tool, given)
+            seen.append([tool, result.isError, result.structuredContent])
+            last = str((result.structuredContent or {}).get("id", last))
+        prompt = await session.get_prompt("greet", {"who": "Ann"})
+        return [*seen, prompt.messages[0].content.text]
+
+
+print(json.dumps(asyncio.run(main(json.loads(sys.argv[1])))))
