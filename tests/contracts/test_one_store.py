@@ -747,6 +747,23 @@ def test_a_known_version_is_echoed_and_any_other_gets_the_newest(serve: Serve, r
     assert {"tools", "prompts", "resources"} <= result["capabilities"].keys()
 
 
+@pytest.mark.parametrize(("profile", "codes"), [("satchel", (-32002, -32602)), ("mcpkg", (-32602, -32602))])
+def test_a_missing_resource_has_the_code_of_its_profile_and_revision(
+    serve: Serve, profile: str, codes: tuple[int, int]
+) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    server = serve(profile)
+    by_handshake = server.error("resources/read", {"uri": "file:///none"})
+    by_request = server.error("resources/read", {"uri": "file:///none", "_meta": meta})
+    assert (by_handshake["code"], by_request["code"]) == codes
+    for error in (by_handshake, by_request):
+        assert error["message"] == "Resource 'file:///none' not found in project 'default'"
+        assert error.get("data") == ({"uri": "file:///none"} if profile == "satchel" else None)
+
+
 def test_the_default_profile_has_every_tool_once(server: Server) -> None:
     tools = server.tools()
     assert tools.keys() == READERS | WRITERS

@@ -249,6 +249,12 @@ def test_structured_content_is_what_the_text_says(server: Server) -> None:
         assert result["structuredContent"] == msgspec.json.decode(result["content"][0]["text"])
 
 
+def test_text_is_written_as_json_stringify_writes_it(server: Server) -> None:
+    identity = add(server, 'Größe 🎒 "/\\ \b\t\n\f\r\x01\x7f\u2028')
+    written = r'"content":"Größe 🎒 \"/\\ \b\t\n\f\r\u0001' + '\x7f\u2028"'
+    assert written in server.text("get_prompt", id=identity)
+
+
 def test_every_code_of_the_summary_is_in_use(server: Server) -> None:
     add(server)
     errors = [

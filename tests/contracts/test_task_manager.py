@@ -314,5 +314,11 @@ def test_structured_content_is_what_the_text_says(server: Server, name: str, arg
     assert result["structuredContent"] == json.loads(result["content"][0]["text"])
 
 
+def test_text_is_written_as_pythons_json_writes_it(server: Server) -> None:
+    notes = 'Größe 🎒 "/\\ \b\t\n\f\r\x01\x7f\u2028'
+    text = server.text("task_create", title="A task", notes=notes)
+    assert f'"notes": {json.dumps(notes, ensure_ascii=False)}, "due_date": null' in text
+
+
 def test_no_example_is_left_unreplayed() -> None:
     assert CONTRACT.unclaimed() == []

@@ -32,6 +32,12 @@ SATCHEL_DATABASE_URL, SATCHEL_READ_ONLY, SATCHEL_TOOLSETS. SATCHEL_HOME is the d
 folder, SATCHEL_ACTOR the name in the change log instead of the client's.
 """
 
+#: To somebody who starts it in a terminal.
+_TO_PEOPLE: Final = """\
+This is for MCP clients: they start it themselves and speak JSON with it, one message a line.
+satchel demo shows what it does, and how to give it to a client. Ctrl-C ends it.
+"""
+
 _WITH_VALUE: Final = ("--profile", "--project", "--workspace", "--db", "--toolsets")
 
 
@@ -62,6 +68,8 @@ def run(arguments: Sequence[str]) -> int:
         return Status.OK
     try:
         settings = from_process(**parsed(arguments))
+        if sys.stdin is not None and sys.stdin.isatty():
+            sys.stderr.write(_TO_PEOPLE)
         from satchel.assembly import serve_stdio
 
         serve_stdio(settings)

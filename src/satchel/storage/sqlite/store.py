@@ -6,7 +6,7 @@ import threading
 import time
 from asyncio import AbstractEventLoop, Future, get_running_loop
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import apsw
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
+
+#: How long closing waits for a write that nobody waits for any more: another process may hold the lock.
+CLOSING_SECONDS: Final = 0.15
 
 
 def microseconds() -> int:
@@ -171,7 +174,7 @@ class SqliteStore:
         if self._closed:
             return
         self._closed = True
-        self._writer.close()
+        self._writer.close(CLOSING_SECONDS)
         if self._pool is not None:
             self._pool.shutdown()
         for connection in self._pool_connections:

@@ -65,13 +65,13 @@ class Writer:
             self._queue.append(job)
             self._wanted.notify()
 
-    def close(self) -> None:
-        """Finish what is queued, then end."""
+    def close(self, seconds: float | None = None) -> None:
+        """Finish what is queued, then end; after `seconds`, leave the rest undone and unacknowledged."""
         with self._wanted:
             self._closing = True
             self._wanted.notify()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(seconds)
 
     def _run(self) -> None:
         while jobs := self._next():
