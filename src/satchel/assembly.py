@@ -8,7 +8,7 @@ from typing import TypeVar
 from satchel.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from satchel.config import Settings, SettingsError
-from satchel.contracts.profiles import PROFILES, build
+from satchel.contracts.profiles import PROFILES, build, shown_tools
 from satchel.contracts.tools import TOOLSETS, Place
 from satchel.protocol import Server
 from satchel.protocol.transports import stdio
@@ -37,13 +37,17 @@ def with_workspace(settings: Settings, work: Callable[[Workspace], Awaitable[T]]
 
 
 def check_names(settings: Settings) -> None:
-    """Raises `SettingsError` for a profile or toolset that there is not."""
+    """Raises `SettingsError` for a profile or toolset that there is not, or that leaves nothing."""
     if settings.profile not in PROFILES:
         known = ", ".join(PROFILES)
         raise SettingsError(f"there is no profile '{settings.profile}'; there are: {known}")
     for name in settings.toolsets:
         if name not in TOOLSETS:
             raise SettingsError(f"there is no toolset '{name}'; there are: {', '.join(TOOLSETS)}")
+    profile = PROFILES[settings.profile]
+    if not shown_tools(profile, read_only=False, toolsets=settings.toolsets):
+        there = dict.fromkeys(tool.toolset for tool in profile.tools)
+        raise SettingsError(f"no tool is left of the profile '{profile.name}'; it has: {', '.join(there)}")
 
 
 def serve_stdio(settings: Settings) -> None:

@@ -48,6 +48,18 @@ def test_read_only_and_toolsets_narrow_what_is_shown(tmp_path: Path) -> None:
     assert served(tmp_path, SATCHEL_TOOLSETS="tasks", SATCHEL_READ_ONLY="yes")[1] == tasks
 
 
+def test_the_instructions_speak_only_of_tools_that_are_shown(tmp_path: Path) -> None:
+    def told(*options: str) -> str:
+        first = satchel(tmp_path, "serve", *options, stdin=HELLO).stdout
+        text: str = msgspec.json.decode(first)["result"]["instructions"]
+        return text
+
+    assert "`undo_change`" in told()
+    assert "`search`" in told("--read-only")
+    assert "`undo_change`" not in told("--read-only")
+    assert "`" not in told("--toolsets", "tasks")
+
+
 def test_the_actor_in_the_log_can_be_set(tmp_path: Path) -> None:
     task = (
         '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":'
@@ -81,6 +93,11 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
             "there is no profile 'nope'; there are: satchel, mcpkg, tasks, prompt-store",
         ),
         (("--toolsets", "tasks,nope"), 2, "there is no toolset 'nope'"),
+        (
+            ("--profile", "tasks", "--toolsets", "prompts"),
+            2,
+            "no tool is left of the profile 'tasks'; it has: tasks",
+        ),
         (("--project", "nope"), 3, "there is no project 'nope' in "),
         (("--workspace", "../x"), 2, "'../x' cannot be the name of a workspace"),
         (("--db", "postgresql://localhost/x"), 2, "this release keeps its data in SQLite only"),

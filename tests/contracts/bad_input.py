@@ -311,7 +311,7 @@ SHOW_COMPLETED: Final = wrong(
 )
 QUERY: Final = text("query", Bad("over-long", "x" * 1001, "Query must be at most 1000 characters"))
 FILTER: Final = [
-    Bad("empty", [], "Tags must have at least 1 items, it has 0"),
+    Bad("empty", [], "Tags must have at least 1 item, it has 0"),
     Bad("too many", ["fine"] * 51, "Tags must be at most 50, there are 51"),
     Bad("type of an item", ["fine", 7], "Tags[1] must be a string, not the number 7"),
     surrogate("tags", ["a\ud800b"], "[0]"),
@@ -335,7 +335,7 @@ KIND: Final = [
 KINDS: Final = [
     Bad("unknown", ["prompt", "x"], 'Kinds[1] must be one of "prompt", "resource", "task", not "x"'),
     Bad("type of an item", [7], 'Kinds[0] must be one of "prompt", "resource", "task", not 7'),
-    Bad("empty", [], "Kinds must have at least 1 items, it has 0"),
+    Bad("empty", [], "Kinds must have at least 1 item, it has 0"),
     *not_an_array("kinds"),
 ]
 

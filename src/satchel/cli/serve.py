@@ -76,9 +76,13 @@ def run(arguments: Sequence[str]) -> int:
     except SettingsError as error:
         return misuse(error)
     except ProjectNotFound as error:
+        import shlex
+
+        same = f" --db {shlex.quote(settings.database)}"
         report(
             f"there is no project '{error.project}' in {settings.database}",
-            "satchel project list shows what there is, and satchel project create NAME makes one",
+            f"see what there is: satchel project list{same}\n"
+            f"hint: make it: satchel project create {shlex.quote(error.project)}{same}",
         )
         return Status.NOT_FOUND
     except SatchelError as error:

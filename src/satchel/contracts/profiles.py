@@ -22,10 +22,14 @@ from satchel.protocol.types import Capabilities, ListFeature, ResourceFeature
 #: refused by the tool it is meant for.
 MESSAGE_BYTES: Final = 12 * 1024 * 1024
 
+#: What a model is told first, as far as the tools it speaks of are shown.
 _INSTRUCTIONS: Final = (
-    "Satchel keeps prompts, documents (resources) and tasks that people and their agents share. "
-    "Search before you create: `search` looks at everything. Prompts are addressed by name or id. "
-    "Every change is logged: `list_changes` shows it and `undo_change` takes it back."
+    ((), "Satchel keeps prompts, documents (resources) and tasks that people and their agents share."),
+    (("search",), "Search before you create: `search` looks at everything."),
+    (
+        ("list_changes", "undo_change"),
+        "Every change is logged: `list_changes` shows it, `undo_change` undoes it.",
+    ),
 )
 
 
@@ -41,7 +45,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     capabilities: Capabilities
     missing_resource: Missing = lambda uri, project: ResourceNotFound(uri, _not_found(uri, project))
     own_templates: bool = False
-    instructions: str | None = None
+    #: Sentences, each with the tools it speaks of.
+    instructions: tuple[tuple[tuple[str, ...], str], ...] = ()
 
     @property
     def announces(self) -> bool:
@@ -119,10 +124,13 @@ def build(
     profile: Profile, place: Place, *, read_only: bool = False, toolsets: Collection[str] = ()
 ) -> Server:
     """A server that shows a place through a profile, and closes the store when it ends."""
+    tools = shown_tools(profile, read_only=read_only, toolsets=toolsets)
+    shown = {tool.name for tool in tools}
+    told = [words for needed, words in profile.instructions if shown.issuperset(needed)]
     server = Server(
         profile.server_name,
         profile.server_version,
-        instructions=profile.instructions,
+        instructions=" ".join(told) or None,
         prompts=StoredPrompts(place),
         resources=StoredResources(place, profile.missing_resource, own_templates=profile.own_templates),
         capabilities=profile.capabilities,
@@ -130,7 +138,7 @@ def build(
         limits=Limits(message_bytes=MESSAGE_BYTES),
         lifespan=lambda: _serving(profile, place, server),
     )
-    for tool in shown_tools(profile, read_only=read_only, toolsets=toolsets):
+    for tool in tools:
         server.add(tool.at(place))
     return server
 

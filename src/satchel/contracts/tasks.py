@@ -144,6 +144,8 @@ async def task_list(desk: Desk, arguments: TaskList) -> ToolResult:
     filters: dict[str, Any] = {"project": None, "priority": None} | given(
         arguments, "show_completed", "limit", "offset"
     )
+    # Models leave out a filter by leaving it empty.
+    filters["project"] = filters["project"] or None
     found = await desk.workspace.tasks.page(
         desk.caller,
         **filters,

@@ -206,9 +206,11 @@ def _check_number(value: float, schema: JsonObject, path: str) -> Iterator[Viola
 def _check_size(size: int, schema: JsonObject, path: str, noun: str, unit: str) -> Iterator[Violation]:
     least, most = schema.get(f"min{noun}"), schema.get(f"max{noun}")
     if least is not None and size < least:
-        yield Violation(path, f"min{noun}", f"must have at least {least} {unit}, it has {size}")
+        units = unit.removesuffix("s") if least == 1 else unit
+        yield Violation(path, f"min{noun}", f"must have at least {least} {units}, it has {size}")
     if most is not None and size > most:
-        yield Violation(path, f"max{noun}", f"must have at most {most} {unit}, it has {size}")
+        units = unit.removesuffix("s") if most == 1 else unit
+        yield Violation(path, f"max{noun}", f"must have at most {most} {units}, it has {size}")
 
 
 def _check_object(
