@@ -18,6 +18,8 @@ from satchel.protocol.types import JsonObject
 
 _FIELDS: Final = ("title", "notes", "both")
 _GROUPS: Final = ("project", "priority", "status")
+#: As many as `task_list` gives at once: an answer has to fit into a message.
+_MOST_FOUND: Final = 1000
 _NO_PROJECT: Final = "(no project)"
 
 
@@ -188,6 +190,7 @@ async def task_search(desk: Desk, arguments: TaskSearch) -> ToolResult:
         arguments.query,
         title=arguments.fields != "notes",
         notes=arguments.fields != "title",
+        limit=_MOST_FOUND,
     )
     return _answer_list(found)
 

@@ -23,6 +23,7 @@ SatchelError
     ├── StorageDamaged
     ├── StorageForeign       not a database of Satchel's
     ├── StorageTooNew        found, known: schema versions
+    ├── StorageClosed
     └── StorageFailed        problem
 """
 
@@ -261,6 +262,13 @@ class StorageTooNew(StorageError):
         self.found = found
         self.known = known
         super().__init__(where)
+
+
+class StorageClosed(StorageError):
+    """The workspace has been closed; nothing was changed."""
+
+    code = "STORAGE_CLOSED"
+    advice = "Open it again"
 
 
 class StorageFailed(StorageError):

@@ -55,6 +55,10 @@ class Prompts(Protocol):
         """How many carry any of the tags, and a page of them; those updated last come first."""
         ...
 
+    async def tags_carried(self, project: int, tags: Sequence[str]) -> list[str]:
+        """Those of the tags that any prompt carries."""
+        ...
+
     async def tags_in_use(self, project: int) -> list[TagCount]:
         """The most used first, then by name."""
         ...

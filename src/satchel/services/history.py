@@ -45,7 +45,8 @@ class History:
                 caller.project, kind=kind, entity=entity, before=before, limit=limit
             )
 
-        return await self._store.read(work)
+        # Whoever looks for something rare looks through much of the log.
+        return await self._store.read(work, slow=kind is not None and entity is None)
 
     async def undo(self, caller: Caller, seq: int) -> list[Change]:
         """Put back what was there before a change and before all that was done together with it.

@@ -179,9 +179,7 @@ class Prompts:
         async def work(transaction: Transaction) -> tuple[PromptPage, list[str]]:
             await project_of(transaction, caller)
             total, found = await transaction.prompts.tagged(caller.project, wanted, limit, offset)
-            carried = [
-                tag for tag in wanted if (await transaction.prompts.tagged(caller.project, [tag], 1, 0))[0]
-            ]
+            carried = await transaction.prompts.tags_carried(caller.project, wanted)
             return PromptPage(found, total), carried
 
         return await self._store.read(work)

@@ -21,7 +21,7 @@ from satchel.domain.changes import (
 from satchel.domain.resources import Resource
 from satchel.storage.sqlite.rows import Row, all_rows, first_row
 
-_COLUMNS: Final = "seq, batch, at, actor, action, kind, entity, project, before, after"
+_COLUMNS: Final = "seq, coalesce(batch, seq), at, actor, action, kind, entity, project, before, after"
 
 
 def _entity(kind: Kind, text: str | None) -> Any:
@@ -72,9 +72,9 @@ class ChangeTable:
     ) -> list[Change]:
         conditions = ["seq < :before", "(project = :project OR project IS NULL)"]
         if kind is not None:
-            conditions.append("kind = :kind")
+            # Not by its index: the newest are wanted, and they are at the end of the log.
+            conditions.append("+kind = :kind")
         if entity is not None:
-            # Without a kind, the index is asked for each of them.
             conditions.append("kind IN ('project', 'prompt', 'resource', 'task') AND entity = :entity")
         rows = all_rows(
             self._connection,
@@ -101,14 +101,14 @@ class ChangeTable:
 def append(
     connection: apsw.Connection,
     *,
-    batch: int,
+    batch: int | None,
     at: int,
     actor: str,
     action: Action,
     before: Entity | None,
     after: Entity | None,
 ) -> int:
-    """Log a change; its sequence number. A `batch` of 0 begins a new one."""
+    """Log a change; its sequence number. Without a `batch`, it begins a new one."""
     entity = after if after is not None else before
     assert entity is not None
     connection.execute(
@@ -126,10 +126,7 @@ def append(
             None if after is None else msgspec.json.encode(after).decode(),
         ),
     )
-    seq = connection.last_insert_rowid()
-    if not batch:
-        connection.execute("UPDATE changes SET batch = seq WHERE seq = ?", (seq,))
-    return seq
+    return connection.last_insert_rowid()
 
 
 def newest(connection: apsw.Connection) -> int:
@@ -142,11 +139,10 @@ def news_since(connection: apsw.Connection, seq: int, limit: int) -> list[tuple[
     """What has changed after `seq`, up to `limit` changes."""
     rows = all_rows(
         connection,
-        """SELECT seq, kind, project, before, after FROM changes WHERE seq > ? AND kind = 'resource'
-           UNION ALL
-           SELECT seq, kind, project, NULL, NULL FROM changes WHERE seq > ? AND kind <> 'resource'
-           ORDER BY seq LIMIT ?""",
-        (seq, seq, limit),
+        """SELECT seq, kind, project,
+                  iif(kind = 'resource', before, NULL), iif(kind = 'resource', after, NULL)
+           FROM changes WHERE seq > ? ORDER BY seq LIMIT ?""",
+        (seq, limit),
     )
     return [(row[0], _news(row)) for row in rows]
 

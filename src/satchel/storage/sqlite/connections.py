@@ -85,10 +85,18 @@ def translated(where: str) -> Iterator[None]:
 
 def meaning(error: apsw.Error, where: str) -> StorageError:
     """What an error of SQLite says about the store."""
+    if isinstance(error, apsw.CantOpenError) and not _may_write(where):
+        return StorageReadOnly(where)
     for kind, meant in _MEANINGS:
         if isinstance(error, kind):
             return meant(where)
     return StorageFailed(where, str(error))
+
+
+def _may_write(path: str) -> bool:
+    """Whether a file can be made or written, as far as permissions go."""
+    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120  # pathlib is slow to import
+    return os.access(folder, os.W_OK) and (not os.path.exists(path) or os.access(path, os.W_OK))  # noqa: PTH110
 
 
 _MEANINGS: Final[tuple[tuple[type[apsw.Error], type[StorageError]], ...]] = (
@@ -99,9 +107,30 @@ _MEANINGS: Final[tuple[tuple[type[apsw.Error], type[StorageError]], ...]] = (
     (apsw.PermissionsError, StorageReadOnly),
     (apsw.NotADBError, StorageForeign),
     (apsw.CorruptError, StorageDamaged),
-    (apsw.IOError, StorageFailed),
-    (apsw.CantOpenError, StorageFailed),
 )
+
+
+def require_ours(path: str) -> None:
+    """Raises `StorageForeign` for a file that other programs have written.
+
+    SQLite must not even open it: closing it, it would tidy up another program's log.
+    """
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  # pathlib is slow to import
+            header = file.read(100)
+    except FileNotFoundError:
+        return
+    except IsADirectoryError as error:
+        raise StorageForeign(path) from error
+    except PermissionError as error:
+        raise StorageReadOnly(path) from error
+    except OSError as error:
+        raise StorageFailed(path, str(error)) from error
+    # https://www.sqlite.org/fileformat.html: the first page begins with this, and has our mark from its
+    # very first version on.
+    mark = int.from_bytes(header[68:72], "big")
+    if header and (len(header) < 100 or header[:16] != b"SQLite format 3\0" or mark != APPLICATION_ID):
+        raise StorageForeign(path)
 
 
 def prepare_folder(path: str) -> None:
@@ -109,5 +138,7 @@ def prepare_folder(path: str) -> None:
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120  # pathlib is slow to import
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+    except PermissionError as error:
+        raise StorageReadOnly(path) from error
     except OSError as error:
         raise StorageFailed(path, str(error)) from error

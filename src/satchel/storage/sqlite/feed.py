@@ -6,8 +6,7 @@ when that number has moved is the log read, from where we had read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import apsw
 
@@ -17,7 +16,7 @@ from satchel.storage.sqlite.changes import newest, news_since
 #: How often other processes' commits are looked for.
 INTERVAL_SECONDS: Final = 0.25
 
-#: After more changes than this at once, everything counts as changed.
+#: So many changes are read at once: what waits meanwhile should not wait long.
 MAX_NEWS: Final = 1000
 
 
@@ -25,31 +24,46 @@ class Feed:
     """Follows the log on a connection of the event loop's thread."""
 
     def __init__(self, connection: apsw.Connection) -> None:
+        #: Whether anybody wants to be told.
+        self.listening = False
         self._connection = connection
         self._commits = self._counted()
-        self._seq = newest(connection)
+        self._seq = self._floor = newest(connection)
+        self._behind = False
         self._stamps: dict[tuple[Kind, int | None], int] = {}
-        self._floor = self._seq
-        self.listeners: list[Callable[[Sequence[ChangeNews]], Any]] = []
+        self._untold: list[ChangeNews] = []
 
     def _counted(self) -> int:
         return int(self._connection.execute("PRAGMA data_version").get)
 
     def check(self) -> None:
-        """Read what is new, if there is anything, and tell the listeners."""
+        """Read what is new."""
         commits = self._counted()
-        if commits == self._commits:
+        if commits == self._commits and not self._behind:
             return
         self._commits = commits
         found = news_since(self._connection, self._seq, MAX_NEWS)
-        if not found:
-            return
         for seq, item in found:
             self._stamps[item.kind, item.project] = self._seq = seq
-        if len(found) == MAX_NEWS:
-            self._seq = self._floor = newest(self._connection)
-        for listener in self.listeners:
-            listener([item for _, item in found])
+        if self.listening:
+            self._untold += [item for _, item in found]
+        self._behind = len(found) == MAX_NEWS
+        if self._behind:
+            # Until all of it has been read, everything counts as changed.
+            self._floor = newest(self._connection)
+
+    def news(self) -> list[ChangeNews]:
+        """What nobody has been told of yet, as soon as all of it has been read."""
+        self.check()
+        if self._behind:
+            return []
+        told, self._untold = self._untold, []
+        return told
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to read."""
+        return self._behind
 
     def stamp(self, kind: Kind, project: int | None) -> int:
         """Grows when something of that kind changes in that project."""

@@ -8,8 +8,9 @@ import apsw
 import msgspec
 
 from satchel.domain.projects import Project, ProjectSize
+from satchel.domain.text import folded
 from satchel.storage.sqlite.records import Table
-from satchel.storage.sqlite.rows import Row, all_rows, first_row, starts_with
+from satchel.storage.sqlite.rows import Row, all_rows, first_row
 
 _COLUMNS = "id, name, created_at, updated_at, version"
 
@@ -38,16 +39,19 @@ class ProjectTable:
             f"""SELECT {_COLUMNS},
                        (SELECT count(*) FROM prompts WHERE project = projects.id),
                        (SELECT count(*) FROM resources WHERE project = projects.id),
-                       (SELECT count(*) FROM tasks WHERE tasks.project = projects.name)
-                FROM projects ORDER BY id""",
+                       coalesce(found, 0)
+                FROM projects
+                LEFT JOIN (SELECT project, count(*) AS found FROM tasks GROUP BY project) AS counted
+                       ON counted.project = projects.name
+                ORDER BY id""",
         )
         return [
             ProjectSize(project=_project(row), prompts=row[5], resources=row[6], tasks=row[7]) for row in rows
         ]
 
     async def names(self, prefix: str, limit: int) -> list[str]:
-        sql = r"SELECT name FROM projects WHERE name LIKE ? ESCAPE '\' ORDER BY name LIMIT ?"
-        return [row[0] for row in all_rows(self._connection, sql, (starts_with(prefix), limit))]
+        names = (row[0] for row in all_rows(self._connection, "SELECT name FROM projects ORDER BY name"))
+        return [name for name in names if folded(name).startswith(folded(prefix))][:limit]
 
 
 TABLE: Final = Table("projects", "id")

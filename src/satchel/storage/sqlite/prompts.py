@@ -9,10 +9,10 @@ import apsw
 import msgspec
 
 from satchel.domain.prompts import Argument, Prompt, PromptListing, PromptSummary, TagCount
-from satchel.domain.text import SNIPPET_LENGTH, beginning, neighbourhood
+from satchel.domain.text import SNIPPET_LENGTH, beginning, folded, neighbourhood
 from satchel.storage.sqlite.records import Table
 from satchel.storage.sqlite.rows import Row, all_rows, first_row, value
-from satchel.storage.sqlite.search import Needle, contains, folded_or_none
+from satchel.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
 
 _COLUMNS: Final = (
     "number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version"
@@ -58,8 +58,9 @@ def _summary(row: Row, snippet: str) -> PromptSummary:
 class PromptTable:
     """Reading prompts."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, pending: PendingIndex) -> None:
         self._connection = connection
+        self._pending = pending
 
     async def by_id(self, project: int, id: str) -> Prompt | None:
         return self._one("id = ? AND project = ?", (id, project))
@@ -106,19 +107,25 @@ class PromptTable:
     async def tagged(
         self, project: int, tags: Sequence[str], limit: int, offset: int
     ) -> tuple[int, list[PromptSummary]]:
-        # A single tag is read in the order of its index; several are merged.
-        once = "" if len(tags) == 1 else "DISTINCT"
-        carrying = f"FROM prompt_tags WHERE project = ? AND tag IN ({','.join('?' * len(tags))})"
-        total = value(self._connection, f"SELECT count({once} prompt) {carrying}", (project, *tags))
+        if not tags:
+            return 0, []
+        # Each tag is read in the order of its index, and they are merged.
+        one = "SELECT updated_at, prompt FROM prompt_tags WHERE project = ? AND tag = ?"
+        carrying = " UNION ".join([one] * len(tags))
+        bindings = [binding for tag in tags for binding in (project, tag)]
+        total = value(self._connection, f"SELECT count(*) FROM ({carrying})", bindings)
         rows = all_rows(
             self._connection,
             f"""SELECT {_SUMMARY} FROM prompts WHERE number IN (
-                    SELECT prompt FROM (SELECT {once} updated_at, prompt {carrying}
-                    ORDER BY updated_at DESC, prompt DESC LIMIT ? OFFSET ?))
+                    SELECT prompt FROM ({carrying} ORDER BY updated_at DESC, prompt DESC LIMIT ? OFFSET ?))
                 ORDER BY updated_at DESC, number DESC""",
-            (project, *tags, limit, offset),
+            [*bindings, limit, offset],
         )
         return int(total), [_summary(row, beginning(row[3])) for row in rows]
+
+    async def tags_carried(self, project: int, tags: Sequence[str]) -> list[str]:
+        sql = "SELECT 1 FROM prompt_tags WHERE project = ? AND tag = ? LIMIT 1"
+        return [tag for tag in tags if value(self._connection, sql, (project, tag)) is not None]
 
     async def tags_in_use(self, project: int) -> list[TagCount]:
         sql = """SELECT tag, count(*) AS uses FROM prompt_tags WHERE project = ?
@@ -128,6 +135,7 @@ class PromptTable:
     async def search(
         self, project: int, query: str, limit: int, offset: int
     ) -> tuple[int, list[PromptSummary]]:
+        self._pending.write()
         needle = Needle(query)
         candidates = (
             ""
@@ -170,3 +178,10 @@ def values(connection: apsw.Connection, prompt: Prompt) -> dict[str, Any]:
         "folded_title": folded_or_none(prompt.title),
         "folded_content": folded_or_none(prompt.content),
     }
+
+
+INDEX: Final = "prompt_index"
+
+
+def index_text(connection: apsw.Connection, prompt: Prompt) -> str:
+    return folded(f"{prompt.title}\n{prompt.content}")

@@ -8,10 +8,10 @@ import apsw
 import msgspec
 
 from satchel.domain.resources import Resource
-from satchel.domain.text import beginning, neighbourhood
+from satchel.domain.text import beginning, folded, neighbourhood
 from satchel.storage.sqlite.records import Table
 from satchel.storage.sqlite.rows import Row, all_rows, first_row, starts_with, value
-from satchel.storage.sqlite.search import Needle, contains, folded_or_none
+from satchel.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
 
 _COLUMNS: Final = (
     "number, id, project, name, uri, title, description, mime_type, sha256, size, "
@@ -48,8 +48,9 @@ def _resource(row: Row) -> Resource:
 class ResourceTable:
     """Reading resources."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, pending: PendingIndex) -> None:
         self._connection = connection
+        self._pending = pending
 
     async def by_name(self, project: int, name: str) -> Resource | None:
         return self._one("project = ? AND name = ?", (project, name))
@@ -82,6 +83,7 @@ class ResourceTable:
     async def search(
         self, project: int, query: str, limit: int, offset: int
     ) -> tuple[int, list[tuple[Resource, str]]]:
+        self._pending.write()
         needle = Needle(query)
         candidates = (
             ""
@@ -140,3 +142,11 @@ def values(connection: apsw.Connection, resource: Resource) -> dict[str, Any]:
         "folded_title": folded_or_none(resource.title),
         "folded_content": folded_or_none(text),
     }
+
+
+INDEX: Final = "resource_index"
+
+
+def index_text(connection: apsw.Connection, resource: Resource) -> str:
+    text = content_of(connection, resource.sha256).decode() if resource.is_text else ""
+    return folded(f"{resource.name}\n{resource.title or ''}\n{text}")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+import apsw
+from msgspec import Struct
+
 from satchel.domain.text import folded
 
 #: So many trigrams of a query narrow it down enough.
@@ -20,6 +23,45 @@ def folded_or_none(text: str | None) -> str | None:
     result = folded(text)
     # Bytes know only ASCII letters, like SQLite.
     return None if result == text.encode().lower().decode() else result
+
+
+class IndexEntry(Struct, frozen=True):
+    """What the index is to know of a document from now on."""
+
+    #: The index.
+    name: str
+    number: int
+    #: Nothing, if it is gone.
+    text: str | None
+    #: Whether it is in the index already.
+    known: bool
+
+
+class PendingIndex:
+    """What the indexes have yet to learn of a transaction, to be written in one go at its end.
+
+    FTS5 writes out what it has gathered whenever a statement with triggers begins: entries written between
+    other statements, or by triggers, would cost as much as if each had a transaction of its own.
+    """
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._entries: list[IndexEntry] = []
+
+    def add(self, entry: IndexEntry) -> None:
+        self._entries.append(entry)
+
+    def write(self) -> None:
+        """Bring the indexes up to date: before a commit, and before a search in the same transaction."""
+        if not self._entries:
+            return
+        for entry in sorted(self._entries, key=lambda entry: entry.name):
+            if entry.known:
+                self._connection.execute(f"DELETE FROM {entry.name} WHERE rowid = ?", (entry.number,))
+            if entry.text is not None:
+                sql = f"INSERT INTO {entry.name} (rowid, text) VALUES (?, ?)"
+                self._connection.execute(sql, (entry.number, entry.text))
+        self._entries.clear()
 
 
 class Needle:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import apsw
 
 from satchel.domain.changes import ChangeNews, Kind
+from satchel.domain.errors import StorageClosed
 from satchel.domain.ports import Transaction, Work
 from satchel.domain.projects import DEFAULT_PROJECT, Project
-from satchel.storage.sqlite.connections import connect, prepare_folder, translated
+from satchel.storage.sqlite.connections import connect, prepare_folder, require_ours, translated
 from satchel.storage.sqlite.feed import INTERVAL_SECONDS, Feed
 from satchel.storage.sqlite.migrations import is_current, migrate
+from satchel.storage.sqlite.search import PendingIndex
 from satchel.storage.sqlite.transaction import SqliteTransaction
 from satchel.storage.sqlite.writer import Job, Writer, run_to_end
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
+
+#: How long our own writes wait to be told of.
+TELLING_SECONDS: Final = 0.01
 
 #: How long closing waits for a write that nobody waits for any more: another process may hold the lock.
 CLOSING_SECONDS: Final = 0.15
@@ -48,6 +53,8 @@ class SqliteStore:
         self._writer = Writer(path, clock, self._deliver)
         self._loop: AbstractEventLoop | None = None
         self._waiting: dict[Job, Future[Any]] = {}
+        self._listeners: list[Callable[[Sequence[ChangeNews]], Any]] = []
+        self._telling = False
         self._pool: ThreadPoolExecutor | None = None
         self._pool_connections: list[apsw.Connection] = []
         self._pooled = threading.local()
@@ -55,6 +62,7 @@ class SqliteStore:
 
     def _open(self) -> apsw.Connection:
         prepare_folder(self.path)
+        require_ours(self.path)
         reader = connect(self.path, writable=False)
         try:
             if not is_current(reader, self.path):
@@ -83,9 +91,14 @@ class SqliteStore:
         if job.error is not None:
             raise job.error
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StorageClosed(self.path)
+
     # Reading
 
     async def read(self, work: Work[T], *, slow: bool = False) -> T:
+        self._require_open()
         if slow:
             if self._pool is None:
                 from concurrent.futures import ThreadPoolExecutor
@@ -105,13 +118,15 @@ class SqliteStore:
         with translated(self.path):
             connection.execute("BEGIN")
             try:
-                return run_to_end(work(SqliteTransaction(connection, self._clock())))
+                transaction = SqliteTransaction(connection, PendingIndex(connection), self._clock())
+                return run_to_end(work(transaction))
             finally:
                 connection.execute("COMMIT")
 
     # Writing
 
     async def write(self, work: Work[T], *, actor: str) -> T:
+        self._require_open()
         loop = self._loop = get_running_loop()
         job = Job(work=work, actor=actor)
         future: Future[T] = loop.create_future()
@@ -142,32 +157,49 @@ class SqliteStore:
                 future.set_exception(job.error)
             else:
                 future.set_result(job.result)
-        # After those who waited have had their turn: an answer goes out before the news of it.
-        self._loop.call_soon(self._check)
+        self._tell_soon(self._loop)
 
     # News
 
     def stamp(self, kind: Kind, project: int) -> Hashable:
+        self._require_open()
         with translated(self.path):
             return self._feed.stamp(kind, project)
 
     def subscribe(self, listener: Callable[[Sequence[ChangeNews]], Any]) -> None:
-        if not self._feed.listeners:
-            self._watch(get_running_loop())
-        self._feed.listeners.append(listener)
+        loop = get_running_loop()
+        # What has happened up to now is not news to the one who comes now.
+        self._tell(loop)
+        if not self._listeners:
+            self._feed.listening = True
+            loop.call_later(INTERVAL_SECONDS, self._watch, loop)
+        self._listeners.append(listener)
 
     def _watch(self, loop: AbstractEventLoop) -> None:
         if not self._closed:
-            self._check()
+            self._tell(loop)
             loop.call_later(INTERVAL_SECONDS, self._watch, loop)
 
-    def _check(self) -> None:
-        if not self._closed:
-            # Whatever keeps us from reading now will keep requests from it too, and they tell.
-            try:
-                self._feed.check()
-            except apsw.Error:
-                return
+    def _tell_soon(self, loop: AbstractEventLoop) -> None:
+        """Tell of our own writes: after they have been answered, and of many at once."""
+        if self._listeners and not self._telling:
+            self._telling = True
+            loop.call_later(TELLING_SECONDS, self._tell, loop)
+
+    def _tell(self, loop: AbstractEventLoop) -> None:
+        self._telling = False
+        if self._closed:
+            return
+        try:
+            news = self._feed.news()
+        except apsw.Error:
+            # What keeps us from reading keeps requests from it too, and they say so.
+            return
+        if self._feed.behind:
+            self._tell_soon(loop)
+        if news:
+            for listener in self._listeners:
+                listener(news)
 
     async def close(self) -> None:
         """Finish what is being written, and let go of the file."""

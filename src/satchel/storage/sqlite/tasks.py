@@ -8,9 +8,10 @@ import apsw
 import msgspec
 
 from satchel.domain.tasks import Task, TaskGroup
+from satchel.domain.text import folded
 from satchel.storage.sqlite.records import Table
 from satchel.storage.sqlite.rows import Row, all_rows, first_row
-from satchel.storage.sqlite.search import Needle, contains, folded_or_none
+from satchel.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
 
 _COLUMNS: Final = (
     "id, user, title, project, priority, energy, time_estimate, notes, due_date, completed_at, "
@@ -41,8 +42,9 @@ def _task(row: Row) -> Task:
 class TaskTable:
     """Reading tasks."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, pending: PendingIndex) -> None:
         self._connection = connection
+        self._pending = pending
 
     async def get(self, user: str, id: int) -> Task | None:
         if not 0 < id < 1 << 63:
@@ -82,6 +84,7 @@ class TaskTable:
     async def search(
         self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
     ) -> tuple[int, list[Task]]:
+        self._pending.write()
         needle = Needle(query)
         candidates = (
             ""
@@ -113,3 +116,10 @@ def values(connection: apsw.Connection, task: Task) -> dict[str, Any]:
         "folded_title": folded_or_none(task.title),
         "folded_notes": folded_or_none(task.notes),
     }
+
+
+INDEX: Final = "task_index"
+
+
+def index_text(connection: apsw.Connection, task: Task) -> str:
+    return folded(f"{task.title}\n{task.notes or ''}")

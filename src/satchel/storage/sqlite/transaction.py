@@ -16,11 +16,12 @@ from satchel.storage.sqlite.changes import ChangeTable
 from satchel.storage.sqlite.projects import ProjectTable
 from satchel.storage.sqlite.prompts import PromptTable
 from satchel.storage.sqlite.resources import ResourceTable
+from satchel.storage.sqlite.search import IndexEntry, PendingIndex
 from satchel.storage.sqlite.tasks import TaskTable
 
 E = TypeVar("E", bound=Entity)
 
-#: Each has a `TABLE`, and `values` for a row of it.
+#: Each has a `TABLE` and `values` for a row of it; all but projects an `INDEX` and an `index_text`.
 _TABLES: Final[dict[Kind, ModuleType]] = {
     "project": projects,
     "prompt": prompts,
@@ -32,18 +33,19 @@ _TABLES: Final[dict[Kind, ModuleType]] = {
 class SqliteTransaction:
     """See `satchel.domain.ports.Transaction`. Nothing here ever waits."""
 
-    def __init__(self, connection: apsw.Connection, now: int, actor: str = "") -> None:
+    def __init__(self, connection: apsw.Connection, pending: PendingIndex, now: int, actor: str = "") -> None:
         self.now = now
         self.projects = ProjectTable(connection)
-        self.prompts = PromptTable(connection)
-        self.resources = ResourceTable(connection)
-        self.tasks = TaskTable(connection)
+        self.prompts = PromptTable(connection, pending)
+        self.resources = ResourceTable(connection, pending)
+        self.tasks = TaskTable(connection, pending)
         self.changes = ChangeTable(connection)
         #: Whether anything has been written: then failing needs a rollback.
         self.wrote = False
         self._connection = connection
+        self._pending = pending
         self._actor = actor
-        self._batch = 0
+        self._batch: int | None = None
 
     def new_id(self) -> str:
         return uuid7(self.now)
@@ -73,6 +75,7 @@ class SqliteTransaction:
                 done = records.update(self._connection, noun.TABLE, number, version, row)
             if not done:
                 raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))
+        self._index(noun, before, after)
         seq = changes.append(
             self._connection,
             batch=self._batch,
@@ -84,6 +87,15 @@ class SqliteTransaction:
         )
         self._batch = self._batch or seq
         return after
+
+    def _index(self, noun: Any, before: Entity | None, after: Entity | None) -> None:
+        if noun is projects:
+            return
+        old = None if before is None else noun.index_text(self._connection, before)
+        new = None if after is None else noun.index_text(self._connection, after)
+        if old != new:
+            number = getattr(after if after is not None else before, noun.TABLE.key)
+            self._pending.add(IndexEntry(noun.INDEX, number, new, known=old is not None))
 
 
 def _numbered(entity: Any, number: int) -> Any:

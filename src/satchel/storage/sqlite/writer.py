@@ -13,6 +13,7 @@ from msgspec import Struct
 from satchel.domain.errors import StorageError
 from satchel.domain.ports import Work
 from satchel.storage.sqlite.connections import connect, meaning
+from satchel.storage.sqlite.search import PendingIndex
 from satchel.storage.sqlite.transaction import SqliteTransaction
 
 T = TypeVar("T")
@@ -101,8 +102,10 @@ class Writer:
                 connection = self._connection = connect(self._path, writable=True)
             connection.execute("BEGIN IMMEDIATE")
             try:
-                if not all(self._try(job, connection) for job in jobs):
+                pending = PendingIndex(connection)
+                if not all(self._try(job, connection, pending) for job in jobs):
                     return False
+                pending.write()
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
@@ -113,9 +116,9 @@ class Writer:
                 job.error = problem
         return True
 
-    def _try(self, job: Job, connection: apsw.Connection) -> bool:
+    def _try(self, job: Job, connection: apsw.Connection, pending: PendingIndex) -> bool:
         """Carry out one job; whether what it left behind may be committed."""
-        transaction = SqliteTransaction(connection, self._clock(), job.actor)
+        transaction = SqliteTransaction(connection, pending, self._clock(), job.actor)
         try:
             job.result = run_to_end(job.work(transaction))
         except Exception as error:  # noqa: BLE001  # whoever waits for the job gets it

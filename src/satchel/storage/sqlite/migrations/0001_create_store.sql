@@ -110,10 +110,11 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_in_order ON tasks (user, priority DESC, id, completed_at);
 CREATE INDEX tasks_by_project ON tasks (user, project, priority DESC, id, completed_at);
 
--- The log: every write, in the transaction of that write. `batch` is the first change of the same use case.
+-- The log: every write, in the transaction of that write. `batch` is the first change of the same use case;
+-- that one has none itself.
 CREATE TABLE changes (
     seq     INTEGER PRIMARY KEY AUTOINCREMENT,
-    batch   INTEGER NOT NULL,
+    batch   INTEGER,
     at      INTEGER NOT NULL,
     actor   TEXT    NOT NULL,
     action  TEXT    NOT NULL CHECK (action IN ('create', 'update', 'delete', 'restore')),
@@ -128,83 +129,13 @@ CREATE TABLE changes (
 CREATE INDEX changes_by_entity ON changes (kind, entity, seq);
 
 -- Search: which documents have which three characters in a row. It says only where a text may be; whoever asks
--- compares the text itself. Kept by triggers.
+-- compares the text itself. Kept by the writer and not by triggers, see docs/decisions/0005.
 CREATE VIRTUAL TABLE prompt_index USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
 );
-
-CREATE TRIGGER prompt_index_after_insert AFTER INSERT ON prompts BEGIN
-    INSERT INTO prompt_index (rowid, text)
-    VALUES (new.number,
-            coalesce(new.folded_title, lower(new.title)) || char(10)
-            || coalesce(new.folded_content, lower(new.content)));
-END;
-
-CREATE TRIGGER prompt_index_after_delete AFTER DELETE ON prompts BEGIN
-    DELETE FROM prompt_index WHERE rowid = old.number;
-END;
-
-CREATE TRIGGER prompt_index_after_update
-AFTER UPDATE OF title, content, folded_title, folded_content ON prompts
-WHEN old.title <> new.title OR old.content <> new.content BEGIN
-    DELETE FROM prompt_index WHERE rowid = old.number;
-    INSERT INTO prompt_index (rowid, text)
-    VALUES (new.number,
-            coalesce(new.folded_title, lower(new.title)) || char(10)
-            || coalesce(new.folded_content, lower(new.content)));
-END;
-
-CREATE VIRTUAL TABLE task_index USING fts5 (
-    text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
-);
-
-CREATE TRIGGER task_index_after_insert AFTER INSERT ON tasks BEGIN
-    INSERT INTO task_index (rowid, text)
-    VALUES (new.id,
-            coalesce(new.folded_title, lower(new.title)) || char(10)
-            || coalesce(new.folded_notes, lower(new.notes), ''));
-END;
-
-CREATE TRIGGER task_index_after_delete AFTER DELETE ON tasks BEGIN
-    DELETE FROM task_index WHERE rowid = old.id;
-END;
-
-CREATE TRIGGER task_index_after_update
-AFTER UPDATE OF title, notes, folded_title, folded_notes ON tasks
-WHEN old.title <> new.title OR old.notes IS NOT new.notes BEGIN
-    DELETE FROM task_index WHERE rowid = old.id;
-    INSERT INTO task_index (rowid, text)
-    VALUES (new.id,
-            coalesce(new.folded_title, lower(new.title)) || char(10)
-            || coalesce(new.folded_notes, lower(new.notes), ''));
-END;
-
 CREATE VIRTUAL TABLE resource_index USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
 );
-
-CREATE TRIGGER resource_index_after_insert AFTER INSERT ON resources BEGIN
-    INSERT INTO resource_index (rowid, text)
-    SELECT new.number,
-           lower(new.name) || char(10) || coalesce(new.folded_title, lower(new.title), '') || char(10)
-           || CASE WHEN new.is_text
-                   THEN coalesce(new.folded_content, lower(CAST(bytes AS TEXT))) ELSE '' END
-    FROM contents WHERE sha256 = new.sha256;
-END;
-
-CREATE TRIGGER resource_index_after_delete AFTER DELETE ON resources BEGIN
-    DELETE FROM resource_index WHERE rowid = old.number;
-END;
-
-CREATE TRIGGER resource_index_after_update
-AFTER UPDATE ON resources
-WHEN old.name <> new.name OR old.title IS NOT new.title OR old.sha256 <> new.sha256
-     OR old.is_text <> new.is_text BEGIN
-    DELETE FROM resource_index WHERE rowid = old.number;
-    INSERT INTO resource_index (rowid, text)
-    SELECT new.number,
-           lower(new.name) || char(10) || coalesce(new.folded_title, lower(new.title), '') || char(10)
-           || CASE WHEN new.is_text
-                   THEN coalesce(new.folded_content, lower(CAST(bytes AS TEXT))) ELSE '' END
-    FROM contents WHERE sha256 = new.sha256;
-END;
+CREATE VIRTUAL TABLE task_index USING fts5 (
+    text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
+);

@@ -9,8 +9,8 @@ from typing import Final
 
 import apsw
 
-from satchel.domain.errors import StorageForeign, StorageTooNew
-from satchel.storage.sqlite.connections import APPLICATION_ID, connect, translated
+from satchel.domain.errors import StorageTooNew
+from satchel.storage.sqlite.connections import APPLICATION_ID, BUSY_SECONDS, connect, translated
 
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 
@@ -38,18 +38,12 @@ def steps() -> list[tuple[int, str, str]]:
 
 
 def is_current(connection: apsw.Connection, path: str) -> bool:
-    """Whether the schema is the newest. Refuses files of newer Satchels and of other programs."""
+    """Whether the schema is the newest. Refuses files of newer Satchels."""
     with translated(path):
         found = int(connection.pragma("user_version"))
-        if found == NEWEST and connection.pragma("application_id") == APPLICATION_ID:
-            return True
-        application = int(connection.pragma("application_id"))
-        used = connection.execute("SELECT count(*) FROM sqlite_schema").get
-    if application not in (0, APPLICATION_ID) or (application == 0 and (used or found)):
-        raise StorageForeign(path)
     if found > NEWEST:
         raise StorageTooNew(path, found=found, known=NEWEST)
-    return False
+    return found == NEWEST
 
 
 def migrate(path: str) -> None:
@@ -57,24 +51,41 @@ def migrate(path: str) -> None:
     connection = connect(path, writable=True)
     try:
         with translated(path):
-            connection.pragma("journal_mode", "wal")
+            # The first thing that is ever written, and into the file itself: there is no log yet.
+            if connection.pragma("application_id") == 0:
+                connection.pragma("application_id", APPLICATION_ID)
+            _switch_to_log(connection)
         for number, name, sql in steps():
             with translated(path):
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    if not is_current(connection, path) and connection.pragma("user_version") < number:
-                        connection.execute(_RECORDS)
-                        connection.execute(sql)
-                        connection.execute(
-                            "INSERT INTO migrations VALUES (?, ?, ?)",
-                            (number, name, time.time_ns() // 1000),
-                        )
-                        connection.pragma("application_id", APPLICATION_ID)
-                        connection.pragma("user_version", number)
-                    connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    raise
+                _apply(connection, path, number, name, sql)
     finally:
         connection.close()
+
+
+def _switch_to_log(connection: apsw.Connection) -> None:
+    """Have a write-ahead log from now on. SQLite does not wait for others with this, so we do."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            if connection.pragma("journal_mode", "wal") == "wal":
+                return
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.005)
+
+
+def _apply(connection: apsw.Connection, path: str, number: int, name: str, sql: str) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not is_current(connection, path) and connection.pragma("user_version") < number:
+            connection.execute(_RECORDS)
+            connection.execute(sql)
+            record = (number, name, time.time_ns() // 1000)
+            connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", record)
+            connection.pragma("user_version", number)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

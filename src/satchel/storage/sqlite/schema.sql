@@ -1,0 +1,143 @@
+-- What all migrations lead to. Made by: python -m tests.storage.sqlite.schema
+
+CREATE TABLE changes (
+    seq     INTEGER PRIMARY KEY AUTOINCREMENT,
+    batch   INTEGER,
+    at      INTEGER NOT NULL,
+    actor   TEXT    NOT NULL,
+    action  TEXT    NOT NULL CHECK (action IN ('create', 'update', 'delete', 'restore')),
+    kind    TEXT    NOT NULL CHECK (kind IN ('project', 'prompt', 'resource', 'task')),
+    entity  TEXT    NOT NULL,
+    project INTEGER,
+    before  TEXT,
+    after   TEXT,
+    CHECK (before IS NOT NULL OR after IS NOT NULL)
+) STRICT;
+
+CREATE INDEX changes_by_entity ON changes (kind, entity, seq);
+
+CREATE TABLE contents (
+    sha256 TEXT NOT NULL UNIQUE,
+    bytes  BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE migrations (
+    number     INTEGER PRIMARY KEY,
+    name       TEXT    NOT NULL,
+    applied_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE projects (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    name       TEXT    NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    version    INTEGER NOT NULL
+) STRICT;
+
+CREATE VIRTUAL TABLE prompt_index USING fts5 (
+    text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
+);
+
+CREATE TABLE prompt_tags (
+    project    INTEGER NOT NULL,
+    tag        TEXT    NOT NULL,
+    updated_at INTEGER NOT NULL,
+    prompt     INTEGER NOT NULL,
+    PRIMARY KEY (project, tag, updated_at, prompt)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE prompts (
+    number         INTEGER PRIMARY KEY AUTOINCREMENT,
+    id             TEXT    NOT NULL UNIQUE,
+    project        INTEGER NOT NULL REFERENCES projects (id),
+    name           TEXT    NOT NULL,
+    title          TEXT    NOT NULL,
+    description    TEXT,
+    content        TEXT    NOT NULL,
+    tags           TEXT    NOT NULL,
+    arguments      TEXT    NOT NULL,
+    created_at     INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL,
+    version        INTEGER NOT NULL,
+    folded_title   TEXT,
+    folded_content TEXT,
+    UNIQUE (project, name),
+    UNIQUE (project, title)
+) STRICT;
+
+CREATE INDEX prompts_by_update ON prompts (project, updated_at, number);
+
+CREATE INDEX prompts_in_order ON prompts (project, number);
+
+CREATE TRIGGER prompt_tags_after_delete AFTER DELETE ON prompts WHEN old.tags <> '[]' BEGIN
+    DELETE FROM prompt_tags
+    WHERE (project, tag, updated_at, prompt) IN
+          (SELECT old.project, value, old.updated_at, old.number FROM json_each(old.tags));
+END;
+
+CREATE TRIGGER prompt_tags_after_insert AFTER INSERT ON prompts WHEN new.tags <> '[]' BEGIN
+    INSERT INTO prompt_tags SELECT new.project, value, new.updated_at, new.number FROM json_each(new.tags);
+END;
+
+CREATE TRIGGER prompt_tags_after_update
+AFTER UPDATE ON prompts WHEN old.tags <> '[]' OR new.tags <> '[]' BEGIN
+    DELETE FROM prompt_tags
+    WHERE (project, tag, updated_at, prompt) IN
+          (SELECT old.project, value, old.updated_at, old.number FROM json_each(old.tags));
+    INSERT INTO prompt_tags SELECT new.project, value, new.updated_at, new.number FROM json_each(new.tags);
+END;
+
+CREATE VIRTUAL TABLE resource_index USING fts5 (
+    text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
+);
+
+CREATE TABLE resources (
+    number         INTEGER PRIMARY KEY AUTOINCREMENT,
+    id             TEXT    NOT NULL UNIQUE,
+    project        INTEGER NOT NULL REFERENCES projects (id),
+    name           TEXT    NOT NULL,
+    uri            TEXT    NOT NULL,
+    title          TEXT,
+    description    TEXT,
+    mime_type      TEXT    NOT NULL,
+    is_text        INTEGER NOT NULL,
+    is_template    INTEGER NOT NULL,
+    sha256         TEXT    NOT NULL REFERENCES contents (sha256),
+    size           INTEGER NOT NULL,
+    created_at     INTEGER NOT NULL,
+    updated_at     INTEGER NOT NULL,
+    version        INTEGER NOT NULL,
+    folded_title   TEXT,
+    folded_content TEXT,
+    UNIQUE (project, name),
+    UNIQUE (project, uri)
+) STRICT;
+
+CREATE INDEX resources_by_number ON resources (project, is_template, number);
+
+CREATE VIRTUAL TABLE task_index USING fts5 (
+    text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
+);
+
+CREATE TABLE tasks (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    user          TEXT    NOT NULL,
+    title         TEXT    NOT NULL,
+    project       TEXT,
+    priority      INTEGER NOT NULL,
+    energy        TEXT    NOT NULL,
+    time_estimate TEXT    NOT NULL,
+    notes         TEXT,
+    due_date      TEXT,
+    completed_at  INTEGER,
+    created_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    version       INTEGER NOT NULL,
+    folded_title  TEXT,
+    folded_notes  TEXT
+) STRICT;
+
+CREATE INDEX tasks_by_project ON tasks (user, project, priority DESC, id, completed_at);
+
+CREATE INDEX tasks_in_order ON tasks (user, priority DESC, id, completed_at);
