@@ -39,9 +39,9 @@ def tool_list(profile: Profile) -> list[dict[str, Any]]:
             "description": tool.description,
             "inputSchema": tool.input_schema or schema_of(tool.arguments),
             "outputSchema": tool.output,
-            "writes": tool.writes,
-            "destroys": tool.destroys,
-            "repeatable": tool.repeatable,
+            "writes": tool.effect.writes,
+            "destroys": tool.effect.destroys,
+            "repeatable": tool.effect.repeatable,
             "toolset": tool.toolset,
         }
         for tool in profile.tools
@@ -73,8 +73,8 @@ def _size(profile: Profile) -> int:
 
 def _described(tool: ToolSpec[Any]) -> str:
     marks = [f"toolset `{tool.toolset}`"]
-    if tool.writes:
-        marks.append("overwrites or deletes" if tool.destroys else "writes")
+    if tool.effect.writes:
+        marks.append("overwrites or deletes" if tool.effect.destroys else "writes")
     lines = [f"### `{tool.name}`\n", f"{tool.description}. ({', '.join(marks)})\n"]
     schema = tool.input_schema or schema_of(tool.arguments)
     required = schema.get("required", ())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from satchel.contracts.dialects import prose
-from satchel.contracts.tools import Desk, ToolSpec, given, object_schema
+from satchel.contracts.tools import ADDS, REPLACES, Desk, ToolSpec, given, object_schema
 from satchel.domain import prompts, resources
 from satchel.domain.errors import Invalid, Problem
 from satchel.domain.projects import Project
@@ -110,83 +111,65 @@ async def delete_resource(desk: Desk, arguments: DeleteResource) -> ToolResult:
 
 OUTPUT: Final = object_schema(id="string", name="string", project="string")
 
-CREATE_PROMPT: Final = ToolSpec(
+_tool: Final = partial(ToolSpec, dialect=prose, output=OUTPUT)
+
+CREATE_PROMPT: Final = _tool(
     name="create_prompt",
     title="Create prompt",
     description="Create a new prompt in the selected project",
     arguments=CreatePrompt,
     run=create_prompt,
     toolset="prompts",
-    dialect=prose,
-    output=OUTPUT,
     check=prompts.problems,
-    writes=True,
+    effect=ADDS,
 )
-UPDATE_PROMPT: Final = ToolSpec(
+UPDATE_PROMPT: Final = _tool(
     name="update_prompt",
     title="Update prompt",
     description="Update an existing prompt's content or description",
     arguments=UpdatePrompt,
     run=update_prompt,
     toolset="prompts",
-    dialect=prose,
-    output=OUTPUT,
     check=prompts.problems,
-    writes=True,
-    destroys=True,
-    repeatable=True,
+    effect=REPLACES,
 )
-DELETE_PROMPT: Final = ToolSpec(
+DELETE_PROMPT: Final = _tool(
     name="delete_prompt",
     title="Delete prompt",
     description="Delete a prompt from the selected project",
     arguments=DeletePrompt,
     run=delete_prompt,
     toolset="prompts",
-    dialect=prose,
-    output=OUTPUT,
-    writes=True,
-    destroys=True,
-    repeatable=True,
+    effect=REPLACES,
 )
-CREATE_RESOURCE: Final = ToolSpec(
+CREATE_RESOURCE: Final = _tool(
     name="create_resource",
     title="Create resource",
     description="Create a new resource in the selected project",
     arguments=CreateResource,
     run=create_resource,
     toolset="resources",
-    dialect=prose,
-    output=OUTPUT,
     check=resources.problems,
-    writes=True,
+    effect=ADDS,
 )
-UPDATE_RESOURCE: Final = ToolSpec(
+UPDATE_RESOURCE: Final = _tool(
     name="update_resource",
     title="Update resource",
     description="Update an existing resource's content or metadata",
     arguments=UpdateResource,
     run=update_resource,
     toolset="resources",
-    dialect=prose,
-    output=OUTPUT,
     check=resources.problems,
-    writes=True,
-    destroys=True,
-    repeatable=True,
+    effect=REPLACES,
 )
-DELETE_RESOURCE: Final = ToolSpec(
+DELETE_RESOURCE: Final = _tool(
     name="delete_resource",
     title="Delete resource",
     description="Delete a resource from the selected project",
     arguments=DeleteResource,
     run=delete_resource,
     toolset="resources",
-    dialect=prose,
-    output=OUTPUT,
-    writes=True,
-    destroys=True,
-    repeatable=True,
+    effect=REPLACES,
 )
 
 TOOLS: Final = (

@@ -116,7 +116,7 @@ def shown_tools(profile: Profile, *, read_only: bool, toolsets: Collection[str])
     return [
         tool
         for tool in profile.tools
-        if not (read_only and tool.writes) and (not toolsets or tool.toolset in toolsets)
+        if not (read_only and tool.effect.writes) and (not toolsets or tool.toolset in toolsets)
     ]
 
 

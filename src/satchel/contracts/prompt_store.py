@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from satchel.contracts.dialects import structured
-from satchel.contracts.tools import Desk, ToolSpec, given, list_of, object_schema, query_problems
+from satchel.contracts.tools import (
+    ADDS,
+    REPLACES,
+    Desk,
+    ToolSpec,
+    given,
+    list_of,
+    object_schema,
+    query_problems,
+)
 from satchel.domain import prompts
 from satchel.domain.errors import Invalid, Problem
 from satchel.domain.prompts import MAX_TAGS, Prompt, PromptSummary
@@ -175,97 +185,79 @@ _SUMMARIES: Final = list_of(
 )
 _PAGED: Final[dict[str, str | JsonObject]] = {"limit": "integer", "offset": "integer", "has_more": "boolean"}
 
-ADD_PROMPT: Final = ToolSpec(
+_tool: Final = partial(ToolSpec, toolset="prompts", dialect=structured)
+
+ADD_PROMPT: Final = _tool(
     name="add_prompt",
     title="Add prompt",
     description="Store a new AI prompt with optional tags",
     arguments=AddPrompt,
     run=add_prompt,
-    toolset="prompts",
-    dialect=structured,
     output=object_schema(id="string", title="string", created_at="string"),
     check=prompts.problems,
-    writes=True,
+    effect=ADDS,
 )
-LIST_PROMPTS: Final = ToolSpec(
+LIST_PROMPTS: Final = _tool(
     name="list_prompts",
     title="List prompts",
     description="List stored prompts with pagination",
     arguments=ListPrompts,
     run=list_prompts,
-    toolset="prompts",
-    dialect=structured,
     output=object_schema(prompts=_SUMMARIES, total="integer", **_PAGED),
 )
-GET_PROMPT: Final = ToolSpec(
+GET_PROMPT: Final = _tool(
     name="get_prompt",
     title="Get prompt",
     description="Retrieve full prompt content by ID",
     arguments=GetPrompt,
     run=get_prompt,
-    toolset="prompts",
-    dialect=structured,
     output=object_schema(
         id="string", title="string", content="string", tags=_STRINGS, created_at="string", updated_at="string"
     ),
 )
-UPDATE_PROMPT: Final = ToolSpec(
+UPDATE_PROMPT: Final = _tool(
     name="update_prompt",
     title="Update prompt",
     description="Update an existing prompt's title, content, and tags",
     arguments=UpdatePrompt,
     run=update_prompt,
-    toolset="prompts",
-    dialect=structured,
     output=object_schema(id="string", title="string", updated_at="string"),
     check=_changing,
-    writes=True,
-    destroys=True,
-    repeatable=True,
+    effect=REPLACES,
 )
-DELETE_PROMPT: Final = ToolSpec(
+DELETE_PROMPT: Final = _tool(
     name="delete_prompt",
     title="Delete prompt",
     description="Permanently remove a prompt",
     arguments=DeletePrompt,
     run=delete_prompt,
-    toolset="prompts",
-    dialect=structured,
     output=object_schema(deleted="boolean", id="string"),
-    writes=True,
-    destroys=True,
-    repeatable=True,
+    effect=REPLACES,
 )
-SEARCH_PROMPTS: Final = ToolSpec(
+SEARCH_PROMPTS: Final = _tool(
     name="search_prompts",
     title="Search prompts",
     description="Search prompts by keyword in title or content",
     arguments=SearchPrompts,
     run=search_prompts,
-    toolset="prompts",
-    dialect=structured,
     output=object_schema(prompts=_SUMMARIES, total="integer", query="string", **_PAGED),
     check=query_problems,
 )
-FILTER_BY_TAGS: Final = ToolSpec(
+FILTER_BY_TAGS: Final = _tool(
     name="filter_by_tags",
     title="Filter prompts by tags",
     description="Filter prompts by one or more tags (OR logic)",
     arguments=FilterByTags,
     run=filter_by_tags,
-    toolset="prompts",
-    dialect=structured,
     output=object_schema(prompts=_SUMMARIES, total="integer", matched_tags=_STRINGS, **_PAGED),
     check=_filter_problems,
 )
-LIST_TAGS: Final = ToolSpec(
+LIST_TAGS: Final = _tool(
     name="list_tags",
     title="List tags",
     description="List all available tags with prompt counts",
     arguments=NoArguments,
     run=list_tags,
-    toolset="prompts",
-    dialect=structured,
     output=object_schema(tags=list_of(object_schema(name="string", prompt_count="integer")), total="integer"),
 )
 

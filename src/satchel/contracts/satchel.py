@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from satchel.contracts import mcpkg, prompt_store, tasks
 from satchel.contracts.dialects import Dialect, problem_of, prose, structured
 from satchel.contracts.prompt_store import Content, Limit, Tag, Title, answer
-from satchel.contracts.tools import Desk, ToolSpec, given, list_of, object_schema, query_problems
+from satchel.contracts.tools import REPLACES, Desk, ToolSpec, given, list_of, object_schema, query_problems
 from satchel.domain import prompts
 from satchel.domain.changes import Change, label_of
 from satchel.domain.errors import Invalid, Problem
@@ -274,7 +274,6 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
         toolset="history",
         dialect=structured,
         output=object_schema(undone=_CHANGES),
-        writes=True,
-        destroys=True,
+        effect=REPLACES,
     ),
 )

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from satchel.contracts.dialects import plain
-from satchel.contracts.tools import Desk, ToolSpec, given, list_of, object_schema, one_of, query_problems
+from satchel.contracts.tools import (
+    ADDS,
+    MARKS,
+    REPLACES,
+    Desk,
+    ToolSpec,
+    given,
+    list_of,
+    object_schema,
+    one_of,
+    query_problems,
+)
 from satchel.domain import tasks
 from satchel.domain.errors import Invalid, Problem
 from satchel.domain.tasks import ENERGIES, Task
@@ -253,97 +265,78 @@ def _listing(priority: int | None = None, **others: Any) -> Iterable[Problem]:
     return tasks.problems(priority=priority)
 
 
-TASK_CREATE: Final = ToolSpec(
+_tool: Final = partial(ToolSpec, toolset="tasks", dialect=plain)
+
+TASK_CREATE: Final = _tool(
     name="task_create",
     title="Create task",
     description="Create a new task",
     arguments=TaskCreate,
     run=task_create,
-    toolset="tasks",
-    dialect=plain,
     output=_TASK,
     check=tasks.problems,
-    writes=True,
+    effect=ADDS,
 )
-TASK_LIST: Final = ToolSpec(
+TASK_LIST: Final = _tool(
     name="task_list",
     title="List tasks",
     description="List tasks with optional filters",
     arguments=TaskList,
     run=task_list,
-    toolset="tasks",
-    dialect=plain,
     output=_TASKS,
     check=_listing,
 )
-TASK_GET: Final = ToolSpec(
+TASK_GET: Final = _tool(
     name="task_get",
     title="Get task",
     description="Get a specific task by ID",
     arguments=TaskGet,
     run=task_get,
-    toolset="tasks",
-    dialect=plain,
     output=_TASK,
 )
-TASK_UPDATE: Final = ToolSpec(
+TASK_UPDATE: Final = _tool(
     name="task_update",
     title="Update task",
     description="Update a task's fields",
     arguments=TaskUpdate,
     run=task_update,
-    toolset="tasks",
-    dialect=plain,
     output=_TASK,
     check=_changing,
-    writes=True,
-    destroys=True,
-    repeatable=True,
+    effect=REPLACES,
 )
-TASK_COMPLETE: Final = ToolSpec(
+TASK_COMPLETE: Final = _tool(
     name="task_complete",
     title="Complete task",
     description="Mark a task as complete",
     arguments=TaskComplete,
     run=task_complete,
-    toolset="tasks",
-    dialect=plain,
     output=_TASK,
-    writes=True,
-    repeatable=True,
+    effect=MARKS,
 )
-TASK_DELETE: Final = ToolSpec(
+TASK_DELETE: Final = _tool(
     name="task_delete",
     title="Delete task",
     description="Delete a task permanently",
     arguments=TaskDelete,
     run=task_delete,
-    toolset="tasks",
-    dialect=plain,
     output=object_schema(success="boolean", task_id="integer"),
-    writes=True,
-    destroys=True,
-    repeatable=True,
+    effect=REPLACES,
 )
-TASK_SEARCH: Final = ToolSpec(
+TASK_SEARCH: Final = _tool(
     name="task_search",
     title="Search tasks",
     description="Search tasks by keywords in title or notes",
     arguments=TaskSearch,
     run=task_search,
-    toolset="tasks",
-    dialect=plain,
     output=_TASKS,
     check=_search_problems,
 )
-TASK_STATS: Final = ToolSpec(
+TASK_STATS: Final = _tool(
     name="task_stats",
     title="Task statistics",
     description="Get task statistics grouped by project, priority, or status",
     arguments=TaskStats,
     run=task_stats,
-    toolset="tasks",
-    dialect=plain,
     output={
         "type": "object",
         "properties": {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct
 
@@ -43,6 +43,22 @@ class Place(Struct, frozen=True):
         return Caller(self.project, self.actor or shown or "mcp")
 
 
+class Effect(Struct, frozen=True):
+    """What calling a tool does to the store."""
+
+    writes: bool
+    #: It writes over something or takes it away.
+    destroys: bool = False
+    #: Calling it twice does the same as calling it once.
+    repeatable: bool = False
+
+
+READS: Final = Effect(writes=False)
+ADDS: Final = Effect(writes=True)
+MARKS: Final = Effect(writes=True, repeatable=True)
+REPLACES: Final = Effect(writes=True, destroys=True, repeatable=True)
+
+
 class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
     """A tool, described once: its argument struct is its schema."""
 
@@ -58,11 +74,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
     output: JsonObject
     #: What is wrong with values that the schema lets through: called with those that have the right type.
     check: Callable[..., Iterable[Problem]] | None = None
-    writes: bool = False
-    #: What it writes over or takes away.
-    destroys: bool = False
-    #: Whether calling it twice does the same as calling it once.
-    repeatable: bool = False
+    effect: Effect = READS
     #: Instead of the schema of the struct.
     input_schema: JsonObject | None = None
 
@@ -85,9 +97,9 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             run=run,
             explain=self._explain,
             annotations=ToolAnnotations(
-                read_only_hint=not self.writes,
-                destructive_hint=self.destroys if self.writes else None,
-                idempotent_hint=self.repeatable if self.writes else None,
+                read_only_hint=not self.effect.writes,
+                destructive_hint=self.effect.destroys if self.effect.writes else None,
+                idempotent_hint=self.effect.repeatable if self.effect.writes else None,
                 open_world_hint=False,
             ),
         )
