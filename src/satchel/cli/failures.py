@@ -6,7 +6,7 @@ import sys
 from enum import IntEnum
 
 from satchel.config import SettingsError
-from satchel.domain.errors import Conflict, NotFound, SatchelError, StorageError
+from satchel.domain.errors import Conflict, NotFound, SatchelError, StorageError, StorageFailed
 
 
 class Status(IntEnum):
@@ -45,7 +45,8 @@ def report(message: str, hint: str | None = None) -> None:
 def fail(error: SatchelError, hint: str | None = None) -> Status:
     """Report an error; its exit status."""
     if isinstance(error, StorageError):
-        report(f"{error.where}: {error}", hint)
+        detail = f" ({error.problem})" if isinstance(error, StorageFailed) and error.problem else ""
+        report(f"{error.where}: {error}{detail}", hint)
     else:
         report(str(error), hint)
     return status_of(error)

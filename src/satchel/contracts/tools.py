@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct
 
 from satchel.contracts.dialects import Dialect, problem_of, root
-from satchel.domain.errors import Invalid, Problem, SatchelError
+from satchel.domain.errors import Invalid, Problem, SatchelError, StorageError
 from satchel.domain.text import one_line, query_problem
 from satchel.protocol import Context, InvalidArguments, Tool, ToolAnnotations, ToolError, ToolResult
 from satchel.protocol.types import JsonObject
@@ -16,6 +17,8 @@ from satchel.services.caller import Caller
 from satchel.services.workspace import Workspace
 
 Arguments = TypeVar("Arguments", bound=Struct)
+
+_log = logging.getLogger("satchel")
 
 Toolset = Literal["prompts", "resources", "tasks", "search", "history"]
 TOOLSETS: tuple[Toolset, ...] = ("prompts", "resources", "tasks", "search", "history")
@@ -85,6 +88,8 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             try:
                 return await self.run(Desk(place.workspace, place.caller(ctx)), arguments)
             except SatchelError as error:
+                if isinstance(error, StorageError):
+                    _log.warning("%s failed on %s", self.name, error.where, exc_info=error)
                 return self._words(given(arguments))(error)
 
         return Tool(

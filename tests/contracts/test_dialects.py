@@ -1,0 +1,79 @@
+"""Every error has words in every dialect, a code for machines and an exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from satchel.cli.failures import Status, status_of
+from satchel.contracts.dialects import Dialect, plain, prose, structured
+from satchel.domain import errors
+from satchel.domain.errors import Conflict, Invalid, NotFound, Problem, SatchelError, StorageError
+
+#: One of each, with the code that the prompt-store dialect gives it and its exit status.
+SAMPLES: list[tuple[SatchelError, str, Status]] = [
+    (Invalid([Problem("title", "Title is long")]), "INVALID_TITLE", Status.REFUSED),
+    (errors.ProjectNotFound("p"), "PROJECT_NOT_FOUND", Status.NOT_FOUND),
+    (errors.ProjectGone(), "PROJECT_NOT_FOUND", Status.NOT_FOUND),
+    (errors.PromptNotFound("x", "p"), "NOT_FOUND", Status.NOT_FOUND),
+    (errors.ResourceNotFound("x", "p"), "NOT_FOUND", Status.NOT_FOUND),
+    (errors.TaskNotFound(7), "NOT_FOUND", Status.NOT_FOUND),
+    (errors.ChangeNotFound(7), "NOT_FOUND", Status.NOT_FOUND),
+    (errors.NameTaken("prompt", "x", "p"), "DUPLICATE_NAME", Status.CONFLICT),
+    (errors.TitleTaken("x", "p"), "DUPLICATE_TITLE", Status.CONFLICT),
+    (errors.UriTaken("x:y", "p"), "DUPLICATE_URI", Status.CONFLICT),
+    (errors.SeveralConflicts([errors.UriTaken("x:y", "p")]), "CONFLICT", Status.CONFLICT),
+    (errors.Outdated("prompt", "x"), "CONFLICT", Status.CONFLICT),
+    (errors.ProjectProtected("default"), "CONFLICT", Status.CONFLICT),
+    (errors.StorageBusy("w"), "STORAGE_ERROR", Status.STORAGE),
+    (errors.StorageFull("w"), "STORAGE_ERROR", Status.STORAGE),
+    (errors.StorageReadOnly("w"), "STORAGE_ERROR", Status.STORAGE),
+    (errors.StorageDamaged("w"), "STORAGE_ERROR", Status.STORAGE),
+    (errors.StorageForeign("w"), "STORAGE_ERROR", Status.STORAGE),
+    (errors.StorageTooNew("w", found=2, known=1), "STORAGE_ERROR", Status.STORAGE),
+    (errors.StorageClosed("w"), "STORAGE_ERROR", Status.STORAGE),
+    (errors.StorageFailed("w", "secret detail"), "STORAGE_ERROR", Status.STORAGE),
+]
+
+
+def _kinds(kind: type[SatchelError]) -> Iterator[type[SatchelError]]:
+    for narrower in kind.__subclasses__():
+        yield narrower
+        yield from _kinds(narrower)
+
+
+def test_there_is_a_sample_of_every_error() -> None:
+    families = {NotFound, Conflict, StorageError}
+    assert {type(error) for error, _, _ in SAMPLES} == set(_kinds(SatchelError)) - families
+
+
+def test_codes_are_unique_and_the_tree_is_drawn_completely() -> None:
+    kinds = set(_kinds(SatchelError))
+    drawn = errors.__doc__ or ""
+    for kind in kinds:
+        assert kind.__name__ in drawn
+    own = [kind.__dict__["code"] for kind in kinds if "code" in kind.__dict__]
+    assert len(own) == len(set(own))
+
+
+@pytest.mark.parametrize(("error", "code", "status"), SAMPLES, ids=lambda value: type(value).__name__)
+def test_an_error_has_words_a_code_and_a_status(error: SatchelError, code: str, status: Status) -> None:
+    said = {dialect: _text(dialect, error) for dialect in (prose, plain, structured)}
+    assert said[prose].startswith("Error: ")
+    assert str(error) in said[plain]
+    answer = msgspec.json.decode(said[structured])["error"]
+    assert answer["code"] == code
+    assert answer["message"]
+    assert status_of(error) == status
+    for text in said.values():
+        assert "secret detail" not in text
+
+
+def _text(dialect: Dialect, error: SatchelError) -> str:
+    result = dialect(error)
+    assert result.is_error is True
+    (block,) = result.content
+    text: str = msgspec.to_builtins(block)["text"]
+    return text
