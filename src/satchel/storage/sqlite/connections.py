@@ -27,6 +27,8 @@ BUSY_SECONDS: Final = 30.0
 #: Tells Satchel's files from other programs': "Satc".
 APPLICATION_ID: Final = 0x53617463
 
+_HEADER_BYTES: Final = 100
+
 _PRAGMAS: Final = (
     # An acknowledged write survives power loss, on a Mac too.
     "PRAGMA synchronous = FULL",
@@ -113,23 +115,24 @@ _MEANINGS: Final[tuple[tuple[type[apsw.Error], type[StorageError]], ...]] = (
 def require_ours(path: str) -> None:
     """Raises `StorageForeign` for a file that other programs have written.
 
-    SQLite must not even open it: closing it, it would tidy up another program's log.
+    SQLite must not open it as a database: closing it, it would tidy up another program's log.
     """
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123  # pathlib is slow to import
-            header = file.read(100)
-    except FileNotFoundError:
+    if not os.path.exists(path):  # noqa: PTH110  # pathlib is slow to import
         return
-    except IsADirectoryError as error:
-        raise StorageForeign(path) from error
-    except PermissionError as error:
-        raise StorageReadOnly(path) from error
-    except OSError as error:
-        raise StorageFailed(path, str(error)) from error
-    # https://www.sqlite.org/fileformat.html: the first page begins with this, and has our mark from its
-    # very first version on.
-    mark = int.from_bytes(header[68:72], "big")
-    if header and (len(header) < 100 or header[:16] != b"SQLite format 3\0" or mark != APPLICATION_ID):
+    if not os.path.isfile(path):  # noqa: PTH113
+        raise StorageForeign(path)
+    with translated(path):
+        # Through SQLite: closing a descriptor of one's own would give up the locks of this process's
+        # connections (https://www.sqlite.org/howtocorrupt.html, 2.2).
+        file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+        try:
+            header = file.xRead(min(file.xFileSize(), _HEADER_BYTES), 0)
+        finally:
+            file.xClose()
+    # https://www.sqlite.org/fileformat.html: what every first page begins with, and our own mark, which is
+    # there from its very first version on.
+    whole = len(header) == _HEADER_BYTES and header[:16] == b"SQLite format 3\0"
+    if header and not (whole and int.from_bytes(header[68:72], "big") == APPLICATION_ID):
         raise StorageForeign(path)
 
 

@@ -1,0 +1,116 @@
+"""Fills a disk under a store: a disk of a megabyte, which this process mounts for itself alone.
+
+Or, with `--file-size`, lets no file grow beyond a limit, which needs no mounting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+from satchel.domain.errors import SatchelError, StorageError
+from satchel.services.caller import Caller
+from satchel.services.workspace import Workspace
+from satchel.storage.sqlite.store import SqliteStore
+from tests.storage.sqlite.children import reply
+
+DISK_BYTES = 1024 * 1024
+TEXT = "x" * 20_000
+
+
+def fill(folder: Path) -> None:
+    """Leave no room on the disk."""
+    with (folder / "filler").open("wb", buffering=0) as file:
+        for size in (65536, 512, 1):
+            try:
+                while file.write(b"\0" * size):
+                    pass
+            except OSError:
+                continue
+
+
+def make_room(folder: Path) -> None:
+    (folder / "filler").unlink()
+
+
+def limit_files(folder: Path) -> None:
+    """Let no file of this process grow any more."""
+    longest = max(file.stat().st_size for file in folder.iterdir())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (longest, resource.RLIM_INFINITY))
+
+
+def lift_limit(folder: Path) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+async def run(folder: Path, *, by_size: bool) -> None:
+    narrow, widen = (limit_files, lift_limit) if by_size else (fill, make_room)
+    path = str(folder / "store.db")
+    workspace = Workspace(SqliteStore(path))
+    caller = Caller((await workspace.projects.find("default")).id, "tester")
+    kept: list[str] = []
+    errors: list[str] = []
+
+    async def add(name: str) -> None:
+        try:
+            await workspace.prompts.create(caller, name=name, content=TEXT)
+            kept.append(name)
+        except SatchelError as error:
+            errors.append(type(error).__name__)
+
+    async def names() -> list[str]:
+        return [item.name for item in await workspace.prompts.listing(caller, 0, 1000)]
+
+    for number in range(3):
+        await add(f"before-{number}")
+    narrow(folder)
+    for number in range(3):
+        await add(f"alone-{number}")
+    alone = len(errors)
+    await asyncio.gather(*(add(f"together-{number}") for number in range(30)))
+    read_when_full = await names()
+    widen(folder)
+    refused_so_far = len(errors)
+    await add("after")
+    await workspace.store.close()
+
+    workspace = Workspace(SqliteStore(path))
+    found = await names()
+    await workspace.store.close()
+    reply(
+        {
+            "errors": sorted(set(errors)),
+            "refused_alone": alone,
+            "refused": refused_so_far,
+            "refused_after": len(errors) - refused_so_far,
+            "kept": sorted(kept),
+            "read_when_full": sorted([*read_when_full, "after"]),
+            "found": sorted(found),
+        }
+    )
+
+
+async def start_on_full(folder: Path) -> None:
+    """What opening says when there is no room for a new file."""
+    fill(folder)
+    try:
+        await SqliteStore(str(folder / "new.db")).close()
+        reply("ok")
+    except StorageError as error:
+        reply(type(error).__name__)
+
+
+def main(folder: Path, *options: str) -> None:
+    by_size = "--file-size" in options
+    if not by_size:
+        size = f"size={DISK_BYTES}"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", size, "none", os.fspath(folder)], check=True)
+    asyncio.run(start_on_full(folder) if "--start" in options else run(folder, by_size=by_size))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

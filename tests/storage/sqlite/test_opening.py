@@ -1,0 +1,221 @@
+"""Opening a file: new ones are made, old ones are kept, and what is not ours is left alone."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import apsw
+import pytest
+
+from satchel.domain.errors import StorageError, StorageForeign, StorageTooNew
+from satchel.domain.projects import DEFAULT_PROJECT
+from satchel.storage.sqlite.migrations import NEWEST, migrate
+from satchel.storage.sqlite.store import SqliteStore
+from tests.storage.sqlite.children import ROOT, Child
+
+PROCESSES = 10
+ROUNDS = 20
+
+
+def opened_and_closed(path: Path) -> None:
+    asyncio.run(SqliteStore(str(path)).close())
+
+
+def bytes_in(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder but those that SQLite shares between processes, which hold no data."""
+    return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith("-shm")}
+
+
+def query(path: Path, sql: str) -> list[tuple[object, ...]]:
+    connection = apsw.Connection(str(path))
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
+def make_sqlite(path: Path, *sql: str, killed: bool = False) -> None:
+    """A SQLite file of another program; one that was killed leaves its log behind."""
+    program = f"import apsw, os\nconnection = apsw.Connection({str(path)!r})\n"
+    program += "".join(f"connection.execute({statement!r})\n" for statement in sql)
+    program += "os._exit(0)" if killed else "connection.close()"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+
+
+def test_a_file_in_a_folder_that_is_not_there_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "down" / "new.db"
+    opened_and_closed(path)
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert query(path, "SELECT name FROM projects") == [(DEFAULT_PROJECT,)]
+
+
+@pytest.mark.parametrize(
+    "name", ["päth with blanks.db", "100%.db", "a'b\"c.db", "file:x?mode=ro", "-x.db", "🎒"]
+)
+def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    opened_and_closed(path)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert query(path, "SELECT name FROM projects") == [(DEFAULT_PROJECT,)]
+
+
+def test_an_empty_file_is_as_good_as_none(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch()
+    opened_and_closed(path)
+    assert query(path, "SELECT name FROM projects") == [(DEFAULT_PROJECT,)]
+
+
+def test_opening_a_file_again_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    opened_and_closed(path)
+    before = bytes_in(tmp_path)
+    opened_and_closed(path)
+    assert bytes_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("newer", [1, 2, 1000])
+def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path, newer: int) -> None:
+    path = tmp_path / "newer.db"
+    opened_and_closed(path)
+    query(path, f"PRAGMA user_version = {NEWEST + newer}")
+    before = bytes_in(tmp_path)
+    with pytest.raises(StorageTooNew) as caught:
+        SqliteStore(str(path))
+    assert (caught.value.found, caught.value.known) == (NEWEST + newer, NEWEST)
+    assert caught.value.where == str(path)
+    assert bytes_in(tmp_path) == before
+
+
+def test_a_newer_schema_that_migrating_meets_is_refused_too(tmp_path: Path) -> None:
+    path = tmp_path / "newer.db"
+    opened_and_closed(path)
+    query(path, f"PRAGMA user_version = {NEWEST + 1}")
+    before = bytes_in(tmp_path)
+    with pytest.raises(StorageTooNew):
+        migrate(str(path))
+    assert bytes_in(tmp_path) == before
+
+
+def test_serving_a_newer_schema_says_what_to_do_and_nothing_on_stdout(tmp_path: Path) -> None:
+    path = tmp_path / "newer.db"
+    opened_and_closed(path)
+    query(path, f"PRAGMA user_version = {NEWEST + 1}")
+    ended = subprocess.run(
+        [sys.executable, "-m", "satchel", "serve", "--db", str(path)],
+        input=b"",
+        capture_output=True,
+        cwd=ROOT,
+        timeout=30,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (5, b"")
+    assert "newer Satchel" in ended.stderr.decode()
+    assert str(path) in ended.stderr.decode()
+
+
+FOREIGN_SQLITE = {
+    "with a table": ["CREATE TABLE t (x)", "INSERT INTO t VALUES (1)"],
+    "with tables of our names": ["CREATE TABLE projects (id)", "CREATE TABLE prompts (id)"],
+    "with a version of its own": [f"PRAGMA user_version = {NEWEST}"],
+    "with another program's mark": ["PRAGMA application_id = 42"],
+    "with all of that": [
+        "PRAGMA application_id = 42",
+        f"PRAGMA user_version = {NEWEST}",
+        "CREATE TABLE migrations (number)",
+    ],
+    "with a write-ahead log": ["PRAGMA journal_mode = wal", "CREATE TABLE t (x)"],
+}
+
+
+@pytest.mark.parametrize("sql", FOREIGN_SQLITE.values(), ids=list(FOREIGN_SQLITE))
+def test_another_programs_sqlite_file_is_refused_and_left_alone(tmp_path: Path, sql: list[str]) -> None:
+    path = tmp_path / "foreign.db"
+    make_sqlite(path, *sql)
+    before = bytes_in(tmp_path)
+    with pytest.raises(StorageForeign):
+        SqliteStore(str(path))
+    assert bytes_in(tmp_path) == before
+
+
+def test_another_programs_log_is_left_alone_too(tmp_path: Path) -> None:
+    path = tmp_path / "foreign.db"
+    make_sqlite(path, *FOREIGN_SQLITE["with a write-ahead log"], killed=True)
+    before = bytes_in(tmp_path)
+    assert before["foreign.db-wal"]
+    with pytest.raises(StorageForeign):
+        SqliteStore(str(path))
+    assert bytes_in(tmp_path) == before
+
+
+NO_DATABASES = {
+    "two bytes": b"x\n",
+    "a text": b"Dear diary,\n" * 1000,
+    "a short text": b"hello\n",
+    "zeros": bytes(8192),
+    "a picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 64,
+    "half a header": b"SQLite format 3\0",
+    "a header and nonsense": b"SQLite format 3\0" + bytes(range(255, -1, -1)) * 32,
+}
+
+
+@pytest.mark.parametrize("content", NO_DATABASES.values(), ids=list(NO_DATABASES))
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "diary.txt"
+    path.write_bytes(content)
+    with pytest.raises(StorageError) as caught:
+        SqliteStore(str(path))
+    assert caught.value.code in ("STORAGE_FOREIGN", "STORAGE_DAMAGED")
+    assert bytes_in(tmp_path) == {"diary.txt": content}
+
+
+def test_a_folder_is_no_database(tmp_path: Path) -> None:
+    with pytest.raises(StorageError):
+        SqliteStore(str(tmp_path))
+    with pytest.raises(StorageError):
+        SqliteStore("/dev/null/store.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ten_processes_that_open_a_new_file_at_once_make_it_once(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        children = [stack.enter_context(Child("opener")) for _ in range(PROCESSES)]
+        assert [child.answer() for child in children] == ["ready"] * PROCESSES
+        for number in range(ROUNDS):
+            path = tmp_path / f"{number}.db"
+            for child in children:
+                child.tell(str(path))
+            outcomes = [child.answer() for child in children]
+            assert outcomes == [{"open": "ok", "read": "ok", "write": "ok"}] * PROCESSES, number
+            assert query(path, "SELECT count(*) FROM migrations") == [(NEWEST,)]
+            assert query(path, "SELECT name FROM projects") == [(DEFAULT_PROJECT,)]
+            assert query(path, "SELECT count(*) FROM changes WHERE kind = 'project'") == [(1,)]
+            assert query(path, "SELECT count(*) FROM tasks") == [(PROCESSES,)]
+
+
+def test_a_file_that_another_process_is_just_making_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    errors: list[StorageError] = []
+
+    def open_it() -> None:
+        try:
+            opened_and_closed(path)
+        except StorageError as error:
+            errors.append(error)
+
+    with Child("lock_holder", str(path)) as holder:
+        assert holder.answer() == "ready"
+        assert holder.ask("lock") == "locked"
+        opening = threading.Thread(target=open_it)
+        opening.start()
+        # It ends at once only if it does not wait.
+        opening.join(0.3)
+        assert holder.ask("free") == "free"
+        opening.join(10)
+    assert not opening.is_alive()
+    assert errors == []

@@ -1,0 +1,96 @@
+"""A desk: somebody at work in one project of a store."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from satchel.domain.changes import Change
+from satchel.domain.ports import Store, T, Transaction
+from satchel.domain.projects import DEFAULT_PROJECT, Project
+from satchel.domain.prompts import Prompt
+from satchel.domain.resources import Resource
+from satchel.domain.tasks import DEFAULT_USER, Task
+from satchel.services.caller import Caller
+from satchel.services.prompts import PromptAddress, PromptChange
+from satchel.services.resources import ResourceChange
+from satchel.services.workspace import Workspace
+
+OpenStore: TypeAlias = Callable[[], Awaitable[Store]]
+
+ACTOR = "tester"
+
+
+class Desk(Struct, frozen=True):
+    """A workspace and a caller, with the shortest way to each use case."""
+
+    workspace: Workspace
+    caller: Caller
+
+    @property
+    def store(self) -> Store:
+        return self.workspace.store
+
+    @property
+    def project(self) -> int:
+        return self.caller.project
+
+    async def prompt(self, name: str, content: str = "Words", **more: Any) -> Prompt:
+        return (await self.workspace.prompts.create(self.caller, name=name, content=content, **more))[0]
+
+    async def change_prompt(self, name: str, **change: Any) -> Prompt:
+        address = PromptAddress(name=name)
+        return (await self.workspace.prompts.update(self.caller, address, PromptChange(**change)))[0]
+
+    async def delete_prompt(self, name: str) -> Prompt:
+        return (await self.workspace.prompts.delete(self.caller, PromptAddress(name=name)))[0]
+
+    async def resource(self, name: str, content: str | bytes = "Words", **more: Any) -> Resource:
+        """A resource; `bytes` for a binary one."""
+        if isinstance(content, bytes):
+            content = b64encode(content).decode()
+            more = {"mime_type": "application/octet-stream", **more}
+        more = {"uri": f"file:///{name}", **more}
+        return (await self.workspace.resources.create(self.caller, name=name, content=content, **more))[0]
+
+    async def change_resource(self, name: str, **change: Any) -> Resource:
+        return (await self.workspace.resources.update(self.caller, name, ResourceChange(**change)))[0]
+
+    async def delete_resource(self, name: str) -> Resource:
+        return (await self.workspace.resources.delete(self.caller, name))[0]
+
+    async def task(self, title: str, **more: Any) -> Task:
+        return await self.workspace.tasks.create(self.caller, title=title, **more)
+
+    async def undo(self, seq: int) -> list[Change]:
+        return await self.workspace.history.undo(self.caller, seq)
+
+    async def newest_change(self) -> Change:
+        return (await self.workspace.history.page(self.caller, limit=1))[0]
+
+    async def content(self, resource: Resource) -> bytes:
+        async def work(transaction: Transaction) -> bytes:
+            return await transaction.content(resource.sha256)
+
+        return await self.store.read(work)
+
+    async def read(self, ask: Callable[[Transaction], Awaitable[T]], *, slow: bool = False) -> T:
+        """What a transaction answers."""
+        return await self.store.read(ask, slow=slow)
+
+    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        return await self.store.write(work, actor=ACTOR)
+
+
+async def desk_at(store: Store, project: str = DEFAULT_PROJECT, user: str = DEFAULT_USER) -> Desk:
+    """A desk in a project; it is made if there is none of that name."""
+    workspace = Workspace(store)
+
+    async def find(transaction: Transaction) -> Project | None:
+        return await transaction.projects.by_name(project)
+
+    found = await store.read(find) or await workspace.projects.create(project, actor=ACTOR)
+    return Desk(workspace, Caller(found.id, ACTOR, user))

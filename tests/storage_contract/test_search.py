@@ -1,0 +1,307 @@
+"""Search finds exactly what a naive comparison of all texts finds, in any case of letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from satchel.domain.prompts import Prompt
+from satchel.domain.resources import Resource
+from satchel.domain.tasks import Task
+from tests.storage_contract.desk import Desk, desk_at
+
+#: Letters whose cases are odd, signs with a meaning in some query language, and words that have one.
+ODDITIES = [
+    *"ßẞsSİiIıςσΣſKkÅåŉǰﬀﬁΐᾳᏸᲀꭰႠⅧΩ",
+    *"%_\\'\"*-^()[]{}:;+~!?#@&|=<>,./ \t\n\r\x01\x7f\u00a0\u2028\ufeff\ufffd\uffff\U0010ffff",
+    *[
+        "SS",
+        "ss",
+        "FI",
+        "fi",
+        "i\u0307",
+        "e\u0301",
+        "É",
+        "👩‍👩‍👧",
+        "שלום",
+        "漢字",
+        "NOT",
+        "AND",
+        "NEAR(",
+        "abc",
+        "ABC",
+    ],
+]
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+TEXT = st.lists(
+    st.one_of(st.sampled_from(ODDITIES), st.sampled_from("abAB "), CHARACTERS), min_size=1, max_size=24
+).map("".join)
+LINE = TEXT.map(lambda text: "".join(c for c in text if c.isprintable() or c == "\uffff")).filter(
+    lambda line: bool(line.strip())
+)
+NAMES = st.text("abAB_-.", min_size=1, max_size=8)
+CASES = st.sampled_from([str, str.upper, str.lower, str.title, str.swapcase, str.casefold])
+
+#: Numbers for names, so that examples do not meet.
+numbers = count(1)
+
+searching = settings(
+    max_examples=150,
+    deadline=None,
+    # A store for all examples: each has a project or a user of its own in it.
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+class Query(Struct, frozen=True):
+    """What to look for: a text of its own, or a piece of one that is stored, in other cases."""
+
+    text: str
+    of: int
+    start: int
+    length: int
+    recase: Any
+
+    def taken_from(self, texts: list[str]) -> str:
+        if not texts or self.of < 0:
+            return self.text
+        text = texts[self.of % len(texts)]
+        start = self.start % max(len(text), 1)
+        piece: str = self.recase(text[start : start + self.length])
+        return piece or self.text
+
+
+QUERIES = st.lists(
+    st.builds(
+        Query,
+        TEXT | st.sampled_from(ODDITIES),
+        st.integers(-1, 20),
+        st.integers(0, 60),
+        st.sampled_from([1, 1, 2, 2, 3, 4, 7, 60]),
+        CASES,
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+#: What to do, to which of the things there are, and the texts to use.
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["create", "create", "update", "update", "delete", "undo"]),
+        st.integers(0, 20),
+        LINE,
+        TEXT,
+        st.integers(0, 3),
+    ),
+    min_size=1,
+    max_size=10,
+)
+
+
+def asked(
+    queries: list[Query], texts: list[str], steps: list[tuple[str, int, str, str, int]]
+) -> Iterator[str]:
+    """The queries themselves, and all texts that are there or ever were."""
+    for query in queries:
+        yield query.taken_from(texts)
+    for _, _, line, text, _ in steps:
+        yield line
+        yield text
+
+
+def found(query: str, *texts: str | None) -> bool:
+    """The naive search."""
+    return any(query.casefold() in text.casefold() for text in texts if text is not None)
+
+
+async def undo_newest(desk: Desk) -> None:
+    newest = await desk.newest_change()
+    if newest.kind != "project":
+        await desk.undo(newest.seq)
+
+
+@searching
+@given(steps=STEPS, queries=QUERIES)
+@example([("create", 0, "Straße", "x", 0)], [Query("STRASSE", -1, 0, 0, str), Query("SSE", -1, 0, 0, str)])
+@example([("create", 0, "x", "İstanbul", 0)], [Query("i\u0307stanbul", -1, 0, 0, str)])
+@example([("create", 0, "x", "ΟΔΥΣΣΕΥΣ", 0)], [Query("οδυσσευς", -1, 0, 0, str)])
+async def test_prompts_are_found_by_title_and_content(
+    desk: Desk, steps: list[tuple[str, int, str, str, int]], queries: list[Query]
+) -> None:
+    here = await desk_at(desk.store, f"project {next(numbers)}")
+
+    async def stored() -> list[Prompt]:
+        prompts = await here.read(lambda transaction: transaction.prompts.in_project(here.project))
+        return sorted(prompts, key=lambda prompt: (-prompt.updated_at, -prompt.number))
+
+    for action, which, line, text, part in steps:
+        prompts = await stored()
+        free = line[:200] not in [prompt.title for prompt in prompts]
+        name = prompts[which % len(prompts)].name if prompts else ""
+        if action == "create" and free:
+            await here.prompt(f"p{next(numbers)}", text, title=line[:200])
+        elif action == "update" and prompts:
+            change = {"title": line[:200]} if part == 0 and free else {"content": text}
+            await here.change_prompt(name, **({"tags": ("t",)} if part == 3 else change))
+        elif action == "delete" and prompts:
+            await here.delete_prompt(name)
+        elif action == "undo":
+            await undo_newest(here)
+
+    prompts = await stored()
+    texts = [text for prompt in prompts for text in (prompt.title, prompt.content)]
+    for query in asked(queries, texts, steps):
+        expected = [prompt for prompt in prompts if found(query, prompt.title, prompt.content)]
+        page = await here.workspace.prompts.search(here.caller, query, 100, 0)
+        assert [item.id for item in page.prompts] == [prompt.id for prompt in expected], query
+        assert page.total == len(expected)
+        for item, prompt in zip(page.prompts, expected, strict=True):
+            if found(query, prompt.content) and len(query.casefold()) <= 60:
+                assert found(query, item.snippet), (query, item.snippet)
+        for offset in range(len(expected) + 2):
+            part_of = await here.workspace.prompts.search(here.caller, query, 1, offset)
+            assert (part_of.prompts, part_of.total) == (page.prompts[offset : offset + 1], len(expected))
+
+
+@searching
+@given(steps=STEPS, queries=QUERIES)
+async def test_tasks_are_found_by_title_and_notes(
+    desk: Desk, steps: list[tuple[str, int, str, str, int]], queries: list[Query]
+) -> None:
+    here = await desk_at(desk.store, user=f"user {next(numbers)}")
+
+    async def stored() -> list[Task]:
+        return await here.workspace.tasks.page(
+            here.caller, project=None, priority=None, completed=True, limit=100, offset=0
+        )
+
+    for action, which, line, text, part in steps:
+        tasks = await stored()
+        target = tasks[which % len(tasks)].id if tasks else 0
+        if action == "create":
+            await here.task(line, notes=text if part else "", priority=part + 1)
+        elif action == "update" and tasks:
+            changes: list[dict[str, Any]] = [{"title": line}, {"notes": text}, {"notes": ""}, {"priority": 5}]
+            await here.workspace.tasks.update(here.caller, target, **changes[part])
+        elif action == "delete" and tasks:
+            await here.workspace.tasks.delete(here.caller, target)
+        elif action == "undo" and tasks:
+            await here.workspace.tasks.complete(here.caller, target)
+
+    tasks = await stored()
+    texts = [text for task in tasks for text in (task.title, task.notes or "")]
+    for query in asked(queries, texts, steps):
+        for title, notes in ((True, True), (True, False), (False, True)):
+            expected = [
+                task
+                for task in tasks
+                if (title and found(query, task.title)) or (notes and found(query, task.notes))
+            ]
+            for limit in (None, 1, 100):
+                assert await here.workspace.tasks.search(
+                    here.caller, query, title=title, notes=notes, limit=limit
+                ) == (len(expected), expected[:limit]), query
+
+
+@searching
+@given(steps=STEPS, names=st.lists(NAMES, min_size=10, max_size=10, unique=True), queries=QUERIES)
+async def test_resources_are_found_by_name_title_and_text_but_not_by_bytes(
+    desk: Desk, steps: list[tuple[str, int, str, str, int]], names: list[str], queries: list[Query]
+) -> None:
+    here = await desk_at(desk.store, f"project {next(numbers)}")
+
+    async def stored() -> list[Resource]:
+        resources = await here.read(lambda transaction: transaction.resources.in_project(here.project))
+        return sorted(resources, key=lambda resource: (-resource.updated_at, -resource.number))
+
+    for (action, which, line, text, part), name in zip(steps, names, strict=False):
+        resources = await stored()
+        target = resources[which % len(resources)].name if resources else ""
+        if action == "create":
+            title = {"title": line[:200]} if part % 2 else {}
+            await here.resource(name, text.encode() if part == 3 else text, **title)
+        elif action == "update" and resources:
+            await here.change_resource(
+                target,
+                **[
+                    {"title": line[:200]},
+                    {"content": text, "mime_type": "text/plain"},
+                    {"mime_type": "image/png"},
+                    {"mime_type": "text/markdown"},
+                ][part],
+            )
+        elif action == "delete" and resources:
+            await here.delete_resource(target)
+        elif action == "undo":
+            await undo_newest(here)
+
+    resources = await stored()
+    contents = {item.id: (await here.content(item)).decode() if item.is_text else "" for item in resources}
+    texts = [text for item in resources for text in (item.name, item.title or "", contents[item.id]) if text]
+    for query in asked(queries, texts, steps):
+        expected = [
+            item for item in resources if found(query, item.name, item.title, contents[item.id] or None)
+        ]
+
+        async def search(
+            limit: int, offset: int, query: str = query
+        ) -> tuple[int, list[tuple[Resource, str]]]:
+            return await here.read(
+                lambda transaction: transaction.resources.search(here.project, query, limit, offset)
+            )
+
+        total, hits = await search(100, 0)
+        assert ([item for item, _ in hits], total) == (expected, len(expected)), query
+        for item, snippet in hits:
+            if found(query, contents[item.id]) and len(query.casefold()) <= 60:
+                assert found(query, snippet), (query, snippet)
+        for offset in range(len(expected) + 2):
+            assert await search(1, offset) == (len(expected), hits[offset : offset + 1])
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 999, 1000])
+async def test_long_and_short_queries_find_their_text_in_a_long_one(desk: Desk, length: int) -> None:
+    needle = "".join(chr(0x4E00 + number) for number in range(length))
+    await desk.prompt("hit", "x" * 50_000 + needle + "x" * 50_000)
+    await desk.prompt("miss", "x" * 50_000 + needle[:-1] + "!" + needle[-1] + "x")
+    page = await desk.workspace.prompts.search(desk.caller, needle, 10, 0)
+    expected = ["miss", "hit"] if length == 1 else ["hit"]
+    assert [item.name for item in page.prompts] == expected
+    assert needle[:100] in page.prompts[-1].snippet
+
+
+async def test_an_empty_query_finds_everything(desk: Desk) -> None:
+    for number in range(3):
+        await desk.prompt(f"p{number}")
+        await desk.resource(f"r{number}")
+        await desk.task(f"t{number}")
+    page = await desk.workspace.prompts.search(desk.caller, "", 10, 0)
+    assert ([item.name for item in page.prompts], page.total) == (["p2", "p1", "p0"], 3)
+    hits, totals = await desk.workspace.search.everything(desk.caller, "", ["prompt", "resource", "task"], 2)
+    assert totals == {"prompt": 3, "resource": 3, "task": 3}
+    assert [hit.title for hit in hits] == ["p2", "p1", "r2", "r1", "t0", "t1"]
+
+
+async def test_one_search_finds_all_kinds_as_their_tools_address_them(desk: Desk) -> None:
+    prompt = await desk.prompt("p", "A needle in a prompt")
+    resource = await desk.resource("r", "A NEEDLE in a text", title="Title")
+    task = await desk.task("needle", notes="Sew")
+    hits, totals = await desk.workspace.search.everything(
+        desk.caller, "Needle", ["prompt", "resource", "task"], 10
+    )
+    assert [(hit.kind, hit.id, hit.title) for hit in hits] == [
+        ("prompt", prompt.id, "p"),
+        ("resource", resource.uri, "Title"),
+        ("task", task.id, "needle"),
+    ]
+    assert totals == {"prompt": 1, "resource": 1, "task": 1}
+    assert await desk.workspace.search.everything(desk.caller, "needle", ["task"], 10) == (
+        hits[2:],
+        {"task": 1},
+    )

@@ -1,0 +1,125 @@
+"""Checks on a SQLite file that owe nothing to the code that wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import apsw
+import msgspec
+
+from satchel.domain.changes import KINDS, Entity, Kind
+
+#: Kind and label of a thing.
+Key: TypeAlias = tuple[Kind, str]
+
+_TABLES: dict[Kind, tuple[str, str]] = {
+    "project": ("projects", "id"),
+    "prompt": ("prompts", "id"),
+    "resource": ("resources", "id"),
+    "task": ("tasks", "id"),
+}
+
+
+class Books:
+    """A file, to be looked into while nobody writes."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = apsw.Connection(str(path))
+        # Looking must not tidy up: the next server is to find what the killed one left.
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _rows(self, sql: str) -> Iterator[dict[str, Any]]:
+        cursor = self._connection.execute(sql)
+        for row in cursor:
+            yield dict(zip((name for name, _ in cursor.get_description()), row, strict=True))
+
+    def things(self) -> dict[Key, Any]:
+        """What is in the tables: the parts that clients write, by kind and label."""
+        found: dict[Key, Any] = {}
+        for row in self._rows("SELECT title, content, tags FROM prompts"):
+            found["prompt", row["title"]] = (row["content"], tuple(msgspec.json.decode(row["tags"])))
+        for row in self._rows("SELECT id, title, notes, completed_at FROM tasks"):
+            found["task", row["title"]] = (row["notes"], row["completed_at"] is not None)
+        for row in self._rows("SELECT name, sha256, size, bytes FROM resources JOIN contents USING (sha256)"):
+            assert sha256(row["bytes"]).hexdigest() == row["sha256"]
+            assert len(row["bytes"]) == row["size"]
+            found["resource", row["name"]] = row["bytes"]
+        return found
+
+    def task_ids(self) -> dict[str, int]:
+        return {row["title"]: row["id"] for row in self._rows("SELECT id, title FROM tasks")}
+
+    def check(self) -> None:
+        """Everything that must hold, whoever was killed whenever."""
+        assert self._connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert self._connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        self._check_indexes()
+        self._check_tags()
+        self._check_log()
+
+    def _check_indexes(self) -> None:
+        """Each index must hold the trigrams of the rows, and no others."""
+        texts = {
+            "prompt_index": "SELECT number, title, content FROM prompts",
+            "task_index": "SELECT id, title, coalesce(notes, '') FROM tasks",
+            "resource_index": """SELECT number, name, coalesce(title, ''), iif(is_text, bytes, '')
+                                 FROM resources JOIN contents USING (sha256)""",
+        }
+        for index, sql in texts.items():
+            expected = {
+                (trigram, number)
+                for number, *parts in self._connection.execute(sql)
+                for trigram in trigrams(parts)
+            }
+            vocabulary = f"CREATE VIRTUAL TABLE temp.found USING fts5vocab(main, {index}, instance)"
+            self._connection.execute(vocabulary)
+            found = set(self._connection.execute("SELECT term, doc FROM temp.found"))
+            self._connection.execute("DROP TABLE temp.found")
+            assert found == expected, (
+                f"{index}: {len(found - expected)} too many, {len(expected - found)} missing"
+            )
+
+    def _check_tags(self) -> None:
+        carried = self._connection.execute(
+            """SELECT project, value, updated_at, number FROM prompts, json_each(prompts.tags)
+               ORDER BY 1, 2, 3, 4"""
+        ).fetchall()
+        listed = self._connection.execute("SELECT * FROM prompt_tags ORDER BY 1, 2, 3, 4").fetchall()
+        assert listed == carried
+
+    def _check_log(self) -> None:
+        """The log, read from its beginning, must lead to the tables."""
+        state: dict[Key, Entity] = {}
+        for row in self._rows("SELECT * FROM changes ORDER BY seq"):
+            kind: Kind = row["kind"]
+            before, after = (
+                None if row[side] is None else msgspec.json.decode(row[side], type=KINDS[kind])
+                for side in ("before", "after")
+            )
+            key = (kind, row["entity"])
+            assert state.pop(key, None) == before, f"change {row['seq']} does not begin where {key} was"
+            if after is not None:
+                state[key] = after
+        assert state == self._entities()
+
+    def _entities(self) -> dict[Key, Entity]:
+        found: dict[Key, Entity] = {}
+        for kind, (table, key) in _TABLES.items():
+            for row in self._rows(f"SELECT * FROM {table}"):
+                for column in ("tags", "arguments"):
+                    if column in row:
+                        row[column] = msgspec.json.decode(row[column])
+                found[kind, str(row[key])] = msgspec.convert(row, KINDS[kind])
+        return found
+
+
+def trigrams(parts: list[str | bytes]) -> set[str]:
+    """Every three characters in a row of texts as searches compare them, one below the other."""
+    text = "\n".join(part if isinstance(part, str) else part.decode() for part in parts).casefold()
+    return {text[at : at + 3] for at in range(len(text) - 2)}
