@@ -30,8 +30,9 @@ format: $(VENV)/.dev ## put the code into its format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev ## side by side with other MCP engines, as a table
+bench: $(VENV)/.dev ## the engine beside others, and a full store beside bare SQLite, as tables
 	@$(BIN)/python -m benchmarks.engines $(ARGS)
+	@$(BIN)/python -m benchmarks.store $(ARGS)
 
 torture: $(VENV)/.dev ## only the tests that try to break things
 	$(BIN)/pytest tests/torture $(ARGS)

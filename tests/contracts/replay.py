@@ -218,6 +218,33 @@ class Server:
         return {tool["name"]: tool for tool in listed}
 
 
+#: Starts a server; it ends with the test.
+Serve = Callable[..., Server]
+
+
+def add(server: Server, title: str, content: str = "Words", tags: list[str] | None = None) -> str:
+    """Store a prompt as the store's contract has it; its id."""
+    identity: str = server.data("add_prompt", title=title, content=content, tags=tags)["id"]
+    return identity
+
+
+def titles(answer: Json) -> list[str]:
+    return [prompt["title"] for prompt in answer["prompts"]]
+
+
+def contents(server: Server) -> list[str]:
+    """The contents of all prompts there are, as MCP hands them out."""
+    names = [prompt["name"] for prompt in server.request("prompts/list")["prompts"]]
+    prompts = [server.request("prompts/get", {"name": name}) for name in names]
+    return [prompt["messages"][0]["content"]["text"] for prompt in prompts]
+
+
+def failure(text: str) -> tuple[str, str]:
+    """The code and the message of an error in the store's dialect."""
+    error = msgspec.json.decode(text)["error"]
+    return error["code"], error["message"]
+
+
 def _text(result: Json, *, is_error: bool) -> str:
     assert result["isError"] is is_error, result
     (content,) = result["content"]

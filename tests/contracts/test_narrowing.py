@@ -1,0 +1,139 @@
+"""What a profile shows: versions, errors of its own, read-only servers and toolsets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.contracts.replay import (
+    HANDSHAKE_VERSIONS,
+    REQUESTED_VERSIONS,
+    Serve,
+    Server,
+    add,
+    contents,
+    database,
+    initialize,
+    satchel,
+)
+
+#: The default profile's tools by toolset: those that only read, and those that write.
+TOOLSETS: dict[str, tuple[set[str], set[str]]] = {
+    "prompts": (
+        {"list_prompts", "get_prompt", "search_prompts", "filter_by_tags", "list_tags"},
+        {"create_prompt", "add_prompt", "update_prompt", "delete_prompt"},
+    ),
+    "resources": (set(), {"create_resource", "update_resource", "delete_resource"}),
+    "tasks": (
+        {"task_list", "task_get", "task_search", "task_stats"},
+        {"task_create", "task_update", "task_complete", "task_delete"},
+    ),
+    "search": ({"search"}, set()),
+    "history": ({"list_changes"}, {"undo_change"}),
+}
+READERS = set[str]().union(*(readers for readers, _ in TOOLSETS.values()))
+WRITERS = set[str]().union(*(writers for _, writers in TOOLSETS.values()))
+
+
+# The default profile
+
+
+@pytest.mark.parametrize("requested", REQUESTED_VERSIONS)
+def test_a_known_version_is_echoed_and_any_other_gets_the_newest(serve: Serve, requested: str | None) -> None:
+    result = serve(hello=initialize(requested)).introduction["result"]
+    assert result["protocolVersion"] == (
+        requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+    )
+    assert result["serverInfo"]["name"] == "satchel"
+    assert {"tools", "prompts", "resources"} <= result["capabilities"].keys()
+
+
+@pytest.mark.parametrize(("profile", "codes"), [("satchel", (-32002, -32602)), ("mcpkg", (-32602, -32602))])
+def test_a_missing_resource_has_the_code_of_its_profile_and_revision(
+    serve: Serve, profile: str, codes: tuple[int, int]
+) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    server = serve(profile)
+    by_handshake = server.error("resources/read", {"uri": "file:///none"})
+    by_request = server.error("resources/read", {"uri": "file:///none", "_meta": meta})
+    assert (by_handshake["code"], by_request["code"]) == codes
+    for error in (by_handshake, by_request):
+        assert error["message"] == "Resource 'file:///none' not found in project 'default'"
+        assert error.get("data") == ({"uri": "file:///none"} if profile == "satchel" else None)
+
+
+def test_the_default_profile_has_every_tool_once(server: Server) -> None:
+    tools = server.tools()
+    assert tools.keys() == READERS | WRITERS
+    assert "nextCursor" not in server.request("tools/list")
+
+
+@pytest.mark.parametrize(
+    ("options", "env"),
+    [(["--read-only"], {}), ([], {"SATCHEL_READ_ONLY": "1"})],
+    ids=["option", "environment"],
+)
+def test_read_only_hides_every_tool_that_writes(
+    serve: Serve, options: list[str], env: dict[str, str]
+) -> None:
+    identity = add(serve(), "First")
+    server = serve("satchel", *options, env=env)
+    assert server.tools().keys() == READERS
+    for tool in WRITERS:
+        error = server.error("tools/call", {"name": tool, "arguments": {"id": identity}})
+        assert error == {"code": -32602, "message": f"Unknown tool: {tool}"}
+    assert server.data("get_prompt", id=identity)["title"] == "First"
+    assert contents(server) == ["Words"]
+
+
+@pytest.mark.parametrize("profile", ["mcpkg", "prompt-store", "tasks"])
+def test_read_only_holds_in_every_profile(serve: Serve, profile: str) -> None:
+    everything, readable = serve(profile).tools(), serve(profile, "--read-only").tools()
+    assert readable.keys() == everything.keys() & READERS
+
+
+def test_a_tool_says_whether_it_only_reads(server: Server) -> None:
+    hints = {name: tool["annotations"]["readOnlyHint"] for name, tool in server.tools().items()}
+    assert {name for name, hint in hints.items() if hint} == READERS
+
+
+@pytest.mark.parametrize("toolset", TOOLSETS)
+def test_a_toolset_narrows_the_tools(serve: Serve, toolset: str) -> None:
+    readers, writers = TOOLSETS[toolset]
+    server = serve("satchel", "--toolsets", toolset)
+    assert server.tools().keys() == readers | writers
+    for tool in (READERS | WRITERS) - readers - writers:
+        error = server.error("tools/call", {"name": tool, "arguments": {}})
+        assert error == {"code": -32602, "message": f"Unknown tool: {tool}"}
+
+
+def test_toolsets_add_up_and_can_be_read_only(serve: Serve) -> None:
+    options = ("--toolsets", "tasks,search")
+    tasks, writers = TOOLSETS["tasks"]
+    assert serve("satchel", *options).tools().keys() == tasks | writers | {"search"}
+    assert serve("satchel", *options, "--read-only").tools().keys() == tasks | {"search"}
+    assert serve(env={"SATCHEL_TOOLSETS": "search"}).tools().keys() == {"search"}
+
+
+def test_an_unknown_toolset_is_refused_with_a_hint(tmp_path: Path) -> None:
+    done = satchel("serve", "--toolsets", "tasks,cooking", *database(tmp_path), status=2)
+    assert done.stdout == ""
+    assert "cooking" in done.stderr
+    assert all(toolset in done.stderr for toolset in TOOLSETS)
+    assert re.search(r"^hint: ", done.stderr, re.MULTILINE)
+
+
+@pytest.mark.parametrize("profile", ["satchel", "mcpkg", "prompt-store", "tasks"])
+def test_a_missing_project_is_an_error_with_a_hint(tmp_path: Path, profile: str) -> None:
+    done = satchel("serve", "--profile", profile, "--project", "nowhere", *database(tmp_path), status=3)
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: there is no project 'nowhere' in ")
+    assert re.search(r"^hint: ", done.stderr, re.MULTILINE)
+    satchel("project", "create", "nowhere", *database(tmp_path))
+    with Server(tmp_path, profile, "--project", "nowhere") as server:
+        assert server.tools()

@@ -1,0 +1,119 @@
+"""Tasks: their order, their defaults, where a search looks, and what statistics count."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contracts.replay import (
+    Json,
+    Server,
+)
+
+# Tasks
+
+
+def ids(tasks: list[Json]) -> list[int]:
+    return [task["id"] for task in tasks]
+
+
+def test_urgent_tasks_come_first_and_older_ones_before_newer(server: Server) -> None:
+    for priority in (3, 5, 1, 5, 3):
+        server.text("task_create", title="Same", notes="Same", priority=priority)
+    order = [2, 4, 1, 5, 3]
+    assert ids(server.data("task_list")) == order
+    assert ids(server.data("task_search", query="same")) == order
+    assert ids(server.data("task_list", limit=2, offset=1)) == order[1:3]
+    assert ids(server.data("task_list", offset=5)) == []
+    server.text("task_update", task_id=3, priority=4)
+    assert ids(server.data("task_list")) == [2, 4, 3, 1, 5]
+
+
+def test_completed_tasks_are_listed_only_on_request_and_always_searched(server: Server) -> None:
+    for title in ("Open", "Done"):
+        server.text("task_create", title=title, project="Home", priority=2)
+    done = server.data("task_complete", task_id=2)
+    assert done["completed_at"] == done["updated_at"]
+    assert ids(server.data("task_list")) == [1]
+    assert ids(server.data("task_list", show_completed=True)) == [1, 2]
+    assert ids(server.data("task_list", project="Home", priority=2, show_completed=True)) == [1, 2]
+    assert ids(server.data("task_list", priority=3, show_completed=True)) == []
+    assert ids(server.data("task_search", query="done")) == [2]
+
+
+def test_a_task_search_looks_where_it_is_told_to(server: Server) -> None:
+    server.text("task_create", title="Buy MILK", notes="At the shop")
+    server.text("task_create", title="Call home", notes="About 100% milk_")
+    found = {
+        fields: ids(server.data("task_search", query="milk", fields=fields))
+        for fields in ("title", "notes", "both")
+    }
+    assert found == {"title": [1], "notes": [2], "both": [1, 2]}
+    assert ids(server.data("task_search", query="milk")) == [1, 2]
+    for query, expected in {"%": [2], "k_": [2], "_": [2], '"': [], "NOT milk": [], "0% MILK_": [2]}.items():
+        assert ids(server.data("task_search", query=query)) == expected, query
+
+
+def test_a_new_task_has_the_contracts_defaults(server: Server) -> None:
+    task = server.data("task_create", title="A task")
+    assert task | {"created_at": "", "updated_at": ""} == {
+        "id": 1,
+        "user_id": "dev-user",
+        "title": "A task",
+        "project": None,
+        "priority": 3,
+        "energy": "medium",
+        "time_estimate": "1hr",
+        "notes": None,
+        "due_date": None,
+        "completed": False,
+        "completed_at": None,
+        "created_at": "",
+        "updated_at": "",
+    }
+    assert task["created_at"] == task["updated_at"]
+
+
+def test_statistics_of_nothing_are_zero(server: Server) -> None:
+    stats = server.data("task_stats")
+    assert list(stats) == ["by_project", "by_priority", "by_status", "total", "completed", "completion_rate"]
+    assert stats["by_project"] == {}
+    assert (stats["total"], stats["completed"], stats["completion_rate"]) == (0, 0, 0)
+
+
+@pytest.fixture
+def busy(server: Server) -> Server:
+    """Three tasks, one of them completed, one without a project."""
+    server.text("task_create", title="One", project="Home", priority=5)
+    server.text("task_create", title="Two", project="Home")
+    server.text("task_create", title="Three")
+    server.text("task_complete", task_id=3)
+    return server
+
+
+def test_statistics_count_all_tasks(busy: Server) -> None:
+    stats = busy.data("task_stats")
+    assert list(stats) == ["by_project", "by_priority", "by_status", "total", "completed", "completion_rate"]
+    assert stats["by_project"] == {"Home": 2, "(no project)": 1}
+    assert {priority: count for priority, count in stats["by_priority"].items() if count} == {"3": 2, "5": 1}
+    assert stats["by_status"] == {"pending": 2, "completed": 1}
+    assert (stats["total"], stats["completed"], stats["completion_rate"]) == (3, 1, 33.33)
+
+
+def test_a_project_that_is_called_no_project_is_counted_in(busy: Server) -> None:
+    busy.text("task_create", title="Four", project="(no project)")
+    assert busy.data("task_stats")["by_project"] == {"Home": 2, "(no project)": 2}
+
+
+@pytest.mark.parametrize("group", ["project", "priority", "status"])
+def test_statistics_can_be_grouped_by_one_thing(busy: Server, group: str) -> None:
+    stats, everything = busy.data("task_stats", group_by=group), busy.data("task_stats")
+    assert list(stats) == [f"by_{group}", "total", "completed", "completion_rate"]
+    assert stats.items() <= everything.items()
+
+
+def test_the_completion_rate_is_a_percentage_with_two_decimals(busy: Server) -> None:
+    rates = [busy.data("task_stats")["completion_rate"]]
+    for task in (1, 2):
+        busy.text("task_complete", task_id=task)
+        rates.append(busy.data("task_stats")["completion_rate"])
+    assert rates == [33.33, 66.67, 100]
