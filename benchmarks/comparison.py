@@ -8,6 +8,8 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from benchmarks.terminal import table
+
 OURS: Final = "ours"
 
 
@@ -121,7 +123,7 @@ def tables(figures: Mapping[str, Figures], machine: str) -> str:
         [found.title, *(measure.show(measure.median(found)) for measure in MEASURES)]
         for found in figures.values()
     ]
-    parts = [f"Medians on {machine}", _table([head, *absolute])]
+    parts = [f"Medians on {machine}", table([head, *absolute])]
     ours = figures.get(OURS)
     if ours and len(figures) > 1:
         ratios = [
@@ -129,12 +131,12 @@ def tables(figures: Mapping[str, Figures], machine: str) -> str:
             for name, found in figures.items()
             if name != OURS
         ]
-        parts += [f"How many times better {ours.title} is", _table([head, *ratios])]
+        parts += [f"How many times better {ours.title} is", table([head, *ratios])]
     spreads = [
         [found.title, *(f"{measure.spread(found):.2f}x" for measure in MEASURES)]
         for found in figures.values()
     ]
-    parts += ["Spread: the highest sample over the lowest", _table([head, *spreads])]
+    parts += ["Spread: the highest sample over the lowest", table([head, *spreads])]
     if verdicts := [_verdict(bar, figures) for bar in bars(figures)]:
         parts += ["The bars", "\n".join(verdicts)]
     return "\n\n".join(parts)
@@ -145,11 +147,3 @@ def _verdict(bar: Bar, figures: Mapping[str, Figures]) -> str:
     wanted = "ahead" if bar.needed == 1 else f"at least {bar.needed:g}x"
     mark = "met   " if bar.met else "MISSED"
     return f"{mark}  {title} against {figures[bar.engine].title}: {bar.reached:.2f}x ({wanted})"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows
-    ]
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
-import platform
 import shutil
 import sys
 import time
@@ -23,6 +21,7 @@ from tests.interop.environments import NODE, ROOT, Environment, SetupFailed, mak
 
 from benchmarks.client import Calls, Connection, ServerFailed
 from benchmarks.comparison import Figures, bars, medians, tables
+from benchmarks.terminal import machine, tell
 
 SERVERS: Final = Path(__file__).parent / "servers"
 CACHE: Final = ROOT / ".cache" / "benchmarks"
@@ -134,18 +133,18 @@ def measure(engines: Sequence[Engine], effort: Effort) -> dict[str, Figures]:
     figures = {engine.name: Figures(engine.title) for engine in engines}
     for engine in engines:
         # Once before it counts: bytecode gets written, and files come into the system's cache.
-        _tell(f"Trying {engine.title} ...")
+        tell(f"Trying {engine.title} ...")
         with Connection(commands[engine.name]) as connection:
             connection.greet()
             connection.list_tools()
             connection.call_one_by_one(Calls(10))
     for number in range(effort.spawns):
-        _tell(f"Start-up {number + 1} of {effort.spawns} ...")
+        tell(f"Start-up {number + 1} of {effort.spawns} ...")
         for engine in engines:
             figures[engine.name].first_answer.append(_time_first_answer(commands[engine.name]))
     for number in range(effort.rounds):
         for engine in engines:
-            _tell(f"Load {number + 1} of {effort.rounds}: {engine.title} ...")
+            tell(f"Load {number + 1} of {effort.rounds}: {engine.title} ...")
             _measure_load(commands[engine.name], effort, figures[engine.name])
     return figures
 
@@ -181,15 +180,6 @@ def _calls_for(seconds: float, rate: float) -> int:
     return min(max(int(seconds * rate), FEWEST_CALLS), MOST_CALLS)
 
 
-def _tell(progress: str) -> None:
-    print(progress, file=sys.stderr, flush=True)
-
-
-def _machine() -> str:
-    system, python_version = platform.system(), platform.python_version()
-    return f"{system} {platform.machine()}, {os.cpu_count()} cores, Python {python_version}"
-
-
 def _chosen(names: Sequence[str]) -> list[Engine]:
     known = {engine.name for engine in ENGINES}
     if unknown := sorted(set(names) - known):
@@ -215,7 +205,7 @@ def main() -> None:
         raise SystemExit(f"error: {error}") from None
     if options.json:
         report = {
-            "machine": _machine(),
+            "machine": machine(),
             "engines": {
                 name: {"samples": found, "medians": medians(found)} for name, found in figures.items()
             },
@@ -223,7 +213,7 @@ def main() -> None:
         }
         print(msgspec.json.format(msgspec.json.encode(report)).decode())
     else:
-        print(tables(figures, _machine()))
+        print(tables(figures, machine()))
 
 
 if __name__ == "__main__":

@@ -7,17 +7,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from satchel.domain.changes import (
-    KINDS,
-    Action,
-    Change,
-    ChangeNews,
-    Entity,
-    Kind,
-    key_of,
-    kind_of,
-    project_of,
-)
+from satchel.domain.changes import KINDS, Change, ChangeNews, Kind
 from satchel.domain.resources import Resource
 from satchel.storage.sqlite.rows import Row, all_rows, first_row
 
@@ -98,35 +88,24 @@ class ChangeTable:
         return None if row is None else _change(row)
 
 
-def append(
-    connection: apsw.Connection,
-    *,
-    batch: int | None,
-    at: int,
-    actor: str,
-    action: Action,
-    before: Entity | None,
-    after: Entity | None,
-) -> int:
-    """Log a change; its sequence number. Without a `batch`, it begins a new one."""
-    entity = after if after is not None else before
-    assert entity is not None
+def append(connection: apsw.Connection, change: Change) -> None:
+    """Log a change."""
     connection.execute(
-        """INSERT INTO changes (batch, at, actor, action, kind, entity, project, before, after)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        """INSERT INTO changes (seq, batch, at, actor, action, kind, entity, project, before, after)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
         (
-            batch,
-            at,
-            actor,
-            action,
-            kind_of(entity),
-            key_of(entity),
-            project_of(entity),
-            None if before is None else msgspec.json.encode(before).decode(),
-            None if after is None else msgspec.json.encode(after).decode(),
+            change.seq,
+            None if change.batch == change.seq else change.batch,
+            change.at,
+            change.actor,
+            change.action,
+            change.kind,
+            change.entity,
+            change.project,
+            None if change.before is None else msgspec.json.encode(change.before).decode(),
+            None if change.after is None else msgspec.json.encode(change.after).decode(),
         ),
     )
-    return connection.last_insert_rowid()
 
 
 def newest(connection: apsw.Connection) -> int:

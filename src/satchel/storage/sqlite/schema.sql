@@ -1,7 +1,7 @@
 -- What all migrations lead to. Made by: python -m tests.storage.sqlite.schema
 
 CREATE TABLE changes (
-    seq     INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq     INTEGER PRIMARY KEY,
     batch   INTEGER,
     at      INTEGER NOT NULL,
     actor   TEXT    NOT NULL,
@@ -48,7 +48,7 @@ CREATE TABLE prompt_tags (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE prompts (
-    number         INTEGER PRIMARY KEY AUTOINCREMENT,
+    number         INTEGER PRIMARY KEY,
     id             TEXT    NOT NULL UNIQUE,
     project        INTEGER NOT NULL REFERENCES projects (id),
     name           TEXT    NOT NULL,
@@ -93,7 +93,7 @@ CREATE VIRTUAL TABLE resource_index USING fts5 (
 );
 
 CREATE TABLE resources (
-    number         INTEGER PRIMARY KEY AUTOINCREMENT,
+    number         INTEGER PRIMARY KEY,
     id             TEXT    NOT NULL UNIQUE,
     project        INTEGER NOT NULL REFERENCES projects (id),
     name           TEXT    NOT NULL,

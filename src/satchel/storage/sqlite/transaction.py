@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import apsw
 from msgspec.structs import replace
 
-from satchel.domain.changes import Action, Entity, Kind, key_of, kind_of, label_of
+from satchel.domain.changes import Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
 from satchel.domain.errors import Outdated
 from satchel.storage.ids import uuid7
 from satchel.storage.sqlite import changes, projects, prompts, records, resources, tasks
@@ -45,7 +45,7 @@ class SqliteTransaction:
         self._connection = connection
         self._pending = pending
         self._actor = actor
-        self._batch: int | None = None
+        self._batch = 0
 
     def new_id(self) -> str:
         return uuid7(self.now)
@@ -63,30 +63,48 @@ class SqliteTransaction:
         assert entity is not None
         kind = kind_of(entity)
         noun: Any = _TABLES[kind]
+        seq = changes.newest(self._connection) + 1
         if before is None:
-            row = noun.values(self._connection, after)
-            after = _numbered(after, records.insert(self._connection, noun.TABLE, row))
+            after = self._insert(noun, after, seq)
         else:
-            number, version = getattr(before, noun.TABLE.key), before.version
-            if after is None:
-                done = records.delete(self._connection, noun.TABLE, number, version)
-            else:
-                row = noun.values(self._connection, after)
-                done = records.update(self._connection, noun.TABLE, number, version, row)
-            if not done:
-                raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))
+            self._replace(noun, kind, before, after)
         self._index(noun, before, after)
-        seq = changes.append(
-            self._connection,
+        entity = after if after is not None else before
+        assert entity is not None
+        self._batch = self._batch or seq
+        change = Change(
+            seq=seq,
             batch=self._batch,
             at=self.now,
             actor=self._actor,
             action=action,
+            kind=kind,
+            entity=key_of(entity),
+            project=project_of(entity),
             before=before,
             after=after,
         )
-        self._batch = self._batch or seq
+        changes.append(self._connection, change)
         return after
+
+    def _insert(self, noun: Any, entity: Any, seq: int) -> Any:
+        """Add a row, with a number if it has none yet; the entity as it is stored."""
+        key = noun.TABLE.key
+        if key == "number" and not entity.number:
+            entity = replace(entity, number=seq)
+        number = records.insert(self._connection, noun.TABLE, noun.values(self._connection, entity))
+        return entity if getattr(entity, key) == number else replace(entity, **{key: number})
+
+    def _replace(self, noun: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
+        """Change or delete a row. Raises `Outdated` if it is not as `before` says."""
+        number = getattr(before, noun.TABLE.key)
+        if after is None:
+            done = records.delete(self._connection, noun.TABLE, number, before.version)
+        else:
+            row = noun.values(self._connection, after)
+            done = records.update(self._connection, noun.TABLE, number, before.version, row)
+        if not done:
+            raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))
 
     def _index(self, noun: Any, before: Entity | None, after: Entity | None) -> None:
         if noun is projects:
@@ -96,9 +114,3 @@ class SqliteTransaction:
         if old != new:
             number = getattr(after if after is not None else before, noun.TABLE.key)
             self._pending.add(IndexEntry(noun.INDEX, number, new, known=old is not None))
-
-
-def _numbered(entity: Any, number: int) -> Any:
-    """The entity with the number that its row was given."""
-    field = "number" if hasattr(entity, "number") else "id"
-    return entity if getattr(entity, field) == number else replace(entity, **{field: number})

@@ -1,4 +1,5 @@
--- Times are microseconds since 1970, UTC. Ids and numbers never come back after deletion.
+-- Times are microseconds since 1970, UTC. Ids and numbers never come back after deletion: the number of a prompt
+-- or resource is that of the change that created it.
 
 CREATE TABLE projects (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -11,7 +12,7 @@ CREATE TABLE projects (
 -- The `folded_...` columns hold a text as searches compare it, where SQLite's own lower() does not give that.
 
 CREATE TABLE prompts (
-    number         INTEGER PRIMARY KEY AUTOINCREMENT,
+    number         INTEGER PRIMARY KEY,
     id             TEXT    NOT NULL UNIQUE,
     project        INTEGER NOT NULL REFERENCES projects (id),
     name           TEXT    NOT NULL,
@@ -66,7 +67,7 @@ CREATE TABLE contents (
 ) STRICT;
 
 CREATE TABLE resources (
-    number         INTEGER PRIMARY KEY AUTOINCREMENT,
+    number         INTEGER PRIMARY KEY,
     id             TEXT    NOT NULL UNIQUE,
     project        INTEGER NOT NULL REFERENCES projects (id),
     name           TEXT    NOT NULL,
@@ -111,9 +112,9 @@ CREATE INDEX tasks_in_order ON tasks (user, priority DESC, id, completed_at);
 CREATE INDEX tasks_by_project ON tasks (user, project, priority DESC, id, completed_at);
 
 -- The log: every write, in the transaction of that write. `batch` is the first change of the same use case;
--- that one has none itself.
+-- that one has none itself. Nothing is ever taken out of it.
 CREATE TABLE changes (
-    seq     INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq     INTEGER PRIMARY KEY,
     batch   INTEGER,
     at      INTEGER NOT NULL,
     actor   TEXT    NOT NULL,
