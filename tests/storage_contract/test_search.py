@@ -48,6 +48,9 @@ LINE = TEXT.map(lambda text: "".join(c for c in text if c.isprintable() or c == 
 NAMES = st.text("abAB_-.", min_size=1, max_size=8)
 CASES = st.sampled_from([str, str.upper, str.lower, str.title, str.swapcase, str.casefold])
 
+#: A failing example takes a while to be made small.
+pytestmark = pytest.mark.timeout(600)
+
 #: Numbers for names, so that examples do not meet.
 numbers = count(1)
 

@@ -9,7 +9,16 @@ import msgspec
 
 from satchel.domain.changes import KINDS, Change, ChangeNews, Kind
 from satchel.domain.resources import Resource
-from satchel.storage.sqlite.rows import Row, all_rows, first_row
+from satchel.storage.sqlite.rows import Row, all_rows, first_row, value
+
+#: Beyond every sequence number.
+_FAR: Final = (1 << 63) - 1
+
+#: What the index of changes by entity covers; a query has to say so to use it.
+_INDEXED: Final = "(action <> 'create' OR kind IN ('project', 'task'))"
+
+#: The tables of things that have the number of the change that created them.
+_NUMBERED: Final[dict[Kind, str]] = {"prompt": "prompts", "resource": "resources"}
 
 _COLUMNS: Final = "seq, coalesce(batch, seq), at, actor, action, kind, entity, project, before, after"
 
@@ -60,32 +69,52 @@ class ChangeTable:
     async def page(
         self, project: int, *, kind: Kind | None, entity: str | None, before: int | None, limit: int
     ) -> list[Change]:
+        before = _FAR if before is None else max(0, min(before, _FAR))
+        if entity is not None:
+            kinds = KINDS if kind is None else (kind,)
+            found = [change for name in kinds for change in self._of(name, entity, before, limit)]
+            found.sort(key=lambda change: change.seq, reverse=True)
+            return [change for change in found if change.project in (None, project)][:limit]
         conditions = ["seq < :before", "(project = :project OR project IS NULL)"]
         if kind is not None:
             # Not by its index: the newest are wanted, and they are at the end of the log.
             conditions.append("+kind = :kind")
-        if entity is not None:
-            conditions.append("kind IN ('project', 'prompt', 'resource', 'task') AND entity = :entity")
         rows = all_rows(
             self._connection,
             f"SELECT {_COLUMNS} FROM changes WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT :limit",
-            {
-                "before": (1 << 63) - 1 if before is None else max(-(1 << 63), min(before, (1 << 63) - 1)),
-                "project": project,
-                "kind": kind,
-                "entity": entity,
-                "limit": limit,
-            },
+            {"before": before, "project": project, "kind": kind, "limit": limit},
         )
         return [_change(row) for row in rows]
 
     async def latest(self, kind: Kind, entity: str) -> Change | None:
-        row = first_row(
+        found = self._of(kind, entity, _FAR, 1)
+        return found[0] if found else None
+
+    def _of(self, kind: Kind, entity: str, before: int, limit: int) -> list[Change]:
+        """The changes of one thing, the newest first."""
+        rows = all_rows(
             self._connection,
-            f"SELECT {_COLUMNS} FROM changes WHERE kind = ? AND entity = ? ORDER BY seq DESC LIMIT 1",
-            (kind, entity),
+            f"""SELECT {_COLUMNS} FROM changes WHERE kind = ? AND entity = ? AND seq < ? AND {_INDEXED}
+                ORDER BY seq DESC LIMIT ?""",
+            (kind, entity, before, limit),
         )
-        return None if row is None else _change(row)
+        if kind in _NUMBERED and len(rows) < limit:
+            rows += self._creation(_NUMBERED[kind], entity, before)
+        return [_change(row) for row in rows]
+
+    def _creation(self, table: str, entity: str, before: int) -> list[Row]:
+        """The change that created a thing, which has the number of that thing, whether it is there or not."""
+        number = value(self._connection, f"SELECT number FROM {table} WHERE id = ?", (entity,))
+        if number is None:
+            # It is not there: what it was stands in the change that took it away.
+            number = value(
+                self._connection,
+                f"""SELECT coalesce(after, before) ->> 'number' FROM changes
+                    WHERE kind = ? AND entity = ? AND {_INDEXED} LIMIT 1""",
+                (table.removesuffix("s"), entity),
+            )
+        sql = f"SELECT {_COLUMNS} FROM changes WHERE seq = ? AND entity = ? AND seq < ?"
+        return all_rows(self._connection, sql, (number, entity, before))
 
 
 def append(connection: apsw.Connection, change: Change) -> None:

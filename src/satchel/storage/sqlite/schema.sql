@@ -14,7 +14,8 @@ CREATE TABLE changes (
     CHECK (before IS NOT NULL OR after IS NOT NULL)
 ) STRICT;
 
-CREATE INDEX changes_by_entity ON changes (kind, entity, seq);
+CREATE INDEX changes_by_entity ON changes (kind, entity, seq)
+    WHERE action <> 'create' OR kind IN ('project', 'task');
 
 CREATE TABLE contents (
     sha256 TEXT NOT NULL UNIQUE,
