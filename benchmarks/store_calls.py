@@ -131,7 +131,7 @@ def result_of(answer: bytes) -> Any:
 
 
 def add_prompt(draft: Draft) -> Request:
-    return tool("add_prompt", title=draft.title, content=draft.content, tags=draft.tags)
+    return tool("add_prompt", title=draft.title, content=draft.content)
 
 
 class Call(Struct):

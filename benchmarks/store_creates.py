@@ -17,6 +17,7 @@ from benchmarks.client import ServerFailed
 from benchmarks.store_calls import AT_ONCE, Effort, Run, Session, add_prompt, renamed, result_of
 from benchmarks.terminal import tell
 from benchmarks.workspaces import (
+    TAGS,
     Draft,
     Writing,
     bare_connection,
@@ -41,6 +42,7 @@ class Creates(Struct):
 BARE: Final = "bare"
 BARE_AT_ONCE: Final = "bare_at_once"
 SERVICE: Final = "service"
+SERVICE_TAGGED: Final = "service_tagged"
 SERVICE_AT_ONCE: Final = "service_at_once"
 STDIO: Final = "stdio"
 STDIO_AT_ONCE: Final = "stdio_at_once"
@@ -54,10 +56,11 @@ def measure_creates(workspace: Path, bare: Path, folder: Path, effort: Effort) -
         files = {name: stack.enter_context(copied(source, folder, name)) for name, source in sources.items()}
         session = stack.enter_context(Session(files[STDIO]))
         session.greet()
-        one_by_one, together = stack.enter_context(_service(files[SERVICE]))
+        one_by_one, tagged, together = stack.enter_context(_service(files[SERVICE]))
         ways = {
             BARE: Creates("floor: a bare insert", stack.enter_context(_bare(files[BARE]))),
             SERVICE: Creates("in process, one by one", one_by_one),
+            SERVICE_TAGGED: Creates("in process, with three tags", tagged),
             STDIO: Creates("on stdio, one by one", lambda drafts: _over_stdio(session, drafts)),
             BARE_AT_ONCE: Creates(
                 f"floor: {AT_ONCE} in a transaction",
@@ -143,18 +146,18 @@ def _bare_at_once(file: Path) -> Iterator[Run]:
 
 
 @contextlib.contextmanager
-def _service(file: Path) -> Iterator[tuple[Run, Run]]:
+def _service(file: Path) -> Iterator[tuple[Run, Run, Run]]:
     with asyncio.Runner() as runner:
         workspace = Workspace(SqliteStore(str(file)))
         caller = Caller(runner.run(workspace.projects.find("default")).id, "benchmark")
 
-        async def create(draft: Draft) -> float:
+        async def create(draft: Draft, tags: Sequence[str] = ()) -> float:
             start = time.perf_counter()
-            await workspace.prompts.create(caller, title=draft.title, content=draft.content, tags=draft.tags)
+            await workspace.prompts.create(caller, title=draft.title, content=draft.content, tags=tags)
             return time.perf_counter() - start
 
-        async def one_by_one(drafts: Sequence[Draft]) -> list[float]:
-            return [await create(draft) for draft in drafts]
+        async def one_by_one(drafts: Sequence[Draft], tags: Sequence[str] = ()) -> list[float]:
+            return [await create(draft, tags) for draft in drafts]
 
         async def together(drafts: Sequence[Draft]) -> list[float]:
             start = time.perf_counter()
@@ -164,6 +167,7 @@ def _service(file: Path) -> Iterator[tuple[Run, Run]]:
         try:
             yield (
                 lambda drafts: runner.run(one_by_one(drafts)),
+                lambda drafts: runner.run(one_by_one(drafts, list(TAGS)[:3])),
                 lambda drafts: runner.run(together(drafts)),
             )
         finally:

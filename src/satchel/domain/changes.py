@@ -51,12 +51,12 @@ class ChangeNews(Struct, frozen=True):
     listed: bool = True
 
 
+_KIND_OF: dict[type[Entity], Kind] = {struct: kind for kind, struct in KINDS.items()}
+
+
 def kind_of(entity: Entity) -> Kind:
     """Which kind of thing this is."""
-    for kind, struct in KINDS.items():
-        if type(entity) is struct:
-            return kind
-    raise TypeError(type(entity).__name__)
+    return _KIND_OF[type(entity)]
 
 
 def key_of(entity: Entity) -> str:

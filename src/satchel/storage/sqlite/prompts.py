@@ -81,10 +81,13 @@ class PromptTable:
         return value(self._connection, sql, (project, title)) is not None
 
     async def listing(self, project: int, after: int, limit: int) -> list[PromptListing]:
+        # Sorting the numbers of a project is cheaper than keeping them in an index with every write.
         rows = all_rows(
             self._connection,
-            """SELECT number, name, title, description, arguments FROM prompts
-               WHERE project = ? AND number > ? ORDER BY number LIMIT ?""",
+            """SELECT number, name, title, description, arguments FROM prompts WHERE number IN (
+                   SELECT number FROM prompts INDEXED BY prompts_by_name
+                   WHERE project = ? AND number > ? ORDER BY number LIMIT ?)
+               ORDER BY number""",
             (project, after, limit),
         )
         return [PromptListing(row[0], row[1], row[2], row[3], _read_arguments(row[4])) for row in rows]
@@ -173,8 +176,8 @@ TABLE: Final = Table("prompts", "number")
 def values(connection: apsw.Connection, prompt: Prompt) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(prompt),
-        "tags": msgspec.json.encode(prompt.tags).decode(),
-        "arguments": msgspec.json.encode(prompt.arguments).decode(),
+        "tags": msgspec.json.encode(prompt.tags).decode() if prompt.tags else "[]",
+        "arguments": msgspec.json.encode(prompt.arguments).decode() if prompt.arguments else "[]",
         "folded_title": folded_or_none(prompt.title),
         "folded_content": folded_or_none(prompt.content),
     }

@@ -62,14 +62,14 @@ CREATE TABLE prompts (
     updated_at     INTEGER NOT NULL,
     version        INTEGER NOT NULL,
     folded_title   TEXT,
-    folded_content TEXT,
-    UNIQUE (project, name),
-    UNIQUE (project, title)
+    folded_content TEXT
 ) STRICT;
 
-CREATE INDEX prompts_by_update ON prompts (project, updated_at, number);
+CREATE UNIQUE INDEX prompts_by_name ON prompts (project, name);
 
-CREATE INDEX prompts_in_order ON prompts (project, number);
+CREATE UNIQUE INDEX prompts_by_title ON prompts (project, title);
+
+CREATE INDEX prompts_by_update ON prompts (project, updated_at, number);
 
 CREATE TRIGGER prompt_tags_after_delete AFTER DELETE ON prompts WHEN old.tags <> '[]' BEGIN
     DELETE FROM prompt_tags

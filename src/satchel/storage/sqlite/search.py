@@ -51,6 +51,10 @@ class PendingIndex:
     def add(self, entry: IndexEntry) -> None:
         self._entries.append(entry)
 
+    def forget(self) -> None:
+        """The transaction is rolled back."""
+        self._entries.clear()
+
     def write(self) -> None:
         """Bring the indexes up to date: before a commit, and before a search in the same transaction."""
         if not self._entries:

@@ -17,8 +17,7 @@ from satchel.domain.projects import DEFAULT_PROJECT, Project
 from satchel.storage.sqlite.connections import connect, prepare_folder, require_ours, translated
 from satchel.storage.sqlite.feed import INTERVAL_SECONDS, Feed
 from satchel.storage.sqlite.migrations import is_current, migrate
-from satchel.storage.sqlite.search import PendingIndex
-from satchel.storage.sqlite.transaction import SqliteTransaction
+from satchel.storage.sqlite.transaction import SqliteTransaction, Tables
 from satchel.storage.sqlite.writer import Job, Writer, run_to_end
 
 if TYPE_CHECKING:
@@ -47,16 +46,17 @@ class SqliteStore:
         """Open the file; it is made if it is not there, and brought to the newest schema if it is old."""
         self.path = path
         self._clock = clock
-        self._reader = self._open()
+        reader = self._open()
+        self._tables = Tables(reader)
         with translated(path):
-            self._feed = Feed(self._reader)
+            self._feed = Feed(reader)
         self._writer = Writer(path, clock, self._deliver)
         self._loop: AbstractEventLoop | None = None
         self._waiting: dict[Job, Future[Any]] = {}
         self._listeners: list[Callable[[Sequence[ChangeNews]], Any]] = []
         self._telling = False
         self._pool: ThreadPoolExecutor | None = None
-        self._pool_connections: list[apsw.Connection] = []
+        self._pool_tables: list[Tables] = []
         self._pooled = threading.local()
         self._closed = False
 
@@ -105,23 +105,22 @@ class SqliteStore:
 
                 self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="satchel-reader")
             return await get_running_loop().run_in_executor(self._pool, self._read_in_thread, work)
-        return self._read(self._reader, work)
+        return self._read(self._tables, work)
 
     def _read_in_thread(self, work: Work[T]) -> T:
-        connection: apsw.Connection | None = getattr(self._pooled, "connection", None)
-        if connection is None:
-            connection = self._pooled.connection = connect(self.path, writable=False)
-            self._pool_connections.append(connection)
-        return self._read(connection, work)
+        tables: Tables | None = getattr(self._pooled, "tables", None)
+        if tables is None:
+            tables = self._pooled.tables = Tables(connect(self.path, writable=False))
+            self._pool_tables.append(tables)
+        return self._read(tables, work)
 
-    def _read(self, connection: apsw.Connection, work: Work[T]) -> T:
+    def _read(self, tables: Tables, work: Work[T]) -> T:
         with translated(self.path):
-            connection.execute("BEGIN")
+            tables.connection.execute("BEGIN")
             try:
-                transaction = SqliteTransaction(connection, PendingIndex(connection), self._clock())
-                return run_to_end(work(transaction))
+                return run_to_end(work(SqliteTransaction(tables, self._clock())))
             finally:
-                connection.execute("COMMIT")
+                tables.connection.execute("COMMIT")
 
     # Writing
 
@@ -209,6 +208,5 @@ class SqliteStore:
         self._writer.close(CLOSING_SECONDS)
         if self._pool is not None:
             self._pool.shutdown()
-        for connection in self._pool_connections:
-            connection.close()
-        self._reader.close()
+        for tables in (*self._pool_tables, self._tables):
+            tables.connection.close()

@@ -30,20 +30,33 @@ _TABLES: Final[dict[Kind, ModuleType]] = {
 }
 
 
+class Tables:
+    """Everything there is to read on one connection, and what its indexes have yet to learn."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self.pending = PendingIndex(connection)
+        self.projects = ProjectTable(connection)
+        self.prompts = PromptTable(connection, self.pending)
+        self.resources = ResourceTable(connection, self.pending)
+        self.tasks = TaskTable(connection, self.pending)
+        self.changes = ChangeTable(connection)
+
+
 class SqliteTransaction:
     """See `satchel.domain.ports.Transaction`. Nothing here ever waits."""
 
-    def __init__(self, connection: apsw.Connection, pending: PendingIndex, now: int, actor: str = "") -> None:
+    def __init__(self, tables: Tables, now: int, actor: str = "") -> None:
         self.now = now
-        self.projects = ProjectTable(connection)
-        self.prompts = PromptTable(connection, pending)
-        self.resources = ResourceTable(connection, pending)
-        self.tasks = TaskTable(connection, pending)
-        self.changes = ChangeTable(connection)
+        self.projects = tables.projects
+        self.prompts = tables.prompts
+        self.resources = tables.resources
+        self.tasks = tables.tasks
+        self.changes = tables.changes
         #: Whether anything has been written: then failing needs a rollback.
         self.wrote = False
-        self._connection = connection
-        self._pending = pending
+        self._connection = tables.connection
+        self._pending = tables.pending
         self._actor = actor
         self._batch = 0
 

@@ -13,8 +13,7 @@ from msgspec import Struct
 from satchel.domain.errors import StorageError
 from satchel.domain.ports import Work
 from satchel.storage.sqlite.connections import connect, meaning
-from satchel.storage.sqlite.search import PendingIndex
-from satchel.storage.sqlite.transaction import SqliteTransaction
+from satchel.storage.sqlite.transaction import SqliteTransaction, Tables
 
 T = TypeVar("T")
 
@@ -56,7 +55,7 @@ class Writer:
         self._wanted = threading.Condition()
         self._closing = False
         self._thread: threading.Thread | None = None
-        self._connection: apsw.Connection | None = None
+        self._tables: Tables | None = None
 
     def submit(self, job: Job) -> None:
         with self._wanted:
@@ -78,8 +77,8 @@ class Writer:
         while jobs := self._next():
             self._carry_out([job for job in jobs if not job.abandoned])
             self._deliver(jobs)
-        if self._connection is not None:
-            self._connection.close()
+        if self._tables is not None:
+            self._tables.connection.close()
 
     def _next(self) -> list[Job]:
         with self._wanted:
@@ -97,17 +96,17 @@ class Writer:
     def _commit_together(self, jobs: Sequence[Job]) -> bool:
         """Carry out jobs in one transaction; whether it was committed."""
         try:
-            connection = self._connection
-            if connection is None:
-                connection = self._connection = connect(self._path, writable=True)
+            if self._tables is None:
+                self._tables = Tables(connect(self._path, writable=True))
+            tables, connection = self._tables, self._tables.connection
             connection.execute("BEGIN IMMEDIATE")
             try:
-                pending = PendingIndex(connection)
-                if not all(self._try(job, connection, pending) for job in jobs):
+                if not all(self._try(job, tables) for job in jobs):
                     return False
-                pending.write()
+                tables.pending.write()
                 connection.execute("COMMIT")
             finally:
+                tables.pending.forget()
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
         except (apsw.Error, StorageError) as error:
@@ -116,9 +115,9 @@ class Writer:
                 job.error = problem
         return True
 
-    def _try(self, job: Job, connection: apsw.Connection, pending: PendingIndex) -> bool:
+    def _try(self, job: Job, tables: Tables) -> bool:
         """Carry out one job; whether what it left behind may be committed."""
-        transaction = SqliteTransaction(connection, pending, self._clock(), job.actor)
+        transaction = SqliteTransaction(tables, self._clock(), job.actor)
         try:
             job.result = run_to_end(job.work(transaction))
         except Exception as error:  # noqa: BLE001  # whoever waits for the job gets it

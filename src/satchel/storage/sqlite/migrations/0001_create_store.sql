@@ -25,12 +25,11 @@ CREATE TABLE prompts (
     updated_at     INTEGER NOT NULL,
     version        INTEGER NOT NULL,
     folded_title   TEXT,
-    folded_content TEXT,
-    UNIQUE (project, name),
-    UNIQUE (project, title)
+    folded_content TEXT
 ) STRICT;
 
-CREATE INDEX prompts_in_order ON prompts (project, number);
+CREATE UNIQUE INDEX prompts_by_name ON prompts (project, name);
+CREATE UNIQUE INDEX prompts_by_title ON prompts (project, title);
 CREATE INDEX prompts_by_update ON prompts (project, updated_at, number);
 
 -- Which prompts carry a tag, those updated last at the end. Kept by triggers.
