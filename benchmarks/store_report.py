@@ -51,7 +51,9 @@ class Report(Struct, frozen=True):
         bare, in_process, on_stdio = (ways[name].samples for name in (BARE, SERVICE, STDIO))
         return [
             Ratio("create in process, over the floor", _over(in_process, bare), 2),
+            Ratio("... on average", statistics.mean(in_process) / statistics.mean(bare), 2),
             Ratio("create on stdio, over the floor", _over(on_stdio, bare), 2),
+            Ratio("... on average", statistics.mean(on_stdio) / statistics.mean(bare), 2),
             Ratio(
                 f"{AT_ONCE} at once in process, over the rate of one by one",
                 _over(in_process, ways[SERVICE_AT_ONCE].samples),

@@ -73,6 +73,7 @@ CREATE TABLE bare (
 CREATE VIRTUAL TABLE bare_index USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
 );
+INSERT INTO bare_index (bare_index, rank) VALUES ('automerge', 16), ('crisismerge', 64);
 CREATE TRIGGER bare_index_after_insert AFTER INSERT ON bare BEGIN
     INSERT INTO bare_index (rowid, text)
     VALUES (new.number, lower(new.title) || char(10) || lower(new.content));

@@ -65,9 +65,13 @@ def test_no_acknowledged_write_is_lost_when_servers_are_killed_in_the_middle_of_
                     writer.fill(WINDOW)
                     writer.receive(min(left, 0.001))
             # Both at once in half of the cases: then nobody is left who has the file open.
-            victims = both if chance.random() < 0.5 else [chance.choice(both)]
+            victims = chance.sample(both, chance.randint(1, 2))
             for victim in victims:
                 victim.fill(WINDOW)
+            if chance.random() < 0.5:
+                # At the sight of an answer: what it acknowledges must have been committed before.
+                victims[0].fill_with_something_big(WINDOW)
+                victims[0].await_answer()
             for victim in victims:
                 victim.kill()
                 kills += 1
@@ -87,7 +91,7 @@ def test_no_acknowledged_write_is_lost_when_servers_are_killed_in_the_middle_of_
             writer.settle()
         check(database, both)
         acknowledged = sum(writer.acknowledged for writer in both)
-    assert unanswered > kills * 0.8, "the servers should be killed while requests are on their way"
+    assert unanswered > kills * 0.5, "the servers should be killed while requests are on their way"
     assert acknowledged > kills * 10, "the servers should live long enough to answer"
 
 

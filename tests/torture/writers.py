@@ -21,6 +21,9 @@ from tests.wire import Wire
 #: What is not there.
 ABSENT = None
 
+#: So many bytes take a moment to be written, and the servers are killed in such moments.
+BIG_BYTES = 512 * 1024
+
 _WORDS = [
     "alpha",
     "BETA",
@@ -99,20 +102,35 @@ class Writer:
         frames = []
         while len(self.in_flight) < most:
             self._count += 1
-            key, tool, arguments, after = self._invented()
-            self.in_flight[self._count] = Write(key, after)
-            frames.append(
-                msgspec.json.encode(
-                    {
-                        "jsonrpc": "2.0",
-                        "id": self._count,
-                        "method": "tools/call",
-                        "params": {"name": tool, "arguments": arguments},
-                    }
-                )
-            )
+            frames.append(self._request(*self._invented()))
         if frames:
             self._wire.send(*frames)
+
+    def fill_with_something_big(self, most: int) -> None:
+        """Likewise, but the first request takes its time to be written."""
+        assert self._wire is not None
+        self.settle()
+        key: Key = ("resource", f"{self._name}-big")
+        data = self._random.randbytes(BIG_BYTES)
+        tool = "create_resource" if self.journal.get(key) is ABSENT else "update_resource"
+        arguments = {"name": key[1], "content": b64encode(data).decode(), "mime_type": "image/png"}
+        if tool == "create_resource":
+            arguments["uri"] = f"x:{key[1]}"
+        self._count += 1
+        self._wire.send(self._request(key, tool, arguments, data))
+        self.fill(most)
+
+    def _request(self, key: Key, tool: str, arguments: dict[str, Any], after: Any) -> bytes:
+        self.in_flight[self._count] = Write(key, after)
+        params = {"name": tool, "arguments": arguments}
+        return msgspec.json.encode(
+            {"jsonrpc": "2.0", "id": self._count, "method": "tools/call", "params": params}
+        )
+
+    def await_answer(self, seconds: float = 10.0) -> None:
+        """Wait until the server begins to answer."""
+        assert self._wire is not None
+        assert select.select([self._wire.from_server], [], [], seconds)[0], f"no answer within {seconds} s"
 
     def receive(self, seconds: float) -> None:
         """Take the answers that come within a time; return as soon as there are some."""
@@ -152,15 +170,19 @@ class Writer:
         for write in self.in_flight.values():
             found = things.get(write.key, ABSENT)
             before = self.journal.get(write.key, ABSENT)
-            assert found in (before, write.after), f"{write.key} is half-written: {found!r}"
+            assert found in (before, write.after), (
+                f"{write.key} is neither what was acknowledged nor what it was to become: {str(found)[:200]}"
+            )
             self.journal[write.key] = found
         self.in_flight.clear()
         self._task_ids = {title: number for title, number in task_ids.items() if self._owns(title)}
 
     def check(self, things: dict[Key, Any]) -> None:
         """Everything that was acknowledged must be there, and nothing else of ours."""
-        mine = {key: thing for key, thing in things.items() if self._owns(key[1])}
-        assert mine == {key: thing for key, thing in self.journal.items() if thing is not ABSENT}
+        lost = [key for key, thing in self.journal.items() if things.get(key, ABSENT) != thing]
+        assert not lost, f"acknowledged, but not there: {lost}"
+        extra = [key for key in things if self._owns(key[1]) and key not in self.journal]
+        assert not extra, f"there, but never asked for: {extra}"
 
     def _owns(self, label: str) -> bool:
         return label.startswith(f"{self._name}-")
@@ -170,7 +192,11 @@ class Writer:
     def _invented(self) -> tuple[Key, str, dict[str, Any], Any]:
         """A write to something that no other request on its way is about."""
         busy = {write.key for write in self.in_flight.values()}
-        there = [key for key, thing in self.journal.items() if thing is not ABSENT and key not in busy]
+        there = [
+            key
+            for key, thing in self.journal.items()
+            if thing is not ABSENT and key not in busy and not key[1].endswith("-big")
+        ]
         action = self._random.choices(["create", "update", "delete"], [5, 3, 3])[0]
         if action == "create" or not there:
             kinds: list[Kind] = ["prompt", "task", "resource"]

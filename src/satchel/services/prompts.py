@@ -146,7 +146,7 @@ class Prompts:
             await project_of(transaction, caller)
             return await transaction.prompts.listing(caller.project, after, limit)
 
-        return await self._store.read(work, slow=True)
+        return await self._store.read(work)
 
     async def recent(self, caller: Caller, limit: int, offset: int) -> PromptPage:
         """Those updated last come first."""

@@ -81,13 +81,10 @@ class PromptTable:
         return value(self._connection, sql, (project, title)) is not None
 
     async def listing(self, project: int, after: int, limit: int) -> list[PromptListing]:
-        # Sorting the numbers of a project is cheaper than keeping them in an index with every write.
         rows = all_rows(
             self._connection,
-            """SELECT number, name, title, description, arguments FROM prompts WHERE number IN (
-                   SELECT number FROM prompts INDEXED BY prompts_by_name
-                   WHERE project = ? AND number > ? ORDER BY number LIMIT ?)
-               ORDER BY number""",
+            """SELECT number, name, title, description, arguments FROM prompts
+               WHERE project = ? AND number > ? ORDER BY number LIMIT ?""",
             (project, after, limit),
         )
         return [PromptListing(row[0], row[1], row[2], row[3], _read_arguments(row[4])) for row in rows]

@@ -71,6 +71,8 @@ CREATE UNIQUE INDEX prompts_by_title ON prompts (project, title);
 
 CREATE INDEX prompts_by_update ON prompts (project, updated_at, number);
 
+CREATE INDEX prompts_in_order ON prompts (project, number);
+
 CREATE TRIGGER prompt_tags_after_delete AFTER DELETE ON prompts WHEN old.tags <> '[]' BEGIN
     DELETE FROM prompt_tags
     WHERE (project, tag, updated_at, prompt) IN

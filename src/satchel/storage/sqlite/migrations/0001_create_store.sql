@@ -30,6 +30,7 @@ CREATE TABLE prompts (
 
 CREATE UNIQUE INDEX prompts_by_name ON prompts (project, name);
 CREATE UNIQUE INDEX prompts_by_title ON prompts (project, title);
+CREATE INDEX prompts_in_order ON prompts (project, number);
 CREATE INDEX prompts_by_update ON prompts (project, updated_at, number);
 
 -- Which prompts carry a tag, those updated last at the end. Kept by triggers.
@@ -131,17 +132,17 @@ CREATE INDEX changes_by_entity ON changes (kind, entity, seq)
     WHERE action <> 'create' OR kind IN ('project', 'task');
 
 -- Search: which documents have which three characters in a row. It says only where a text may be; whoever asks
--- compares the text itself. Kept by the writer and not by triggers, see docs/decisions/0005. Merging seldom and
--- much at once costs less than half of merging often.
+-- compares the text itself. Kept by the writer and not by triggers, see docs/decisions/0005. Segments are merged bit
+-- by bit, never all at once: that would keep a writer waiting for the better part of a second.
 CREATE VIRTUAL TABLE prompt_index USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
 );
-INSERT INTO prompt_index (prompt_index, rank) VALUES ('automerge', 16);
+INSERT INTO prompt_index (prompt_index, rank) VALUES ('automerge', 16), ('crisismerge', 64);
 CREATE VIRTUAL TABLE resource_index USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
 );
-INSERT INTO resource_index (resource_index, rank) VALUES ('automerge', 16);
+INSERT INTO resource_index (resource_index, rank) VALUES ('automerge', 16), ('crisismerge', 64);
 CREATE VIRTUAL TABLE task_index USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
 );
-INSERT INTO task_index (task_index, rank) VALUES ('automerge', 16);
+INSERT INTO task_index (task_index, rank) VALUES ('automerge', 16), ('crisismerge', 64);
