@@ -11,16 +11,16 @@ from satchel.domain.errors import (
     ChangeNotFound,
     NameTaken,
     ProjectGone,
-    ProjectProtected,
     TitleTaken,
     UriTaken,
 )
 from satchel.domain.ports import Store, Transaction
-from satchel.domain.projects import DEFAULT_PROJECT, Project
+from satchel.domain.projects import Project
 from satchel.domain.prompts import Prompt
 from satchel.domain.resources import Resource
 from satchel.domain.tasks import Task
 from satchel.services.caller import Caller
+from satchel.services.projects import empty
 
 
 class History:
@@ -88,7 +88,7 @@ async def _put(transaction: Transaction, change: Change, wanted: Entity | None) 
     if wanted is None:
         if current is not None:
             if isinstance(current, Project):
-                await _empty(transaction, current)
+                await empty(transaction, current)
             await transaction.write("restore", current, None)
         return None
     last = current if current is not None else latest.before
@@ -98,16 +98,6 @@ async def _put(transaction: Transaction, change: Change, wanted: Entity | None) 
         return current
     await _require_room(transaction, current, restored)
     return await transaction.write("restore", current, restored)
-
-
-async def _empty(transaction: Transaction, project: Project) -> None:
-    """Delete what is in a project that is about to go; each thing has a history of its own."""
-    if project.name == DEFAULT_PROJECT:
-        raise ProjectProtected(project.name)
-    for prompt in await transaction.prompts.in_project(project.id):
-        await transaction.write("delete", prompt, None)
-    for resource in await transaction.resources.in_project(project.id):
-        await transaction.write("delete", resource, None)
 
 
 async def _require_room(transaction: Transaction, current: Entity | None, restored: Entity) -> None:

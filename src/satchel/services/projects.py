@@ -67,16 +67,21 @@ class Projects:
 
         async def work(transaction: Transaction) -> Project:
             project = await _existing(transaction, name)
-            if name == DEFAULT_PROJECT:
-                raise ProjectProtected(name)
-            for prompt in await transaction.prompts.in_project(project.id):
-                await transaction.write("delete", prompt, None)
-            for resource in await transaction.resources.in_project(project.id):
-                await transaction.write("delete", resource, None)
+            await empty(transaction, project)
             await transaction.write("delete", project, None)
             return project
 
         return await self._store.write(work, actor=actor)
+
+
+async def empty(transaction: Transaction, project: Project) -> None:
+    """Delete what is in a project that is about to go; each thing has a history of its own."""
+    if project.name == DEFAULT_PROJECT:
+        raise ProjectProtected(project.name)
+    for prompt in await transaction.prompts.in_project(project.id):
+        await transaction.write("delete", prompt, None)
+    for resource in await transaction.resources.in_project(project.id):
+        await transaction.write("delete", resource, None)
 
 
 async def _existing(transaction: Transaction, name: str) -> Project:

@@ -207,6 +207,8 @@ class SqliteStore:
         self._closed = True
         self._writer.close(CLOSING_SECONDS)
         if self._pool is not None:
-            self._pool.shutdown()
+            for tables in self._pool_tables:
+                tables.connection.interrupt()
+            self._pool.shutdown(cancel_futures=True)
         for tables in (*self._pool_tables, self._tables):
             tables.connection.close()

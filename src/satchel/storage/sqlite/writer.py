@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 import apsw
 from msgspec import Struct
 
-from satchel.domain.errors import StorageError
 from satchel.domain.ports import Work
 from satchel.storage.sqlite.connections import connect, meaning
 from satchel.storage.sqlite.transaction import SqliteTransaction, Tables
@@ -29,7 +28,7 @@ class Job(Struct, eq=False):
     #: Set by whoever waits, if it does not wait any more.
     abandoned: bool = False
     result: Any = None
-    error: BaseException | None = None
+    error: Exception | None = None
 
 
 def run_to_end(awaitable: Awaitable[T]) -> T:
@@ -109,10 +108,10 @@ class Writer:
                 tables.pending.forget()
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-        except (apsw.Error, StorageError) as error:
-            problem = meaning(error, self._path) if isinstance(error, apsw.Error) else error
+        except Exception as error:  # noqa: BLE001  # those who wait must not wait in vain
+            problem = self._understood(error)
             for job in jobs:
-                job.error = problem
+                job.error = job.error or problem
         return True
 
     def _try(self, job: Job, tables: Tables) -> bool:
@@ -121,8 +120,10 @@ class Writer:
         try:
             job.result = run_to_end(job.work(transaction))
         except Exception as error:  # noqa: BLE001  # whoever waits for the job gets it
-            job.error = meaning(error, self._path) if isinstance(error, apsw.Error) else error
-            if isinstance(error, apsw.Error):
-                return False
-            return not transaction.wrote
+            job.error = self._understood(error)
+            # SQLite itself may have rolled back by now.
+            return not transaction.wrote and not isinstance(error, apsw.Error)
         return True
+
+    def _understood(self, error: Exception) -> Exception:
+        return meaning(error, self._path) if isinstance(error, apsw.Error) else error
