@@ -390,12 +390,12 @@ def _tools() -> Iterator[Tool]:
     create, update = {"name": name_of("Resource"), "uri": URI} | resource, by_name | resource
     needed = ("name", "uri", "content")
     title = {"title": STORE_TITLE}
-    # An empty title is how an update takes the title away.
-    new_title = {"title": [bad for bad in STORE_TITLE if bad.kind != "empty"]}
+    # A resource may have none, which is what an empty one means.
+    no_title_or = {"title": [bad for bad in STORE_TITLE if bad.kind != "empty"]}
     yield Tool("create_resource", (MCPKG,), prose, FRESH_RESOURCE, needed, create)
-    yield Tool("create_resource", (SATCHEL,), prose, FRESH_RESOURCE, needed, create | title)
+    yield Tool("create_resource", (SATCHEL,), prose, FRESH_RESOURCE, needed, create | no_title_or)
     yield Tool("update_resource", (MCPKG,), prose, taken, ("name",), update)
-    yield Tool("update_resource", (SATCHEL,), prose, taken, ("name",), update | new_title)
+    yield Tool("update_resource", (SATCHEL,), prose, taken, ("name",), update | no_title_or)
     yield Tool("delete_resource", (MCPKG, SATCHEL), prose, {"name": "taken"}, ("name",), by_name)
 
     by_id = {"id": address("id")}

@@ -84,7 +84,7 @@ class Resources(Protocol):
     async def templates(self, project: int) -> list[Resource]: ...
 
     async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
-        """URIs of resources, not of templates, that begin with `prefix`."""
+        """URIs of resources, not of templates, that begin with `prefix`, in any case."""
         ...
 
     async def search(
@@ -191,8 +191,11 @@ class Store(Protocol):
         """
         ...
 
-    def stamp(self, kind: Kind, project: int) -> Hashable:
-        """Equal as long as nothing of that kind has changed there, whoever may have changed it."""
+    def stamp(self, kind: Kind, project: int | None) -> Hashable:
+        """Equal as long as nothing of that kind has changed there, whoever may have changed it.
+
+        Tasks are in no project.
+        """
         ...
 
     def subscribe(self, listener: Callable[[Sequence[ChangeNews]], Any]) -> None:

@@ -53,7 +53,8 @@ class Resources:
         title: str | None = None,
         description: str | None = None,
     ) -> tuple[Resource, Project]:
-        """Store a new resource. Content of a type that is not text is base64."""
+        """Store a new resource. Content of a type that is not text is base64; an empty title means none."""
+        title = title or None
         _check(name=name, uri=uri, content=content, mime_type=mime_type, title=title, description=description)
         data = content_bytes(content, mime_type)
 
@@ -66,7 +67,7 @@ class Resources:
                 project=project.id,
                 name=name,
                 uri=uri,
-                title=title or None,
+                title=title,
                 description=description or None,
                 mime_type=mime_type,
                 sha256=await transaction.keep(data),

@@ -219,3 +219,16 @@ def test_a_file_that_another_process_is_just_making_is_waited_for(tmp_path: Path
         opening.join(10)
     assert not opening.is_alive()
     assert errors == []
+
+
+def test_a_place_that_cannot_have_a_write_ahead_log_is_refused_at_once(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "satchel", "project", "list", "--db", ":memory:"],
+        capture_output=True,
+        cwd=tmp_path,
+        timeout=20,
+        check=False,
+    )
+    assert ended.returncode in (2, 5), "neither settings that are refused nor an error of the storage"
+    assert ended.stdout == b""
+    assert ended.stderr.startswith(b"error: ")

@@ -120,7 +120,9 @@ class SqliteStore:
             try:
                 return run_to_end(work(SqliteTransaction(tables, self._clock())))
             finally:
-                tables.connection.execute("COMMIT")
+                # After some errors SQLite has ended it by itself.
+                if tables.connection.in_transaction:
+                    tables.connection.execute("COMMIT")
 
     # Writing
 
@@ -160,7 +162,7 @@ class SqliteStore:
 
     # News
 
-    def stamp(self, kind: Kind, project: int) -> Hashable:
+    def stamp(self, kind: Kind, project: int | None) -> Hashable:
         self._require_open()
         with translated(self.path):
             return self._feed.stamp(kind, project)

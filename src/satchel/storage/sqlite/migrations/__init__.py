@@ -9,7 +9,7 @@ from typing import Final
 
 import apsw
 
-from satchel.domain.errors import StorageTooNew
+from satchel.domain.errors import StorageFailed, StorageTooNew
 from satchel.storage.sqlite.connections import APPLICATION_ID, BUSY_SECONDS, connect, translated
 
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
@@ -54,7 +54,7 @@ def migrate(path: str) -> None:
             # The first thing that is ever written, and into the file itself: there is no log yet.
             if connection.pragma("application_id") == 0:
                 connection.pragma("application_id", APPLICATION_ID)
-            _switch_to_log(connection)
+            _switch_to_log(connection, path)
         for number, name, sql in steps():
             with translated(path):
                 _apply(connection, path, number, name, sql)
@@ -62,17 +62,20 @@ def migrate(path: str) -> None:
         connection.close()
 
 
-def _switch_to_log(connection: apsw.Connection) -> None:
+def _switch_to_log(connection: apsw.Connection, path: str) -> None:
     """Have a write-ahead log from now on. SQLite does not wait for others with this, so we do."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            if connection.pragma("journal_mode", "wal") == "wal":
-                return
+            mode = connection.pragma("journal_mode", "wal")
         except apsw.BusyError:
             if time.monotonic() > deadline:
                 raise
-        time.sleep(0.005)
+            time.sleep(0.005)
+            continue
+        if mode != "wal":
+            raise StorageFailed(path, "there can be no write-ahead log here")
+        return
 
 
 def _apply(connection: apsw.Connection, path: str, number: int, name: str, sql: str) -> None:
