@@ -37,7 +37,7 @@ def tool_list(profile: Profile) -> list[dict[str, Any]]:
             "name": tool.name,
             "title": tool.title,
             "description": tool.description,
-            "inputSchema": tool.input_schema or schema_of(tool.arguments),
+            "inputSchema": schema_of(tool.arguments),
             "outputSchema": tool.output,
             "writes": tool.effect.writes,
             "destroys": tool.effect.destroys,
@@ -76,7 +76,7 @@ def _described(tool: ToolSpec[Any]) -> str:
     if tool.effect.writes:
         marks.append("overwrites or deletes" if tool.effect.destroys else "writes")
     lines = [f"### `{tool.name}`\n", f"{tool.description}. ({', '.join(marks)})\n"]
-    schema = tool.input_schema or schema_of(tool.arguments)
+    schema = schema_of(tool.arguments)
     required = schema.get("required", ())
     if schema["properties"]:
         lines += ["| argument | type | |", "|---|---|---|"]

@@ -78,8 +78,6 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
     #: What is wrong with values that the schema lets through: called with those that have the right type.
     check: Callable[..., Iterable[Problem]] | None = None
     effect: Effect = READS
-    #: Instead of the schema of the struct.
-    input_schema: JsonObject | None = None
 
     def at(self, place: Place) -> Tool[Arguments]:
         """The tool at work in a place."""
@@ -97,7 +95,6 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             title=self.title,
             description=self.description,
             arguments=self.arguments,
-            input_schema=self.input_schema,
             output_schema=self.output,
             run=run,
             explain=self._explain,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import Struct
 
 from satchel.domain.errors import Problem
 from satchel.domain.text import body_problem, line_problem
-
-Energy = Literal["light", "medium", "deep"]
 
 TITLE_LENGTH: Final = 500
 PROJECT_LENGTH: Final = 100

@@ -12,6 +12,8 @@ from satchel.domain.text import folded
 from satchel.storage.sqlite.records import Table
 from satchel.storage.sqlite.rows import Row, all_rows, first_row
 
+TABLE: Final = Table("projects", "id")
+
 _COLUMNS = "id, name, created_at, updated_at, version"
 
 
@@ -52,9 +54,6 @@ class ProjectTable:
     async def names(self, prefix: str, limit: int) -> list[str]:
         names = (row[0] for row in all_rows(self._connection, "SELECT name FROM projects ORDER BY name"))
         return [name for name in names if folded(name).startswith(folded(prefix))][:limit]
-
-
-TABLE: Final = Table("projects", "id")
 
 
 def values(connection: apsw.Connection, project: Project) -> dict[str, Any]:

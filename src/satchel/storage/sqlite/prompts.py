@@ -14,6 +14,9 @@ from satchel.storage.sqlite.records import Table
 from satchel.storage.sqlite.rows import Row, all_rows, first_row, value
 from satchel.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
 
+TABLE: Final = Table("prompts", "number")
+INDEX: Final = "prompt_index"
+
 _COLUMNS: Final = (
     "number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version"
 )
@@ -137,15 +140,10 @@ class PromptTable:
     ) -> tuple[int, list[PromptSummary]]:
         self._pending.write()
         needle = Needle(query)
-        candidates = (
-            ""
-            if needle.match is None
-            else "AND number IN (SELECT rowid FROM prompt_index WHERE prompt_index MATCH :match)"
-        )
         rows = all_rows(
             self._connection,
             f"""SELECT number, count(*) OVER () FROM prompts
-                WHERE +project = :project {candidates} AND {_MATCHES}
+                WHERE +project = :project {needle.candidates(INDEX, TABLE.key)} AND {_MATCHES}
                 ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
             {**needle.bindings(), "project": project, "limit": limit, "offset": offset},
         )
@@ -167,9 +165,6 @@ class PromptTable:
         return [_prompt(row) for row in all_rows(self._connection, sql, (project,))]
 
 
-TABLE: Final = Table("prompts", "number")
-
-
 def values(connection: apsw.Connection, prompt: Prompt) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(prompt),
@@ -178,9 +173,6 @@ def values(connection: apsw.Connection, prompt: Prompt) -> dict[str, Any]:
         "folded_title": folded_or_none(prompt.title),
         "folded_content": folded_or_none(prompt.content),
     }
-
-
-INDEX: Final = "prompt_index"
 
 
 def index_text(connection: apsw.Connection, prompt: Prompt) -> str:

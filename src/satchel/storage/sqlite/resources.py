@@ -10,8 +10,11 @@ import msgspec
 from satchel.domain.resources import Resource
 from satchel.domain.text import beginning, folded, neighbourhood
 from satchel.storage.sqlite.records import Table
-from satchel.storage.sqlite.rows import Row, all_rows, first_row, starts_with, value
+from satchel.storage.sqlite.rows import Row, all_rows, first_row, like_literal, value
 from satchel.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
+
+TABLE: Final = Table("resources", "number")
+INDEX: Final = "resource_index"
 
 _COLUMNS: Final = (
     "number, id, project, name, uri, title, description, mime_type, sha256, size, "
@@ -78,22 +81,19 @@ class ResourceTable:
     async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
         sql = r"""SELECT uri FROM resources WHERE project = ? AND NOT is_template AND uri LIKE ? ESCAPE '\'
                   ORDER BY uri LIMIT ?"""
-        return [row[0] for row in all_rows(self._connection, sql, (project, starts_with(prefix), limit))]
+        return [
+            row[0] for row in all_rows(self._connection, sql, (project, like_literal(prefix) + "%", limit))
+        ]
 
     async def search(
         self, project: int, query: str, limit: int, offset: int
     ) -> tuple[int, list[tuple[Resource, str]]]:
         self._pending.write()
         needle = Needle(query)
-        candidates = (
-            ""
-            if needle.match is None
-            else "AND number IN (SELECT rowid FROM resource_index WHERE resource_index MATCH :match)"
-        )
         rows = all_rows(
             self._connection,
             f"""SELECT {_COLUMNS}, count(*) OVER () FROM resources
-                WHERE project = :project {candidates} AND {_MATCHES}
+                WHERE project = :project {needle.candidates(INDEX, TABLE.key)} AND {_MATCHES}
                 ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
             {**needle.bindings(), "project": project, "limit": limit, "offset": offset},
         )
@@ -130,9 +130,6 @@ def content_of(connection: apsw.Connection, digest: str) -> bytes:
     return found
 
 
-TABLE: Final = Table("resources", "number")
-
-
 def values(connection: apsw.Connection, resource: Resource) -> dict[str, Any]:
     text = content_of(connection, resource.sha256).decode() if resource.is_text else None
     return {
@@ -142,9 +139,6 @@ def values(connection: apsw.Connection, resource: Resource) -> dict[str, Any]:
         "folded_title": folded_or_none(resource.title),
         "folded_content": folded_or_none(text),
     }
-
-
-INDEX: Final = "resource_index"
 
 
 def index_text(connection: apsw.Connection, resource: Resource) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import apsw
+
+_ESCAPED: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 
 Row: TypeAlias = tuple[Any, ...]
 Bindings: TypeAlias = Sequence[Any] | Mapping[str, Any]
@@ -24,6 +26,6 @@ def value(connection: apsw.Connection, sql: str, bindings: Bindings = ()) -> Any
     return connection.execute(sql, bindings).get
 
 
-def starts_with(prefix: str) -> str:
-    """A GLOB-free way to find by prefix: the pattern for LIKE with `ESCAPE '\\'`."""
-    return prefix.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_") + "%"
+def like_literal(text: str) -> str:
+    """The text as a part of a LIKE pattern with `ESCAPE '\\'` in which every character stands for itself."""
+    return text.translate(_ESCAPED)

@@ -8,12 +8,10 @@ import apsw
 from msgspec import Struct
 
 from satchel.domain.text import folded
+from satchel.storage.sqlite.rows import like_literal
 
 #: So many trigrams of a query narrow it down enough.
 _MAX_TRIGRAMS: Final = 24
-
-#: Stands for itself before `%`, `_` and itself in a LIKE pattern.
-_ESCAPED: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 
 
 def folded_or_none(text: str | None) -> str | None:
@@ -73,10 +71,14 @@ class Needle:
 
     def __init__(self, query: str) -> None:
         self.folded = folded(query)
-        self.pattern = f"%{self.folded.translate(_ESCAPED)}%"
+        self.pattern = f"%{like_literal(self.folded)}%"
         trigrams = dict.fromkeys(self.folded[at : at + 3] for at in range(len(self.folded) - 2))
         #: For `MATCH`; nothing if the query is too short for the index.
         self.match = " AND ".join(_quoted(trigram) for trigram in list(trigrams)[:_MAX_TRIGRAMS]) or None
+
+    def candidates(self, index: str, key: str) -> str:
+        """SQL that leaves only the documents which may have the needle in them; it wants :match."""
+        return f"AND {key} IN (SELECT rowid FROM {index} WHERE {index} MATCH :match)" if self.match else ""
 
     def bindings(self) -> dict[str, str | None]:
         return {"folded": self.folded, "pattern": self.pattern, "match": self.match}

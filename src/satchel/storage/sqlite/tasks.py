@@ -13,6 +13,9 @@ from satchel.storage.sqlite.records import Table
 from satchel.storage.sqlite.rows import Row, all_rows, first_row
 from satchel.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
 
+TABLE: Final = Table("tasks", "id")
+INDEX: Final = "task_index"
+
 _COLUMNS: Final = (
     "id, user, title, project, priority, energy, time_estimate, notes, due_date, completed_at, "
     "created_at, updated_at, version"
@@ -86,16 +89,11 @@ class TaskTable:
     ) -> tuple[int, list[Task]]:
         self._pending.write()
         needle = Needle(query)
-        candidates = (
-            ""
-            if needle.match is None
-            else "AND id IN (SELECT rowid FROM task_index WHERE task_index MATCH :match)"
-        )
         matches = " OR ".join([_TITLE] * title + [_NOTES] * notes)
         rows = all_rows(
             self._connection,
             f"""SELECT {_COLUMNS}, count(*) OVER () FROM tasks
-                WHERE +user = :user {candidates} AND ({matches})
+                WHERE +user = :user {needle.candidates(INDEX, TABLE.key)} AND ({matches})
                 ORDER BY priority DESC, id LIMIT :limit""",
             {**needle.bindings(), "user": user, "limit": -1 if limit is None else limit},
         )
@@ -107,18 +105,12 @@ class TaskTable:
         return [TaskGroup(*row) for row in all_rows(self._connection, sql, (user,))]
 
 
-TABLE: Final = Table("tasks", "id")
-
-
 def values(connection: apsw.Connection, task: Task) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(task),
         "folded_title": folded_or_none(task.title),
         "folded_notes": folded_or_none(task.notes),
     }
-
-
-INDEX: Final = "task_index"
 
 
 def index_text(connection: apsw.Connection, task: Task) -> str:
