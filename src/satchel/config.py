@@ -66,6 +66,17 @@ def from_process(**flags: str | bool | None) -> Settings:
     return settings(os.environ, **flags)  # type: ignore[arg-type]  # flags are named like the parameters
 
 
+def person() -> str:
+    """Who is sitting here, as the log names them."""
+    from getpass import getuser
+
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        # In a container, a user may be no more than a number.
+        return "somebody"
+
+
 def _database(environment: Mapping[str, str], workspace: str | None, db: str | None) -> str:
     if workspace is None and (url := db or environment.get("SATCHEL_DATABASE_URL")):
         return _file_of(url)

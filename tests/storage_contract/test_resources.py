@@ -88,6 +88,30 @@ async def test_a_resource_may_turn_from_text_to_bytes_but_only_text_turns_into_t
     assert (resource.mime_type, data) == ("image/png", b"\xff")
 
 
+@pytest.mark.parametrize(
+    ("stored", "content", "problem"),
+    [
+        ("Words", "a\0b", "Content must not contain NUL characters"),
+        (
+            b"\x89",
+            "no*base64",
+            "Content must be valid base64, because application/octet-stream is a binary type",
+        ),
+    ],
+)
+async def test_an_update_names_all_that_is_wrong_with_a_content_of_the_stored_type(
+    desk: Desk, stored: str | bytes, content: str, problem: str
+) -> None:
+    await desk.resource("r", stored)
+    with pytest.raises(Invalid) as refused:
+        await desk.change_resource("r", content=content, description="x" * 4001)
+    assert [item.message for item in refused.value.problems] == [
+        problem,
+        "Description must be at most 4000 characters, it has 4001",
+    ]
+    await check_books(desk.store)
+
+
 async def test_resources_with_the_same_content_do_not_share_a_fate(desk: Desk) -> None:
     await desk.resource("a", EVERY_BYTE)
     kept = await desk.resource("b", EVERY_BYTE)

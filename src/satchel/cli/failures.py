@@ -35,20 +35,20 @@ _STATUSES: tuple[tuple[type[SatchelError], Status], ...] = (
 )
 
 
-def report(message: str, hint: str | None = None) -> None:
-    """Say on standard error what went wrong."""
+def report(message: str, *hints: str) -> None:
+    """Say on standard error what went wrong, and what to do."""
     sys.stderr.write(f"error: {message}\n")
-    if hint:
+    for hint in hints:
         sys.stderr.write(f"hint: {hint}\n")
 
 
-def fail(error: SatchelError, hint: str | None = None) -> Status:
+def fail(error: SatchelError) -> Status:
     """Report an error; its exit status."""
     if isinstance(error, StorageError):
         detail = f" ({error.problem})" if isinstance(error, StorageFailed) and error.problem else ""
-        report(f"{error.where}: {error}{detail}", hint)
+        report(f"{error.where}: {error}{detail}")
     else:
-        report(str(error), hint)
+        report(str(error))
     return status_of(error)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from getpass import getuser
 from typing import Any, TypeVar
 
 import click
 import msgspec
 
 from satchel.assembly import with_workspace
-from satchel.config import from_process
+from satchel.config import from_process, person
 from satchel.domain.times import iso
 from satchel.services.workspace import Workspace
 
@@ -29,7 +28,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _run(workspace: str | None, db: str | None, work: Callable[[Workspace, str], Awaitable[T]]) -> T:
     settings = from_process(workspace=workspace, db=db)
-    actor = settings.actor or getuser()
+    actor = settings.actor or person()
     return with_workspace(settings, lambda opened: work(opened, actor))
 
 

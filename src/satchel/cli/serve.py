@@ -81,8 +81,8 @@ def run(arguments: Sequence[str]) -> int:
         same = f" --db {shlex.quote(settings.database)}"
         report(
             f"there is no project '{error.project}' in {settings.database}",
-            f"see what there is: satchel project list{same}\n"
-            f"hint: make it: satchel project create {shlex.quote(error.project)}{same}",
+            f"see what there is: satchel project list{same}",
+            f"make it: satchel project create {shlex.quote(error.project)}{same}",
         )
         return Status.NOT_FOUND
     except SatchelError as error:

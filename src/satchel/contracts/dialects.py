@@ -7,16 +7,13 @@ from functools import wraps
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 from satchel.domain.errors import (
-    ChangeNotFound,
     Conflict,
     Invalid,
     NameTaken,
     NotFound,
-    Outdated,
     Problem,
     ProjectGone,
     ProjectNotFound,
-    ProjectProtected,
     PromptNotFound,
     SatchelError,
     StorageError,
@@ -84,13 +81,10 @@ _CODES: Final[tuple[tuple[type[SatchelError], str, str | None], ...]] = (
     (PromptNotFound, "NOT_FOUND", "Prompt not found"),
     (ProjectNotFound, "PROJECT_NOT_FOUND", None),
     (ProjectGone, "PROJECT_NOT_FOUND", None),
-    (ChangeNotFound, "NOT_FOUND", None),
     (NotFound, "NOT_FOUND", None),
     (TitleTaken, "DUPLICATE_TITLE", "A prompt with this title already exists"),
     (NameTaken, "DUPLICATE_NAME", None),
     (UriTaken, "DUPLICATE_URI", None),
-    (Outdated, "CONFLICT", None),
-    (ProjectProtected, "CONFLICT", None),
     (Conflict, "CONFLICT", None),
     (StorageError, "STORAGE_ERROR", None),
 )

@@ -20,7 +20,7 @@ from satchel.contracts.tools import (
     query_problems,
 )
 from satchel.domain import prompts
-from satchel.domain.errors import Invalid, Problem
+from satchel.domain.errors import Problem, require
 from satchel.domain.prompts import MAX_TAGS, Prompt, PromptSummary
 from satchel.domain.times import iso
 from satchel.protocol import NoArguments, ToolResult
@@ -165,8 +165,7 @@ def _filter_problems(tags: Sequence[str] = (), **others: Any) -> list[Problem]:
 
 async def filter_by_tags(desk: Desk, arguments: FilterByTags) -> ToolResult:
     tags, limit, offset = arguments.tags, arguments.limit, arguments.offset
-    if problems := _filter_problems(tags):
-        raise Invalid(problems)
+    require(_filter_problems(tags))
     page, carried = await desk.workspace.prompts.tagged(desk.caller, tags, limit, min(offset, _FAR))
     return _page(page, limit, offset, matched_tags=carried)
 

@@ -22,7 +22,7 @@ from satchel.contracts.tools import (
     query_problems,
 )
 from satchel.domain import tasks
-from satchel.domain.errors import Invalid, Problem
+from satchel.domain.errors import Invalid, Problem, require
 from satchel.domain.tasks import ENERGIES, Task
 from satchel.domain.times import iso
 from satchel.protocol import ToolResult
@@ -195,8 +195,7 @@ def _search_problems(query: str = "", fields: str = "both") -> list[Problem]:
 
 
 async def task_search(desk: Desk, arguments: TaskSearch) -> ToolResult:
-    if problems := _search_problems(arguments.query, arguments.fields):
-        raise Invalid(problems)
+    require(_search_problems(arguments.query, arguments.fields))
     _, found = await desk.workspace.tasks.search(
         desk.caller,
         arguments.query,
@@ -214,8 +213,7 @@ def _stats_problems(group_by: str = "project") -> list[Problem]:
 async def task_stats(desk: Desk, arguments: TaskStats) -> ToolResult:
     wanted = _GROUPS if arguments.group_by is UNSET else (arguments.group_by,)
     for group in wanted:
-        if problems := _stats_problems(group):
-            raise Invalid(problems)
+        require(_stats_problems(group))
     stats = await desk.workspace.tasks.stats(desk.caller)
     projects: dict[str, int] = {}
     for name, count in stats.by_project.items():

@@ -29,7 +29,7 @@ SatchelError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
 from msgspec import Struct
@@ -66,6 +66,12 @@ class Invalid(SatchelError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("; ".join(problem.message for problem in problems))
+
+
+def require(problems: Iterable[Problem]) -> None:
+    """Raises `Invalid` if there are any problems."""
+    if found := tuple(problems):
+        raise Invalid(found)
 
 
 class NotFound(SatchelError):
@@ -209,7 +215,7 @@ class StorageError(SatchelError):
     """The database could not do it; nothing was changed."""
 
     code = "STORAGE_ERROR"
-    advice: ClassVar[str] = "Try again; `satchel serve` writes details to its log"
+    advice: ClassVar[str] = "Try again; the log has the details"
 
     def __init__(self, where: str) -> None:
         self.where = where

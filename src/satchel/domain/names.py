@@ -9,7 +9,6 @@ from typing import Final
 from satchel.domain.errors import clipped
 
 NAME_LENGTH: Final = 255
-PROJECT_LENGTH: Final = 100
 
 _ALLOWED: Final = re.compile(r"[A-Za-z0-9._-]*")
 _OTHERS: Final = re.compile(r"[^a-z0-9._-]+")

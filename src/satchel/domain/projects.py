@@ -6,9 +6,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from satchel.domain.errors import Invalid, Problem
-from satchel.domain.names import PROJECT_LENGTH
+from satchel.domain.errors import Problem, require
 from satchel.domain.text import line_problem
+
+NAME_LENGTH: Final = 100
 
 #: Always there.
 DEFAULT_PROJECT: Final = "default"
@@ -36,10 +37,9 @@ class ProjectSize(Struct, frozen=True, kw_only=True):
 def checked_name(name: str) -> str:
     """Raises `Invalid` unless `name` may be that of a project."""
     problem = line_problem("Project name", name)
-    if not name.strip() or len(name) > PROJECT_LENGTH:
-        problem = f"Project name must be 1-{PROJECT_LENGTH} characters"
+    if not name.strip() or len(name) > NAME_LENGTH:
+        problem = f"Project name must be 1-{NAME_LENGTH} characters"
     elif name != name.strip():
         problem = "Project name must not begin or end with a blank"
-    if problem:
-        raise Invalid([Problem("name", problem)])
+    require([Problem("name", problem)] if problem else ())
     return name

@@ -53,7 +53,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
 
 class PromptListing(Struct, frozen=True):
-    """As much of a prompt as MCP lists show."""
+    """As much of a prompt as a menu of prompts shows."""
 
     number: int
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from satchel.domain.errors import Invalid, Problem, ProjectGone
+from satchel.domain.errors import Problem, ProjectGone, require
 from satchel.domain.ports import Transaction
 from satchel.domain.projects import Project
 from satchel.domain.tasks import DEFAULT_USER
@@ -31,6 +31,6 @@ async def project_of(transaction: Transaction, caller: Caller) -> Project:
 
 def checked_query(query: str) -> str:
     """Raises `Invalid` unless `query` can be searched for."""
-    if problem := query_problem(query):
-        raise Invalid([Problem("query", problem)])
+    problem = query_problem(query)
+    require([Problem("query", problem)] if problem else ())
     return query

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from satchel.domain.errors import Invalid, NameTaken, PromptNotFound, TitleTaken
+from satchel.domain.errors import NameTaken, PromptNotFound, TitleTaken, require
 from satchel.domain.names import NAME_LENGTH, alternatives, name_from
 from satchel.domain.ports import Store, Transaction
 from satchel.domain.projects import Project
@@ -77,8 +77,15 @@ class Prompts:
         arguments: Sequence[Argument] = (),
     ) -> tuple[Prompt, Project]:
         """Store a new prompt with a name or a title; what is not given is made from the other."""
-        _check(
-            name=name, title=title, content=content, description=description, tags=tags, arguments=arguments
+        require(
+            problems(
+                name=name,
+                title=title,
+                content=content,
+                description=description,
+                tags=tags,
+                arguments=arguments,
+            )
         )
 
         async def work(transaction: Transaction) -> tuple[Prompt, Project]:
@@ -111,8 +118,10 @@ class Prompts:
     async def update(
         self, caller: Caller, address: PromptAddress, change: PromptChange
     ) -> tuple[Prompt, Project]:
-        given = {name: value for name, value in _given(change).items() if value is not UNSET}
-        _check(**given)
+        given: dict[str, Any] = {
+            name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not UNSET
+        }
+        require(problems(**given))
         if change.tags is not UNSET:
             given["tags"] = merged_tags(change.tags)
         if change.description is not UNSET:
@@ -192,16 +201,6 @@ class Prompts:
             return await transaction.prompts.tags_in_use(caller.project)
 
         return await self._store.read(work)
-
-
-def _given(change: PromptChange) -> dict[str, Any]:
-    return {name: getattr(change, name) for name in change.__struct_fields__}
-
-
-def _check(**parts: Any) -> None:
-    found = list(problems(**parts))
-    if found:
-        raise Invalid(found)
 
 
 async def _free_name(transaction: Transaction, project: Project, name: str | None, title: str | None) -> str:

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from satchel.domain.errors import (
     Conflict,
-    Invalid,
     NameTaken,
     Problem,
     ResourceNotFound,
     SeveralConflicts,
     UriTaken,
+    require,
 )
 from satchel.domain.ports import Store, Transaction
 from satchel.domain.projects import Project
@@ -55,7 +55,11 @@ class Resources:
     ) -> tuple[Resource, Project]:
         """Store a new resource. Content of a type that is not text is base64; an empty title means none."""
         title = title or None
-        _check(name=name, uri=uri, content=content, mime_type=mime_type, title=title, description=description)
+        require(
+            problems(
+                name=name, uri=uri, content=content, mime_type=mime_type, title=title, description=description
+            )
+        )
         data = content_bytes(content, mime_type)
 
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
@@ -82,23 +86,19 @@ class Resources:
         return await self._store.write(work, actor=caller.actor)
 
     async def update(self, caller: Caller, name: str, change: ResourceChange) -> tuple[Resource, Project]:
-        content, mime_type = change.content, change.mime_type
+        content = None if change.content is UNSET else change.content
         texts = {
             field: value or None
             for field in ("title", "description")
             if (value := getattr(change, field)) is not UNSET
         }
-        _check(
-            # Judged below, when it is known what type it has.
-            content=None if content is UNSET or mime_type is UNSET else content,
-            mime_type=None if mime_type is UNSET else mime_type,
-            **texts,
-        )
 
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
             project = await project_of(transaction, caller)
             resource = await _existing(transaction, project, name)
-            kind = resource.mime_type if mime_type is UNSET else mime_type
+            kind = resource.mime_type if change.mime_type is UNSET else change.mime_type
+            # Only now is it known of what type the content has to be.
+            require(problems(content=content, mime_type=kind, **texts))
             changed = replace(
                 resource,
                 **texts,
@@ -106,8 +106,7 @@ class Resources:
                 updated_at=transaction.now,
                 version=resource.version + 1,
             )
-            if content is not UNSET:
-                _check(content=content, mime_type=kind)
+            if content is not None:
                 data = content_bytes(content, kind)
                 changed = replace(changed, sha256=await transaction.keep(data), size=len(data))
             elif is_text(kind) and not resource.is_text:
@@ -162,12 +161,6 @@ class Resources:
         return await self._store.read(work)
 
 
-def _check(**parts: str | None) -> None:
-    found = list(problems(**parts))
-    if found:
-        raise Invalid(found)
-
-
 def _require_text(content: bytes, mime_type: str) -> None:
     try:
         text = content.decode()
@@ -175,7 +168,7 @@ def _require_text(content: bytes, mime_type: str) -> None:
         text = "\0"
     if "\0" in text or len(content) > CONTENT_BYTES:
         problem = f"MIME type {mime_type} is for text, and the content is not: give new content too"
-        raise Invalid([Problem("mime_type", problem)])
+        require([Problem("mime_type", problem)])
 
 
 async def _require_free(transaction: Transaction, project: Project, name: str, uri: str) -> None:

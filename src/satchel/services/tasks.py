@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from satchel.domain.errors import Invalid, TaskNotFound
+from satchel.domain.errors import TaskNotFound, require
 from satchel.domain.ports import Store, Transaction
 from satchel.domain.tasks import Task, TaskGroup, problems
 from satchel.services.caller import Caller, checked_query
@@ -136,9 +136,7 @@ class Tasks:
 
 def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields as they are stored: an empty text means none. Raises `Invalid`."""
-    found = list(problems(**fields))
-    if found:
-        raise Invalid(found)
+    require(problems(**fields))
     return {
         name: value or None if name in ("project", "notes", "due_date") else value
         for name, value in fields.items()

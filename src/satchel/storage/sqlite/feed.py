@@ -29,7 +29,8 @@ class Feed:
         self._connection = connection
         self._commits = self._counted()
         self._seq = self._floor = newest(connection)
-        self._behind = False
+        #: Whether there is more to read.
+        self.behind = False
         self._stamps: dict[tuple[Kind, int | None], int] = {}
         self._untold: list[ChangeNews] = []
 
@@ -39,7 +40,7 @@ class Feed:
     def check(self) -> None:
         """Read what is new."""
         commits = self._counted()
-        if commits == self._commits and not self._behind:
+        if commits == self._commits and not self.behind:
             return
         self._commits = commits
         found = news_since(self._connection, self._seq, MAX_NEWS)
@@ -47,23 +48,18 @@ class Feed:
             self._stamps[item.kind, item.project] = self._seq = seq
         if self.listening:
             self._untold += [item for _, item in found]
-        self._behind = len(found) == MAX_NEWS
-        if self._behind:
+        self.behind = len(found) == MAX_NEWS
+        if self.behind:
             # Until all of it has been read, everything counts as changed.
             self._floor = newest(self._connection)
 
     def news(self) -> list[ChangeNews]:
         """What nobody has been told of yet, as soon as all of it has been read."""
         self.check()
-        if self._behind:
+        if self.behind:
             return []
         told, self._untold = self._untold, []
         return told
-
-    @property
-    def behind(self) -> bool:
-        """Whether there is more to read."""
-        return self._behind
 
     def stamp(self, kind: Kind, project: int | None) -> int:
         """Grows when something of that kind changes in that project."""
