@@ -14,6 +14,8 @@ from satchel.domain.text import body_problem, line_problem
 
 TITLE_LENGTH: Final = 200
 CONTENT_BYTES: Final = 1024 * 1024
+#: A template has at most so many bytes.
+TEMPLATE_BYTES: Final = 64 * 1024
 DESCRIPTION_LENGTH: Final = 4000
 TAG_LENGTH: Final = 50
 MAX_TAGS: Final = 50
@@ -110,6 +112,16 @@ def problems(
     if arguments is not None:
         for problem in _argument_problems(arguments):
             yield Problem("arguments", problem)
+    if content is not None and arguments and (problem := template_problem(content)):
+        yield Problem("content", problem)
+
+
+def template_problem(content: str) -> str | None:
+    """What is wrong with a content as a template, if anything. Its syntax is not looked at."""
+    size = len(content.encode())
+    if not TEMPLATE_BYTES < size <= CONTENT_BYTES:
+        return None
+    return f"Content with arguments must be at most {TEMPLATE_BYTES} bytes, it has {size}"
 
 
 def title_problem(title: str) -> str | None:

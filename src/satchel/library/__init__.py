@@ -1,0 +1,1 @@
+"""Prompt files on disk: find, read, watch and render them."""

@@ -1,0 +1,154 @@
+"""Markdown with front matter."""
+
+from __future__ import annotations
+
+import pytest
+
+from satchel.domain.prompts import Argument
+from satchel.library.formats import Draft, read, recognised
+from tests.library.formats.rendering import names, only, rendered, told
+
+
+def test_a_text_without_front_matter_is_handed_out_as_it_is() -> None:
+    text = "# Review\n\nUse `${{ github.ref }}` and {% raw %}.\n"
+    assert only("markdown", "git/review.md", text) == Draft(
+        key="git.review", description="Review", text=text, file="git/review.md"
+    )
+
+
+def test_front_matter_describes_the_text_below_it() -> None:
+    content = "---\nname: n\ntitle: A title\ndescription: What it does\ntags: [a]\n---\n\nText {{ x }}\n"
+    assert only("markdown", "a.md", content) == Draft(
+        key="a",
+        title="A title",
+        description="What it does",
+        text="\nText {{ x }}\n",
+        file="a.md",
+        lines_before=6,
+    )
+
+
+@pytest.mark.parametrize("word", ["arguments", "args", "variables", "inputs", "parameters"])
+def test_a_text_that_declares_arguments_is_a_template(word: str) -> None:
+    draft = only("markdown", "a.md", f"---\n{word}: [who]\n---\nHello {{{{ who }}}}!")
+    assert draft.template
+    assert rendered(draft, who="Ann") == "Hello Ann!"
+
+
+@pytest.mark.parametrize(
+    ("declaration", "arguments", "defaults"),
+    [
+        ("[a, b]", (Argument(name="a"), Argument(name="b")), {}),
+        ("a b", (Argument(name="a"), Argument(name="b")), {}),
+        (
+            "\n  - {name: a, description: An a, required: true}\n  - {name: b, default: 5, required: true}",
+            (Argument(name="a", description="An a", required=True), Argument(name="b")),
+            {"b": "5"},
+        ),
+        ("\n  a: An a\n  b:", (Argument(name="a", description="An a"), Argument(name="b")), {}),
+        ("\n  - a: An a\n  - b", (Argument(name="a", description="An a"), Argument(name="b")), {}),
+        (
+            "\n  a: {description: An a, choices: [x, y, x]}\n  b: {enum: [1, true]}\n  c: {options: []}",
+            (
+                Argument(name="a", description="An a", choices=("x", "y")),
+                Argument(name="b", choices=("1", "true")),
+                Argument(name="c"),
+            ),
+            {},
+        ),
+        ("\n  a: {default: [1, {b: null}]}", (Argument(name="a"),), {"a": '["1", {"b": null}]'}),
+        ('\n  a: {default: ""}', (Argument(name="a"),), {"a": ""}),
+        ("\n  a: {default: null}", (Argument(name="a"),), {}),
+    ],
+)
+def test_arguments_are_declared_in_many_ways(
+    declaration: str, arguments: tuple[Argument, ...], defaults: dict[str, str]
+) -> None:
+    draft = only("markdown", "a.md", f"---\narguments: {declaration}\n---\nText")
+    assert draft.arguments == arguments
+    assert draft.defaults == defaults
+
+
+@pytest.mark.parametrize(
+    ("declaration", "line", "message"),
+    [
+        ("[a-b, ok]", 2, "Argument 'a-b' is left out: a template cannot use such a name"),
+        ("[not, ok]", 2, "Argument 'not' is left out: a template cannot use such a name"),
+        ("[ok, ok]", 2, "Argument 'ok' is declared twice; the first counts"),
+        ("\n  - ok\n  - {description: x, type: y}", 4, "An argument has no name; it is left out"),
+        ("\n  - ok\n  - [x]", 4, "An argument is neither a name nor a table with one; it is left out"),
+        ("\n  ok: {required: perhaps}", 3, "Argument 'ok': 'required' must be true or false"),
+    ],
+)
+def test_an_argument_that_is_wrong_is_a_warning(declaration: str, line: int, message: str) -> None:
+    content = f"---\narguments: {declaration}\n---\nText"
+    assert told("markdown", "a.md", content) == [("warning", line, message)]
+    assert names(read("markdown", "a.md", content).drafts[0]) == ["ok"]
+
+
+def test_fifty_arguments_are_enough() -> None:
+    content = f"---\narguments: [{', '.join(f'a{n}' for n in range(60))}]\n---\nText"
+    assert len(read("markdown", "a.md", content).drafts[0].arguments) == 50
+    ((level, _, message),) = told("markdown", "a.md", content)
+    assert level == "warning"
+    assert "at most 50" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "description"),
+    [
+        ("# Heading #\n\nText", "Heading"),
+        ("\n\n**Bold** line  with   room\nmore", "Bold line with room"),
+        ("<!-- note -->\n---\n```\n> Quoted", "Quoted"),
+        ("- item", "item"),
+        ("1. step", "step"),
+        ("x" * 300, "x" * 200),
+        ("***\n", None),
+    ],
+)
+def test_a_text_that_nobody_described_is_described_by_its_first_line(
+    text: str, description: str | None
+) -> None:
+    assert only("markdown", "a.md", text).description == description
+
+
+@pytest.mark.parametrize("file", ["a.md", "commands/a.md"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "---\nargument-hint: who\n---\nHello $ARGUMENTS",
+        "---\nallowed-tools: Bash\n---\nHello $ARGUMENTS",
+        "Hello $ARGUMENTS",
+    ],
+)
+def test_a_text_that_is_written_like_a_command_is_one(file: str, content: str) -> None:
+    assert rendered(only(recognised([file])[0][file], file, content), arguments="Ann") == "Hello Ann"
+
+
+@pytest.mark.parametrize("file", ["a.md", "commands/a.md"])
+def test_a_command_that_is_written_like_a_template_is_one(file: str) -> None:
+    content = (
+        "---\nallowed-tools: Bash\narguments:\n  - {name: who, required: true}\n---\nHello {{ who }}, $5"
+    )
+    draft = only(recognised([file])[0][file], file, content)
+    assert names(draft) == ["who!"]
+    assert rendered(draft, who="Ann") == "Hello Ann, $5"
+
+
+@pytest.mark.parametrize("format", ["markdown", "skill", "prompty", "dotprompt", "claude-command"])
+@pytest.mark.parametrize("content", ["", " \n", "\ufeff", "---\ntitle: x\n---\n\n"])
+def test_a_file_without_text_is_no_prompt(format: str, content: str) -> None:
+    reading = read(format, "x/a.md", content)
+    assert reading.drafts == ()
+    assert [problem.level for problem in reading.problems] == ["warning"]
+
+
+def test_a_title_is_a_line_of_200_characters() -> None:
+    draft = only("markdown", "a.md", f"---\ntitle: |\n  a\n  {'x' * 300}\n---\nText")
+    assert draft.title == "a " + "x" * 198
+
+
+def test_a_description_that_is_no_text_is_a_warning() -> None:
+    content = "---\ntitle: x\ndescription: [a]\n---\nText"
+    assert told("markdown", "a.md", content) == [("warning", 3, "'description' must be text")]
+    assert read("markdown", "a.md", content).drafts[0].description == "Text"

@@ -1,0 +1,82 @@
+"""Prompty's files."""
+
+from __future__ import annotations
+
+import pytest
+
+from satchel.domain.prompts import Argument
+from satchel.library.formats import Draft, read
+from tests.library.formats.rendering import names, only, rendered, told
+
+
+def test_a_prompty_declares_its_inputs() -> None:
+    content = (
+        "---\nname: Chat\ndescription: Talks\nmodel:\n  api: chat\ninputs:\n"
+        "  question:\n    type: string\n    description: What to ask\n    sample: Why?\n"
+        "  tone: kind\n  limit: {type: number, default: 3}\n  extra: {required: false}\n"
+        "sample:\n  question: Why?\n  context: [a]\n---\nsystem:\nBe {{tone}}.\n\nuser:\n{{ question }}\n"
+    )
+    draft = only("prompty", "chat.prompty", content)
+    assert draft == Draft(
+        key="chat",
+        title="Chat",
+        description="Talks",
+        arguments=(
+            Argument(name="question", description="What to ask", required=True),
+            Argument(name="tone"),
+            Argument(name="limit"),
+            Argument(name="extra"),
+            Argument(name="context"),
+        ),
+        defaults={"tone": "kind", "limit": "3"},
+        text="system:\nBe {{tone}}.\n\nuser:\n{{ question }}\n",
+        template=True,
+        file="chat.prompty",
+        lines_before=17,
+    )
+    assert rendered(draft, question="Why?") == "system:\nBe kind.\n\nuser:\nWhy?\n"
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        "inputs:\n  - name: a\n    kind: string\n    example: x\n  - name: b\n    default: 1",
+        "inputSchema:\n  properties:\n    a: {kind: string}\n    b: {default: 1}",
+        "inputs:\n  a:\n  b: 1",
+    ],
+)
+def test_inputs_are_declared_in_many_ways(inputs: str) -> None:
+    draft = only("prompty", "a.prompty", f"---\n{inputs}\n---\nText")
+    assert names(draft) == ["a!", "b"]
+    assert draft.defaults == {"b": "1"}
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["template: mustache", "template:\n  type: mustache", "template:\n  format:\n    kind: mustache"],
+)
+def test_mustache_is_translated(template: str) -> None:
+    content = (
+        f"---\n{template}\ninputs: {{first-name: Ann}}\n---\nuser:\n{{{{first-name}}}} {{{{&b}}}} {{% x %}}"
+    )
+    draft = only("prompty", "a.prompty", content)
+    assert names(draft) == ["first_name", "b"]
+    assert rendered(draft, b="<B>") == "user:\nAnn <B> {% x %}"
+
+
+def test_mustache_that_cannot_be_translated_is_an_error() -> None:
+    content = "---\ntemplate: mustache\n---\nuser:\n{{> part}}"
+    assert read("prompty", "a.prompty", content).drafts == ()
+    ((level, line, _),) = told("prompty", "a.prompty", content)
+    assert (level, line) == ("error", 5)
+
+
+def test_an_input_that_jinja_cannot_use_is_left_out() -> None:
+    content = "---\ninputs:\n  first-name: Ann\n---\nText"
+    assert told("prompty", "a.prompty", content) == [
+        ("warning", 3, "Argument 'first-name' is left out: a template cannot use such a name")
+    ]
+
+
+def test_a_prompty_without_a_description_is_described_by_its_first_line() -> None:
+    assert only("prompty", "a.prompty", "system:\n# Be kind\n").description == "Be kind"

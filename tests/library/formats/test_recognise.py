@@ -1,0 +1,187 @@
+"""Which files are read, and what their prompts are called."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from satchel.library.formats import FORMATS, recognised
+from satchel.library.formats.paths import key_of
+
+
+@pytest.mark.parametrize(
+    ("file", "format"),
+    [
+        ("review.md", "markdown"),
+        ("git/commit.markdown", "markdown"),
+        ("REVIEW.MD", "markdown"),
+        ("commands/review.md", "claude-command"),
+        (".claude/commands/git/review.md", "claude-command"),
+        ("plugins/git/commands/review.md", "claude-command"),
+        ("skills/pdf/SKILL.md", "skill"),
+        (".claude/skills/pdf/SKILL.md", "skill"),
+        ("SKILL.md", "skill"),
+        ("data/patterns/summarize/system.md", "fabric"),
+        ("summarize/system.md", "fabric"),
+        ("system.md", "markdown"),
+        ("prompts/system.md", "markdown"),
+        ("commands/deploy/system.md", "claude-command"),
+        ("greet.prompt", "dotprompt"),
+        ("chat.prompty", "prompty"),
+        ("alt.yaml", "llm-template"),
+        ("alt.yml", "llm-template"),
+        ("security.md", "markdown"),
+        ("deploy/changelog-demo.md", "markdown"),
+        ("claude-tips.md", "markdown"),
+        ("readme-generator.md", "markdown"),
+    ],
+)
+def test_a_file_is_recognised_by_its_path(file: str, format: str) -> None:
+    assert recognised([file]) == ({file: format}, {})
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        (".hidden.md", "hidden"),
+        (".github/prompts/review.md", "hidden"),
+        (".claude/agents/reviewer.md", "hidden"),
+        (".claude/commands/.old/review.md", "hidden"),
+        ("sub/.claude/commands/review.md", "hidden"),
+        ("README.md", "about the collection"),
+        ("git/readme.zh-CN.md", "about the collection"),
+        ("README_CLASSIC.md", "about the collection"),
+        ("License.txt", "about the collection"),
+        ("CHANGELOG.md", "about the collection"),
+        ("contributing.md", "about the collection"),
+        ("AGENTS.md", "about the collection"),
+        ("Claude.md", "about the collection"),
+        ("SECURITY.md", "about the collection"),
+        ("RELEASE_NOTES_v3.2.0.md", "about the collection"),
+        ("run.py", ".py files are not read"),
+        ("Makefile", "without an extension"),
+        ("_header.prompt", "a partial"),
+        ("node_modules/x/commands/a.md", "installed package"),
+        ("a\nb.md", "control character"),
+        ("x" * 201 + ".md", "201 characters"),
+        ("..md", "hidden"),
+    ],
+)
+def test_a_file_that_is_skipped_has_a_reason(file: str, reason: str) -> None:
+    formats, skipped = recognised([file])
+    assert formats == {}
+    assert reason in skipped[file]
+
+
+def test_a_twig_toml_decides_for_the_whole_library() -> None:
+    formats, skipped = recognised(["twig.toml", "prompts/a.md", "partials/b.md", "skills/x/SKILL.md"])
+    assert formats == {"twig.toml": "twig"}
+    assert skipped["prompts/a.md"] == "the text of a prompt, if twig.toml lists it"
+    assert "may include" in skipped["partials/b.md"]
+    assert "twig.toml" in skipped["skills/x/SKILL.md"]
+
+
+def test_a_twig_toml_further_down_decides_nothing() -> None:
+    formats, skipped = recognised(["sub/twig.toml", "a.md"])
+    assert formats == {"a.md": "markdown"}
+    assert ".toml" in skipped["sub/twig.toml"]
+
+
+def test_what_lies_beside_a_skill_belongs_to_it() -> None:
+    formats, skipped = recognised(
+        ["skills/pdf/SKILL.md", "skills/pdf/forms.md", "skills/pdf/scripts/fill.py", "skills/other.md"]
+    )
+    assert formats == {"skills/other.md": "markdown", "skills/pdf/SKILL.md": "skill"}
+    assert skipped == {
+        "skills/pdf/forms.md": "part of the skill skills/pdf",
+        "skills/pdf/scripts/fill.py": "part of the skill skills/pdf",
+    }
+
+
+def test_a_skill_inside_a_skill_is_one_of_its_own() -> None:
+    formats, skipped = recognised(["SKILL.md", "notes.md", "sub/SKILL.md", "sub/notes.md"])
+    assert formats == {"SKILL.md": "skill", "sub/SKILL.md": "skill"}
+    assert skipped["notes.md"] == "part of the skill that this library is"
+    assert skipped["sub/notes.md"] == "part of the skill sub"
+
+
+def test_what_lies_beside_a_pattern_belongs_to_it() -> None:
+    formats, skipped = recognised(
+        ["patterns/sum/system.md", "patterns/sum/user.md", "patterns/sum/README.md"]
+    )
+    assert formats == {"patterns/sum/system.md": "fabric"}
+    assert "argument 'input'" in skipped["patterns/sum/user.md"]
+    assert "part of the Fabric pattern" in skipped["patterns/sum/README.md"]
+
+
+def test_documentation_is_skipped_only_beside_a_folder_made_for_prompts() -> None:
+    assert recognised(["docs/write.md", "git/a.md"])[1] == {}
+    assert recognised(["docs/write.md", "prompts/a.md"])[1] == {
+        "docs/write.md": "documentation or tests beside the prompts"
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "key"),
+    [
+        ("review.md", "review"),
+        ("git/commit.md", "git.commit"),
+        ("prompts/git/commit.md", "git.commit"),
+        (".claude/commands/git/commit.md", "git.commit"),
+        (".claude/skills/pdf/SKILL.md", "pdf"),
+        ("skills/office/pdf/SKILL.md", "office.pdf"),
+        ("data/patterns/summarize/system.md", "summarize"),
+        ("plugins/git/commands/commit.md", "git.commit"),
+        ("plugins/git/commit.md", "git.commit"),
+        ("git/prompts/commit.md", "git.prompts.commit"),
+        ("commands/commands.md", "commands"),
+        ("skills/SKILL.md", "skills"),
+        ("foo.variant.prompt", "foo.variant"),
+        ("data/x.md", "data.x"),
+        ("svelte:a11y.md", "svelte.a11y"),
+    ],
+)
+def test_a_prompt_is_called_by_its_path(file: str, key: str) -> None:
+    formats, _ = recognised([file])
+    assert key_of(formats[file], file) == key
+
+
+def test_of_two_files_with_one_name_the_first_counts() -> None:
+    formats, skipped = recognised(["prompts/a.md", "a.md", "commands/a.md", "a.prompty"])
+    assert formats == {"a.md": "markdown"}
+    assert skipped["prompts/a.md"] == "it would be called 'a' like a.md; rename one of them"
+    assert len(skipped) == 3
+
+
+def test_adding_a_file_changes_no_other_name() -> None:
+    formats, _ = recognised(["commands/a.md", "git/b.md"])
+    more, _ = recognised(["commands/a.md", "git/b.md", "prompts/c.md", "commands/git/d.md"])
+    assert formats.items() <= more.items()
+
+
+@given(
+    st.lists(
+        st.text(st.sampled_from("ab./\n:\u00e9"), min_size=1, max_size=12).map(lambda path: path + ".md")
+    )
+)
+def test_every_file_is_read_or_has_a_reason(files: list[str]) -> None:
+    files = list(dict.fromkeys(files))
+    formats, skipped = recognised(files)
+    assert sorted([*formats, *skipped]) == sorted(files)
+    assert set(formats.values()) <= set(FORMATS)
+    assert all(skipped.values())
+    keys = [key_of(found, file) for file, found in formats.items()]
+    assert len(keys) == len(set(keys))
+    assert all(0 < len(key) <= 200 and not set(key) & {":", "\n"} for key in keys)
+
+
+def test_recognising_loads_no_parser() -> None:
+    program = (
+        "import sys; from satchel.library.formats import recognised; recognised(['a.md', 'twig.toml']);"
+        "sys.exit(bool({'yaml', 'rtoml', 'minijinja'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
