@@ -30,9 +30,10 @@ format: $(VENV)/.dev ## put the code into its format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev ## the engine beside others, and a full store beside bare SQLite, as tables
+bench: $(VENV)/.dev ## the engine beside others, a full store beside bare SQLite, and libraries, as tables
 	@$(BIN)/python -m benchmarks.engines $(ARGS)
 	@$(BIN)/python -m benchmarks.store $(ARGS)
+	@$(BIN)/python -m benchmarks.libraries $(ARGS)
 
 torture: $(VENV)/.dev ## only the tests that try to break things
 	$(BIN)/pytest tests/torture $(ARGS)

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
@@ -93,11 +93,11 @@ def _surroundings() -> dict[str, str]:
 class Connection:
     """A running server and the two pipes to it. Use it as `with`: the server ends with it."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the connection
         self._process = subprocess.Popen(
             command,
-            env=_surroundings(),
+            env=_surroundings() | dict(variables or {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

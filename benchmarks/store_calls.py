@@ -72,10 +72,13 @@ def tool(name: str, **arguments: Any) -> Request:
 class Session(Connection):
     """A connection to a Satchel, whose answers come in any order and between notifications."""
 
-    def __init__(self, database: Path) -> None:
-        super().__init__((sys.executable, "-m", "satchel", "serve", "--db", str(database)))
+    def __init__(self, database: Path, home: Path | None = None) -> None:
+        """`home`: where libraries are; nobody's own ones are served."""
+        command = (sys.executable, "-m", "satchel", "serve", "--db", str(database))
+        super().__init__(command, {"SATCHEL_HOME": str(home or database.parent)})
         self._ids = itertools.count(1)
         self._unread = b""
+        self._others: list[bytes] = []
         self._poll = select.poll()
         self._poll.register(self._from, select.POLLIN)
 
@@ -99,6 +102,11 @@ class Session(Connection):
         answers = self._answers(len(requests))
         return time.perf_counter() - start, answers
 
+    def notified(self, words: bytes) -> int:
+        """How many messages with these words have come between the answers since the last time."""
+        others, self._others = self._others, []
+        return sum(words in line for line in others)
+
     def _frame(self, request: Request) -> bytes:
         body = {"jsonrpc": "2.0", "id": next(self._ids), "method": request.method, "params": request.params}
         return msgspec.json.encode(body) + b"\n"
@@ -108,6 +116,7 @@ class Session(Connection):
         while True:
             *lines, self._unread = self._unread.split(b"\n")
             found += [line for line in lines if line.startswith(_ANSWER)]
+            self._others += [line for line in lines if not line.startswith(_ANSWER)]
             if len(found) >= count:
                 return found
             self._unread += self._to_end_of_line()

@@ -27,8 +27,12 @@ class SettingsError(Exception):
 class Settings(Struct, frozen=True, kw_only=True):
     """Everything that can be set from outside."""
 
+    #: The folder of Satchel's own data.
+    home: str
     #: The database file.
     database: str
+    #: Where the server that the profile stands in for keeps its libraries, if it has any.
+    foreign_libraries: tuple[str, ...] = ()
     project: str = DEFAULT_PROJECT
     profile: str = DEFAULT_PROFILE
     read_only: bool = False
@@ -51,10 +55,13 @@ def settings(
     if workspace is not None and db is not None:
         raise SettingsError("give either --workspace or --db, not both")
     listed = toolsets if toolsets is not None else environment.get("SATCHEL_TOOLSETS", "")
+    profile = profile or environment.get("SATCHEL_PROFILE") or DEFAULT_PROFILE
     return Settings(
+        home=home(environment),
         database=_database(environment, workspace, db),
         project=project or environment.get("SATCHEL_PROJECT") or DEFAULT_PROJECT,
-        profile=profile or environment.get("SATCHEL_PROFILE") or DEFAULT_PROFILE,
+        profile=profile,
+        foreign_libraries=(_twig_directory(environment),) if profile == "twig" else (),
         read_only=read_only or _truth(environment, "SATCHEL_READ_ONLY"),
         toolsets=tuple(name for item in listed.split(",") if (name := item.strip())),
         actor=environment.get("SATCHEL_ACTOR") or None,
@@ -104,14 +111,25 @@ def _file_of(url: str) -> str:
 def home(environment: Mapping[str, str]) -> str:
     """The folder of Satchel's own data."""
     if chosen := environment.get("SATCHEL_HOME"):
-        return os.path.expanduser(chosen)  # noqa: PTH111
+        return os.path.abspath(os.path.expanduser(chosen))  # noqa: PTH100, PTH111
+    return _data_folder(environment, "satchel")
+
+
+def _twig_directory(environment: Mapping[str, str]) -> str:
+    """Where Twig keeps its libraries, so that its users switch without moving a file."""
+    if chosen := environment.get("TWIG_DATA_DIR"):
+        return os.path.abspath(os.path.expanduser(chosen))  # noqa: PTH100, PTH111
+    return os.path.join(_data_folder(environment, "twig"), "prompts")  # noqa: PTH118
+
+
+def _data_folder(environment: Mapping[str, str], program: str) -> str:
     if str(sys.platform).startswith("linux"):
         # What platformdirs does here, without its price at every start.
         base = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")  # noqa: PTH111
-        return os.path.join(base, "satchel")  # noqa: PTH118
+        return os.path.join(base, program)  # noqa: PTH118
     from platformdirs import user_data_dir
 
-    return user_data_dir("satchel", appauthor=False)
+    return user_data_dir(program, appauthor=False)
 
 
 def _truth(environment: Mapping[str, str], name: str) -> bool:

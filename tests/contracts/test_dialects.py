@@ -18,6 +18,12 @@ SAMPLES: list[tuple[SatchelError, str, Status]] = [
     (errors.ProjectNotFound("p"), "PROJECT_NOT_FOUND", Status.NOT_FOUND),
     (errors.ProjectGone(), "PROJECT_NOT_FOUND", Status.NOT_FOUND),
     (errors.PromptNotFound("x", "p"), "NOT_FOUND", Status.NOT_FOUND),
+    (errors.LibraryPromptNotFound("x:y"), "NOT_FOUND", Status.NOT_FOUND),
+    (errors.ArgumentMissing("x"), "INVALID_INPUT", Status.REFUSED),
+    (errors.ContentFileMissing("x.md"), "INVALID_INPUT", Status.REFUSED),
+    (errors.RenderingFailed("it is too long", line=3), "INVALID_INPUT", Status.REFUSED),
+    (errors.LibraryNotFound("x"), "NOT_FOUND", Status.NOT_FOUND),
+    (errors.SourceNotFound("x", "is not there"), "NOT_FOUND", Status.NOT_FOUND),
     (errors.ResourceNotFound("x", "p"), "NOT_FOUND", Status.NOT_FOUND),
     (errors.TaskNotFound(7), "NOT_FOUND", Status.NOT_FOUND),
     (errors.ChangeNotFound(7), "NOT_FOUND", Status.NOT_FOUND),
@@ -26,6 +32,11 @@ SAMPLES: list[tuple[SatchelError, str, Status]] = [
     (errors.UriTaken("x:y", "p"), "DUPLICATE_URI", Status.CONFLICT),
     (errors.SeveralConflicts([errors.UriTaken("x:y", "p")]), "CONFLICT", Status.CONFLICT),
     (errors.Outdated("prompt", "x"), "CONFLICT", Status.CONFLICT),
+    (errors.LibraryExists("x"), "CONFLICT", Status.CONFLICT),
+    (errors.LibraryEdited("x", ["a", "b", "c", "d"]), "CONFLICT", Status.CONFLICT),
+    (errors.LibrariesBusy(), "CONFLICT", Status.CONFLICT),
+    (errors.LibraryRefused("x.zip", "is damaged"), "ERROR", Status.REFUSED),
+    (errors.SourceFailed("x.zip", "is damaged"), "ERROR", Status.REFUSED),
     (errors.ProjectProtected("default"), "CONFLICT", Status.CONFLICT),
     (errors.StorageBusy("w"), "STORAGE_ERROR", Status.STORAGE),
     (errors.StorageFull("w"), "STORAGE_ERROR", Status.STORAGE),
@@ -35,6 +46,7 @@ SAMPLES: list[tuple[SatchelError, str, Status]] = [
     (errors.StorageTooNew("w", found=2, known=1), "STORAGE_ERROR", Status.STORAGE),
     (errors.StorageClosed("w"), "STORAGE_ERROR", Status.STORAGE),
     (errors.StorageFailed("w", "secret detail"), "STORAGE_ERROR", Status.STORAGE),
+    (errors.LibraryUnwritable("w", "secret detail"), "STORAGE_ERROR", Status.STORAGE),
 ]
 
 
@@ -45,7 +57,7 @@ def _kinds(kind: type[SatchelError]) -> Iterator[type[SatchelError]]:
 
 
 def test_there_is_a_sample_of_every_error() -> None:
-    families = {NotFound, Conflict, StorageError}
+    families = {NotFound, Conflict, StorageError, errors.PromptUnusable}
     assert {type(error) for error, _, _ in SAMPLES} == set(_kinds(SatchelError)) - families
 
 

@@ -11,8 +11,12 @@ import pytest
 
 from satchel.contracts.profiles import PROFILES, build
 from satchel.contracts.tools import Place
+from satchel.library.places import Directories
+from satchel.library.render.renderer import TemplateRenderer
+from satchel.library.shelf import Shelf
 from satchel.protocol.transports.memory import MemoryClient
 from satchel.services.caller import Caller
+from satchel.services.templates import Templates
 from satchel.services.workspace import Workspace
 from satchel.storage.sqlite.store import SqliteStore
 
@@ -29,7 +33,11 @@ CALLER = Caller(1, "test")
 
 class Client:
     def __init__(self, workspace: Workspace) -> None:
-        self.server = build(PROFILES["satchel"], Place(workspace, 1))
+        renderer = TemplateRenderer()
+        libraries = Shelf(Directories("nowhere"), renderer)
+        place = Place(workspace, Templates(renderer, libraries), libraries, 1)
+        libraries.start()
+        self.server = build(PROFILES["satchel"], place)
         self._client = MemoryClient(self.server)
 
     async def ask(self, method: str, **params: Any) -> Any:

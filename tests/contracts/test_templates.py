@@ -54,6 +54,54 @@ def test_a_required_argument_that_is_missing_is_named(server: Server) -> None:
     }
 
 
+def test_a_template_has_conditions_loops_and_filters(server: Server) -> None:
+    content = "{% if mood %}[{{ mood | upper }}] {% endif %}{% for c in who %}{{ c }}.{% endfor %}"
+    assert rendered(server, content, who="Ann", mood="glad") == "[GLAD] A.n.n."
+    (message,) = server.request("prompts/get", {"name": "p", "arguments": {"who": "Bo"}})["messages"]
+    assert message["content"]["text"] == "B.o."
+
+
+@pytest.mark.parametrize(
+    ("content", "details"),
+    [
+        ("one\n{% if who %}\n", "Error rendering prompt template at line 2: unexpected end of input"),
+        (
+            "one\n\n{{ who | nonsense }}",
+            "Error rendering prompt template at line 3: filter nonsense is unknown",
+        ),
+        ("{% include 'other' %}", "Error rendering prompt template at line 1: "),
+        (
+            "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+            "Error rendering prompt template: it takes longer than 250 ms",
+        ),
+    ],
+)
+def test_a_template_that_cannot_be_rendered_is_an_error_with_its_line(
+    server: Server, content: str, details: str
+) -> None:
+    declared = [{"name": "who"}]
+    server.text("create_prompt", name="p", content=content, arguments=declared)
+    server.text("create_resource", name="r", uri="r://{who}", content=content)
+    for error in (
+        server.error("prompts/get", {"name": "p"}),
+        server.error("resources/read", {"uri": "r://x"}),
+    ):
+        assert (error["code"], error["message"]) == (-32602, "Invalid params")
+        assert error["data"]["details"].startswith(details)
+
+
+def test_a_template_has_at_most_64_kib(server: Server) -> None:
+    declared = [{"name": "who"}]
+    server.text("create_prompt", name="fits", content="x" * 65536, arguments=declared)
+    assert len(server.request("prompts/get", {"name": "fits"})["messages"][0]["content"]["text"]) == 65536
+    problem = "Error: Content with arguments must be at most 65536 bytes, it has 65537"
+    said = server.refusal("create_prompt", name="large", content="x" * 65537, arguments=declared)
+    assert said == problem
+    server.text("create_prompt", name="large", content="x" * 65537)
+    assert server.refusal("update_prompt", name="large", arguments=declared) == problem
+    assert server.refusal("update_prompt", name="fits", content="x" * 65537) == problem
+
+
 def test_a_prompt_without_arguments_is_verbatim(server: Server) -> None:
     server.text("create_prompt", name="v", content="{{ who }} {% raw %}")
     (message,) = server.request("prompts/get", {"name": "v", "arguments": {"who": "x"}})["messages"]

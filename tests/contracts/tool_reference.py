@@ -58,10 +58,9 @@ def page() -> str:
     parts = [HEAD.format(toolsets=toolsets)]
     for profile in PROFILES.values():
         parts.append(f"\n## Profile `{profile.name}`\n")
-        parts.append(
-            f"Calls itself `{profile.server_name}` {profile.server_version}; "
-            f"{len(profile.tools)} tools, {_size(profile)} bytes of names, descriptions and input schemas.\n"
-        )
+        tools = f"{len(profile.tools)} tools, {_size(profile)} bytes of names, descriptions and input schemas"
+        size = tools if profile.tools else "no tools, only prompts"
+        parts.append(f"Calls itself `{profile.server_name}` {profile.server_version}; {size}.\n")
         parts += [_described(tool) for tool in profile.tools]
     return "\n".join(parts)
 

@@ -1,4 +1,4 @@
-"""The assembly: the only module that sees every layer, and builds what the settings ask for."""
+"""The assembly: the only package that sees every layer, and builds what the settings ask for."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from satchel.protocol.aio import asyncio  # isort: skip  # first: it imports asy
 from satchel.config import Settings, SettingsError
 from satchel.contracts.profiles import PROFILES, build, shown_tools
 from satchel.contracts.tools import TOOLSETS, Place
+from satchel.library.places import Directories
+from satchel.library.render.renderer import TemplateRenderer
+from satchel.library.shelf import Shelf
 from satchel.protocol import Server
 from satchel.protocol.transports import stdio
+from satchel.services.templates import Templates
 from satchel.services.workspace import Workspace
 from satchel.storage.sqlite.store import SqliteStore
 
@@ -45,9 +49,9 @@ def check_names(settings: Settings) -> None:
         if name not in TOOLSETS:
             raise SettingsError(f"there is no toolset '{name}'; there are: {', '.join(TOOLSETS)}")
     profile = PROFILES[settings.profile]
-    if not shown_tools(profile, read_only=False, toolsets=settings.toolsets):
-        there = dict.fromkeys(tool.toolset for tool in profile.tools)
-        raise SettingsError(f"no tool is left of the profile '{profile.name}'; it has: {', '.join(there)}")
+    if settings.toolsets and not shown_tools(profile, read_only=False, toolsets=settings.toolsets):
+        there = ", ".join(dict.fromkeys(tool.toolset for tool in profile.tools)) or "no tools at all"
+        raise SettingsError(f"no tool is left of the profile '{profile.name}'; it has: {there}")
 
 
 def serve_stdio(settings: Settings) -> None:
@@ -61,7 +65,9 @@ def serve_stdio(settings: Settings) -> None:
         except BaseException:
             await workspace.store.close()
             raise
-        place = Place(workspace, project.id, settings.actor)
+        renderer = TemplateRenderer()
+        libraries = Shelf(Directories(settings.home, settings.foreign_libraries), renderer)
+        place = Place(workspace, Templates(renderer, libraries), libraries, project.id, settings.actor)
         return build(
             PROFILES[settings.profile], place, read_only=settings.read_only, toolsets=settings.toolsets
         )

@@ -16,6 +16,7 @@ from satchel.domain.errors import SatchelError
 #: Command, module of that name, and what the list of commands says about it.
 _COMMANDS: Final = {
     "demo": "A tour: a real MCP session with a sample workspace.",
+    "library": "List, add, update, check, make and remove prompt libraries.",
     "project": "Create, list, rename and delete projects.",
     "serve": "Serve one MCP client on standard input and output.",
 }

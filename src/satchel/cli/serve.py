@@ -17,8 +17,8 @@ Serve prompts, resources and tasks to one MCP client on standard input and outpu
 A client's configuration needs no more than the command: satchel serve
 
 options:
-  --profile NAME     satchel (all tools, the default), mcpkg, tasks or prompt-store:
-                     a drop-in replacement for the server of that name
+  --profile NAME     satchel (all tools, the default), mcpkg, twig, tasks or
+                     prompt-store: a drop-in replacement for the server of that name
   --project NAME     the project to work in (default: default)
   --workspace NAME   a database in Satchel's data folder (default: default)
   --db FILE          a database anywhere else
@@ -29,7 +29,8 @@ options:
 
 Each option but --workspace has a variable: SATCHEL_PROFILE, SATCHEL_PROJECT,
 SATCHEL_DATABASE_URL, SATCHEL_READ_ONLY, SATCHEL_TOOLSETS. SATCHEL_HOME is the data
-folder, SATCHEL_ACTOR the name in the change log instead of the client's.
+folder, SATCHEL_ACTOR the name in the change log instead of the client's, and
+TWIG_DATA_DIR the folder of the libraries that the profile twig serves.
 """
 
 #: To somebody who starts it in a terminal.

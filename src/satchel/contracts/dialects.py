@@ -15,6 +15,7 @@ from satchel.domain.errors import (
     ProjectGone,
     ProjectNotFound,
     PromptNotFound,
+    PromptUnusable,
     SatchelError,
     StorageError,
     TitleTaken,
@@ -82,6 +83,7 @@ _CODES: Final[tuple[tuple[type[SatchelError], str, str | None], ...]] = (
     (ProjectNotFound, "PROJECT_NOT_FOUND", None),
     (ProjectGone, "PROJECT_NOT_FOUND", None),
     (NotFound, "NOT_FOUND", None),
+    (PromptUnusable, "INVALID_INPUT", None),
     (TitleTaken, "DUPLICATE_TITLE", "A prompt with this title already exists"),
     (NameTaken, "DUPLICATE_NAME", None),
     (UriTaken, "DUPLICATE_URI", None),
@@ -104,6 +106,8 @@ def as_protocol_errors(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitab
             return await method(*args, **kwargs)
         except NotFound as error:
             raise InvalidParams(str(error)) from error
+        except PromptUnusable as error:
+            raise InvalidParams(data={"details": str(error)}) from error
         except SatchelError as error:
             raise InternalError(str(error)) from error
 

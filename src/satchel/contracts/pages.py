@@ -23,11 +23,16 @@ def start(position: str | int | None) -> int:
     return position
 
 
-def fitting(items: Sequence[T], length: Callable[[T], int]) -> tuple[Sequence[T], bool]:
-    """As many of the items as make a page, at least one, and whether there are more."""
-    room = MAX_PAGE_CHARACTERS
+def fitting(
+    items: Sequence[T], length: Callable[[T], int], *, most: int = PAGE_SIZE, room: int = MAX_PAGE_CHARACTERS
+) -> tuple[Sequence[T], bool]:
+    """As many of the items as make a page of `most` items in `room` characters, and whether there are more.
+
+    A page that is not full already takes at least one.
+    """
+    first = 0 if room < MAX_PAGE_CHARACTERS else 1
     for count, item in enumerate(items):
         room -= length(item)
-        if count == PAGE_SIZE or (room < 0 and count):
+        if count == most or (room < 0 and count >= first):
             return items[:count], True
     return items, False

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from satchel import __version__
 from satchel.contracts import mcpkg, prompt_store, satchel, tasks
+from satchel.contracts.library_prompts import (
+    AllPrompts,
+    LibraryPrompts,
+    NoPrompt,
+    Shown,
+    listed,
+    listed_with_schema,
+)
 from satchel.contracts.stored_prompts import StoredPrompts
 from satchel.contracts.stored_resources import Missing, StoredResources
 from satchel.contracts.tools import Place, ToolSpec
 from satchel.domain.changes import ChangeNews
-from satchel.protocol import InvalidParams, Limits, ResourceNotFound, Server
+from satchel.domain.errors import clipped
+from satchel.protocol import InvalidParams, Limits, MethodNotFound, PromptSource, ResourceNotFound, Server
 from satchel.protocol.eras import NEWEST_HANDSHAKE, V2024_11_05, V2025_06_18
 from satchel.protocol.types import Capabilities, ListFeature, ResourceFeature
 
@@ -41,8 +50,12 @@ class Profile(Struct, frozen=True, kw_only=True):
     server_version: str
     #: What a client gets that asks for a revision we do not know.
     default_version: str
-    tools: tuple[ToolSpec[Any], ...]
+    tools: tuple[ToolSpec[Any], ...] = ()
     capabilities: Capabilities
+    #: Which prompts it lists: those of the project, those of the libraries, or both.
+    prompts: Literal["stored", "library", "both"] = "stored"
+    library_prompt: Shown = listed
+    missing_prompt: NoPrompt = lambda error: InvalidParams(f"Prompt '{clipped(error.name)}' not found")
     missing_resource: Missing = lambda uri, project: ResourceNotFound(uri, _not_found(uri, project))
     own_templates: bool = False
     #: Sentences, each with the tools it speaks of.
@@ -71,6 +84,7 @@ PROFILES: Final = {
             server_version=__version__,
             default_version=NEWEST_HANDSHAKE,
             tools=satchel.TOOLS,
+            prompts="both",
             capabilities=Capabilities(
                 tools=_SAID_TRUE,
                 prompts=_SAID_TRUE,
@@ -90,6 +104,16 @@ PROFILES: Final = {
                 prompts=_SAID_FALSE, resources=ResourceFeature(list_changed=False), tools=_SAID_FALSE
             ),
             missing_resource=lambda uri, project: InvalidParams(_not_found(uri, project)),
+        ),
+        Profile(
+            name="twig",
+            server_name="twig",
+            server_version="0.1.0",
+            default_version=V2024_11_05,
+            capabilities=Capabilities(prompts=_SAID_TRUE),
+            prompts="library",
+            library_prompt=listed_with_schema,
+            missing_prompt=lambda error: MethodNotFound(data={"details": str(error)}),
         ),
         Profile(
             name="tasks",
@@ -123,7 +147,7 @@ def shown_tools(profile: Profile, *, read_only: bool, toolsets: Collection[str])
 def build(
     profile: Profile, place: Place, *, read_only: bool = False, toolsets: Collection[str] = ()
 ) -> Server:
-    """A server that shows a place through a profile, and closes the store when it ends."""
+    """A server that shows a place through a profile, and closes the place when it ends."""
     tools = shown_tools(profile, read_only=read_only, toolsets=toolsets)
     shown = {tool.name for tool in tools}
     told = [words for needed, words in profile.instructions if shown.issuperset(needed)]
@@ -131,7 +155,7 @@ def build(
         profile.server_name,
         profile.server_version,
         instructions=" ".join(told) or None,
-        prompts=StoredPrompts(place),
+        prompts=_prompts(profile, place),
         resources=StoredResources(place, profile.missing_resource, own_templates=profile.own_templates),
         capabilities=profile.capabilities,
         default_version=profile.default_version,
@@ -143,14 +167,27 @@ def build(
     return server
 
 
+def _prompts(profile: Profile, place: Place) -> PromptSource:
+    stored = StoredPrompts(place)
+    if profile.prompts == "stored":
+        return stored
+    library = LibraryPrompts(place, profile.library_prompt, profile.missing_prompt)
+    return library if profile.prompts == "library" else AllPrompts(stored, library)
+
+
 @asynccontextmanager
 async def _serving(profile: Profile, place: Place, server: Server) -> AsyncIterator[None]:
     store = place.workspace.store
     if profile.announces:
         store.subscribe(lambda news: announce(server, place, news))
+    if profile.prompts != "stored":
+        place.libraries.subscribe(server.prompts_changed)
+        place.libraries.start()
     try:
         yield
     finally:
+        await place.libraries.close()
+        place.templates.close()
         await store.close()
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from satchel.contracts.dialects import as_protocol_errors
 from satchel.contracts.pages import fitting, start
 from satchel.contracts.tools import Place
 from satchel.domain.errors import PromptNotFound
-from satchel.domain.prompts import Prompt, PromptListing
-from satchel.domain.templates import filled
+from satchel.domain.prompts import Argument, Prompt, PromptListing
 from satchel.protocol import CompletionRequest, Context, InvalidParams, Page
 from satchel.protocol.features import MAX_COMPLETIONS, PAGE_SIZE
 from satchel.protocol.jsonrpc import encode
@@ -28,35 +27,27 @@ class StoredPrompts:
     def stamp(self, ctx: Context) -> Hashable:
         return self._place.workspace.store.stamp("prompt", self._place.project)
 
-    @as_protocol_errors
     async def list(self, position: str | int | None, ctx: Context) -> Page[PromptInfo]:
+        page, _ = await self.page(position, ctx)
+        return page
+
+    @as_protocol_errors
+    async def page(self, position: str | int | None, ctx: Context) -> tuple[Page[PromptInfo], int]:
+        """A page, and how many characters it takes."""
         found = await self._prompts.listing(self._place.caller(ctx), start(position), PAGE_SIZE + 1)
         page, more = fitting(found, _length)
-        return Page(tuple(_info(item) for item in page), page[-1].number if more else None)
+        infos = tuple(_info(item) for item in page)
+        return Page(infos, page[-1].number if more else None), sum(map(_length, page))
 
     @as_protocol_errors
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
         prompt = await self._find(name, ctx)
-        content = prompt.content
-        if prompt.arguments:
-            for argument in prompt.arguments:
-                if argument.required and argument.name not in arguments:
-                    raise InvalidParams(data={"details": f"Missing required argument: {argument.name}"})
-            declared = {argument.name for argument in prompt.arguments}
-            values = {key: as_text(value) for key, value in arguments.items() if key in declared}
-            content = filled(content, values)
-        message = PromptMessage(role="user", content=Text(text=content))
-        return PromptResult(description=prompt.description, messages=(message,))
+        return message(prompt.description, await self._place.templates.prompt(prompt, as_texts(arguments)))
 
     @as_protocol_errors
     async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:
         prompt = await self._find(request.target, ctx)
-        choices = next((item.choices for item in prompt.arguments if item.name == request.argument), None)
-        if choices is None:
-            raise InvalidParams(f"Prompt '{prompt.name}' has no argument '{request.argument}'")
-        return matching(choices, request.value) or await proposals(
-            self._place, request.argument, request.value, ctx
-        )
+        return await proposals(self._place, prompt.name, prompt.arguments, request, ctx)
 
     async def _find(self, name: str, ctx: Context) -> Prompt:
         try:
@@ -71,11 +62,22 @@ def _info(prompt: PromptListing) -> PromptInfo:
         name=prompt.name,
         title=prompt.title if prompt.title != prompt.name else None,
         description=prompt.description,
-        arguments=tuple(
-            PromptArgument(name=item.name, description=item.description, required=item.required)
-            for item in prompt.arguments
-        ),
+        arguments=argument_infos(prompt.arguments),
     )
+
+
+def argument_infos(arguments: Iterable[Argument]) -> tuple[PromptArgument, ...]:
+    """Arguments as lists show them."""
+    return tuple(
+        PromptArgument(name=item.name, description=item.description, required=item.required)
+        for item in arguments
+    )
+
+
+def message(description: str | None, text: str) -> PromptResult:
+    """A prompt's text as the protocol hands it out."""
+    content = PromptMessage(role="user", content=Text(text=text))
+    return PromptResult(description=description, messages=(content,))
 
 
 def _length(prompt: PromptListing) -> int:
@@ -83,9 +85,11 @@ def _length(prompt: PromptListing) -> int:
     return len(prompt.name) + len(prompt.title) + len(prompt.description or "") + arguments + 100
 
 
-def as_text(value: Any) -> str:
-    """An argument's value as text: JSON, if it is not text already."""
-    return value if isinstance(value, str) else encode(value).decode()
+def as_texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """The values of arguments as text: JSON, if they are not text already."""
+    return {
+        name: value if isinstance(value, str) else encode(value).decode() for name, value in values.items()
+    }
 
 
 def matching(values: tuple[str, ...] | list[str], typed: str) -> list[str]:
@@ -94,7 +98,18 @@ def matching(values: tuple[str, ...] | list[str], typed: str) -> list[str]:
     return [value for value in values if value.casefold().startswith(typed)]
 
 
-async def proposals(place: Place, argument: str, typed: str, ctx: Context) -> Sequence[str]:
+async def proposals(
+    place: Place, prompt: str, arguments: Iterable[Argument], request: CompletionRequest, ctx: Context
+) -> Sequence[str]:
+    """Values for an argument of a prompt: its choices, or what its name says that it holds."""
+    for argument in arguments:
+        if argument.name == request.argument:
+            chosen = matching(argument.choices, request.value)
+            return chosen or await known_values(place, request.argument, request.value, ctx)
+    raise InvalidParams(f"Prompt '{prompt}' has no argument '{request.argument}'")
+
+
+async def known_values(place: Place, argument: str, typed: str, ctx: Context) -> Sequence[str]:
     """Values for an argument whose name says what it holds: projects or tags."""
     if argument == "project":
         return await place.workspace.projects.names(typed, MAX_COMPLETIONS + 1)

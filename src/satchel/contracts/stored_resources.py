@@ -7,11 +7,10 @@ from typing import Final
 
 from satchel.contracts.dialects import as_protocol_errors
 from satchel.contracts.pages import fitting, start
-from satchel.contracts.stored_prompts import matching, proposals
+from satchel.contracts.stored_prompts import known_values, matching
 from satchel.contracts.tools import Place
 from satchel.domain.errors import ResourceNotFound
 from satchel.domain.resources import Resource
-from satchel.domain.templates import filled
 from satchel.protocol import CompletionRequest, Context, InvalidParams, Page, ProtocolError, uri_templates
 from satchel.protocol.features import PAGE_SIZE
 from satchel.protocol.jsonrpc import encode
@@ -97,7 +96,8 @@ class StoredResources:
                 _, content = await self._resources.read(caller, template.uri)
                 if not template.is_text:
                     return _contents(uri, template.mime_type, content)
-                return _contents(uri, template.mime_type, filled(content.decode(), values))
+                filled = await self._place.templates.resource(content.decode(), values)
+                return _contents(uri, template.mime_type, filled)
         for own in self._own:
             values = uri_templates.parse(own.uri_template).match(uri)
             text = None if values is None else await self._own_content(own, values, ctx)
@@ -128,11 +128,11 @@ class StoredResources:
         template = uri_templates.parse(request.target)
         if request.argument not in template.variables:
             raise InvalidParams(f"The template {request.target} has no variable {request.argument}")
-        return await self._known_values(template, request, ctx) or await proposals(
+        return await self._used_values(template, request, ctx) or await known_values(
             self._place, request.argument, request.value, ctx
         )
 
-    async def _known_values(
+    async def _used_values(
         self, template: uri_templates.UriTemplate, request: CompletionRequest, ctx: Context
     ) -> Sequence[str]:
         """Values that the variable has in the URIs of other resources of this form."""

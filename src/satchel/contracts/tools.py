@@ -10,10 +10,12 @@ from msgspec import UNSET, Struct
 
 from satchel.contracts.dialects import Dialect, problem_of, root
 from satchel.domain.errors import Invalid, Problem, SatchelError, StorageError
+from satchel.domain.ports import Libraries
 from satchel.domain.text import one_line, query_problem
 from satchel.protocol import Context, InvalidArguments, Tool, ToolAnnotations, ToolError, ToolResult
 from satchel.protocol.types import JsonObject
 from satchel.services.caller import Caller
+from satchel.services.templates import Templates
 from satchel.services.workspace import Workspace
 
 Arguments = TypeVar("Arguments", bound=Struct)
@@ -35,6 +37,8 @@ class Place(Struct, frozen=True):
     """Where a server works: the workspace, the selected project, and who is to be named in the log."""
 
     workspace: Workspace
+    templates: Templates
+    libraries: Libraries
     project: int
     #: Named instead of the client.
     actor: str | None = None

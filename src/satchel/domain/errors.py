@@ -6,6 +6,9 @@ SatchelError
 │   ├── ProjectNotFound      project
 │   ├── ProjectGone          deleted while it was being served
 │   ├── PromptNotFound       reference, project
+│   ├── LibraryPromptNotFound  name
+│   ├── LibraryNotFound      name
+│   ├── SourceNotFound       source: of a library
 │   ├── ResourceNotFound     reference, project
 │   ├── TaskNotFound         id
 │   └── ChangeNotFound       seq
@@ -15,7 +18,16 @@ SatchelError
 │   ├── UriTaken             uri, project
 │   ├── SeveralConflicts     conflicts
 │   ├── Outdated             kind, name: someone else was faster
+│   ├── LibraryExists        name
+│   ├── LibraryEdited        name, files: work that would be lost
+│   ├── LibrariesBusy        another process is changing them
 │   └── ProjectProtected     project: the default project stays
+├── PromptUnusable           the prompt is there, but cannot be given like this
+│   ├── ArgumentMissing      argument
+│   ├── ContentFileMissing   file
+│   └── RenderingFailed      problem, line, file
+├── LibraryRefused           source, problem: it breaks a rule
+├── SourceFailed             source, problem: it could not be read
 └── StorageError             where
     ├── StorageBusy
     ├── StorageFull
@@ -25,6 +37,7 @@ SatchelError
     ├── StorageTooNew        found, known: schema versions
     ├── StorageClosed
     └── StorageFailed        problem
+        └── LibraryUnwritable
 """
 
 from __future__ import annotations
@@ -108,6 +121,36 @@ class PromptNotFound(NotFound):
         self.reference = reference
         self.project = project
         super().__init__(f"Prompt '{clipped(reference)}' does not exist in project '{project}'")
+
+
+class LibraryPromptNotFound(NotFound):
+    """No library has such a prompt."""
+
+    code = "LIBRARY_PROMPT_NOT_FOUND"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"Prompt not found: {clipped(name)}")
+
+
+class LibraryNotFound(NotFound):
+    """There is no such library."""
+
+    code = "LIBRARY_NOT_FOUND"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"Library '{clipped(name)}' does not exist")
+
+
+class SourceNotFound(NotFound):
+    """There is nothing to make a library of."""
+
+    code = "SOURCE_NOT_FOUND"
+
+    def __init__(self, source: str, problem: str) -> None:
+        self.source = source
+        super().__init__(f"{clipped(source)}: {problem}")
 
 
 class ResourceNotFound(NotFound):
@@ -201,6 +244,42 @@ class Outdated(Conflict):
         super().__init__(f"{kind.capitalize()} '{name}' was changed by someone else meanwhile; read it again")
 
 
+class LibraryExists(Conflict):
+    """The name of a library is in use."""
+
+    code = "LIBRARY_EXISTS"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"Library '{name}' already exists")
+
+
+class LibraryEdited(Conflict):
+    """A library holds work that is nowhere else."""
+
+    code = "LIBRARY_EDITED"
+
+    def __init__(self, name: str, files: Sequence[str]) -> None:
+        """`files`: those that were edited here; none if nothing is known about where the library is from."""
+        self.name = name
+        self.files = tuple(files)
+        edited = f"holds edits of yours: {', '.join(self.files[:3])}"
+        if len(self.files) > 3:
+            edited += f" and {len(self.files) - 3} more"
+        super().__init__(
+            f"Library '{name}' {edited if self.files else 'was put there by hand, and may be the only copy'}"
+        )
+
+
+class LibrariesBusy(Conflict):
+    """Another process is changing the libraries, and takes its time."""
+
+    code = "LIBRARIES_BUSY"
+
+    def __init__(self) -> None:
+        super().__init__("Another process is changing the libraries; try again in a moment")
+
+
 class ProjectProtected(Conflict):
     """The default project can be neither renamed nor deleted."""
 
@@ -209,6 +288,69 @@ class ProjectProtected(Conflict):
     def __init__(self, project: str) -> None:
         self.project = project
         super().__init__(f"Project '{project}' is always there: it can be neither renamed nor deleted")
+
+
+class PromptUnusable(SatchelError):
+    """The prompt is there, but cannot be given like this."""
+
+    code = "PROMPT_UNUSABLE"
+
+
+class ArgumentMissing(PromptUnusable):
+    """A required argument has no value."""
+
+    code = "ARGUMENT_MISSING"
+
+    def __init__(self, argument: str) -> None:
+        self.argument = argument
+        super().__init__(f"Missing required argument: {argument}")
+
+
+class ContentFileMissing(PromptUnusable):
+    """A library lists a prompt whose file is not there."""
+
+    code = "CONTENT_FILE_MISSING"
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        super().__init__(f"Prompt content file not found: {file}")
+
+
+class RenderingFailed(PromptUnusable):
+    """A template could not be rendered."""
+
+    code = "RENDERING_FAILED"
+
+    def __init__(self, problem: str, *, line: int | None = None, file: str | None = None) -> None:
+        """`file`: which one, if it is not the prompt's own."""
+        self.problem = problem
+        self.line = line
+        self.file = file
+        place = "" if line is None else f" at line {line}"
+        inside = "" if file is None else f" of {file}"
+        super().__init__(f"Error rendering prompt template{place}{inside}: {clipped(problem)}")
+
+
+class LibraryRefused(SatchelError):
+    """What should become a library breaks a rule; nothing was changed."""
+
+    code = "LIBRARY_REFUSED"
+
+    def __init__(self, source: str, problem: str) -> None:
+        self.source = source
+        self.problem = problem
+        super().__init__(f"{clipped(source)}: {problem}")
+
+
+class SourceFailed(SatchelError):
+    """What a library is made of could not be read; nothing was changed."""
+
+    code = "SOURCE_FAILED"
+
+    def __init__(self, source: str, problem: str) -> None:
+        self.source = source
+        self.problem = problem
+        super().__init__(f"{clipped(source)} could not be read: {problem}")
 
 
 class StorageError(SatchelError):
@@ -286,3 +428,10 @@ class StorageFailed(StorageError):
     def __init__(self, where: str, problem: str = "") -> None:
         self.problem = problem
         super().__init__(where)
+
+
+class LibraryUnwritable(StorageFailed):
+    """The folder of the libraries could not be read or written; nothing was changed."""
+
+    code = "LIBRARY_UNWRITABLE"
+    advice = "Check the disk and the permissions of this folder, then try again"

@@ -1,14 +1,15 @@
-"""What the services need from the outside: a store with transactions.
+"""What the services need from the outside: a store with transactions, prompt libraries, a renderer.
 
 Everything is asynchronous. Where a backend never waits, its coroutines run to their end at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from satchel.domain.changes import Action, Change, ChangeNews, Entity, Kind
+from satchel.domain.libraries import LibraryPrompt, LibraryReport
 from satchel.domain.projects import Project, ProjectSize
 from satchel.domain.prompts import Prompt, PromptListing, PromptSummary, TagCount
 from satchel.domain.resources import Resource
@@ -200,6 +201,54 @@ class Store(Protocol):
 
     def subscribe(self, listener: Callable[[Sequence[ChangeNews]], Any]) -> None:
         """Call `listener` with what has changed, soon after it has, whoever changed it."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+#: The text of a file that a template includes; nothing if there is none. Raises `RenderingFailed`.
+Partials = Callable[[str], Awaitable[str | None]]
+
+
+class Renderer(Protocol):
+    """What makes texts of templates, however hostile they are."""
+
+    async def render(
+        self, source: str, values: Mapping[str, str], *, file: str = "", partials: Partials | None = None
+    ) -> str:
+        """What the template `source` makes of `values`, which are data. Raises `RenderingFailed`."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Libraries(Protocol):
+    """The prompt libraries of this machine, as they are on disk."""
+
+    async def page(self, after: str, limit: int) -> list[LibraryPrompt]:
+        """In the order of their names, from the one after `after` on."""
+        ...
+
+    async def find(self, name: str) -> LibraryPrompt | None: ...
+
+    async def text(self, name: str, values: Mapping[str, str]) -> str:
+        """What a prompt says with these values. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
+        ...
+
+    async def reports(self) -> list[LibraryReport]:
+        """All libraries, also those that are broken, and what is wrong with each."""
+        ...
+
+    def stamp(self) -> Hashable:
+        """Equal as long as no library has changed."""
+        ...
+
+    def subscribe(self, listener: Callable[[], Any]) -> None:
+        """Call `listener` soon after a library has changed, once for many changes."""
+        ...
+
+    def start(self) -> None:
+        """Begin to read and watch the libraries; whoever asks before that is done waits."""
         ...
 
     async def close(self) -> None: ...

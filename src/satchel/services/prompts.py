@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from satchel.domain.errors import NameTaken, PromptNotFound, TitleTaken, require
+from satchel.domain.errors import Invalid, NameTaken, Problem, PromptNotFound, TitleTaken, require
 from satchel.domain.names import NAME_LENGTH, alternatives, name_from
 from satchel.domain.ports import Store, Transaction
 from satchel.domain.projects import Project
@@ -21,6 +21,7 @@ from satchel.domain.prompts import (
     TagCount,
     merged_tags,
     problems,
+    template_problem,
 )
 from satchel.services.caller import Caller, checked_query, project_of
 
@@ -134,6 +135,9 @@ class Prompts:
             if title != prompt.title and await transaction.prompts.title_taken(project.id, title):
                 raise TitleTaken(title, project.name)
             changed = replace(prompt, **given, updated_at=transaction.now, version=prompt.version + 1)
+            is_template = changed.arguments and not given.keys().isdisjoint(("content", "arguments"))
+            if is_template and (problem := template_problem(changed.content)):
+                raise Invalid([Problem("content", problem)])
             await transaction.write("update", prompt, changed)
             return changed, project
 

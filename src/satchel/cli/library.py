@@ -1,0 +1,265 @@
+"""`satchel library`: list, show, add, update, check, make and remove prompt libraries."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from satchel.cli.failures import Status, fail, report, status_of
+from satchel.cli.library_views import check, list_libraries, show
+from satchel.config import home
+from satchel.domain.errors import LibraryEdited, LibraryExists, SatchelError
+from satchel.domain.text import one_line
+
+if TYPE_CHECKING:
+    from satchel.assembly.libraries import Added, LeftOut, Removed, Updated
+
+#: More files than this help nobody; `--json` has them all.
+_MAX_LINES: Final = 10
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group("library")
+def command() -> None:
+    """List, add, update, check, make and remove prompt libraries."""
+
+
+command.add_command(list_libraries)
+command.add_command(show)
+command.add_command(check)
+
+
+@command.command("add")
+@click.argument("source")
+@click.option("--name", metavar="NAME", help="What to call it; else it is called like its source.")
+@click.option("--folder", metavar="FOLDER", help="Take only this folder of the source.")
+@click.option("--link", is_flag=True, help="Read a folder where it is, instead of copying it.")
+@_json
+def add(source: str, name: str | None, folder: str | None, *, link: bool, as_json: bool) -> int:
+    """Make a library of SOURCE: a folder, a zip file, or a Git repository.
+
+    A repository is given by its address, and with `#` a branch, a tag or a commit of it, as in
+    https://example.org/prompts.git#v2. Only files are taken, and nothing of them is ever run.
+    """
+    from satchel.assembly.libraries import installing
+
+    try:
+        with _progress() as progress:
+            added = installing.add(
+                home(os.environ), source, name=name, folder=folder, link=link, progress=progress
+            )
+    except LibraryExists as error:
+        report(
+            str(error),
+            "--name gives it another name",
+            f"satchel library update {error.name} brings the one that is there up to date",
+        )
+        return status_of(error)
+    words = "Linked" if link else "Added"
+    count = "" if link else f", {_files(len(added.origin.files))}"
+    _tell_added(added, f"{words} library '{added.name}' from {added.origin.location}{count}", as_json=as_json)
+    return Status.OK
+
+
+@command.command("new")
+@click.argument("name")
+@_json
+def new(name: str, *, as_json: bool) -> int:
+    """Make a library with one prompt, to begin with."""
+    from satchel.assembly.libraries import installing
+
+    try:
+        added = installing.new(home(os.environ), name)
+    except LibraryExists as error:
+        report(str(error), "choose another name, or edit the one that is there")
+        return status_of(error)
+    _tell_added(added, f"Made library '{added.name}'", as_json=as_json)
+    return Status.OK
+
+
+@command.command("update")
+@click.argument("name", required=False)
+@click.option("--overwrite", is_flag=True, help="Take the source's files; yours are put aside.")
+@_json
+def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
+    """Bring the library NAME up to date with its source, or all of them.
+
+    What you have edited stays as it is. Files that were changed on both sides are listed, and the exit
+    status is 4. A file that you have deleted stays deleted. With `--overwrite` the source's files win, and
+    your versions are put aside, not erased.
+    """
+    if name is not None:
+        updated = _updated(name, overwrite=overwrite)
+        if as_json:
+            _print(updated)
+        else:
+            _tell_updated(updated)
+        return _hint_about(updated)
+    return _update_all(overwrite=overwrite, as_json=as_json)
+
+
+@command.command("remove")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Also if it was edited or put there by hand: it is moved aside.")
+@_json
+def remove(name: str, *, yes: bool, as_json: bool) -> int:
+    """Take a library away. The folder of a link is left as it is."""
+    from satchel.assembly.libraries import installing
+
+    try:
+        removed = installing.remove(home(os.environ), name, discard_edits=yes)
+    except LibraryEdited as error:
+        report(str(error), f"satchel library remove {error.name} --yes moves it aside")
+        return status_of(error)
+    if as_json:
+        _print(removed)
+    else:
+        _tell_removed(removed)
+    return Status.OK
+
+
+def _updated(name: str, *, overwrite: bool) -> Updated:
+    from satchel.assembly.libraries import installing
+
+    with _progress() as progress:
+        return installing.update(home(os.environ), name, overwrite=overwrite, progress=progress)
+
+
+def _update_all(*, overwrite: bool, as_json: bool) -> int:
+    """All that have a source. What is wrong with one of them does not keep the others from it."""
+    from satchel.assembly.libraries import origins
+
+    status: int = Status.OK
+    rows: list[Any] = []
+    for name, origin in origins.records(home(os.environ)).items():
+        if origin.kind in ("link", "new"):
+            continue
+        try:
+            updated = _updated(name, overwrite=overwrite)
+        except SatchelError as error:
+            rows.append({"name": name, "error": {"code": error.code, "message": str(error)}})
+            status = status or fail(error)
+            continue
+        rows.append(updated)
+        if not as_json:
+            _tell_updated(updated)
+        status = status or _hint_about(updated)
+    if as_json:
+        _print({"libraries": rows})
+    elif not rows:
+        click.echo("There is no library with a source to update it from")
+    return status
+
+
+def _tell_added(added: Added, words: str, *, as_json: bool) -> None:
+    if as_json:
+        _print(
+            {
+                "name": added.name,
+                "path": added.path,
+                "kind": added.origin.kind,
+                "source": added.origin.location,
+                "folder": added.origin.folder,
+                "revision": added.origin.revision,
+                "files": len(added.origin.files),
+                "left_out": added.left_out,
+            }
+        )
+        return
+    click.echo(words)
+    click.echo(f"  {added.path}")
+    _tell_left_out(added.left_out)
+    click.echo(f"Next: satchel library check {added.name}")
+
+
+def _tell_updated(updated: Updated) -> None:
+    if updated.note is not None:
+        click.echo(f"Library '{updated.name}' {updated.note}")
+        return
+    counts = [
+        f"{len(files)} {word}"
+        for word, files in (
+            ("added", updated.added),
+            ("changed", updated.changed),
+            ("removed", updated.removed),
+        )
+        if files
+    ]
+    click.echo(
+        f"Library '{updated.name}' {'is up to date' if not counts else 'updated: ' + ', '.join(counts)}"
+    )
+    edited = [file for file in updated.kept if file not in updated.conflicts]
+    _tell_files(f"{_files(len(edited))} with edits of yours left alone:", edited)
+    if updated.kept_in is not None:
+        _tell_files(f"Your versions are now in {updated.kept_in}:", updated.put_aside)
+
+
+def _hint_about(updated: Updated) -> Status:
+    """Say what was changed on both sides, and what to do; the exit status."""
+    if not updated.conflicts:
+        return Status.OK
+    files = ", ".join(one_line(file, 1000) for file in updated.conflicts[:_MAX_LINES])
+    more = len(updated.conflicts) - _MAX_LINES
+    report(
+        f"Changed on both sides, and left as you have them: {files}{f' and {more} more' if more > 0 else ''}",
+        f"satchel library update {updated.name} --overwrite takes the source's, and puts yours aside",
+    )
+    return Status.CONFLICT
+
+
+def _tell_removed(removed: Removed) -> None:
+    if removed.link:
+        click.echo(f"Removed library '{removed.name}'; its folder {removed.path} is left as it is")
+    elif removed.kept_in is not None:
+        click.echo(f"Removed library '{removed.name}'; its folder is now {removed.kept_in}")
+    else:
+        click.echo(f"Removed library '{removed.name}'")
+
+
+def _tell_left_out(left_out: Sequence[LeftOut]) -> None:
+    _tell_files("Left out:", [f"{item.file} {item.reason}" for item in left_out])
+
+
+def _tell_files(words: str, files: Sequence[str]) -> None:
+    if not files:
+        return
+    click.echo(words)
+    for file in files[:_MAX_LINES]:
+        click.echo(f"  {one_line(file, 1000)}")
+    if len(files) > _MAX_LINES:
+        click.echo(f"  and {len(files) - _MAX_LINES} more")
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
+
+
+def _print(value: Any) -> None:
+    click.echo(msgspec.json.encode(value).decode())
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None] | None]:
+    """One line on a terminal that says how far it is, gone at the end."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+
+    def show(text: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(f"\r\x1b[2K{text[:width]}")
+        sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        sys.stderr.write("\r\x1b[2K")
+        sys.stderr.flush()

@@ -1,0 +1,244 @@
+"""`satchel library list`, `show` and `check`: what there is, and what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+import msgspec
+
+from satchel.cli.failures import Status
+from satchel.config import home
+from satchel.domain.errors import LibraryNotFound
+from satchel.domain.libraries import FileProblem, LibraryPrompt, LibraryReport, library_name
+from satchel.domain.text import one_line
+
+if TYPE_CHECKING:
+    from satchel.assembly.libraries import Shelf
+
+T = TypeVar("T")
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+#: More of a description than this is not shown in a list.
+_MAX_LENGTH: Final = 100
+
+
+@click.command("list")
+@_as_json
+def list_libraries(*, as_json: bool) -> None:
+    """Show all libraries, and how many prompts are in them."""
+    reports = _on_shelf(lambda shelf: shelf.reports())
+    kinds = _kinds()
+    if as_json:
+        _print({"libraries": [_summary(item, kinds.get(item.name)) for item in reports]})
+        return
+    if not reports:
+        click.echo("There are no libraries yet")
+        click.echo(
+            "Next: satchel library add FOLDER, satchel library new NAME, or satchel library add --help"
+        )
+        return
+    rows = [("library", "prompts", "formats", "from", "problems")]
+    for item in reports:
+        problems = len(item.problems)
+        row = (item.name or "(none)", str(item.prompts), ", ".join(item.formats) or "-")
+        rows.append((*row, kinds.get(item.name, "by hand"), str(problems) if problems else "-"))
+    _table(rows, right=(1, 4))
+    if any(item.problems for item in reports):
+        click.echo("Next: satchel library check")
+
+
+@click.command("show")
+@click.argument("name")
+@_as_json
+def show(name: str, *, as_json: bool) -> None:
+    """Show the prompts of the library NAME, or one of them: NAME:PROMPT."""
+    if ":" in name:
+        _show_prompt(name, as_json=as_json)
+    else:
+        _show_library(name, as_json=as_json)
+
+
+def _show_prompt(name: str, *, as_json: bool) -> None:
+    prompt, file, text = _on_shelf(lambda shelf: shelf.source(name))
+    if as_json:
+        _print({**_prompt(prompt), "file": file, "text": text})
+        return
+    click.secho(prompt.name, bold=True)
+    if prompt.description:
+        click.echo(_shown(prompt.description))
+    for argument in prompt.arguments:
+        need = "required" if argument.required else "optional"
+        about = f": {_shown(argument.description)}" if argument.description else ""
+        click.echo(f"  {argument.name} ({need}){about}")
+    click.secho(file, dim=True)
+    click.echo()
+    click.echo(text, nl=not text.endswith("\n"))
+
+
+def _show_library(name: str, *, as_json: bool) -> None:
+    async def found(shelf: Shelf) -> tuple[LibraryReport, Sequence[LibraryPrompt]]:
+        wanted = library_name(name)
+        chosen = next((item for item in await shelf.reports() if item.name == wanted and wanted), None)
+        if chosen is None:
+            raise LibraryNotFound(name)
+        return chosen, await shelf.prompts(wanted)
+
+    report, prompts = _on_shelf(found)
+    if as_json:
+        about = _summary(report, _kinds().get(report.name))
+        about["problems"] = [_problem(item) for item in report.problems]
+        about["skipped"] = report.skipped
+        _print({**about, "prompts": [_prompt(prompt) for prompt in prompts]})
+        return
+    click.secho(f"{report.name}  {report.folder}", bold=True)
+    rows = [
+        (
+            prompt.name,
+            " ".join(_argument(item.name, item.required) for item in prompt.arguments),
+            _about(prompt),
+        )
+        for prompt in prompts
+    ]
+    _table([("prompt", "arguments", "description"), *rows])
+    _tell_problems([report])
+    if report.skipped:
+        click.echo(f"{len(report.skipped)} other files; satchel library check {report.name} says why")
+
+
+@click.command("check")
+@click.argument("name", required=False)
+@click.option("--skipped", is_flag=True, help="Also list the files that hold no prompts, and why.")
+@_as_json
+def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
+    """Look for everything that is wrong with the library NAME, a folder, or all libraries.
+
+    The exit status is 1 if anything is an error.
+    """
+    reports = _checked(name)
+    errors = sum(item.level == "error" for report in reports for item in report.problems)
+    warnings = sum(len(report.problems) for report in reports) - errors
+    if as_json:
+        rows = [
+            {
+                "name": report.name,
+                "folder": report.folder,
+                "prompts": report.prompts,
+                "problems": [_problem(item) for item in report.problems],
+                "skipped": report.skipped,
+            }
+            for report in reports
+        ]
+        _print({"libraries": rows, "errors": errors, "warnings": warnings})
+    else:
+        _tell_problems(reports)
+        if skipped:
+            for report in reports:
+                for file, reason in report.skipped.items():
+                    click.echo(f"{os.path.join(report.folder, file)}: {reason}")  # noqa: PTH118
+        prompts = sum(report.prompts for report in reports)
+        others = sum(len(report.skipped) for report in reports)
+        words = f"{_counted(len(reports), 'library', 'libraries')}, {_counted(prompts, 'prompt')}"
+        found = f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
+        hidden = (
+            f", {_counted(others, 'other file')} (--skipped lists them)" if others and not skipped else ""
+        )
+        click.secho(f"{words}: {found}{hidden}", fg="red" if errors else "yellow" if warnings else "green")
+    return Status.REFUSED if errors else Status.OK
+
+
+def _checked(name: str | None) -> list[LibraryReport]:
+    if name is not None and (os.sep in name or name == "." or os.path.isdir(name)):  # noqa: PTH112
+        folder = os.path.abspath(os.path.expanduser(name))  # noqa: PTH100, PTH111
+        if not os.path.isdir(folder):  # noqa: PTH112
+            raise LibraryNotFound(name)
+        return _on_shelf(lambda shelf: shelf.check(), alone=folder)
+    reports = _on_shelf(lambda shelf: shelf.check())
+    if name is None:
+        return reports
+    chosen = [item for item in reports if item.name and item.name == library_name(name)]
+    if not chosen:
+        raise LibraryNotFound(name)
+    return chosen
+
+
+def _on_shelf(work: Callable[[Shelf], Awaitable[T]], *, alone: str | None = None) -> T:
+    from satchel.assembly.libraries import with_libraries
+
+    return with_libraries(home(os.environ), work, alone=alone)
+
+
+def _kinds() -> dict[str, str]:
+    """Where libraries are from, in a word."""
+    from satchel.assembly.libraries import origins
+
+    return {name: origin.kind for name, origin in origins.records(home(os.environ)).items()}
+
+
+def _summary(item: LibraryReport, origin: str | None) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "folder": item.folder,
+        "from": origin or "by hand",
+        "prompts": item.prompts,
+        "formats": item.formats,
+        "problems": len(item.problems),
+    }
+
+
+def _prompt(prompt: LibraryPrompt) -> dict[str, Any]:
+    arguments = [msgspec.to_builtins(argument) for argument in prompt.arguments]
+    return {
+        "name": prompt.name,
+        "title": prompt.title,
+        "description": prompt.description,
+        "arguments": arguments,
+    }
+
+
+def _problem(item: FileProblem) -> dict[str, Any]:
+    return {"file": item.file, "line": item.line, "level": item.level, "message": item.message}
+
+
+def _tell_problems(reports: Iterable[LibraryReport]) -> None:
+    for item in reports:
+        for problem in item.problems:
+            place = os.path.join(item.folder, problem.file).rstrip(os.sep)  # noqa: PTH118
+            line = "" if problem.line is None else f":{problem.line}"
+            level = click.style(problem.level, fg="red" if problem.level == "error" else "yellow")
+            click.echo(f"{place}{line}: {level}: {_shown(problem.message, 500)}")
+
+
+def _argument(name: str, required: bool) -> str:  # noqa: FBT001  # what an argument is
+    return name if required else f"[{name}]"
+
+
+def _about(prompt: LibraryPrompt) -> str:
+    return _shown(prompt.description or "")
+
+
+def _shown(text: str, most: int = _MAX_LENGTH) -> str:
+    """As much of a foreign text as fits, on one line and without control characters."""
+    line = one_line(text)
+    return line if len(line) <= most else f"{line[:most]}..."
+
+
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for number, row in enumerate(rows):
+        cells = [
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        click.secho("  ".join(cells).rstrip(), bold=number == 0)
+
+
+def _print(value: dict[str, Any]) -> None:
+    click.echo(msgspec.json.encode(value).decode())

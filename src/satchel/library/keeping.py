@@ -1,0 +1,160 @@
+"""Keeps a catalogue as the disk is: reads what is there, and again what has changed."""
+
+from __future__ import annotations
+
+import logging
+from asyncio import gather
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from satchel.domain.libraries import FileProblem
+from satchel.library.cache import Cache, Kept
+from satchel.library.catalogue import Catalogue
+from satchel.library.contents import Library
+from satchel.library.disk import Disk
+from satchel.library.loading import Loader, Survey, survey
+from satchel.library.places import Directories, Place, Places, shown
+from satchel.library.render.reader import FileReader
+from satchel.library.render.renderer import TemplateRenderer
+
+#: So many folders are looked at in one go; with a few prompts each they fill the first page of a list.
+_BATCH: Final = 64
+#: In characters: texts beyond this are read when they are needed.
+_TEXT_ROOM: Final = 32 * 1024 * 1024
+
+_log = logging.getLogger("satchel.library")
+
+
+class Keeper:
+    """Reads libraries into a catalogue."""
+
+    def __init__(
+        self,
+        directories: Directories,
+        catalogue: Catalogue,
+        renderer: TemplateRenderer,
+        disk: Disk,
+        *,
+        quiet: bool,
+    ) -> None:
+        """`quiet`: log nothing; somebody will look at the reports."""
+        self._quiet = quiet
+        self._directories = directories
+        self._catalogue = catalogue
+        self._disk = disk
+        self._reader = FileReader()
+        self._loader = Loader(self._reader, renderer)
+        self._cache = Cache(directories.home, directories.all)
+        self._kept: dict[str, Kept] = {}
+        self._logged: set[tuple[str, FileProblem]] = set()
+        self.places = Places((), ())
+
+    async def begin(self, step: Callable[[], object]) -> None:
+        """Find out which prompts there are, as quickly as possible: what has not changed is not read.
+
+        `step` is called when some more libraries can be listed. They come in the order of their names.
+        """
+        self._kept = await self._disk.run(self._cache.load)
+        self.places = places = await self._disk.run(self._directories.look)
+        order = sorted(places.all, key=lambda place: place.name)
+        found: dict[str, Library] = {}
+        for start in range(0, len(order), _BATCH):
+            for library in await self._read_some(order[start : start + _BATCH], complete=False):
+                found[library.place.folder.path] = library
+            ordered = (found[place.folder.path] for place in places.all if place.folder.path in found)
+            self._catalogue.arrange(ordered, order[start : start + _BATCH][-1].name)
+            step()
+        self._catalogue.arrange(found[place.folder.path] for place in places.all)
+        # What was kept has been reported when it was read.
+        self._report(path for path, library in found.items() if library.is_parsed)
+
+    async def refresh(self, touched: set[str] | None) -> bool:
+        """Look again at the places that were touched, or at all; whether anything is different now."""
+        return await self._read(await self._disk.run(self._directories.look), touched)
+
+    async def keep(self) -> None:
+        """Have what is known at hand for the next start."""
+        known = {path: library.kept() for path, library in self._catalogue.libraries.items()}
+        kept = {path: entry for path, entry in known.items() if entry is not None}
+        if _stamps(kept) != _stamps(self._kept):
+            self._kept = kept
+            await self._disk.run(lambda: self._cache.save(kept))
+
+    def close(self) -> None:
+        self._reader.close()
+
+    async def _read(self, places: Places, touched: set[str] | None) -> bool:
+        self.places = places
+        known = self._catalogue.libraries
+        different = bool(known.keys() - {place.folder.path for place in places.all})
+        libraries = {place.folder.path: known.get(place.folder.path) for place in places.all}
+        to_read = [
+            place
+            for place in places.all
+            if libraries[place.folder.path] is None or touched is None or place.real in touched
+        ]
+        changed: list[str] = []
+        room = _TEXT_ROOM - sum(library.text_length for library in known.values())
+        for start in range(0, len(to_read), _BATCH):
+            for library in await self._read_some(to_read[start : start + _BATCH], complete=True):
+                path = library.place.folder.path
+                old = libraries[path]
+                if library.differs(old):
+                    different = True
+                    changed.append(path)
+                elif library.unread:
+                    changed.append(path)
+                room += (old.text_length if old is not None else 0) - library.text_length
+                libraries[path] = library if room >= 0 else library.without_texts()
+                room += 0 if room >= 0 else library.text_length
+        self._catalogue.arrange(library for library in libraries.values() if library is not None)
+        self._report(changed)
+        return different
+
+    async def _read_some(self, places: Sequence[Place], *, complete: bool) -> list[Library]:
+        known = self._catalogue.libraries
+        old = [known.get(place.folder.path) or self._remembered(place) for place in places]
+        surveys = await self._disk.run(lambda: _surveys(places, old, complete=complete))
+        return await gather(
+            *(
+                self._library(found, before, served=found.place.folder.path in known)
+                for found, before in zip(surveys, old, strict=True)
+            )
+        )
+
+    def _remembered(self, place: Place) -> Library | None:
+        kept = self._kept.get(place.folder.path)
+        return None if kept is None else Library(place, kept.stamps, kept.files)
+
+    async def _library(self, found: Survey, old: Library | None, *, served: bool) -> Library:
+        if old is not None and not found.complete and found.stamps == old.stamps:
+            return old
+        return await self._loader.load(found, old, served=served)
+
+    def _report(self, paths: Iterable[str]) -> None:
+        """Log the errors in these folders that have not been logged before."""
+        if self._quiet:
+            return
+        for report in self._catalogue.reports(paths):
+            for problem in report.problems:
+                if problem.level == "error" and (report.folder, problem) not in self._logged:
+                    self._logged.add((report.folder, problem))
+                    line = "" if problem.line is None else f":{problem.line}"
+                    where = f"{shown(report.folder)}/{problem.file}{line}".rstrip("/")
+                    _log.warning("%s: %s", where, problem.message)
+
+
+def _surveys(places: Sequence[Place], old: Sequence[Library | None], *, complete: bool) -> list[Survey]:
+    return [
+        survey(
+            place,
+            before.stamps if before is not None else {},
+            before.text_stamps() if before is not None else {},
+            complete=complete,
+        )
+        for place, before in zip(places, old, strict=True)
+    ]
+
+
+def _stamps(kept: Mapping[str, Kept]) -> dict[str, object]:
+    return {path: entry.stamps for path, entry in kept.items()}

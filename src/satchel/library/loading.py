@@ -1,0 +1,212 @@
+"""Reads libraries: looks at the folders, and has what has changed since the last time parsed and checked.
+
+A file that was in order and no longer is keeps its last good version, and the problem is reported.
+"""
+
+from __future__ import annotations
+
+from asyncio import gather
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec import Raw, Struct
+
+from satchel.domain.errors import RenderingFailed
+from satchel.domain.libraries import FILE_BYTES, SOURCE_BYTES, FileProblem
+from satchel.library.contents import FileState, Library, TextState
+from satchel.library.enclosure import Folder, Missing, Stamp, Unreadable
+from satchel.library.formats import recognised
+from satchel.library.formats.drafts import Draft, Reading
+from satchel.library.places import Place
+from satchel.library.render.reader import FileReader
+from satchel.library.render.renderer import TemplateRenderer
+
+MANIFEST: Final = "twig.toml"
+
+_STILL_SERVED: Final = "; its last good version is still served"
+
+
+class Survey(Struct, frozen=True):
+    """What was found in a folder. Only what has changed was read."""
+
+    place: Place
+    #: The files that say which prompts there are, and how to read each.
+    formats: dict[str, str]
+    stamps: dict[str, Stamp]
+    contents: dict[str, str]
+    unread: dict[str, FileProblem]
+    skipped: dict[str, str]
+    #: The files that are nothing but templates.
+    text_stamps: dict[str, Stamp]
+    texts: dict[str, str]
+    complete: bool
+
+
+def survey(place: Place, known: Mapping[str, Stamp], texts: Mapping[str, Stamp], *, complete: bool) -> Survey:
+    """Look at a folder; what has other stamps than those known is read.
+
+    `complete`: also look at files that are nothing but templates.
+    """
+    folder = place.folder
+    if not complete and (stamp := folder.stamp(MANIFEST)) is not None:
+        # It alone says which prompts there are.
+        files, left_out = {MANIFEST: stamp}, {}
+    else:
+        listing = folder.list()
+        files, left_out = listing.files, listing.left_out
+    formats, skipped = recognised(list(files))
+    stamps = {file: files[file] for file in formats}
+    contents, unread = _changed(folder, stamps, known, FILE_BYTES)
+    text_stamps = {}
+    if complete and MANIFEST in formats:
+        text_stamps = {file: stamp for file, stamp in files.items() if is_text(file)}
+    new_texts, bad_texts = _changed(folder, text_stamps, texts, SOURCE_BYTES)
+    for file in text_stamps:
+        skipped.pop(file, None)
+    return Survey(
+        place=place,
+        formats=formats,
+        stamps=stamps,
+        contents=contents,
+        unread=unread | bad_texts,
+        skipped=skipped | left_out,
+        text_stamps=text_stamps,
+        texts=new_texts,
+        complete=complete,
+    )
+
+
+def is_text(file: str) -> bool:
+    """Whether a file of a library with a manifest is the template of a prompt."""
+    return file.startswith("prompts/") and file.endswith(".md") and file.count("/") == 1
+
+
+def _changed(
+    folder: Folder, stamps: dict[str, Stamp], known: Mapping[str, Stamp], most: int
+) -> tuple[dict[str, str], dict[str, FileProblem]]:
+    """The texts of the files that have changed, with their stamps put right, and what cannot be read."""
+    contents: dict[str, str] = {}
+    unread: dict[str, FileProblem] = {}
+    for file, stamp in list(stamps.items()):
+        if known.get(file) == stamp:
+            continue
+        try:
+            stamps[file], contents[file] = folder.text(file, most)
+        except Missing:
+            del stamps[file]
+        except Unreadable as error:
+            unread[file] = FileProblem(file, error.problem, error.line)
+    return contents, unread
+
+
+class Loader:
+    """Makes libraries of what was found in folders."""
+
+    def __init__(self, reader: FileReader, renderer: TemplateRenderer) -> None:
+        self._reader = reader
+        self._renderer = renderer
+
+    async def load(self, found: Survey, old: Library | None, *, served: bool) -> Library:
+        """The library in a folder, given what it was when it was last read.
+
+        `served`: somebody has seen it as it was, and should not lose it to a slip of its author's.
+        """
+        unread = dict(found.unread)
+        if old is not None and found.stamps == old.stamps and not (unread or old.unread):
+            files: dict[str, FileState] | Raw = old.unparsed
+        else:
+            files = await self._files(found, old, unread, served=served)
+        return Library(
+            found.place,
+            found.stamps,
+            files,
+            texts=await self._texts(found, old, unread),
+            skipped=found.skipped,
+            unread=unread,
+            complete=found.complete,
+        )
+
+    async def _files(
+        self, found: Survey, old: Library | None, unread: dict[str, FileProblem], *, served: bool
+    ) -> dict[str, FileState]:
+        files: dict[str, FileState] = {}
+        changed = found.contents.items()
+        # All at once: the child is never without work.
+        readings = await gather(
+            *(self._reader.read(found.formats[file], file, text) for file, text in changed)
+        )
+        said = dict(zip(found.contents, readings, strict=True))
+        for file, kind in found.formats.items():
+            if file not in found.stamps:
+                continue
+            before = old.files.get(file) if old is not None else None
+            if file in said:
+                files[file] = await self._in_order(kind, said[file], before if served else None)
+            elif file in unread:
+                if served and before is not None and before.drafts:
+                    files[file] = _stale(before, (unread.pop(file),))
+            elif before is not None:
+                files[file] = before
+            elif old is not None and file in old.unread:
+                unread[file] = old.unread[file]
+        return files
+
+    async def _in_order(self, format: str, reading: Reading, before: FileState | None) -> FileState:
+        """What a file says now, or what it said before if it says nothing useful any more."""
+        state = FileState(format, reading.drafts, reading.problems)
+        if before is None or not before.drafts:
+            return state
+        if not reading.drafts and any(problem.level == "error" for problem in reading.problems):
+            return _stale(before, reading.problems)
+        good = {draft.key: draft for draft in before.drafts}
+        drafts: list[Draft] = []
+        stale = False
+        problems = list(reading.problems)
+        for draft in reading.drafts:
+            problem = await self._template_problem(draft.file, draft.text, draft)
+            if problem is not None and draft.key in good:
+                stale = True
+                drafts.append(good[draft.key])
+                problems.append(_still_served(problem))
+            else:
+                drafts.append(draft)
+        return FileState(format, tuple(drafts), tuple(problems), stale=stale)
+
+    async def _texts(
+        self, found: Survey, old: Library | None, unread: dict[str, FileProblem]
+    ) -> dict[str, TextState]:
+        if not found.complete:
+            return dict(old.texts) if old is not None else {}
+        before = old.texts if old is not None else {}
+        texts: dict[str, TextState] = {}
+        for file, stamp in found.text_stamps.items():
+            known = before.get(file)
+            problem = unread.get(file)
+            if problem is None and (text := found.texts.get(file)) is not None:
+                problem = None if known is None else await self._template_problem(file, text, None)
+                if problem is None:
+                    texts[file] = TextState(stamp, text)
+            elif problem is None and known is not None:
+                texts[file] = known
+            if problem is not None and known is not None and known.text is not None:
+                unread.pop(file, None)
+                texts[file] = TextState(stamp, known.text, _still_served(problem))
+        return texts
+
+    async def _template_problem(self, file: str, text: str | None, draft: Draft | None) -> FileProblem | None:
+        if text is None or (draft is not None and not draft.template):
+            return None
+        try:
+            await self._renderer.variables(text, file=file)
+        except RenderingFailed as error:
+            before = draft.lines_before if draft is not None else 0
+            return FileProblem(file, error.problem, None if error.line is None else error.line + before)
+        return None
+
+
+def _stale(state: FileState, problems: Iterable[FileProblem]) -> FileState:
+    return FileState(state.format, state.drafts, tuple(map(_still_served, problems)), stale=True)
+
+
+def _still_served(problem: FileProblem) -> FileProblem:
+    return FileProblem(problem.file, problem.message + _STILL_SERVED, problem.line, problem.level)

@@ -1,0 +1,1 @@
+"""Rendering and parsing of foreign text, in processes that may die of it."""

@@ -1,0 +1,118 @@
+"""Watches folders for changes, in a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from watchfiles._rust_notify import RustNotify
+
+#: Changes that follow each other faster than this are one burst ...
+_STEP_MS: Final = 50
+#: ... but nobody waits longer than this for the first of them.
+_BURST_MS: Final = 300
+#: How often to look whether the folders themselves are still the same.
+_LOOK_MS: Final = 500
+#: Where the system cannot tell of changes, folders are looked at this often.
+_POLL_MS: Final = 300
+
+#: Called in the watcher's thread with the paths that have changed; with nothing if it may be all of them.
+Listener = Callable[[Sequence[str] | None], object]
+
+
+class Watcher:
+    """Tells of changes in some folders, also when they vanish, come back or are replaced."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._folders: tuple[str, ...] = ()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="satchel-watcher", daemon=True)
+
+    def watch(self, folders: Sequence[str]) -> None:
+        """Watch these folders from now on, instead of others."""
+        self._folders = tuple(folders)
+        if not self._thread.is_alive() and not self._ended.is_set():
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop; nothing is told any more."""
+        self._ended.set()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            folders = self._folders
+            identities = _identities(folders)
+            there = [folder for folder, identity in zip(folders, identities, strict=True) if identity]
+            notify = _notifier(there)
+            # Whatever happened before somebody was watching.
+            self._tell(None)
+            with contextlib.closing(notify) if notify is not None else contextlib.nullcontext():
+                while folders == self._folders and identities == _identities(folders):
+                    if not self._wait(notify):
+                        return
+
+    def _wait(self, notify: RustNotify | None) -> bool:
+        """Wait for a change or a while; whether to go on."""
+        if notify is None:
+            return not self._ended.wait(_LOOK_MS / 1000)
+        changes = notify.watch(_BURST_MS, _STEP_MS, _LOOK_MS, self._ended)
+        if isinstance(changes, set):
+            self._tell([path for _, path in changes])
+        return not self._ended.is_set()
+
+    def _tell(self, paths: Sequence[str] | None) -> None:
+        if not self._ended.is_set():
+            self._listener(paths)
+
+
+def _identities(folders: Sequence[str]) -> list[tuple[int, int] | None]:
+    """Which folders these are; another one with the same name is not the same."""
+    return [_identity(folder) for folder in folders]
+
+
+def _identity(folder: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _notifier(folders: list[str]) -> RustNotify | None:
+    """Something that knows of changes in these folders, if there are any."""
+    if not folders:
+        return None
+    module = _extension()
+    for polling in (False, True):
+        try:
+            return module(folders, False, polling, _POLL_MS, True, True)  # noqa: FBT003  # takes no keywords
+        except (OSError, RuntimeError):
+            # There may be too many folders for the system to watch, or one has just vanished.
+            continue
+    return None
+
+
+def _extension() -> type[RustNotify]:
+    """The part of watchfiles that we need, without the rest, which takes ten times as long to import."""
+    from importlib.machinery import EXTENSION_SUFFIXES
+    from importlib.util import find_spec, module_from_spec, spec_from_file_location
+
+    package = find_spec("watchfiles")
+    locations = (package.submodule_search_locations or ()) if package is not None else ()
+    for location in locations:
+        for suffix in EXTENSION_SUFFIXES:
+            path = os.path.join(location, f"_rust_notify{suffix}")
+            spec = spec_from_file_location("watchfiles._rust_notify", path) if os.path.exists(path) else None
+            if spec is not None and spec.loader is not None:
+                module = module_from_spec(spec)
+                spec.loader.exec_module(module)
+                found: type[RustNotify] = module.RustNotify
+                return found
+    from watchfiles._rust_notify import RustNotify
+
+    return RustNotify

@@ -1,0 +1,234 @@
+"""`satchel library`, as a person and as a script use it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.cli.running import satchel
+from tests.library.packing import archive, commit, plant, tree
+from tests.wire import ROOT
+
+FILES = {"a.md": "one", "deep/b.md": "two"}
+
+
+def test_libraries_are_added_updated_and_removed(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    source = plant(tmp_path / "My Prompts", FILES)
+    place = home / "libraries" / "my_prompts"
+    assert satchel(home, "library", "add", str(source)).stdout == (
+        f"Added library 'my_prompts' from {source}, 2 files\n"
+        f"  {place}\n"
+        "Next: satchel library check my_prompts\n"
+    )
+    assert satchel(home, "library", "update", "my_prompts").stdout == "Library 'my_prompts' is up to date\n"
+    plant(source, {"a.md": "new", "c.md": "three"})
+    assert satchel(home, "library", "update").stdout == "Library 'my_prompts' updated: 1 added, 1 changed\n"
+    assert tree(place) == tree(source)
+    assert satchel(home, "library", "remove", "My Prompts").stdout == "Removed library 'my_prompts'\n"
+    assert not place.exists()
+    nothing = "There is no library with a source to update it from\n"
+    assert satchel(home, "library", "update").stdout == nothing
+
+
+def test_what_is_left_out_is_listed(tmp_path: Path) -> None:
+    source = plant(tmp_path / "source", FILES)
+    for number in range(12):
+        (source / f"link{number:02}\x1b[2J").symlink_to("a.md")
+    said = satchel(tmp_path / "home", "library", "add", str(source)).stdout
+    assert "Left out:\n  link00 [2J is a symbolic link\n" in said
+    assert "  and 2 more\n" in said
+    assert "\x1b" not in said
+
+
+def test_edits_on_both_sides_are_a_conflict_with_a_way_out(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    source = plant(tmp_path / "lib", FILES)
+    satchel(home, "library", "add", str(source))
+    plant(home / "libraries" / "lib", {"a.md": "mine", "deep/b.md": "mine too"})
+    plant(source, {"a.md": "theirs", "c.md": "new"})
+    done = satchel(home, "library", "update", "lib", status=4)
+    assert done.stdout == (
+        "Library 'lib' updated: 1 added\n1 file with edits of yours left alone:\n  deep/b.md\n"
+    )
+    assert done.stderr == (
+        "error: Changed on both sides, and left as you have them: a.md\n"
+        "hint: satchel library update lib --overwrite takes the source's, and puts yours aside\n"
+    )
+    done = satchel(home, "library", "update", "lib", "--overwrite")
+    line = next(line for line in done.stdout.splitlines() if line.startswith("Your versions are now in "))
+    kept = Path(line.removeprefix("Your versions are now in ").removesuffix(":"))
+    assert tree(kept) == {"a.md": "mine", "deep/b.md": "mine too"}
+    assert tree(home / "libraries" / "lib") == tree(source)
+
+
+def test_a_library_with_edits_is_removed_only_with_yes(tmp_path: Path) -> None:
+    satchel(tmp_path, "library", "new", "mine")
+    plant(tmp_path / "libraries" / "mine", {"prompts/explain.md": "better"})
+    done = satchel(tmp_path, "library", "remove", "mine", status=4)
+    assert done.stderr == (
+        "error: Library 'mine' holds edits of yours: prompts/explain.md\n"
+        "hint: satchel library remove mine --yes moves it aside\n"
+    )
+    said = satchel(tmp_path, "library", "remove", "mine", "--yes").stdout
+    kept = Path(said.strip().removeprefix("Removed library 'mine'; its folder is now "))
+    assert tree(kept)["prompts/explain.md"] == "better"
+
+
+def test_a_link_is_read_where_it_is(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    source = plant(tmp_path / "work", FILES)
+    said = satchel(home, "library", "add", "--link", str(source)).stdout
+    assert said.startswith(f"Linked library 'work' from {source}\n  {source}\n")
+    said = satchel(home, "library", "update", "work").stdout
+    assert said == f"Library 'work' is read where it is, in {source}; there is nothing to update\n"
+    said = satchel(home, "library", "remove", "work").stdout
+    assert said == f"Removed library 'work'; its folder {source} is left as it is\n"
+    assert tree(source) == FILES
+
+
+def test_a_new_library_says_where_it_is_and_what_to_do_next(tmp_path: Path) -> None:
+    assert satchel(tmp_path, "library", "new", "Team Prompts").stdout == (
+        f"Made library 'team_prompts'\n  {tmp_path}/libraries/team_prompts\n"
+        "Next: satchel library check team_prompts\n"
+    )
+    done = satchel(tmp_path, "library", "new", "team-prompts", status=4)
+    assert "error: Library 'team_prompts' already exists\nhint: " in done.stderr
+
+
+def test_json_for_scripts(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    revision = commit(tmp_path / "repository", FILES)
+    pack = archive(tmp_path / "pack.zip", FILES)
+
+    def said(*arguments: str, status: int = 0) -> object:
+        return msgspec.json.decode(satchel(home, "library", *arguments, "--json", status=status).stdout)
+
+    assert said("add", f"file://{tmp_path}/repository", "--folder", "deep") == {
+        "name": "repository",
+        "path": str(home / "libraries" / "repository"),
+        "kind": "git",
+        "source": f"file://{tmp_path}/repository",
+        "folder": "deep",
+        "revision": revision,
+        "files": 1,
+        "left_out": [],
+    }
+    said("add", str(pack))
+    plant(home / "libraries" / "pack", {"a.md": "mine"})
+    archive(pack, {"a.md": "theirs", "c.md": "new"})
+    (tmp_path / "repository").rename(tmp_path / "elsewhere")
+    updated = said("update", status=4)
+    assert isinstance(updated, dict)
+    first, second = updated["libraries"]
+    assert (first["name"], first["added"], first["conflicts"]) == ("pack", ["c.md"], ["a.md"])
+    assert (second["name"], second["error"]["code"]) == ("repository", "SOURCE_FAILED")
+    removed = said("remove", "pack", "--yes")
+    assert isinstance(removed, dict)
+    assert Path(removed["kept_in"]).is_dir()
+
+
+def test_one_library_that_cannot_be_updated_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for name in ("a", "b", "c"):
+        satchel(home, "library", "add", str(plant(tmp_path / name, FILES)))
+        plant(tmp_path / name, {"a.md": "new"})
+    (tmp_path / "b").rename(tmp_path / "elsewhere")
+    done = satchel(home, "library", "update", status=3)
+    assert done.stdout == "Library 'a' updated: 1 changed\nLibrary 'c' updated: 1 changed\n"
+    assert done.stderr == (
+        f"error: {tmp_path}/b: this is where the library is from, and it is not there any more\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "problem"),
+    [
+        (("add",), 2, "Missing argument 'SOURCE'"),
+        (("add", "nowhere"), 3, "nowhere: there is no such folder or file"),
+        (("add", "--", "--upload-pack=x"), 1, "is neither a folder"),
+        (("add", "ext::sh -c x"), 1, "would make Git run another program"),
+        (("add", "docs", "--name", "!!!"), 1, "'!!!' leaves no name for a library; give one with --name"),
+        (("add", "docs", "--folder", "../src"), 1, "the folder '../src' leads out of its folder"),
+        (("add", "docs", "--folder", "nothing"), 1, "has no folder 'nothing'"),
+        (("add", "https://example.org/x", "--link"), 1, "only a folder can be linked"),
+        (("update", "nothing"), 3, "Library 'nothing' does not exist"),
+        (("remove", "nothing"), 3, "Library 'nothing' does not exist"),
+        (("remove", "../../etc", "--yes"), 3, "Library '../../etc' does not exist"),
+        (("new", "--", "---"), 1, "leaves no name for a library"),
+    ],
+)
+def test_what_cannot_be_done_is_said_on_standard_error(
+    tmp_path: Path, arguments: tuple[str, ...], status: int, problem: str
+) -> None:
+    done = satchel(tmp_path, "library", *arguments, status=status)
+    assert problem in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_name_that_is_taken_has_two_ways_out(tmp_path: Path) -> None:
+    satchel(tmp_path / "home", "library", "add", str(plant(tmp_path / "lib", FILES)))
+    assert satchel(tmp_path / "home", "library", "add", str(tmp_path / "lib"), status=4).stderr == (
+        "error: Library 'lib' already exists\n"
+        "hint: --name gives it another name\n"
+        "hint: satchel library update lib brings the one that is there up to date\n"
+    )
+
+
+def test_progress_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
+    commit(tmp_path / "repository", FILES)
+    assert satchel(tmp_path / "home", "library", "add", f"file://{tmp_path}/repository").stderr == ""
+    near, far = pty.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "satchel", "library", "update"],
+            cwd=ROOT, env=os.environ | {"SATCHEL_HOME": str(tmp_path / "home")},
+            stdout=subprocess.PIPE, stderr=far, timeout=30, check=True,
+        )  # fmt: skip
+        shown = os.read(near, 65536)
+    finally:
+        os.close(near)
+        os.close(far)
+    assert b"objects" in shown
+    assert shown.endswith(b"\r\x1b[2K")
+    assert done.stdout == b"Library 'repository' is up to date\n"
+
+
+def test_the_command_line_loads_nothing_of_this_for_its_help() -> None:
+    program = (
+        "import sys; from satchel.cli.commands import main; main(['library', 'add', '--help']);"
+        "print([name for name in sys.modules if name.startswith('satchel.library')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_records_are_light_to_read() -> None:
+    program = (
+        "import sys; import satchel.library.origins; print(*sorted(set(sys.argv[1:]) & set(sys.modules)))"
+    )
+    heavy = [
+        "hashlib",
+        "_hashlib",
+        "pathlib",
+        "subprocess",
+        "tempfile",
+        "shutil",
+        "zipfile",
+        "ctypes",
+        "json",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-S", "-E", "-c", program, *heavy],
+        env={"PYTHONPATH": ":".join(path for path in sys.path if path)},
+        cwd=ROOT / "src", capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == "", done

@@ -1,0 +1,219 @@
+"""`satchel library list`, `show` and `check`: what there is, and what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.cli.running import satchel
+
+MANIFEST = """\
+[prompts.review]
+description = "Review code"
+
+[[prompts.review.arguments]]
+name = "code"
+required = true
+
+[[prompts.review.arguments]]
+name = "language"
+description = "Which one"
+"""
+TEMPLATE = "Review this {{ language }} code:\n\n{{ code }}\n"
+
+
+def write(home: Path, name: str = "My Lib", **files: str) -> Path:
+    """A library in Satchel's own folder; `__` in a name stands for a slash, and `_md` for its ending."""
+    folder = home / "libraries" / name
+    for file, text in files.items():
+        path = folder / file.replace("__", "/").replace("_md", ".md").replace("_toml", ".toml")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def good(home: Path) -> Path:
+    return write(home, twig_toml=MANIFEST, prompts__review_md=TEMPLATE)
+
+
+def json(home: Path, *arguments: str, status: int = 0) -> Any:
+    return msgspec.json.decode(satchel(home, "library", *arguments, "--json", status=status).stdout)
+
+
+def problems(home: Path, status: int) -> list[tuple[str, int | None, str, str]]:
+    (library,) = json(home, "check", status=status)["libraries"]
+    return [(item["file"], item["line"], item["level"], item["message"]) for item in library["problems"]]
+
+
+def test_without_libraries_the_list_says_what_to_do(tmp_path: Path) -> None:
+    said = satchel(tmp_path, "library", "list").stdout
+    assert said.startswith("There are no libraries yet\nNext: satchel library add")
+    assert json(tmp_path, "list") == {"libraries": []}
+
+
+def test_the_list_shows_every_library_with_its_prompts_and_problems(tmp_path: Path) -> None:
+    folder = good(tmp_path)
+    write(tmp_path, "broken", twig_toml="[prompts\n")
+    assert satchel(tmp_path, "library", "list").stdout.splitlines() == [
+        "library  prompts  formats  from     problems",
+        "my_lib         1  twig     by hand         -",
+        "broken         0  -        by hand         1",
+        "Next: satchel library check",
+    ]
+    first, _ = json(tmp_path, "list")["libraries"]
+    assert first == {
+        "name": "my_lib",
+        "folder": str(folder),
+        "from": "by hand",
+        "prompts": 1,
+        "formats": {"twig": 1},
+        "problems": 0,
+    }
+
+
+def test_a_library_is_shown_with_its_prompts(tmp_path: Path) -> None:
+    good(tmp_path)
+    lines = satchel(tmp_path, "library", "show", "My Lib").stdout.splitlines()
+    assert lines[1:] == [
+        "prompt         arguments        description",
+        "my_lib:review  code [language]  Review code",
+    ]
+    (prompt,) = json(tmp_path, "show", "my_lib")["prompts"]
+    assert [item["name"] for item in prompt["arguments"]] == ["code", "language"]
+
+
+def test_a_prompt_is_shown_with_its_template(tmp_path: Path) -> None:
+    folder = good(tmp_path)
+    said = satchel(tmp_path, "library", "show", "my_lib:review").stdout
+    assert said == (
+        "my_lib:review\nReview code\n  code (required)\n  language (optional): Which one\n"
+        f"{folder}/prompts/review.md\n\n{TEMPLATE}"
+    )
+    assert json(tmp_path, "show", "my_lib:review")["text"] == TEMPLATE
+
+
+@pytest.mark.parametrize("command", ["show nothing", "show nothing:here", "check nothing", "check ./nothing"])
+def test_what_is_not_there_is_said_so(tmp_path: Path, command: str) -> None:
+    good(tmp_path)
+    done = satchel(tmp_path, "library", *command.split(), status=3)
+    assert done.stderr.startswith("error: ")
+    assert "nothing" in done.stderr
+
+
+def test_a_library_in_order_passes(tmp_path: Path) -> None:
+    good(tmp_path)
+    said = satchel(tmp_path, "library", "check").stdout
+    assert said == "1 library, 1 prompt: 0 errors, 0 warnings\n"
+
+
+def test_a_folder_can_be_checked_before_it_is_added(tmp_path: Path) -> None:
+    folder = good(tmp_path / "elsewhere")
+    (folder / "prompts" / "review.md").write_text("{% if %}")
+    done = satchel(tmp_path, "library", "check", str(folder), status=1)
+    assert done.stdout.splitlines()[0] == (f"{folder}/prompts/review.md:1: error: unexpected end of block")
+
+
+ONE = '[prompts.one]\ndescription = "One"\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"twig_toml": "[prompts.one]\ndescription = \n"}, ("twig.toml", 2, "error", "")),
+        ({"twig_toml": f"\n{ONE}"}, ("twig.toml", 2, "error", "the prompt 'one' has no file prompts/one.md")),
+        (
+            {"twig_toml": ONE, "prompts__one_md": "a\n\n{% for %}"},
+            ("prompts/one.md", 3, "error", "unexpected end of block"),
+        ),
+        (
+            {"twig_toml": ONE, "prompts__one_md": "a\n{{ tone }}"},
+            (
+                "prompts/one.md",
+                2,
+                "error",
+                "uses 'tone', which is no argument of the prompt 'one' and always empty",
+            ),
+        ),
+        (
+            {"twig_toml": f'{ONE}[[prompts.one.arguments]]\nname = "x"\n', "prompts__one_md": "a"},
+            ("twig.toml", 1, "warning", "the prompt 'one' declares the argument 'x' and never uses it"),
+        ),
+        (
+            {"twig_toml": ONE, "prompts__one_md": "a\n{% include '../other/x.md' %}"},
+            ("prompts/one.md", 2, "error", "includes '../other/x.md', which is not there"),
+        ),
+        (
+            {"twig_toml": ONE, "prompts__one_md": "\n\n{% include '../../../x.md' %}"},
+            ("prompts/one.md", 3, "error", "includes '../../../x.md', which leads out of the library"),
+        ),
+        (
+            {"twig_toml": ONE, "prompts__one_md": "{% include '/etc/passwd' %}"},
+            ("prompts/one.md", 1, "error", "includes '/etc/passwd', which leads out of the library"),
+        ),
+        (
+            {"twig_toml": ONE, "prompts__one_md": "{% include 'part_md' %}", "part_md": "x"},
+            ("prompts/one.md", 1, "error", "includes 'part_md', which is not there"),
+        ),
+        (
+            {"twig_toml": ONE, "prompts__one_md": "{% include 'part.md' %}", "part_md": "x\n{{ 1 | nope }}"},
+            ("part.md", 2, "error", "filter nope is unknown"),
+        ),
+        (
+            {"twig_toml": ONE, "prompts__one_md": "{% include 'part.md' %}", "part_md": "x\n\n{{ y }}"},
+            ("part.md", 3, "error", "uses 'y', which is no argument of the prompt 'one' and always empty"),
+        ),
+        (
+            {"twig_toml": ONE, "prompts__one_md": "x" * 65537},
+            ("prompts/one.md", None, "error", "is larger than 64 KiB"),
+        ),
+        (
+            {"twig_toml": ONE, "prompts__one_md": "x", "prompts__two_md": "y"},
+            ("prompts/two.md", None, "warning", "is neither a prompt of twig.toml nor included by one"),
+        ),
+        (
+            {"note_md": "---\narguments: [who]\n---\nHello\n{{ whom }}, {{ who }}\n"},
+            (
+                "note.md",
+                5,
+                "error",
+                "uses 'whom', which is no argument of the prompt 'note' and always empty",
+            ),
+        ),
+    ],
+)
+def test_every_problem_is_found_with_file_and_line(
+    tmp_path: Path, files: dict[str, str], expected: tuple[str, int | None, str, str]
+) -> None:
+    write(tmp_path, **files)
+    file, line, level, message = expected
+    (found,) = problems(tmp_path, 1 if level == "error" else 0)
+    assert found[:3] == (file, line, level)
+    assert message in found[3]
+
+
+def test_two_libraries_with_one_name_are_reported(tmp_path: Path) -> None:
+    first = good(tmp_path)
+    write(tmp_path, "my-lib", twig_toml=MANIFEST, prompts__review_md=TEMPLATE)
+    libraries = json(tmp_path, "check", status=1)["libraries"]
+    (problem,) = libraries[1]["problems"]
+    assert problem["message"] == f"is hidden by another library called 'my_lib': {first}"
+
+
+def test_every_file_that_is_skipped_is_explained(tmp_path: Path) -> None:
+    folder = write(tmp_path, README_md="Read me", note_md="Words", data__x_toml="a = 1")
+    (folder / "picture.png").write_bytes(b"\x89PNG")
+    (folder / "secret").symlink_to("/etc/passwd")
+    said = satchel(tmp_path, "library", "check", "--skipped").stdout.splitlines()
+    explained = {line.partition(": ")[0].removeprefix(f"{folder}/") for line in said[:-1]}
+    assert explained == {"README.md", "data/x.toml", "picture.png", "secret"}
+    assert all(line.partition(": ")[2] for line in said[:-1])
+
+
+def test_foreign_text_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    evil = 'description = "\\u001b[2J\\u0007 evil"\n'
+    write(tmp_path, twig_toml=f"[prompts.one]\n{evil}", prompts__one_md="x")
+    for command in ("list", "show my_lib", "check"):
+        assert "\x1b" not in satchel(tmp_path, "library", *command.split()).stdout

@@ -1,0 +1,387 @@
+"""Folders, links and new libraries: what is taken, what is left out, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import minijinja
+import pytest
+
+from satchel.domain.errors import (
+    Invalid,
+    LibraryExists,
+    LibraryRefused,
+    LibraryUnwritable,
+    SatchelError,
+    SourceNotFound,
+)
+from satchel.library.installing import add, new, remove
+from satchel.library.origins import edits, links, records
+from satchel.library.sources import recognise
+from tests.library.packing import archive, commit, descriptors, git, leftovers, plant, tree
+from tests.storage.sqlite.children import powerless
+
+FILES = {"a.md": "one", "deep/b.md": "two", ".claude/commands/c.md": "three"}
+
+
+def test_a_folder_is_copied_and_its_origin_written_down(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    source = plant(tmp_path / "My Prompts", FILES)
+    added = add(home, str(source))
+    assert added.name == "my_prompts"
+    assert tree(Path(added.path)) == FILES
+    origin = records(home)["my_prompts"]
+    assert origin == added.origin
+    assert (origin.kind, origin.location, origin.revision) == ("folder", str(source), None)
+    assert sorted(origin.files) == sorted(FILES)
+    assert edits(home, "my_prompts") == []
+    plant(source, {"a.md": "changed"})
+    assert tree(Path(added.path)) == FILES
+    assert leftovers(tmp_path / "home") == []
+
+
+def test_only_files_are_copied_and_the_rest_is_reported(tmp_path: Path) -> None:
+    source = plant(tmp_path / "source", {"a.md": "one", ".git/config": "x", "sub/.GIT/hooks/x": "x"})
+    secret = plant(tmp_path, {"secret/key.md": "secret"}) / "secret"
+    (source / "link.md").symlink_to(secret / "key.md")
+    (source / "folder").symlink_to(secret)
+    (source / "gone.md").symlink_to("nowhere")
+    os.mkfifo(source / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(source / "socket"))
+        (source / "large.md").write_bytes(b"x" * (4 * 1024 * 1024 + 1))
+        plant(source, {"/".join("d" * 17) + "/x.md": "deep", "n" * 201: "long", "a\\b.md": "slash"})
+        (source / "new\nline.md").write_text("x")
+        Path(os.fsdecode(os.fsencode(source) + b"/caf\xe9.md")).write_text("x")
+        plant(source, {".DS_Store": "x"})
+        added = add(str(tmp_path / "home"), str(source))
+    assert tree(Path(added.path)) == {"a.md": "one"}
+    assert {item.file: item.reason for item in added.left_out} == {
+        ".DS_Store": "was left there by a file manager",
+        ".git": "belongs to a Git repository",
+        "sub/.GIT": "belongs to a Git repository",
+        "link.md": "is a symbolic link",
+        "folder": "is a symbolic link",
+        "gone.md": "is a symbolic link",
+        "pipe": "is neither a file nor a folder",
+        "socket": "is neither a file nor a folder",
+        "large.md": "is larger than 4 MiB",
+        "/".join("d" * 16): "is a folder that is too deep inside others",
+        "n" * 120 + "...": "has a name of more than 200 bytes",
+        "a\\b.md": "has a backslash in its name",
+        "new line.md": "has a NUL or another control character in its name",
+        "caf?.md": "has a name that is not UTF-8",
+    }
+    assert "secret" not in str(tree(tmp_path / "home"))
+
+
+def test_a_library_has_its_limits(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    many = tmp_path / "many"
+    many.mkdir()
+    for number in range(10_001):
+        (many / str(number)).touch()
+    with pytest.raises(LibraryRefused, match="holds more than 10,000 files"):
+        add(home, str(many))
+    large = tmp_path / "large"
+    large.mkdir()
+    for number in range(17):
+        (large / str(number)).write_bytes(b"x" * (4 * 1024 * 1024))
+    with pytest.raises(LibraryRefused, match="holds more than 64 MiB"):
+        add(home, str(large))
+    (tmp_path / "empty" / "nothing").mkdir(parents=True)
+    with pytest.raises(LibraryRefused, match="holds no files"):
+        add(home, str(tmp_path / "empty"))
+    assert leftovers(tmp_path / "home") == []
+    assert records(home) == {}
+
+
+def test_a_part_of_a_folder_can_be_taken_and_nothing_outside_of_it(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    source = plant(tmp_path / "source", {"sub/in/x.md": "x", "y.md": "y"})
+    plant(tmp_path / "outside", {"z.md": "z"})
+    (source / "way-out").symlink_to(tmp_path / "outside")
+    (source / "way-in").symlink_to(source / "sub")
+    assert tree(Path(add(home, str(source), name="one", folder="./sub/in/").path)) == {"x.md": "x"}
+    assert tree(Path(add(home, str(source), name="two", folder="way-in").path)) == {"in/x.md": "x"}
+    for folder in ("way-out", "y.md", "nothing"):
+        with pytest.raises(LibraryRefused, match="has no folder"):
+            add(home, str(source), name="three", folder=folder)
+    for folder in ("../outside", "sub/../../outside", "a\0b"):
+        with pytest.raises(LibraryRefused, match="the folder"):
+            add(home, str(source), name="three", folder=folder)
+
+
+def test_a_link_is_a_record_and_its_folder_is_left_alone(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    source = plant(tmp_path / "source", FILES)
+    added = add(home, str(source / ".." / "source"), link=True, folder="deep", name="work")
+    assert (added.name, added.path) == ("work", str(source / "deep"))
+    assert links(home) == {"work": str(source / "deep")}
+    assert not (tmp_path / "home" / "libraries" / "work").exists()
+    with pytest.raises(LibraryExists):
+        add(home, str(source), name="Work")
+    assert remove(home, "work").link
+    assert links(home) == {}
+    assert tree(source) == FILES
+
+
+def test_only_folders_outside_of_the_libraries_can_be_linked(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    add(str(home), str(plant(tmp_path / "source", FILES)))
+    for folder in (tmp_path, home, home / "libraries", home / "libraries" / "source"):
+        with pytest.raises(LibraryRefused, match="is where Satchel keeps its libraries"):
+            add(str(home), str(folder), link=True, name="loop")
+    with pytest.raises(LibraryRefused, match="only a folder can be linked"):
+        add(str(home), str(archive(tmp_path / "x.zip", FILES)), link=True)
+
+
+def test_the_libraries_are_not_copied_into_themselves(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    add(str(home), str(plant(tmp_path / "source", FILES)))
+    for folder in (tmp_path, home, home / "libraries", home / "libraries" / ".satchel"):
+        with pytest.raises(LibraryRefused, match="holds Satchel's own libraries"):
+            add(str(home), str(folder), name="loop")
+    assert tree(Path(add(str(home), str(home / "libraries" / "source"), name="twin").path)) == FILES
+
+
+@pytest.mark.parametrize("made_by_hand", ["source", "Source", "SOURCE!"])
+def test_a_name_that_is_taken_is_a_conflict_also_if_it_was_taken_by_hand(
+    tmp_path: Path, made_by_hand: str
+) -> None:
+    home = tmp_path / "home"
+    plant(home / "libraries" / made_by_hand, {"mine.md": "mine"})
+    with pytest.raises(LibraryExists, match="'source' already exists"):
+        add(str(home), str(plant(tmp_path / "source", FILES)))
+    assert tree(home / "libraries" / made_by_hand) == {"mine.md": "mine"}
+    assert add(str(home), str(tmp_path / "source"), name="Other Name").name == "other_name"
+
+
+def test_what_leaves_no_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="leaves no name for a library; give one with --name"):
+        add(str(tmp_path / "home"), str(plant(tmp_path / "---", FILES)))
+    with pytest.raises(Invalid, match="at most 200 bytes"):
+        new(str(tmp_path / "home"), "é" * 101)
+
+
+def test_of_two_that_add_one_name_at_once_one_wins_and_the_other_is_told(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    sources = [plant(tmp_path / str(n), {f"{i}.md": f"{n}" for i in range(100)}) for n in range(6)]
+
+    def attempt(source: Path) -> str:
+        try:
+            return add(home, str(source), name="same").path
+        except LibraryExists as error:
+            return str(error)
+
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(attempt, sources))
+    assert sorted(results)[1:] == ["Library 'same' already exists"] * 5
+    winner = next(source for source, result in zip(sources, results, strict=True) if "already" not in result)
+    assert tree(tmp_path / "home" / "libraries" / "same") == tree(winner)
+    assert edits(home, "same") == []
+    assert leftovers(tmp_path / "home") == []
+
+
+def test_a_link_that_takes_the_name_while_a_folder_is_being_copied_wins(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    source = plant(tmp_path / "source", FILES)
+    told: list[str] = []
+
+    def meanwhile(line: str) -> None:
+        if not told:
+            add(home, str(source), name="same", link=True)
+        told.append(line)
+
+    with pytest.raises(LibraryExists):
+        add(home, str(source), name="same", progress=meanwhile)
+    assert told
+    assert records(home)["same"].kind == "link"
+    assert leftovers(tmp_path / "home") == []
+
+
+def test_of_two_processes_too(tmp_path: Path) -> None:
+    source = plant(tmp_path / "source", {f"{number}.md": "x" for number in range(300)})
+    command = [sys.executable, "-m", "satchel", "library", "add", str(source), "--name", "same"]
+    environment = os.environ | {"SATCHEL_HOME": str(tmp_path / "home")}
+    started = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(4)
+    ]
+    assert sorted(process.wait(30) for process in started) == [0, 4, 4, 4]
+    assert edits(str(tmp_path / "home"), "same") == []
+    assert leftovers(tmp_path / "home") == []
+
+
+def test_a_new_library_holds_a_prompt_that_works(tmp_path: Path) -> None:
+    added = new(str(tmp_path), "My Team")
+    assert sorted(tree(Path(added.path))) == ["prompts/explain.md", "twig.toml"]
+    manifest = tomllib.loads((Path(added.path) / "twig.toml").read_text())
+    arguments = manifest["prompts"]["explain"]["arguments"]
+    assert [(item["name"], item.get("required", False)) for item in arguments] == [
+        ("topic", True),
+        ("reader", False),
+    ]
+    text = (Path(added.path) / "prompts" / "explain.md").read_text()
+    engine = minijinja.Environment(undefined_behavior="chainable")
+    assert engine.render_str(text, topic="flock").startswith("Explain flock.\n")
+    assert engine.render_str(text, topic="flock", reader="me").startswith("Explain flock to me.\n")
+    with pytest.raises(LibraryExists):
+        new(str(tmp_path), "my-team")
+
+
+def test_a_file_that_cannot_be_read_is_said_and_nothing_is_left(tmp_path: Path) -> None:
+    source = plant(tmp_path / "source", FILES)
+    (source / "deep" / "b.md").chmod(0)
+    command = [*powerless(), sys.executable, "-m", "satchel", "library", "add", str(source)]
+    environment = os.environ | {"SATCHEL_HOME": str(tmp_path / "home")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert "could not be read: deep/b.md: Permission denied" in done.stderr
+    assert leftovers(tmp_path / "home") == []
+
+
+def test_a_folder_that_cannot_be_written_is_a_matter_of_the_disk(tmp_path: Path) -> None:
+    plant(tmp_path, {"home/libraries": "a file"})
+    with pytest.raises(LibraryUnwritable) as failed:
+        add(str(tmp_path / "home"), str(plant(tmp_path / "source", FILES)))
+    assert failed.value.problem
+    assert failed.value.where == str(tmp_path / "home" / "libraries")
+
+
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    source = plant(tmp_path / "source", FILES)
+    pack = archive(tmp_path / "pack.zip", FILES)
+    commit(tmp_path / "repository", FILES)
+    bad = tmp_path / "bad.zip"
+    bad.write_bytes(b"PK\3\4")
+    before = descriptors()
+    for number, thing in enumerate((source, pack, f"{tmp_path / 'repository'}#main", bad, "https://-x/y")):
+        try:
+            add(str(tmp_path / "home"), str(thing), name=f"n{number}")
+        except SatchelError:
+            assert number > 2
+    assert descriptors() == before
+
+
+REFUSED = [
+    ("", "is neither a folder"),
+    ("-x", "is neither a folder"),
+    ("--upload-pack=touch /tmp/x", "is neither a folder"),
+    ("a\0b", "is neither a folder"),
+    ("x" * 5000, "is neither a folder"),
+    ("ext::sh -c touch% /tmp/x", "would make Git run another program"),
+    ("EXT::sh", "would make Git run another program"),
+    ("fd::17", "would make Git run another program"),
+    ("https::https://example.org/x", "would make Git run another program"),
+    ("git://example.org/x.git", "cannot be fetched from"),
+    ("ftp://example.org/x.git", "cannot be fetched from"),
+    ("ext://example.org/x.git", "cannot be fetched from"),
+    ("http://example.org/x.git", "is not encrypted"),
+    ("https:///x", "is no valid Git address"),
+    ("https://-oProxyCommand=x/y", "is no valid Git address"),
+    ("ssh://-oProxyCommand=x/y", "is no valid Git address"),
+    ("ssh://-oProxyCommand=x@host/y", "is no valid Git address"),
+    ("ssh://host:22x/y", "is no valid Git address"),
+    ("git@-oProxyCommand=x:y", "is no valid Git address"),
+    ("-x@host:y", "is neither a folder"),
+    ("git@host:-y", "is no valid Git address"),
+    ("https://example.org/a b", "has a blank or a control character"),
+    ("https://example.org/a\nb", "has a blank or a control character"),
+    ("https://example.org/x?token=secret", "has a question mark"),
+    ("https://user:pass/word@example.org/x", "is no valid Git address"),
+    ("https://user:12/34@example.org/x", "is no valid Git address"),
+    ("https://example.org/x.git#--upload-pack=y", "can be no branch, tag or commit"),
+    ("https://example.org/x.git#a..b", "can be no branch, tag or commit"),
+    ("https://example.org/x.git#a:b", "can be no branch, tag or commit"),
+    ("https://example.org/x.git#+a", "can be no branch, tag or commit"),
+    ("https://example.org/x.git#", "can be no branch, tag or commit"),
+    ("https://example.org/pack.zip", "download it, and add the file"),
+    ("https://github.com/o/r/tree/main/a/b", "https://github.com/o/r#main --folder a/b"),
+    ("file://host/x", "three slashes"),
+    ("/dev/null", "is neither a file nor a folder"),
+    ("pyproject.toml", "is a file, but no zip archive"),
+    ("caf\udce9", "not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("source", "problem"), REFUSED)
+def test_what_is_no_source_or_a_trick_is_refused(source: str, problem: str) -> None:
+    with pytest.raises(LibraryRefused) as refused:
+        recognise(source)
+    assert problem in str(refused.value)
+    assert "secret" not in str(refused.value).replace("might be secret", "")
+    assert "pass/word" not in str(refused.value)
+    assert "12/34" not in str(refused.value)
+
+
+@pytest.mark.parametrize("source", ["nowhere", "./nowhere.zip", "github.com/o/r", "host:path", "C:/x"])
+def test_what_is_not_there_is_said_with_what_was_tried(source: str) -> None:
+    with pytest.raises(SourceNotFound, match="there is no such folder or file, and it is no Git address"):
+        recognise(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "location", "name", "address"),
+    [
+        ("https://example.org/a/b.git", None, "b", None),
+        ("https://example.org:8443/a/b/#v1.2", "https://example.org:8443/a/b/#v1.2", "b", None),
+        ("https://user:pw@example.org/b", "https://example.org/b", "b", "https://user:pw@example.org/b"),
+        ("https://token@example.org/b", "https://example.org/b", "b", "https://token@example.org/b"),
+        ("ssh://git@example.org:22/a/b.git", None, "b", None),
+        ("ssh://me:pw@example.org/b", "ssh://me@example.org/b", "b", "ssh://me:pw@example.org/b"),
+        ("git@example.org:a/b.git#main", "git@example.org:a/b.git#main", "b", "git@example.org:a/b.git"),
+        ("git@example.org:b.git", None, "b", None),
+        ("http://localhost:3000/a/b", None, "b", None),
+        ("http://[::1]/b", None, "b", None),
+        ("HTTPS://example.org/b", "https://example.org/b", "b", "https://example.org/b"),
+        ("file:///srv/b.git", None, "b", None),
+    ],
+)
+def test_addresses_are_kept_without_what_is_secret(
+    source: str, location: str | None, name: str, address: str | None
+) -> None:
+    found = recognise(source)
+    assert found.kind == "git"
+    assert found.location == (location or source)
+    assert found.name == name
+    assert found.repository is not None
+    assert found.repository.address == (address or source.partition("#")[0])
+
+
+def test_things_on_this_machine_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(tmp_path / "work", FILES)
+    git(tmp_path, "clone", "--quiet", "--bare", "work", "bare.git")
+    plant(tmp_path / "odd.git", FILES)
+    archive(tmp_path / "pack.bin", FILES)
+    archive(tmp_path / "with#mark.zip", FILES)
+    monkeypatch.chdir(tmp_path)
+    names = ("work", "bare.git", "odd.git", "pack.bin", "with#mark.zip", "work#main", ".")
+    found = {name: recognise(name) for name in names}
+    assert {name: (source.kind, source.name) for name, source in found.items()} == {
+        "work": ("folder", "work"),
+        "bare.git": ("git", "bare"),
+        "odd.git": ("folder", "odd.git"),
+        "pack.bin": ("zip", "pack"),
+        "with#mark.zip": ("zip", "with#mark"),
+        "work#main": ("git", "work"),
+        ".": ("folder", tmp_path.name),
+    }
+    assert found["bare.git"].location == str(tmp_path / "bare.git")
+    with pytest.raises(LibraryRefused, match="is no Git repository"):
+        recognise("odd.git#main")
+
+
+def test_an_archive_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    pack = archive(tmp_path / "pack.zip", FILES)
+    pack.chmod(0)
+    command = [*powerless(), sys.executable, "-m", "satchel", "library", "add", str(pack)]
+    environment = os.environ | {"SATCHEL_HOME": str(tmp_path / "home")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (1, f"error: {pack} could not be read: Permission denied\n")

@@ -1,0 +1,213 @@
+"""Archives that lie, lead elsewhere or never end: each is refused by name, and nothing of it is left."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import zipfile
+import zlib
+from pathlib import Path
+
+import pytest
+
+from satchel.domain.errors import LibraryRefused, SatchelError
+from satchel.library.installing import add
+from tests.library.packing import Item, archive, deflated, leftovers, tree, zipped
+
+GOOD = Item(name=b"good.md", content=b"good")
+ZEROS = b"\0" * (3 * 1024 * 1024)
+
+
+def one(name: bytes | str, **fields: object) -> bytes:
+    raw = name.encode() if isinstance(name, str) else name
+    return zipped([GOOD, Item(name=raw, **fields)])  # type: ignore[arg-type]  # as the caller says
+
+
+def overlapping() -> bytes:
+    """Two entries that share their content, as the better bombs do."""
+    first = zipped([Item(name=b"a.md", content=b"x" * 5000, method=0)])
+    assert first.startswith(b"PK\3\4")
+    return zipped(
+        [Item(name=b"a.md", content=b"x" * 5000, method=0), Item(name=b"a.md".upper(), at=0)],
+    ).replace(b"A.MD", b"b.md")
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+
+
+HOSTILE: dict[str, tuple[bytes, str]] = {
+    "parent": (one("../evil.md"), "'../evil.md' leads out of its folder"),
+    "parent inside": (one("a/../../evil.md"), "'a/../../evil.md' leads out"),
+    "parent at the end": (one("a/.."), "'a/..' leads out"),
+    "absolute": (one("/etc/evil.md"), "'/etc/evil.md' is an absolute path"),
+    "drive": (one("C:/evil.md"), "'C:/evil.md' begins with a drive letter"),
+    "drive alone": (one("c:evil.md"), "'c:evil.md' begins with a drive letter"),
+    "backslash": (one("..\\evil.md"), "has a backslash in its name"),
+    "nul": (one(b"evil.md\0.txt"), "control character"),
+    "newline": (one("a\nb.md"), "control character"),
+    "escape sequence": (one("\x1b[2Jx.md"), "control character"),
+    "empty name": (one(b""), "'' is empty"),
+    "empty part": (one("a//b.md"), "has an empty part"),
+    "dot": (one("./b.md"), "has an empty part"),
+    "not utf-8": (one(b"caf\xe9.md"), "not UTF-8"),
+    "overlong utf-8": (one(b"\xc0\xae\xc0\xae/x.md"), "not UTF-8"),
+    "symbolic link": (one("link.md", mode=0o120777), "'link.md' is a symbolic link"),
+    "device": (one("null", mode=0o020666), "'null' is neither a file nor a folder"),
+    "fifo": (one("pipe", mode=0o010644), "'pipe' is neither"),
+    "folder with the mode of a file": (one("a/", mode=0o100644), "'a/' is neither"),
+    "twice": (zipped([GOOD, GOOD]), "'good.md' is there twice"),
+    "twice but for case": (one("GOOD.md"), "'GOOD.md' is there twice, or differs"),
+    "twice but for the form of letters": (
+        zipped([Item(name="\u00e9.md".encode()), Item(name="e\u0301.md".encode())]),
+        "is there twice",
+    ),
+    "file and folder": (one("good.md/more.md"), "'good.md' is both a file and a folder"),
+    "encrypted": (one("secret.md", flags=0x801), "'secret.md' is encrypted"),
+    "strongly encrypted": (one("secret.md", flags=0x841), "'secret.md' is encrypted"),
+    "encrypted, says the entry": (one("x.md", local_flags=0x801), "'x.md' says something else"),
+    "another name inside": (one("x.md", local_name=b"y.md"), "'x.md' says something else"),
+    "another size inside": (one("x.md", local_size=3), "'x.md' says something else"),
+    "larger than it says": (one("x.md", content=b"x" * 5000, size=10), "'x.md' has another size"),
+    "smaller than it says": (one("x.md", content=b"x" * 10, size=5000), "'x.md' has another size"),
+    "endless": (
+        one("x.md", size=100, data=deflated(b"\0" * (5 * 1024 * 1024))),
+        "'x.md' has another size than it says",
+    ),
+    "bomb": (one("x.md", content=ZEROS), "'x.md' grows to 3,145,728 bytes"),
+    "bomb of a gigabyte": (one("x.md", size=1 << 30), "'x.md' grows to 1,073,741,824 bytes"),
+    "sizes beyond 4 GiB": (one("x.md", size=0xFFFFFFFF), "'x.md' is larger than a library may be"),
+    "overlap": (overlapping(), "'a.md' overlaps with another one"),
+    "entry in the directory": (one("x.md", at=10_000_000), "'x.md' is not where the directory says"),
+    "content in the directory": (one("x.md", packed=5000), "'x.md' overlaps"),
+    "wrong checksum": (one("x.md", checksum=1), "'x.md' is damaged: its checksum is wrong"),
+    "stored, wrong checksum": (one("x.md", method=0, checksum=1), "'x.md' is damaged: its checksum"),
+    "not compressed as it says": (one("x.md", data=b"\xff" * 50), "'x.md' is damaged"),
+    "more after the end": (one("x.md", data=deflated(b"text") + b"more"), "'x.md' is damaged"),
+    "end is missing": (
+        one("x.md", content=b"text" * 500, data=deflated(b"text" * 500)[:-3]),
+        "'x.md' is damaged",
+    ),
+    "unknown compression": (one("x.md", method=14), "'x.md' is compressed in a way that is not read"),
+    "too deep": (one("/".join("a" * 17)), "is more than 16 levels deep"),
+    "long name": (one("a" * 201), "has a name of more than 200 bytes"),
+    "long path": (one("/".join(["a" * 190] * 6)), "has a path of more than 1000 bytes"),
+    "more entries than it lists": (zipped([GOOD], count=2), "directory breaks off"),
+    "fewer entries than it lists": (zipped([GOOD, GOOD], count=1), "has more in it than it says"),
+    "directory elsewhere": (zipped([GOOD], offset=3), "its directory is not where it says"),
+    "zip64": (zipped([GOOD], count=0xFFFF), "is a Zip64 archive"),
+    "something before it": (b"#!/bin/sh\n" + zipped([GOOD]), "its directory is not where it says"),
+    "truncated": (zipped([GOOD])[:-1], "is no complete zip archive"),
+    "half": (zipped([GOOD])[:30], "is no complete zip archive"),
+    "empty file": (b"", "is no complete zip archive"),
+    "no archive": (b"PK\3\4" + b"x" * 5000, "is no complete zip archive"),
+    "nothing in it": (zipped([]), "holds no files"),
+    "only folders": (zipped([Item(name=b"a/", content=b"", mode=0o040755)]), "holds no files"),
+}
+
+
+@pytest.mark.parametrize(("data", "problem"), HOSTILE.values(), ids=HOSTILE.keys())
+def test_it_is_refused_with_a_reason_and_nothing_is_left_behind(
+    tmp_path: Path, data: bytes, problem: str
+) -> None:
+    home = tmp_path / "home"
+    pack = tmp_path / "pack.zip"
+    pack.write_bytes(data)
+    with pytest.raises(LibraryRefused) as refused:
+        add(str(home), str(pack))
+    assert problem in str(refused.value)
+    assert str(refused.value).startswith(f"{pack}: ")
+    assert "\x1b" not in str(refused.value)
+    assert leftovers(home) == []
+    assert sorted(p.name for p in (home / "libraries").iterdir()) == [".satchel"]
+    assert [p.name for p in (home / "libraries" / ".satchel").iterdir()] == ["lock"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["home", "pack.zip"]
+
+
+def test_archives_of_usual_programs_are_read(tmp_path: Path) -> None:
+    content = {"repo-main/a.md": "one", "repo-main/deep/b.md": "two" * 10_000, "repo-main/empty.md": ""}
+    by_python = tmp_path / "python.zip"
+    with zipfile.ZipFile(by_python, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, text in content.items():
+            file.writestr(name, text)
+        with file.open("repo-main/late.md", "w", force_zip64=True) as entry:
+            entry.write(b"three")
+    folder = tmp_path / "repo-main"
+    (folder / "deep").mkdir(parents=True)
+    for name, text in content.items():
+        (tmp_path / name).write_text(text)
+    (folder / "late.md").write_text("three")
+    for program in (["zip", "-qr", "info.zip", "repo-main"], ["zip", "-qr0", "stored.zip", "repo-main"]):
+        subprocess.run(program, cwd=tmp_path, check=True, timeout=20)
+    streamed = subprocess.run(["zip", "-qr", "-", "repo-main"], cwd=tmp_path, capture_output=True, check=True)
+    (tmp_path / "streamed.zip").write_bytes(streamed.stdout)
+    expected = {name.removeprefix("repo-main/"): text for name, text in content.items()} | {
+        "late.md": "three"
+    }
+    for name in ("python", "info", "stored", "streamed"):
+        added = add(str(tmp_path / "home"), str(tmp_path / f"{name}.zip"))
+        assert tree(Path(added.path)) == expected, name
+
+
+def test_a_common_folder_is_stripped_but_a_hidden_one_is_not(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    wrapped = archive(tmp_path / "a.zip", {"pack-1/x.md": "x", "__MACOSX/pack-1/._x.md": "", ".DS_Store": ""})
+    assert tree(Path(add(home, str(wrapped)).path)) == {"x.md": "x"}
+    hidden = archive(tmp_path / "b.zip", {".claude/commands/x.md": "x"})
+    assert tree(Path(add(home, str(hidden)).path)) == {".claude/commands/x.md": "x"}
+    several = archive(tmp_path / "c.zip", {"one/x.md": "x", "two/x.md": "y"})
+    assert tree(Path(add(home, str(several)).path)) == {"one/x.md": "x", "two/x.md": "y"}
+    part = add(home, str(several), name="d", folder="two")
+    assert tree(Path(part.path)) == {"x.md": "y"}
+    with pytest.raises(LibraryRefused, match="has no folder 'three'"):
+        add(home, str(several), name="e", folder="three")
+
+
+def test_a_large_file_is_left_out_and_the_others_are_taken(tmp_path: Path) -> None:
+    noise = random.Random(7).randbytes(4 * 1024 * 1024 + 1)
+    (tmp_path / "pack.zip").write_bytes(zipped([GOOD, Item(name=b"film.mp4", content=noise, method=0)]))
+    added = add(str(tmp_path / "home"), str(tmp_path / "pack.zip"))
+    assert tree(Path(added.path)) == {"good.md": "good"}
+    assert [(item.file, item.reason) for item in added.left_out] == [("film.mp4", "is larger than 4 MiB")]
+
+
+def test_all_files_together_have_a_limit_that_is_counted_while_they_come(tmp_path: Path) -> None:
+    noise = random.Random(7).randbytes(4 * 1024 * 1024)
+    packed = Item(name=b"00.bin", content=noise, method=0)
+    items = [Item(name=b"%02d.bin" % number, content=noise, method=0) for number in range(17)]
+    assert packed == items[0]
+    (tmp_path / "pack.zip").write_bytes(zipped(items))
+    with pytest.raises(LibraryRefused, match="holds more than 64 MiB"):
+        add(str(tmp_path / "home"), str(tmp_path / "pack.zip"))
+    assert leftovers(tmp_path / "home") == []
+
+
+def test_too_many_files_are_refused(tmp_path: Path) -> None:
+    items = [Item(name=b"%05d.md" % number, content=b"", method=0) for number in range(10_001)]
+    (tmp_path / "pack.zip").write_bytes(zipped(items))
+    with pytest.raises(LibraryRefused, match="holds more than 10,000 files"):
+        add(str(tmp_path / "home"), str(tmp_path / "pack.zip"))
+
+
+def test_whatever_bits_are_flipped_the_files_are_those_that_were_packed_or_none(tmp_path: Path) -> None:
+    files = {"a.md": b"some text " * 40, "deep/b.md": b"another text"}
+    sound = zipped([Item(name=name.encode(), content=content) for name, content in files.items()])
+    chance = random.Random(11)
+    refused = 0
+    for number in range(150):
+        data = sound
+        for _ in range(chance.randint(1, 3)):
+            data = flipped(data, chance.randrange(len(data)))
+        pack = tmp_path / "pack.zip"
+        pack.write_bytes(data)
+        try:
+            added = add(str(tmp_path / "home"), str(pack), name=f"pack{number}")
+        except SatchelError:
+            refused += 1
+            continue
+        # A name may have been hit, where nothing tells that it was another.
+        assert sorted(map(zlib.crc32, map(str.encode, tree(Path(added.path)).values()))) == sorted(
+            map(zlib.crc32, files.values())
+        )
+    assert refused > 100
+    assert leftovers(tmp_path / "home") == []

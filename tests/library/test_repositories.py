@@ -1,0 +1,340 @@
+"""Git repositories as sources: one commit is read, nothing of it is run, and fetching has its bounds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from satchel.domain.errors import LibraryRefused, SourceFailed
+from satchel.library.installing import add, update
+from satchel.library.origins import records
+from satchel.library.sources import Repository
+from satchel.library.sources.intake import Intake
+from satchel.library.sources.repositories import Bounds, fetch
+from tests.library.packing import commit, git, leftovers, plant, tree
+
+FILES = {"a.md": "one", "deep/b.md": "two"}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    commit(tmp_path / "prompts", FILES)
+    return tmp_path / "prompts"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> str:
+    return str(tmp_path / "home")
+
+
+def test_a_repository_is_taken_at_a_branch_a_tag_or_a_commit(repository: Path, home: str) -> None:
+    first = git(repository, "rev-parse", "HEAD")
+    git(repository, "tag", "--annotate", "v1", "--message=one")
+    git(repository, "branch", "old/er")
+    second = commit(repository, {"c.md": "three"})
+    url = f"file://{repository}"
+    newest = add(home, url)
+    assert newest.name == "prompts"
+    assert tree(Path(newest.path)) == FILES | {"c.md": "three"}
+    assert newest.origin.revision == second
+    for number, ref in enumerate(("v1", "old/er", first)):
+        added = add(home, f"{url}#{ref}", name=f"n{number}")
+        assert tree(Path(added.path)) == FILES
+        assert added.origin.revision == first
+        assert records(home)[f"n{number}"].location == f"{url}#{ref}"
+
+
+def test_a_bare_repository_on_this_machine_needs_no_address(
+    repository: Path, home: str, tmp_path: Path
+) -> None:
+    git(tmp_path, "clone", "--quiet", "--bare", "prompts", "with blank % and #.git")
+    added = add(home, str(tmp_path / "with blank % and #.git"))
+    assert (added.name, added.origin.kind) == ("with_blank___and", "git")
+    assert tree(Path(added.path)) == FILES
+
+
+def test_a_part_of_a_repository_can_be_taken(repository: Path, home: str) -> None:
+    added = add(home, f"file://{repository}", folder="deep")
+    assert tree(Path(added.path)) == {"b.md": "two"}
+    commit(repository, {"deep/c.md": "three", "d.md": "four"})
+    assert update(home, "prompts").added == ("c.md",)
+    for folder in ("nothing", "a.md", "deep/b.md", "*"):
+        with pytest.raises(LibraryRefused, match="has no folder"):
+            add(home, f"file://{repository}", folder=folder, name="x")
+
+
+def test_links_submodules_and_large_files_are_left_out(repository: Path, home: str, tmp_path: Path) -> None:
+    (repository / "link.md").symlink_to("/etc/passwd")
+    (repository / "large.bin").write_bytes(b"x" * (4 * 1024 * 1024 + 1))
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
+    plant(repository, {"big.md": pointer, ".DS_Store": "x", "pipe|&;$(x).md": "odd", "-n.md": "dash"})
+    (repository / "back\\slash.md").write_text("x")
+    commit(tmp_path / "other", {"x.md": "x"})
+    git(
+        repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "other")
+    )
+    commit(repository)
+    added = add(home, f"file://{repository}")
+    assert sorted(tree(Path(added.path))) == [
+        "-n.md", ".gitmodules", "a.md", "deep/b.md", "pipe|&;$(x).md",
+    ]  # fmt: skip
+    assert {item.file: item.reason for item in added.left_out} == {
+        ".DS_Store": "was left there by a file manager",
+        "back\\slash.md": "has a backslash in its name",
+        "big.md": "is kept in Git LFS, which is not fetched",
+        "large.bin": "is larger than 4 MiB",
+        "link.md": "is a symbolic link",
+        "other": "is another repository inside this one",
+    }
+
+
+def test_trees_that_no_checkout_would_make_are_read_without_harm(
+    repository: Path, home: str, tmp_path: Path
+) -> None:
+    blob = git(repository, "rev-parse", "HEAD:a.md")
+
+    def made(*lines: str) -> str:
+        done = subprocess.run(
+            ["git", "mktree", "-z"], cwd=repository, input="".join(f"{line}\0" for line in lines),
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return done.stdout.strip()
+
+    inner = made(f"100644 blob {blob}\tevil.md")
+    tops = made(
+        f"100644 blob {blob}\tgood.md",
+        f"040000 tree {inner}\t..",
+        f"040000 tree {inner}\t.git",
+        f"100755 blob {blob}\tC:evil.md",
+    )
+    git(repository, "update-ref", "HEAD", git(repository, "commit-tree", tops, "-m", "evil"))
+    added = add(home, f"file://{repository}")
+    assert tree(Path(added.path)) == {"good.md": "one"}
+    assert not os.access(Path(added.path) / "good.md", os.X_OK)
+    assert {item.file for item in added.left_out} == {"../evil.md", ".git/evil.md", "C:evil.md"}
+    assert not list(tmp_path.rglob("evil.md"))
+
+
+@pytest.mark.parametrize("leaf", ["file", "empty folder"])
+def test_a_tree_that_holds_itself_a_billion_times_is_refused(repository: Path, home: str, leaf: str) -> None:
+    line = f"100644 blob {git(repository, 'rev-parse', 'HEAD:a.md')}"
+    if leaf == "empty folder":
+        line = f"040000 tree {git(repository, 'hash-object', '-t', 'tree', '-w', '/dev/null')}"
+    for _ in range(10):
+        listing = "".join(f"{line}\t{number}\n" for number in range(10))
+        done = subprocess.run(
+            ["git", "mktree"], cwd=repository, input=listing, capture_output=True, text=True, check=True
+        )
+        line = f"040000 tree {done.stdout.strip()}"
+    bomb = git(repository, "commit-tree", line.split()[-1], "-m", "bomb")
+    git(repository, "update-ref", "HEAD", bomb)
+    with pytest.raises(LibraryRefused, match="holds more than 100,000 files and folders"):
+        add(home, f"file://{repository}")
+    assert leftovers(Path(home)) == []
+
+
+def test_nothing_that_the_user_or_the_repository_configures_is_run(
+    repository: Path, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trap = tmp_path / "trap"
+    script = tmp_path / "templates" / "hooks" / "reference-transaction"
+    plant(tmp_path, {"templates/hooks/reference-transaction": f"#!/bin/sh\ntouch {trap}\n"})
+    script.chmod(0o755)
+    (tmp_path / "templates" / "hooks" / "post-checkout").symlink_to(script)
+    plant(
+        tmp_path,
+        {
+            "gitconfig": f"""
+[core]
+    hooksPath = {script.parent}
+    fsmonitor = {script}
+[init]
+    templateDir = {tmp_path / "templates"}
+[protocol "ext"]
+    allow = always
+[filter "trap"]
+    smudge = touch {trap}
+[url "ext::touch {trap} "]
+    insteadOf = https://trap.example.org/
+[url "http://127.0.0.1:1/"]
+    insteadOf = https://downgrade.example.org/
+"""
+        },
+    )
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path))
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "ext:file")
+    monkeypatch.setenv("GIT_TEMPLATE_DIR", str(tmp_path / "templates"))
+    with monkeypatch.context() as clean:
+        clean.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+        for variable in ("GIT_DIR", "GIT_WORK_TREE", "GIT_TEMPLATE_DIR"):
+            clean.delenv(variable)
+        commit(repository, {".gitattributes": "*.md filter=trap\n"})
+    added = add(home, f"file://{repository}")
+    assert tree(Path(added.path))["a.md"] == "one"
+    for host in ("trap", "downgrade"):
+        with pytest.raises(SourceFailed, match="not allowed"):
+            add(home, f"https://{host}.example.org/x")
+    assert not trap.exists()
+
+
+def test_addresses_that_the_user_rewrites_and_credential_helpers_work(
+    repository: Path, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helper = plant(tmp_path, {"helper": f"#!/bin/sh\ntouch {tmp_path / 'asked'}\n"}) / "helper"
+    helper.chmod(0o755)
+    plant(tmp_path, {"gitconfig": f'[credential]\n    helper = {helper}\n[url "file://{repository}"]\n'
+                                  "    insteadOf = file:///short\n"})  # fmt: skip
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    assert add(home, "file:///short").origin.location == "file:///short"
+    server = _refusing_server(tmp_path)
+    try:
+        with pytest.raises(SourceFailed):
+            add(home, f"http://127.0.0.1:{server.port}/private.git")
+    finally:
+        server.stop()
+    assert (tmp_path / "asked").exists()
+
+
+def test_credentials_are_neither_told_nor_written_down(tmp_path: Path, home: str) -> None:
+    server = _refusing_server(tmp_path)
+    try:
+        with pytest.raises(SourceFailed) as failed:
+            add(home, f"http://ada:s3%40cret@localhost:{server.port}/private.git")
+    finally:
+        server.stop()
+    for secret in ("s3%40cret", "s3@cret", "ada"):
+        assert secret not in str(failed.value)
+    assert f"http://localhost:{server.port}/private.git could not be read" in str(failed.value)
+
+
+def test_credentials_are_not_told_if_another_program_says_them(
+    tmp_path: Path, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (plant(tmp_path, {"ssh": '#!/bin/sh\necho "fatal: no way to $*" >&2\nexit 1\n'}) / "ssh").chmod(0o755)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(tmp_path / "ssh"))
+    with pytest.raises(SourceFailed, match=r"fatal: no way to .*\*\*\*") as failed:
+        add(home, "ssh://ada:s3cret@example.org/private.git")
+    assert "s3cret" not in str(failed.value)
+
+
+def test_what_git_says_is_handed_on(repository: Path, home: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceFailed, match="couldn't find remote ref nothing"):
+        add(home, f"file://{repository}#nothing")
+    with pytest.raises(SourceFailed, match="does not appear to be a git repository"):
+        add(home, f"file://{tmp_path / 'nowhere'}")
+    git(tmp_path, "init", "--quiet", "--bare", "empty.git")
+    with pytest.raises(SourceFailed):
+        add(home, str(tmp_path / "empty.git"))
+    assert leftovers(Path(home)) == []
+
+
+def test_without_git_there_is_a_hint(repository: Path, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SourceFailed, match="Git is not installed"):
+        add(home, f"file://{repository}")
+
+
+def taken(repository: Path, work: Path, bounds: Bounds) -> None:
+    work.mkdir()
+    source = Repository(scheme="file", address=f"file://{repository}")
+    intake = Intake(work / "library", "it")
+    fetch(source, "", work, intake, bounds=bounds)
+
+
+def test_fetching_has_a_limit_in_size_while_it_runs(tmp_path: Path, repository: Path) -> None:
+    (repository / "noise.bin").write_bytes(os.urandom(3 * 1024 * 1024))
+    commit(repository)
+    taken(repository, tmp_path / "large", Bounds(bytes=4 * 1024 * 1024))
+    with pytest.raises(LibraryRefused, match="is a repository of more than 1 MiB"):
+        taken(repository, tmp_path / "small", Bounds(bytes=1024 * 1024))
+
+
+def test_fetching_has_a_limit_in_time_and_ends_with_its_children(
+    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The far side says nothing and never ends; its grandchild would tell if it lived on."""
+    number = tmp_path / "number"
+    script = f"#!/bin/sh\nsleep 60 & echo $! > {number}.part && mv {number}.part {number}\nwait\n"
+    (plant(tmp_path, {"ssh": script}) / "ssh").chmod(0o755)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(tmp_path / "ssh"))
+    work = tmp_path / "work"
+    work.mkdir()
+    source = Repository(scheme="ssh", address="git@example.org:x.git")
+    begun = time.monotonic()
+    with pytest.raises(SourceFailed, match=r"it took longer than 0\.6 seconds"):
+        fetch(source, "", work, Intake(work / "library", "it"), bounds=Bounds(seconds=0.6))
+    assert time.monotonic() - begun < 10
+    assert ended(int(number.read_text()))
+
+
+def ended(process: int) -> bool:
+    """Whether a process is gone within a few seconds."""
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        os.sched_yield()
+    return False
+
+
+def test_progress_is_told(repository: Path, home: str) -> None:
+    lines: list[str] = []
+    add(home, f"file://{repository}", progress=lines.append)
+    assert any("objects" in line for line in lines)
+    assert all("\n" not in line and "\r" not in line and "\x1b" not in line for line in lines)
+
+
+class _Server:
+    """An HTTP server that wants a password and accepts none."""
+
+    def __init__(self, folder: Path) -> None:
+        program = plant(folder, {"server.py": _REFUSING}) / "server.py"
+        self._process = subprocess.Popen(
+            [sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert self._process.stdout is not None
+        self.port = int(self._process.stdout.readline())
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.communicate(timeout=10)
+
+
+_REFUSING = """
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Refusing(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="private"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+server = HTTPServer(("127.0.0.1", 0), Refusing)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+def _refusing_server(folder: Path) -> _Server:
+    return _Server(folder)
+
+
+def test_a_repository_that_goes_away_leaves_the_library_alone(repository: Path, home: str) -> None:
+    add(home, f"file://{repository}")
+    repository.rename(repository.parent / "elsewhere")
+    with pytest.raises(SourceFailed, match="does not appear to be a git repository"):
+        update(home, "prompts")
+    assert tree(Path(home) / "libraries" / "prompts") == FILES
+    assert leftovers(Path(home)) == []
