@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 import msgspec
@@ -48,6 +49,7 @@ class Library:
         texts: Mapping[str, TextState] | None = None,
         skipped: Mapping[str, str] | None = None,
         unread: Mapping[str, FileProblem] | None = None,
+        folders: Mapping[str, int] | None = None,
         complete: bool = False,
     ) -> None:
         """`complete`: all files have been looked at, not only those that say which prompts there are."""
@@ -60,6 +62,7 @@ class Library:
         self._skipped = skipped or {}
         #: Files that are there, but cannot be read.
         self.unread: Mapping[str, FileProblem] = unread or {}
+        self._folders: Mapping[str, int] = folders or {}
         self._drafts: dict[str, Draft] | None = None
         self._clashes: list[FileProblem] = []
 
@@ -131,6 +134,11 @@ class Library:
             skipped=skipped,
         )
 
+    def folders(self) -> dict[str, int]:
+        """Where its files really are: the paths of folders, with their inodes."""
+        real = self.place.real
+        return {os.path.join(real, name) if name else real: inode for name, inode in self._folders.items()}
+
     @property
     def text_length(self) -> int:
         """How much room the texts take that it holds."""
@@ -146,6 +154,7 @@ class Library:
             texts=texts,
             skipped=self._skipped,
             unread=self.unread,
+            folders=self._folders,
             complete=self.complete,
         )
 

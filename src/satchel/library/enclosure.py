@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -49,6 +48,8 @@ class Listing(Struct, frozen=True):
     """The files of a folder, and what was left out of it."""
 
     files: dict[str, Stamp]
+    #: The folders that hold them, with their inodes; the first is the folder itself, without a name.
+    folders: dict[str, int]
     #: Files and folders, and why they are not among the files.
     left_out: dict[str, str]
 
@@ -64,50 +65,66 @@ class Folder(Struct, frozen=True):
 
     def stamp(self, file: str) -> Stamp | None:
         """When an ordinary file of this name was changed; nothing if there is none."""
+        if os.sep not in file and (stamp := self._unlinked_stamp(file)) is not None:
+            # There is nothing on the way that could lead elsewhere.
+            return stamp
+        inside = self._resolved(file)
+        return None if inside is None else self._unlinked_stamp(inside)
+
+    def _unlinked_stamp(self, file: str) -> Stamp | None:
         try:
             status = os.lstat(os.path.join(self.path, file))
         except (OSError, ValueError):
             return None
-        if stat.S_ISREG(status.st_mode):
-            return stamp_of(status)
-        return self._linked_stamp(file) if stat.S_ISLNK(status.st_mode) else None
+        return stamp_of(status) if stat.S_ISREG(status.st_mode) else None
 
     def list(self) -> Listing:
         """All files below it that can be read."""
-        files: dict[str, Stamp] = {}
-        left_out: dict[str, str] = {}
-        for name, stamp in self._walk("", 0, left_out):
-            if len(files) == MAX_FILES:
-                left_out[name] = f"is one too many: a library has at most {MAX_FILES} files"
-                break
-            files[name] = stamp
-        return Listing(files, left_out)
-
-    def _walk(self, inside: str, depth: int, left_out: dict[str, str]) -> Iterator[tuple[str, Stamp]]:
+        found = Listing({}, {}, {})
         try:
-            with os.scandir(os.path.join(self.path, inside)) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
-        except OSError as error:
-            if inside and error.errno != errno.ENOENT:
-                left_out[inside.rstrip("/")] = f"cannot be read: {_reason(error)}"
-            return
+            descriptor = os.open(self.path, _DIRECTORY)
+        except OSError:
+            # It is gone, and so are its files.
+            return found
+        try:
+            self._walk(descriptor, "", 0, found)
+        finally:
+            os.close(descriptor)
+        return found
+
+    def _walk(self, descriptor: int, inside: str, depth: int, found: Listing) -> None:
+        """Look through an open folder: by its name, it could be another one by now."""
+        found.folders[inside.rstrip("/")] = os.fstat(descriptor).st_ino
+        with os.scandir(descriptor) as listed:
+            entries = sorted(listed, key=lambda entry: entry.name)
         for entry in entries:
             name = inside + entry.name
+            if len(found.files) == MAX_FILES:
+                found.left_out[name] = f"is one too many: a library has at most {MAX_FILES} files"
+                return
             try:
                 if (reason := _not_taken(entry, depth)) is not None:
-                    left_out[name if name.isprintable() else ascii(name)] = reason
+                    found.left_out[name if name.isprintable() else ascii(name)] = reason
                 elif entry.is_dir(follow_symlinks=False):
-                    yield from self._walk(f"{name}/", depth + 1, left_out)
-                elif (stamp := self._stamp(entry, name)) is not None:
-                    yield name, stamp
+                    self._enter(descriptor, entry.name, name, depth, found)
+                elif not entry.is_symlink():
+                    found.files[name] = stamp_of(entry.stat(follow_symlinks=False))
+                elif (stamp := self.stamp(name)) is not None:
+                    found.files[name] = stamp
                 else:
-                    left_out[name] = "is a link to something that is no file of this library"
-            except OSError:
+                    found.left_out[name] = "is a link to something that is no file of this library"
+            except FileNotFoundError:
                 # It was there a moment ago.
                 continue
+            except OSError as error:
+                found.left_out[name] = f"cannot be read: {_reason(error)}"
 
-    def _stamp(self, entry: os.DirEntry[str], name: str) -> Stamp | None:
-        return self._linked_stamp(name) if entry.is_symlink() else stamp_of(entry.stat(follow_symlinks=False))
+    def _enter(self, parent: int, name: str, path: str, depth: int, found: Listing) -> None:
+        descriptor = os.open(name, _DIRECTORY | _NO_FOLLOW, dir_fd=parent)
+        try:
+            self._walk(descriptor, f"{path}/", depth + 1, found)
+        finally:
+            os.close(descriptor)
 
     def read(self, file: str, most: int) -> tuple[Stamp, bytes]:
         """A file of at most so many bytes. Raises `Unreadable`."""
@@ -164,6 +181,8 @@ class Folder(Struct, frozen=True):
 
     def _resolved(self, file: str) -> str | None:
         """Where a name leads to, seen from the folder; nothing if it leads out of it."""
+        if "\0" in file:
+            return None
         try:
             root = os.path.realpath(self.path)
             target = os.path.realpath(os.path.join(root, file))
@@ -171,16 +190,6 @@ class Folder(Struct, frozen=True):
             return None
         inside = os.path.join(root, "")
         return target[len(inside) :].replace(os.sep, "/") if target.startswith(inside) else None
-
-    def _linked_stamp(self, file: str) -> Stamp | None:
-        inside = self._resolved(file)
-        if inside is None:
-            return None
-        try:
-            status = os.lstat(os.path.join(self.path, inside))
-        except OSError:
-            return None
-        return stamp_of(status) if stat.S_ISREG(status.st_mode) else None
 
 
 def _content(descriptor: int, most: int) -> tuple[Stamp, bytes]:

@@ -44,8 +44,9 @@ class Follower:
 
     async def run(self) -> None:
         """Follow, until this is cancelled. The watcher begins with having everything looked at."""
+        # Only a complete look shows which folders there are to watch.
+        self._note(None)
         while True:
-            self._watcher.watch(self._keeper.places.watched())
             await self._wake.wait()
             self._wake.clear()
             touched, self._touched = self._touched, set()
@@ -53,6 +54,7 @@ class Follower:
                 if await self._keeper.refresh(touched):
                     self._changed()
                     self.tell_soon()
+                self._watcher.watch(self._keeper.folders(), self._keeper.places.tops())
                 await self._calm()
             except Exception:  # noqa: BLE001  # the edge of this task: there is nobody to raise it to
                 _log.exception("the libraries could not be read again")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from asyncio import gather
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
@@ -47,6 +48,7 @@ class Keeper:
         self._cache = Cache(directories.home, directories.all)
         self._kept: dict[str, Kept] = {}
         self._logged: set[tuple[str, FileProblem]] = set()
+        self._logged_directories: set[tuple[str, str]] = set()
         self.places = Places((), ())
 
     async def begin(self, step: Callable[[], object]) -> None:
@@ -80,11 +82,19 @@ class Keeper:
             self._kept = kept
             await self._disk.run(lambda: self._cache.save(kept))
 
+    def folders(self) -> dict[str, int]:
+        """All folders in which something could change, with their inodes."""
+        found = {top: inode for top in self.places.tops() if (inode := _inode(top)) is not None}
+        for library in self._catalogue.libraries.values():
+            found |= library.folders()
+        return found
+
     def close(self) -> None:
         self._reader.close()
 
     async def _read(self, places: Places, touched: set[str] | None) -> bool:
         self.places = places
+        self._report_directories()
         known = self._catalogue.libraries
         different = bool(known.keys() - {place.folder.path for place in places.all})
         libraries = {place.folder.path: known.get(place.folder.path) for place in places.all}
@@ -131,6 +141,12 @@ class Keeper:
             return old
         return await self._loader.load(found, old, served=served)
 
+    def _report_directories(self) -> None:
+        for directory, problem in self.places.problems.items():
+            if not self._quiet and (directory, problem) not in self._logged_directories:
+                self._logged_directories.add((directory, problem))
+                _log.warning("%s: %s", shown(directory), problem)
+
     def _report(self, paths: Iterable[str]) -> None:
         """Log the errors in these folders that have not been logged before."""
         if self._quiet:
@@ -142,6 +158,13 @@ class Keeper:
                     line = "" if problem.line is None else f":{problem.line}"
                     where = f"{shown(report.folder)}/{problem.file}{line}".rstrip("/")
                     _log.warning("%s: %s", where, problem.message)
+
+
+def _inode(folder: str) -> int | None:
+    try:
+        return os.stat(folder).st_ino
+    except OSError:
+        return None
 
 
 def _surveys(places: Sequence[Place], old: Sequence[Library | None], *, complete: bool) -> list[Survey]:

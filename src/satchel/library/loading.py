@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from satchel.domain.errors import RenderingFailed
 from satchel.domain.libraries import FILE_BYTES, SOURCE_BYTES, FileProblem
 from satchel.library.contents import FileState, Library, TextState
-from satchel.library.enclosure import Folder, Missing, Stamp, Unreadable
+from satchel.library.enclosure import Folder, Listing, Missing, Stamp, Unreadable
 from satchel.library.formats import recognised
 from satchel.library.formats.drafts import Draft, Reading
 from satchel.library.places import Place
@@ -39,6 +39,8 @@ class Survey(Struct, frozen=True):
     #: The files that are nothing but templates.
     text_stamps: dict[str, Stamp]
     texts: dict[str, str]
+    #: Where its files are, with inodes; nothing unless it is complete.
+    folders: dict[str, int]
     complete: bool
 
 
@@ -50,10 +52,10 @@ def survey(place: Place, known: Mapping[str, Stamp], texts: Mapping[str, Stamp],
     folder = place.folder
     if not complete and (stamp := folder.stamp(MANIFEST)) is not None:
         # It alone says which prompts there are.
-        files, left_out = {MANIFEST: stamp}, {}
+        listing = Listing({MANIFEST: stamp}, {}, {})
     else:
         listing = folder.list()
-        files, left_out = listing.files, listing.left_out
+    files = listing.files
     formats, skipped = recognised(list(files))
     stamps = {file: files[file] for file in formats}
     contents, unread = _changed(folder, stamps, known, FILE_BYTES)
@@ -69,9 +71,10 @@ def survey(place: Place, known: Mapping[str, Stamp], texts: Mapping[str, Stamp],
         stamps=stamps,
         contents=contents,
         unread=unread | bad_texts,
-        skipped=skipped | left_out,
+        skipped=skipped | listing.left_out,
         text_stamps=text_stamps,
         texts=new_texts,
+        folders=listing.folders,
         complete=complete,
     )
 
@@ -123,6 +126,7 @@ class Loader:
             texts=await self._texts(found, old, unread),
             skipped=found.skipped,
             unread=unread,
+            folders=found.folders,
             complete=found.complete,
         )
 

@@ -41,8 +41,8 @@ class Directories(Struct, frozen=True):
         return (*self.others, origins.libraries_folder(self.home))
 
     def exist(self) -> bool:
-        """Whether any of them is there."""
-        return any(map(os.path.isdir, self.all))
+        """Whether any of them is there, readable or not."""
+        return any(map(os.path.lexists, self.all))
 
     def look(self) -> Places:
         """What is there now."""
@@ -50,10 +50,11 @@ class Directories(Struct, frozen=True):
             real = os.path.realpath(self.alone)
             return Places((), (Place(library_name(os.path.basename(real)), Folder(self.alone), real),))
         roots = tuple(dict.fromkeys(map(os.path.realpath, self.all)))
-        found = [place for root in roots for place in _inside(root)]
+        problems: dict[str, str] = {}
+        found = [place for root in roots for place in _inside(root, problems)]
         links = sorted(origins.links(self.home, {place.name for place in found}).items())
         found += [Place(name, Folder(path), os.path.realpath(path)) for name, path in links]
-        return Places(roots, tuple(found))
+        return Places(roots, tuple(found), problems)
 
 
 class Places(Struct, frozen=True):
@@ -62,16 +63,18 @@ class Places(Struct, frozen=True):
     #: The directories in which every folder is a place.
     roots: tuple[str, ...]
     all: tuple[Place, ...]
+    #: Directories that cannot be read, and why.
+    problems: dict[str, str] = {}
 
-    def watched(self) -> tuple[str, ...]:
-        """The folders to watch: the directories, and places that are not really in them."""
+    def tops(self) -> tuple[str, ...]:
+        """The directories, and the places that are not really in them."""
         prefixes = tuple(os.path.join(root, "") for root in self.roots)
         elsewhere = (place.real for place in self.all if not place.real.startswith(prefixes))
         return tuple(dict.fromkeys((*self.roots, *elsewhere)))
 
     def touched(self, paths: Iterable[str]) -> set[str]:
         """The places, by where they really are, that these paths lead into."""
-        prefixes = [(os.path.join(folder, ""), folder in self.roots) for folder in self.watched()]
+        prefixes = [(os.path.join(folder, ""), folder in self.roots) for folder in self.tops()]
         found = set()
         for path in paths:
             for prefix, is_root in prefixes:
@@ -81,12 +84,15 @@ class Places(Struct, frozen=True):
         return found
 
 
-def _inside(root: str) -> list[Place]:
+def _inside(root: str, problems: dict[str, str]) -> list[Place]:
     try:
         with os.scandir(root) as entries:
             found = sorted((entry.name, entry.is_symlink()) for entry in entries if _may_be_library(entry))
-    except OSError:
-        # It is not there (yet), or not for us; then nothing is in it.
+    except FileNotFoundError:
+        # Nobody has put anything there yet.
+        return []
+    except OSError as error:
+        problems[root] = f"the libraries in it cannot be read: {(error.strerror or 'unknown reason').lower()}"
         return []
     return [_place(root, name, is_link=is_link) for name, is_link in found[:MAX_LIBRARIES]]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 _STEP_MS: Final = 50
 #: ... but nobody waits longer than this for the first of them.
 _BURST_MS: Final = 300
-#: How often to look whether the folders themselves are still the same.
+#: How often to look whether the topmost folders are still the same.
 _LOOK_MS: Final = 500
 #: Where the system cannot tell of changes, folders are looked at this often.
 _POLL_MS: Final = 300
@@ -24,18 +26,40 @@ _POLL_MS: Final = 300
 Listener = Callable[[Sequence[str] | None], object]
 
 
+class _Wanted(Struct, frozen=True):
+    """What to watch."""
+
+    folders: dict[str, int]
+    tops: tuple[str, ...]
+
+
+class _Question(Struct, frozen=True):
+    """What the system's part asks at every step."""
+
+    is_set: Callable[[], bool]
+
+
 class Watcher:
-    """Tells of changes in some folders, also when they vanish, come back or are replaced."""
+    """Tells of changes in some folders, each alone, without those inside it.
+
+    Which folders there are is for somebody else to find out: the system's own way of watching a whole tree
+    follows links out of it.
+    """
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._folders: tuple[str, ...] = ()
+        self._wanted = _Wanted({}, ())
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="satchel-watcher", daemon=True)
 
-    def watch(self, folders: Sequence[str]) -> None:
-        """Watch these folders from now on, instead of others."""
-        self._folders = tuple(folders)
+    def watch(self, folders: Mapping[str, int], tops: Sequence[str]) -> None:
+        """Watch these folders from now on, each given with its inode: another one is not the same.
+
+        `tops`: those that nobody above them is watched for, so that they may come and go unseen.
+        """
+        wanted = _Wanted(dict(folders), tuple(tops))
+        if wanted != self._wanted:
+            self._wanted = wanted
         if not self._thread.is_alive() and not self._ended.is_set():
             self._thread.start()
 
@@ -45,25 +69,26 @@ class Watcher:
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            folders = self._folders
-            identities = _identities(folders)
-            there = [folder for folder, identity in zip(folders, identities, strict=True) if identity]
-            notify = _notifier(there)
+            wanted = self._wanted
+            identities = _identities(wanted.tops)
+            notify = _notifier(list(wanted.folders))
             # Whatever happened before somebody was watching.
             self._tell(None)
             with contextlib.closing(notify) if notify is not None else contextlib.nullcontext():
-                while folders == self._folders and identities == _identities(folders):
-                    if not self._wait(notify):
-                        return
+                while not self._is_over(wanted) and identities == _identities(wanted.tops):
+                    self._wait(notify, wanted)
 
-    def _wait(self, notify: RustNotify | None) -> bool:
-        """Wait for a change or a while; whether to go on."""
+    def _is_over(self, wanted: _Wanted) -> bool:
+        return self._ended.is_set() or wanted is not self._wanted
+
+    def _wait(self, notify: RustNotify | None, wanted: _Wanted) -> None:
+        """Wait for a change, for a while, or until something else is wanted."""
         if notify is None:
-            return not self._ended.wait(_LOOK_MS / 1000)
-        changes = notify.watch(_BURST_MS, _STEP_MS, _LOOK_MS, self._ended)
+            self._ended.wait(_STEP_MS / 1000)
+            return
+        changes = notify.watch(_BURST_MS, _STEP_MS, _LOOK_MS, _Question(lambda: self._is_over(wanted)))
         if isinstance(changes, set):
             self._tell([path for _, path in changes])
-        return not self._ended.is_set()
 
     def _tell(self, paths: Sequence[str] | None) -> None:
         if not self._ended.is_set():
@@ -87,10 +112,10 @@ def _notifier(folders: list[str]) -> RustNotify | None:
     """Something that knows of changes in these folders, if there are any."""
     if not folders:
         return None
-    module = _extension()
+    notifier = _extension()
     for polling in (False, True):
         try:
-            return module(folders, False, polling, _POLL_MS, True, True)  # noqa: FBT003  # takes no keywords
+            return notifier(folders, False, polling, _POLL_MS, False, True)  # noqa: FBT003  # takes no keywords
         except (OSError, RuntimeError):
             # There may be too many folders for the system to watch, or one has just vanished.
             continue

@@ -25,7 +25,7 @@ _GRACE_SECONDS: Final = 0.15
 _END_SECONDS: Final = 0.5
 #: A child without work is not kept.
 _IDLE_SECONDS: Final = 60.0
-#: A job that kills this many children without having begun is not the one to blame.
+#: After so many children that ended before they were ready, nobody need try again for now.
 _MAX_STARTS: Final = 3
 #: No honest answer is longer.
 _ANSWER_BYTES: Final = 32 * 1024 * 1024
@@ -100,9 +100,7 @@ class Worker:
         try:
             self._child = _Child(self, self._role, loop)
         except OSError:
-            jobs, self._jobs = self._jobs, deque()
-            for job in jobs:
-                job.answer.set_exception(WorkerDied(_NO_START))
+            self._fail_all()
             return
         for number, job in enumerate(self._jobs):
             self._child.send(job.frame, alone=number == 0)
@@ -123,14 +121,28 @@ class Worker:
         if child is not self._child:
             return
         self._child = None
-        self._failed_starts = 0 if ready else self._failed_starts + 1
-        if self._jobs and (ready or self._failed_starts == _MAX_STARTS):
-            # Jobs are done in order: it was the first one.
-            job = self._jobs.popleft()
-            if not job.answer.done():
-                job.answer.set_exception(WorkerDied(problem if ready else _NO_START))
+        if ready:
+            self._failed_starts = 0
+            if self._jobs:
+                # Jobs are done in order: it was the first one.
+                self._fail(self._jobs.popleft(), problem)
+        else:
+            self._failed_starts += 1
+            if self._failed_starts >= _MAX_STARTS:
+                self._fail_all()
         if self._jobs:
             self._start(get_running_loop())
+
+    def _fail_all(self) -> None:
+        """There is no process, and it is nobody's fault; the next job may try again."""
+        self._failed_starts = 0
+        jobs, self._jobs = self._jobs, deque()
+        for job in jobs:
+            self._fail(job, _NO_START)
+
+    def _fail(self, job: _Job, problem: str) -> None:
+        if not job.answer.done():
+            job.answer.set_exception(WorkerDied(problem))
 
 
 class _Child(Protocol):
