@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from satchel.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
+from satchel.assembly.logs import log_patiently
 from satchel.config import Settings, SettingsError
 from satchel.contracts.profiles import PROFILES, build, shown_tools
 from satchel.contracts.tools import TOOLSETS, Place
@@ -57,6 +58,7 @@ def check_names(settings: Settings) -> None:
 def serve_stdio(settings: Settings) -> None:
     """Serve one client on standard input and output, until it hangs up."""
     check_names(settings)
+    log_patiently()
 
     async def server() -> Server:
         workspace = open_workspace(settings)

@@ -144,6 +144,19 @@ class Library:
         """How much room the texts take that it holds."""
         return sum(len(text.text) for text in self.texts.values() if text.text is not None)
 
+    @property
+    def file_length(self) -> int:
+        """How much room its prompts take that are not in files of their own."""
+        if isinstance(self._files, Raw):
+            return len(memoryview(self._files))
+        return sum(len(draft.text or "") for state in self._files.values() for draft in state.drafts)
+
+    def without_prompts(self, problem: FileProblem) -> Library:
+        """The same library, if there is no room for it."""
+        return Library(
+            self.place, self.stamps, {}, unread={"": problem}, folders=self._folders, complete=self.complete
+        )
+
     def without_texts(self) -> Library:
         """The same library, if there is no room for its texts."""
         texts = {file: TextState(state.stamp, None, state.problem) for file, state in self.texts.items()}

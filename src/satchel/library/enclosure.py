@@ -14,6 +14,7 @@ Stamp = tuple[int, int, int, int]
 
 #: A library is not somebody's whole disk.
 MAX_FILES: Final = 10_000
+MAX_ENTRIES: Final = 20_000
 MAX_DEPTH: Final = 16
 
 #: Folders that hold something else, whatever is in them.
@@ -101,6 +102,11 @@ class Folder(Struct, frozen=True):
             name = inside + entry.name
             if len(found.files) == MAX_FILES:
                 found.left_out[name] = f"is one too many: a library has at most {MAX_FILES} files"
+                return
+            if len(found.files) + len(found.left_out) + len(found.folders) >= MAX_ENTRIES:
+                found.left_out[name] = (
+                    f"is one too many: at most {MAX_ENTRIES} files and folders are looked at"
+                )
                 return
             try:
                 if (reason := _not_taken(entry, depth)) is not None:

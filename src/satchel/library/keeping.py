@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from asyncio import gather
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from satchel.domain.libraries import FileProblem
@@ -22,6 +22,13 @@ from satchel.library.render.renderer import TemplateRenderer
 _BATCH: Final = 64
 #: In characters: texts beyond this are read when they are needed.
 _TEXT_ROOM: Final = 32 * 1024 * 1024
+#: In characters: the prompts of all libraries that are not in files of their own.
+_FILE_ROOM: Final = 64 * 1024 * 1024
+_NO_ROOM: Final = FileProblem("", "is left out: all libraries together have more than 64 MiB of prompts")
+#: In characters: what is read before some of it is put to use.
+_READING_ROOM: Final = 16 * 1024 * 1024
+#: More lines than this at a time are of no use in a log.
+_MAX_LINES: Final = 20
 
 _log = logging.getLogger("satchel.library")
 
@@ -34,7 +41,6 @@ class Keeper:
         directories: Directories,
         catalogue: Catalogue,
         renderer: TemplateRenderer,
-        disk: Disk,
         *,
         quiet: bool,
     ) -> None:
@@ -42,7 +48,8 @@ class Keeper:
         self._quiet = quiet
         self._directories = directories
         self._catalogue = catalogue
-        self._disk = disk
+        # Of its own: whoever asks for a prompt does not wait while folders are looked through.
+        self._disk = Disk()
         self._reader = FileReader()
         self._loader = Loader(self._reader, renderer)
         self._cache = Cache(directories.home, directories.all)
@@ -60,12 +67,12 @@ class Keeper:
         self.places = places = await self._disk.run(self._directories.look)
         order = sorted(places.all, key=lambda place: place.name)
         found: dict[str, Library] = {}
-        for start in range(0, len(order), _BATCH):
-            for library in await self._read_some(order[start : start + _BATCH], complete=False):
-                found[library.place.folder.path] = library
-            ordered = (found[place.folder.path] for place in places.all if place.folder.path in found)
-            self._catalogue.arrange(ordered, order[start : start + _BATCH][-1].name)
-            step()
+        async for library in self._libraries(order, complete=False):
+            found[library.place.folder.path] = library
+            if len(found) % _BATCH == 0:
+                ordered = (found[place.folder.path] for place in places.all if place.folder.path in found)
+                self._catalogue.arrange(ordered, library.name)
+                step()
         self._catalogue.arrange(found[place.folder.path] for place in places.all)
         # What was kept has been reported when it was read.
         self._report(path for path, library in found.items() if library.is_parsed)
@@ -91,6 +98,7 @@ class Keeper:
 
     def close(self) -> None:
         self._reader.close()
+        self._disk.close()
 
     async def _read(self, places: Places, touched: set[str] | None) -> bool:
         self.places = places
@@ -105,32 +113,40 @@ class Keeper:
         ]
         changed: list[str] = []
         room = _TEXT_ROOM - sum(library.text_length for library in known.values())
-        for start in range(0, len(to_read), _BATCH):
-            for library in await self._read_some(to_read[start : start + _BATCH], complete=True):
-                path = library.place.folder.path
-                old = libraries[path]
-                if library.differs(old):
-                    different = True
-                    changed.append(path)
-                elif library.unread:
-                    changed.append(path)
-                room += (old.text_length if old is not None else 0) - library.text_length
-                libraries[path] = library if room >= 0 else library.without_texts()
-                room += 0 if room >= 0 else library.text_length
+        async for library in self._libraries(to_read, complete=True):
+            path = library.place.folder.path
+            old = libraries[path]
+            if library.differs(old):
+                different = True
+                changed.append(path)
+            elif library.unread:
+                changed.append(path)
+            room += (old.text_length if old is not None else 0) - library.text_length
+            libraries[path] = library if room >= 0 else library.without_texts()
+            room += 0 if room >= 0 else library.text_length
         self._catalogue.arrange(library for library in libraries.values() if library is not None)
         self._report(changed)
         return different
 
-    async def _read_some(self, places: Sequence[Place], *, complete: bool) -> list[Library]:
+    async def _libraries(self, places: Sequence[Place], *, complete: bool) -> AsyncIterator[Library]:
+        """The libraries in these places, read some at a time."""
         known = self._catalogue.libraries
-        old = [known.get(place.folder.path) or self._remembered(place) for place in places]
-        surveys = await self._disk.run(lambda: _surveys(places, old, complete=complete))
-        return await gather(
-            *(
+        chosen = {place.folder.path for place in places}
+        room = _FILE_ROOM - sum(item.file_length for path, item in known.items() if path not in chosen)
+        start = 0
+        while start < len(places):
+            some = places[start : start + _BATCH]
+            old = [known.get(place.folder.path) or self._remembered(place) for place in some]
+            surveys = await self._disk.run(lambda: _surveys(some, old, complete=complete))  # noqa: B023  # awaited
+            start += len(surveys)
+            loading = (
                 self._library(found, before, served=found.place.folder.path in known)
-                for found, before in zip(surveys, old, strict=True)
+                for found, before in zip(surveys, old, strict=False)
             )
-        )
+            for library in await gather(*loading):
+                room -= library.file_length
+                yield library if room >= 0 else library.without_prompts(_NO_ROOM)
+                room += 0 if room >= 0 else library.file_length
 
     def _remembered(self, place: Place) -> Library | None:
         kept = self._kept.get(place.folder.path)
@@ -151,13 +167,20 @@ class Keeper:
         """Log the errors in these folders that have not been logged before."""
         if self._quiet:
             return
-        for report in self._catalogue.reports(paths):
-            for problem in report.problems:
-                if problem.level == "error" and (report.folder, problem) not in self._logged:
-                    self._logged.add((report.folder, problem))
-                    line = "" if problem.line is None else f":{problem.line}"
-                    where = f"{shown(report.folder)}/{problem.file}{line}".rstrip("/")
-                    _log.warning("%s: %s", where, problem.message)
+        news = [
+            (report.folder, problem)
+            for report in self._catalogue.reports(paths)
+            for problem in report.problems
+            if problem.level == "error" and (report.folder, problem) not in self._logged
+        ]
+        self._logged.update(news)
+        for folder, problem in news[:_MAX_LINES]:
+            line = "" if problem.line is None else f":{problem.line}"
+            where = f"{shown(folder)}/{problem.file}{line}".rstrip("/")
+            _log.warning("%s: %s", where, problem.message)
+        if len(news) > _MAX_LINES:
+            more = len(news) - _MAX_LINES
+            _log.warning("and %d more problems with libraries; satchel library check shows them all", more)
 
 
 def _inode(folder: str) -> int | None:
@@ -168,15 +191,21 @@ def _inode(folder: str) -> int | None:
 
 
 def _surveys(places: Sequence[Place], old: Sequence[Library | None], *, complete: bool) -> list[Survey]:
-    return [
-        survey(
+    """Surveys of the first of these places, as many as fit into memory, at least one."""
+    surveys: list[Survey] = []
+    room = _READING_ROOM
+    for place, before in zip(places, old, strict=True):
+        if room < 0:
+            break
+        found = survey(
             place,
             before.stamps if before is not None else {},
             before.text_stamps() if before is not None else {},
             complete=complete,
         )
-        for place, before in zip(places, old, strict=True)
-    ]
+        room -= sum(map(len, found.contents.values())) + sum(map(len, found.texts.values()))
+        surveys.append(found)
+    return surveys
 
 
 def _stamps(kept: Mapping[str, Kept]) -> dict[str, object]:

@@ -6,7 +6,7 @@ A file that was in order and no longer is keeps its last good version, and the p
 from __future__ import annotations
 
 from asyncio import gather
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from msgspec import Raw, Struct
@@ -22,6 +22,15 @@ from satchel.library.render.reader import FileReader
 from satchel.library.render.renderer import TemplateRenderer
 
 MANIFEST: Final = "twig.toml"
+
+#: What the files of a library may take to read: this, and so much for each of them.
+_PATIENCE_SECONDS: Final = 0.3
+_FILE_SECONDS: Final = 0.005
+#: So many are on their way to the child at a time: it is never without work, and soon stopped.
+_AT_ONCE: Final = 4
+
+#: The files of a library that are read have at most so many bytes together.
+LIBRARY_BYTES: Final = 16 * 1024 * 1024
 
 _STILL_SERVED: Final = "; its last good version is still served"
 
@@ -58,11 +67,15 @@ def survey(place: Place, known: Mapping[str, Stamp], texts: Mapping[str, Stamp],
     files = listing.files
     formats, skipped = recognised(list(files))
     stamps = {file: files[file] for file in formats}
-    contents, unread = _changed(folder, stamps, known, FILE_BYTES)
+    fitting = _fitting(stamps)
+    contents, unread = _changed(folder, stamps, known, FILE_BYTES, fitting)
+    for file in stamps.keys() - fitting:
+        mib = LIBRARY_BYTES // 1024 // 1024
+        unread[file] = FileProblem(file, f"is left out: the prompts of a library have at most {mib} MiB")
     text_stamps = {}
     if complete and MANIFEST in formats:
         text_stamps = {file: stamp for file, stamp in files.items() if is_text(file)}
-    new_texts, bad_texts = _changed(folder, text_stamps, texts, SOURCE_BYTES)
+    new_texts, bad_texts = _changed(folder, text_stamps, texts, SOURCE_BYTES, _fitting(text_stamps))
     for file in text_stamps:
         skipped.pop(file, None)
     return Survey(
@@ -84,14 +97,26 @@ def is_text(file: str) -> bool:
     return file.startswith("prompts/") and file.endswith(".md") and file.count("/") == 1
 
 
+def _fitting(stamps: Mapping[str, Stamp]) -> set[str]:
+    """The files that are read, because there is room for them."""
+    fitting = set()
+    room = LIBRARY_BYTES
+    for file, (_, size, _, _) in stamps.items():
+        # One that is too large is refused before it is read.
+        room -= min(size, FILE_BYTES)
+        if room >= 0:
+            fitting.add(file)
+    return fitting
+
+
 def _changed(
-    folder: Folder, stamps: dict[str, Stamp], known: Mapping[str, Stamp], most: int
+    folder: Folder, stamps: dict[str, Stamp], known: Mapping[str, Stamp], most: int, fitting: Container[str]
 ) -> tuple[dict[str, str], dict[str, FileProblem]]:
     """The texts of the files that have changed, with their stamps put right, and what cannot be read."""
     contents: dict[str, str] = {}
     unread: dict[str, FileProblem] = {}
     for file, stamp in list(stamps.items()):
-        if known.get(file) == stamp:
+        if known.get(file) == stamp or file not in fitting:
             continue
         try:
             stamps[file], contents[file] = folder.text(file, most)
@@ -134,12 +159,7 @@ class Loader:
         self, found: Survey, old: Library | None, unread: dict[str, FileProblem], *, served: bool
     ) -> dict[str, FileState]:
         files: dict[str, FileState] = {}
-        changed = found.contents.items()
-        # All at once: the child is never without work.
-        readings = await gather(
-            *(self._reader.read(found.formats[file], file, text) for file, text in changed)
-        )
-        said = dict(zip(found.contents, readings, strict=True))
+        said = await self._said(found, unread)
         for file, kind in found.formats.items():
             if file not in found.stamps:
                 continue
@@ -154,6 +174,23 @@ class Loader:
             elif old is not None and file in old.unread:
                 unread[file] = old.unread[file]
         return files
+
+    async def _said(self, found: Survey, unread: dict[str, FileProblem]) -> dict[str, Reading]:
+        """What the files say now that have changed; those that take too long together are left unread."""
+        said: dict[str, Reading] = {}
+        waiting = list(found.contents)
+        spent = 0.0
+        while waiting and spent <= _PATIENCE_SECONDS + len(said) * _FILE_SECONDS:
+            some, waiting = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
+            answers = await gather(
+                *(self._reader.read(found.formats[file], file, found.contents[file]) for file in some)
+            )
+            for file, (reading, seconds) in zip(some, answers, strict=True):
+                said[file] = reading
+                spent += seconds
+        for file in waiting:
+            unread[file] = FileProblem(file, "is left out: the files of this library take too long to read")
+        return said
 
     async def _in_order(self, format: str, reading: Reading, before: FileState | None) -> FileState:
         """What a file says now, or what it said before if it says nothing useful any more."""
@@ -190,8 +227,9 @@ class Loader:
                 problem = None if known is None else await self._template_problem(file, text, None)
                 if problem is None:
                     texts[file] = TextState(stamp, text)
-            elif problem is None and known is not None:
-                texts[file] = known
+            elif problem is None:
+                # As it was, or there is no room for it.
+                texts[file] = known if known is not None and known.stamp == stamp else TextState(stamp, None)
             if problem is not None and known is not None and known.text is not None:
                 unread.pop(file, None)
                 texts[file] = TextState(stamp, known.text, _still_served(problem))

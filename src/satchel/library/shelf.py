@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 #: How often to look for the first library.
 _LOOK_SECONDS: Final = 0.5
 
+#: Of which no more are logged.
+_MAX_COMPLAINTS: Final = 100
+
 _log = logging.getLogger("satchel.library")
 
 
@@ -50,6 +53,7 @@ class Shelf:
         #: Set when some more libraries have been read, and then replaced.
         self._step = Event()
         self._listeners: list[Callable[[], Any]] = []
+        self._complaints: set[tuple[str, str]] = set()
         self._closed = False
 
     # Beginning and end
@@ -81,7 +85,7 @@ class Shelf:
         from satchel.library.keeping import Keeper
 
         self._catalogue = Catalogue()
-        self._keeper = Keeper(self._directories, self._catalogue, self._renderer, self._disk, quiet=quiet)
+        self._keeper = Keeper(self._directories, self._catalogue, self._renderer, quiet=quiet)
         return self._keeper
 
     async def _follow(self) -> None:
@@ -158,9 +162,18 @@ class Shelf:
                 partials=lambda file: self._partial(folder, file),
             )
         except RenderingFailed as error:
-            if error.line is None or error.file is not None or not draft.lines_before:
-                raise
-            raise RenderingFailed(error.problem, line=error.line + draft.lines_before) from error
+            if error.line is not None and error.file is None and draft.lines_before:
+                error = RenderingFailed(error.problem, line=error.line + draft.lines_before)
+            self._complain(library, draft, error)
+            raise error from None
+
+    def _complain(self, library: Library, draft: Draft, error: RenderingFailed) -> None:
+        """Log, once, that a prompt cannot be given: whoever asked for it may not be able to mend it."""
+        file = shown(os.path.join(library.place.folder.path, error.file or draft.file))
+        where = file if error.line is None else f"{file}:{error.line}"
+        if len(self._complaints) < _MAX_COMPLAINTS and (where, error.problem) not in self._complaints:
+            self._complaints.add((where, error.problem))
+            _log.warning("%s: %s", where, error.problem)
 
     async def source(self, name: str) -> tuple[LibraryPrompt, str, str]:
         """A prompt, its file, and its text before anything is filled in."""

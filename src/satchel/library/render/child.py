@@ -9,6 +9,7 @@ import json
 import socket
 import sys
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any, Final
 
 from satchel.library.render.confinement import confine, deadline
@@ -27,7 +28,11 @@ def main(role: str) -> None:
     wire.sendall(b"{}\n")
     while line := lines.readline(_JOB_BYTES):
         with deadline():
-            text = json.dumps(answer(json.loads(line)))
+            begun = perf_counter()
+            result = answer(json.loads(line))
+            # A job may be one of several that belong together, and have to share the time.
+            result["seconds"] = perf_counter() - begun
+            text = json.dumps(result)
         wire.sendall(text.encode() + b"\n")
 
 

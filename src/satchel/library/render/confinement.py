@@ -9,6 +9,7 @@ from typing import Final
 
 #: One job takes at most so long.
 DEADLINE_SECONDS: Final = 0.25
+TOO_LONG: Final = f"it takes longer than {1000 * DEADLINE_SECONDS:.0f} ms"
 #: On top of what the process has when it begins.
 MEMORY_BYTES: Final = 96 * 1024 * 1024
 

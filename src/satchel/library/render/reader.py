@@ -6,9 +6,15 @@ import msgspec
 
 from satchel.domain.libraries import FileProblem
 from satchel.library.formats.drafts import Reading
+from satchel.library.render.confinement import DEADLINE_SECONDS
 from satchel.library.render.workers import Crew, WorkerDied
 
-_reading = msgspec.json.Decoder(Reading)
+
+class _Answer(Reading, frozen=True, kw_only=True):
+    seconds: float
+
+
+_answer = msgspec.json.Decoder(_Answer)
 
 
 class FileReader:
@@ -18,13 +24,18 @@ class FileReader:
         # A second one would take longer to start than it saves.
         self._crew = Crew("files", 1)
 
-    async def read(self, format: str, file: str, content: str) -> Reading:
-        """What a file says. A file that is too much for the child is a problem like any other."""
+    async def read(self, format: str, file: str, content: str) -> tuple[Reading, float]:
+        """What a file says, and the seconds it took to find out.
+
+        A file that is too much for the child is a problem like any other.
+        """
         job = {"format": format, "file": file, "content": content}
         try:
-            return _reading.decode(await self._crew.ask(job))
+            answer = _answer.decode(await self._crew.ask(job))
         except WorkerDied as death:
-            return Reading(problems=(FileProblem(file, f"cannot be read: {death.problem}"),))
+            problem = FileProblem(file, f"cannot be read: {death.problem}")
+            return Reading(problems=(problem,)), DEADLINE_SECONDS
+        return answer, answer.seconds
 
     def close(self) -> None:
         """End the child."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 from satchel.domain.errors import RenderingFailed
 from satchel.domain.libraries import OUTPUT_BYTES, SOURCE_BYTES
 from satchel.domain.ports import Partials
+from satchel.library.render.confinement import DEADLINE_SECONDS, TOO_LONG
 
 if TYPE_CHECKING:
     from satchel.library.render.workers import Crew
@@ -31,6 +32,7 @@ class _Answer(Struct):
     problem: str | None = None
     line: int | None = None
     file: str = ""
+    seconds: float = 0.0
 
 
 _answer = msgspec.json.Decoder(_Answer)
@@ -48,6 +50,7 @@ class TemplateRenderer:
         _check_size(source, "it", SOURCE_BYTES)
         _check_size("".join(values.values()), "its arguments", OUTPUT_BYTES)
         files: dict[str, str | None] = {}
+        spent = 0.0
         while True:
             answer = await self._ask(
                 {"source": source, "file": file, "values": dict(values), "files": files}, file
@@ -57,6 +60,9 @@ class TemplateRenderer:
             wanted = answer.wanted
             if wanted is None or wanted in files:
                 raise RenderingFailed("the template could not be rendered")
+            spent += answer.seconds
+            if spent > DEADLINE_SECONDS:
+                raise RenderingFailed(TOO_LONG)
             if len(files) == _MAX_FILES:
                 raise RenderingFailed(f"it includes more than {_MAX_FILES} files")
             files[wanted] = None if partials is None else await partials(wanted)

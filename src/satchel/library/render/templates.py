@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any, Final
 
@@ -17,6 +18,13 @@ _MAX_INCLUDES: Final = 10
 _INCLUDED: Final = re.compile(r'error in "(.+)"')
 
 
+#: So many are ready at a time, with at most 64 KiB each.
+_MAX_TEMPLATES: Final = 64
+#: Between the file's name and what makes the name unique. No file has it in its name, and no template can
+#: guess it: otherwise it could include those of other libraries.
+_NUMBER: Final = f"\0{os.urandom(16).hex()}"
+
+
 class _Wanted(Exception):
     """The template includes a file that did not come with the job."""
 
@@ -27,16 +35,19 @@ class _Wanted(Exception):
 def answer(job: dict[str, Any]) -> dict[str, Any]:
     """The answer to a job of `satchel.library.render.renderer`."""
     files: dict[str, str | None] = job.get("files", {})
-    # One that has loaded files would remember them.
-    environment = _environment(files) if files else _BARE
     source, file = job["source"], job["file"]
     # The engine has a `self` of its own, and takes no value for it.
     values = {name: value for name, value in job.get("values", {}).items() if name != "self"}
+    # One that has loaded files would remember them.
+    environment = _environment(files) if files else _BARE
     try:
         if "values" not in job:
             free = environment.undeclared_variables_in_str(source)
             return {"variables": sorted(free - _BARE.globals.keys())}
-        text = environment.render_str(source, file, **values)
+        if files:
+            text = environment.render_str(source, file, **values)
+        else:
+            text = environment.render_template(_compiled(source, file), **values)
     except minijinja.TemplateError as error:
         return _broken(_innermost(error, environment, values), file)
     except _Wanted as wanted:
@@ -44,6 +55,20 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
     if len(text) > _OUTPUT_BYTES or len(text.encode()) > _OUTPUT_BYTES:
         return {"problem": "the result is larger than 1 MiB"}
     return {"text": text}
+
+
+def _compiled(source: str, file: str) -> str:
+    """The name under which the engine has a template ready. Raises `TemplateError`."""
+    if (name := _names.get((source, file))) is not None:
+        return name
+    if len(_names) == _MAX_TEMPLATES:
+        _BARE.clear_templates()
+        _names.clear()
+    # Files of different libraries may have the same name.
+    name = f"{file}{_NUMBER}{len(_names)}"
+    _BARE.add_template(name, source)
+    _names[source, file] = name
+    return name
 
 
 def _environment(files: dict[str, str | None]) -> minijinja.Environment:
@@ -58,7 +83,7 @@ def _environment(files: dict[str, str | None]) -> minijinja.Environment:
         undefined_behavior="chainable",
         keep_trailing_newline=True,
         auto_escape_callback=lambda name: False,
-        path_join_callback=included,
+        path_join_callback=lambda name, parent: included(name, parent.partition(_NUMBER)[0]),
     )
     # It shows what is inside the engine.
     environment.remove_global("debug")
@@ -66,6 +91,8 @@ def _environment(files: dict[str, str | None]) -> minijinja.Environment:
 
 
 _BARE: Final = _environment({})
+#: The templates that it has ready.
+_names: dict[tuple[str, str], str] = {}
 
 
 def _innermost(
@@ -87,7 +114,12 @@ def _innermost(
 
 
 def _broken(error: minijinja.TemplateError, file: str) -> dict[str, Any]:
-    return {"problem": error.detail or _in_words(error.kind), "line": error.line, "file": error.name or file}
+    words = _in_words(error.kind) if error.kind != "Unknown" else "it cannot be rendered"
+    return {
+        "problem": error.detail or words,
+        "line": error.line,
+        "file": (error.name or file).partition(_NUMBER)[0],
+    }
 
 
 def _in_words(kind: str) -> str:

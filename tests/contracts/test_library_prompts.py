@@ -1,0 +1,972 @@
+"""The prompts of libraries over MCP: their names, their texts, their lists, and the walls around them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.contracts.replay import Json, Server
+from tests.contracts.shelves import Client, Machine, manifest, twig, write
+
+PROFILES = ("twig", "satchel")
+KIB_64 = 64 * 1024
+KIB_256 = 256 * 1024
+SECRET = "nobody may read this"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+@contextmanager
+def serving(machine: Machine, profile: str = "twig", **more: Any) -> Iterator[Server]:
+    with Server(machine.root, profile, env=machine.env, **more) as server:
+        yield server
+
+
+def text(server: Server, name: str, arguments: Json | None = None) -> str:
+    (message,) = server.request("prompts/get", {"name": name, "arguments": arguments or {}})["messages"]
+    assert message["role"] == "user"
+    found: str = message["content"]["text"]
+    return found
+
+
+def details(server: Server, name: str, arguments: Json | None = None) -> str:
+    error = server.error("prompts/get", {"name": name, "arguments": arguments or {}})
+    assert (error["code"], error["message"]) == (-32602, "Invalid params"), error
+    found: str = error["data"]["details"]
+    return found
+
+
+def pages(server: Server) -> list[list[str]]:
+    """The names on every page."""
+    found = []
+    cursor: Json = {}
+    while True:
+        page = server.request("prompts/list", cursor)
+        found.append([prompt["name"] for prompt in page["prompts"]])
+        if "nextCursor" not in page:
+            return found
+        cursor = {"cursor": page["nextCursor"]}
+
+
+def names(server: Server) -> list[str]:
+    (page,) = pages(server)
+    return page
+
+
+# Names
+
+
+NAMES = {
+    "My-Coding Lib": "my_coding_lib",
+    "plain": "plain",
+    "__x__": "x",
+    "-- y --": "y",
+    "a--b": "a__b",
+    "snake_case_2": "snake_case_2",
+    "v1.2": "v1_2",
+    "2nd": "2nd",
+    " spaced ": "spaced",
+    "C++": "c",
+    "a:b": "a_b",
+    "%41": "41",
+    "Ünï Çödé": "ünï_çödé",
+    "ÉCOLE": "école",
+    "日本語 プロンプト": "日本語_プロンプト",
+    "ΛΌΓΟΣ": "λόγος",
+    "Straße": "straße",
+    "smile😀": "smile",
+    "٣": "٣",
+    # A letter and a mark that is none.
+    "ele\u0301ve": "ele_ve",
+    "İx": "i_x",
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_libraries_are_called_by_their_folders_in_lower_case_letters_digits_and_underscores(
+    machine: Machine, profile: str
+) -> None:
+    for folder in NAMES:
+        twig(machine.serves_in(profile) / folder, {"Key-1": f"This is {folder}"})
+    with serving(machine, profile) as server:
+        assert names(server) == sorted(f"{name}:Key-1" for name in NAMES.values())
+        for folder, name in NAMES.items():
+            assert text(server, f"{name}:Key-1") == f"This is {folder}"
+
+
+def test_a_folder_whose_name_leaves_nothing_is_no_library_and_reported(machine: Machine) -> None:
+    nameless = ("---", "_", "😀", "+ +")
+    for folder in ("good", *nameless):
+        twig(machine.foreign / folder, {"a": "fine"})
+    with Client(machine) as client:
+        assert client.names() == ["good:a"]
+        for folder in nameless:
+            assert "no letter or digit" in client.complains(f"~/twig/{folder}:")
+
+
+def test_hidden_folders_and_files_are_no_libraries(machine: Machine) -> None:
+    twig(machine.foreign / "good", {"a": "fine"})
+    for folder in ("...", ".hidden", ".satchel", ".git"):
+        twig(machine.foreign / folder, {"a": "lost"})
+    write(machine.foreign, {"twig.toml": manifest("a"), "prompts.md": "lost", "notes": ""})
+    with serving(machine) as server:
+        assert names(server) == ["good:a"]
+
+
+def test_of_two_libraries_with_one_name_the_first_in_path_order_wins_and_the_other_is_reported(
+    machine: Machine,
+) -> None:
+    for folder in ("my lib", "my_lib", "My-Lib", "MY LIB"):
+        twig(machine.foreign / folder, {"which": folder, folder.replace(" ", ""): "own"})
+    with Client(machine) as client:
+        assert client.names() == ["my_lib:MYLIB", "my_lib:which"]
+        assert client.text("my_lib:which") == "MY LIB"
+        for folder in ("my lib", "my_lib", "My-Lib"):
+            assert "~/twig/MY LIB" in client.complains(f"~/twig/{folder}:", "'my_lib'")
+
+
+def test_twig_s_libraries_come_before_those_of_satchel_with_the_same_name(machine: Machine) -> None:
+    twig(machine.libraries / "a", {"which": "own"})
+    twig(machine.libraries / "b", {"which": "own"})
+    twig(machine.foreign / "a", {"which": "foreign"})
+    with serving(machine) as server:
+        assert names(server) == ["a:which", "b:which"]
+        assert [text(server, "a:which"), text(server, "b:which")] == ["foreign", "own"]
+    with serving(machine, "satchel") as server:
+        # Its own alone: nobody asked it to look into Twig's directory.
+        assert [text(server, "a:which"), text(server, "b:which")] == ["own", "own"]
+
+
+def test_twig_s_directory_is_found_where_twig_has_it(machine: Machine) -> None:
+    machine.foreign = machine.root / "data/twig/prompts"
+    twig(machine.foreign / "lib", {"a": "found"})
+    env = machine.env | {"TWIG_DATA_DIR": "", "XDG_DATA_HOME": str(machine.root / "data")}
+    with Server(machine.root, "twig", env=env) as server:
+        assert text(server, "lib:a") == "found"
+
+
+# Broken libraries
+
+
+def _pipe(file: Path) -> None:
+    os.mkfifo(file)
+
+
+def _socket(file: Path) -> None:
+    # The address of a socket must be short.
+    with socket.socket(socket.AF_UNIX) as one, contextlib.chdir(file.parent):
+        one.bind(file.name)
+
+
+def _loop(file: Path) -> None:
+    file.symlink_to(file)
+
+
+NO_FILES: dict[str, Callable[[Path], None]] = {
+    "pipe": _pipe,
+    "socket": _socket,
+    "folder": Path.mkdir,
+    "loop": _loop,
+}
+
+
+BROKEN_MANIFESTS: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
+    "toml": ("[prompts.a]\n\n[prompts.b\n", ("twig.toml:3", "TOML")),
+    "bytes": (b"[prompts.a]\ndescription = '\xff'\n", ("twig.toml:2", "UTF-8")),
+    "nul": ("[prompts.a]\n\n\0", ("twig.toml:3", "not a text")),
+    "large": (f"# {'x' * 256 * 1024}\n[prompts.a]\n", ("twig.toml", "256 KiB")),
+    "list": ("prompts = []\n", ("twig.toml", "[prompts.NAME]")),
+    "deep": (f"{'a.' * 20_000}a = 1\n", ("twig.toml",)),
+    "nested": (f"a = {'[' * 100_000}\n", ("twig.toml",)),
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_broken_libraries_are_reported_with_file_and_line_and_hide_no_others(
+    machine: Machine, profile: str
+) -> None:
+    directory = machine.serves_in(profile)
+    twig(directory / "a first", {"good": "first"})
+    twig(directory / "z last", {"good": "last"})
+    for folder, (content, _) in BROKEN_MANIFESTS.items():
+        write(directory / folder, {"twig.toml": content, "prompts/a.md": "lost"})
+    with Client(machine, profile) as client:
+        assert client.names() == ["a_first:good", "z_last:good"]
+        assert [client.text("a_first:good"), client.text("z_last:good")] == ["first", "last"]
+        for folder, (_, words) in BROKEN_MANIFESTS.items():
+            client.complains(f"/{folder}/", *words)
+
+
+def test_a_manifest_that_is_no_file_hides_no_other_library(machine: Machine) -> None:
+    twig(machine.foreign / "good", {"a": "fine"})
+    for name, make in NO_FILES.items():
+        (machine.foreign / name).mkdir()
+        make(machine.foreign / name / "twig.toml")
+    with serving(machine) as server:
+        assert names(server) == ["good:a"]
+        assert text(server, "good:a") == "fine"
+
+
+def test_a_prompt_that_is_not_described_properly_hides_no_other_of_its_library(machine: Machine) -> None:
+    bad = {
+        "number": "[prompts.number]\ndescription = 7\n",
+        "nameless": "[[prompts.nameless.arguments]]\ndescription = 'x'\n",
+        "twice": "[[prompts.twice.arguments]]\nname = 'x'\n[[prompts.twice.arguments]]\nname = 'x'\n",
+        "a/b": "[prompts.'a/b']\n",
+        "../b": "[prompts.'../b']\n",
+        "a:b": "[prompts.'a:b']\n",
+        ".a": "[prompts.'.a']\n",
+        "maybe": "[[prompts.maybe.arguments]]\nname = 'x'\nrequired = 'maybe'\n",
+    }
+    write(machine.foreign / "lib", {"twig.toml": manifest("good") + "".join(bad.values())})
+    write(machine.foreign / "lib", {"prompts/good.md": "fine"})
+    with Client(machine) as client:
+        assert client.names() == ["lib:good"]
+        assert client.text("lib:good") == "fine"
+        line = manifest("good").count("\n") + 1
+        for key, table in bad.items():
+            client.complains(f"twig.toml:{line}: Prompt '{key}'")
+            line += table.count("\n")
+
+
+# Values and texts
+
+
+TEXTS = {
+    "no line break at the end": "end",
+    "one line break": "end\n",
+    "many line breaks": "\n\n  end\n\n\n",
+    "crlf": "a\r\n\r\n{{ x }}\r\n{% if x %}\r\nb{% endif %}\r\n",
+    "old line breaks": "a\rb\r",
+    "spaces": "  a  \n\t{{ x }}\t \n   ",
+    "markup": "# A <b>&amp;</b> & \"quotes\" 'too' `code` \\ \\n $x %s {x} { { x } }\n",
+    "characters": "ünï 日本 😀 \u2028 \u00a0 \x0c \x1b \u200b\n",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_texts_come_out_as_they_are_written_with_all_line_breaks(machine: Machine, profile: str) -> None:
+    twig(machine.serves_in(profile) / "lib", TEXTS, "x")
+    with serving(machine, profile) as server:
+        for key, written in TEXTS.items():
+            expected = written.replace("{{ x }}", "<&>").replace("{% if x %}", "").replace("{% endif %}", "")
+            assert text(server, f"lib:{key}", {"x": "<&>"}) == expected, key
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("text", "text"),
+        ("", ""),
+        ("5", "5"),
+        (5, "5"),
+        (-0.5, "-0.5"),
+        (True, "true"),
+        (False, "false"),
+        (None, "null"),
+        ([1, "a", None], '[1,"a",null]'),
+        ({"a": {"b": "ü"}}, '{"a":{"b":"ü"}}'),
+        (2**70, str(2**70)),
+    ],
+)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_values_that_are_no_text_become_their_json(
+    samples: Callable[[str], Server], profile: str, value: object, expected: str
+) -> None:
+    assert text(samples(profile), "samples:value", {"x": value}) == f"[{expected}]"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{{ 7*7 }}",
+        "{{7*7}}",
+        "{% include 'prompts/value.md' %}",
+        "{% raw %}{{ x }}{% endraw %}",
+        "{# gone? #}",
+        "{%- if true -%}",
+        "}} {% endif %}",
+        "{{ x }}",
+        "{{ self }}",
+        "{{",
+        "<script>&amp;\"'\\",
+        "line\r\nline\n\n",
+        "\u0000 \u001f \ufeff \u2028",
+    ],
+)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_what_is_in_an_argument_comes_out_as_it_was_written(
+    samples: Callable[[str], Server], profile: str, value: str
+) -> None:
+    server = samples(profile)
+    assert text(server, "samples:value", {"x": value}) == f"[{value}]"
+    # Neither in an included file nor in a loop is it rendered a second time.
+    assert text(server, "samples:included", {"x": value}) == f"<[{value}]>"
+    assert text(server, "samples:repeated", {"x": value}) == f"{value}|{value}|"
+
+
+SAMPLES = {
+    "value": "[{{ x }}]",
+    "included": "<{% include './value.md' %}>",
+    "repeated": "{% for i in range(2) %}{% set y = x ~ '' %}{{ y }}|{% endfor %}",
+    "all": "{{ x }}{{ y }}{{ undeclared }}{{ name }}{{ arguments }}{{ undeclared.a.b }}|",
+    "python": "{{ x.__class__ }}{{ x['__class__'] }}{{ x.__init__.__globals__ }}{{ self }}{{ config }}|",
+}
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
+    """A server of each profile on some samples."""
+    machine = Machine(tmp_path_factory.mktemp("samples"))
+    twig(machine.libraries / "samples", SAMPLES, "x y")
+    with ExitStack() as stack:
+        servers = {profile: stack.enter_context(serving(machine, profile)) for profile in PROFILES}
+        yield servers.__getitem__
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_only_declared_arguments_reach_the_template_and_others_are_ignored(
+    samples: Callable[[str], Server], profile: str
+) -> None:
+    given = {"x": "1", "undeclared": "2", "name": "3", "arguments": "4", "": "5", "a b": [6], "range": "7"}
+    assert text(samples(profile), "samples:all", given) == "1|"
+    assert text(samples(profile), "samples:repeated", given) == "1|1|"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_without_required_arguments_a_prompt_can_be_had_without_any(
+    samples: Callable[[str], Server], profile: str
+) -> None:
+    server = samples(profile)
+    without: tuple[Json, ...] = ({}, {"arguments": {}})
+    for params in without:
+        (message,) = server.request("prompts/get", {"name": "samples:all", **params})["messages"]
+        assert message["content"]["text"] == "|"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_template_reaches_nothing_of_python(samples: Callable[[str], Server], profile: str) -> None:
+    assert text(samples(profile), "samples:python", {"x": "1"}) == "|"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_an_empty_text_is_a_value_for_a_required_argument(machine: Machine, profile: str) -> None:
+    toml = manifest("a", arguments="x y").replace('"x"\n', '"x"\nrequired = true\n')
+    write(machine.libraries / "lib", {"twig.toml": toml, "prompts/a.md": "[{{ x }}{{ y }}]"})
+    with serving(machine, profile) as server:
+        assert text(server, "lib:a", {"x": ""}) == "[]"
+        assert text(server, "lib:a", {"x": None}) == "[null]"
+        assert details(server, "lib:a", {"y": "1"}) == "Missing required argument: x"
+
+
+# Lists
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_prompts_are_listed_by_library_and_key(machine: Machine, profile: str) -> None:
+    for folder in ("b", "a", "a_b", "B2", "Ä"):
+        twig(machine.libraries / folder, dict.fromkeys(("z", "a", "a.b", "A", "10", "9", "ä"), ""))
+    keys = ["10", "9", "A", "a", "a.b", "z", "ä"]
+    expected = [f"{name}:{key}" for name in ("a", "a_b", "b", "b2", "ä") for key in keys]
+    with serving(machine, profile) as server:
+        assert names(server) == expected
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_all_pages_together_are_every_prompt_once(machine: Machine, profile: str) -> None:
+    keys = {"a": range(999), "b": range(2), "c": range(1000), "d": range(0), "e": range(600)}
+    for folder, numbers in keys.items():
+        toml = manifest(*(f"p{number:03}" for number in numbers))
+        write(machine.libraries / folder, {"twig.toml": toml})
+    expected = [f"{folder}:p{number:03}" for folder, numbers in keys.items() for number in numbers]
+    with serving(machine, profile) as server:
+        found = pages(server)
+    assert [len(page) for page in found] == [1000, 1000, 601]
+    assert list(chain.from_iterable(found)) == expected
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_long_descriptions_make_short_pages(machine: Machine, profile: str) -> None:
+    lines = [f'[prompts.p{number:04}]\ndescription = "{"ü" * 900}"\n' for number in range(260)]
+    for folder in "abcdefgh":
+        write(machine.libraries / folder, {"twig.toml": "".join(lines[:130])})
+    expected = [f"{folder}:p{number:04}" for folder in "abcdefgh" for number in range(130)]
+    with serving(machine, profile) as server:
+        found = pages(server)
+    assert len(found) > 1
+    assert list(chain.from_iterable(found)) == expected
+
+
+def test_the_default_profile_lists_stored_prompts_first_and_its_pages_cross_the_border(
+    machine: Machine,
+) -> None:
+    twig(machine.libraries / "lib", dict.fromkeys((f"p{number:03}" for number in range(700)), "y"))
+    library = [f"lib:p{number:03}" for number in range(700)]
+    stored: list[str] = []
+    with serving(machine, "satchel") as server:
+        for count, lengths in {
+            0: [700],
+            1: [701],
+            999: [1000, 699],
+            1000: [1000, 700],
+            1001: [1000, 701],
+        }.items():
+            while len(stored) < count:
+                stored.append(f"zz-{9999 - len(stored)}")
+                server.text("create_prompt", name=stored[-1], content="x")
+            found = pages(server)
+            assert [len(page) for page in found] == lengths
+            assert list(chain.from_iterable(found)) == stored + library
+        assert [text(server, stored[0]), text(server, "lib:p000")] == ["x", "y"]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_cursor_still_leads_on_when_its_library_is_gone(machine: Machine, profile: str) -> None:
+    for folder in ("a", "b", "c"):
+        write(
+            machine.libraries / folder, {"twig.toml": manifest(*(f"p{number:03}" for number in range(500)))}
+        )
+    with Client(machine, profile) as client:
+        first = client.ask("prompts/list")["result"]
+        assert first["prompts"][-1]["name"] == "b:p499"
+        (machine.libraries / "b/twig.toml").unlink()
+        client.told(1.5)
+        rest = client.ask("prompts/list", {"cursor": first["nextCursor"]})["result"]
+    assert [prompt["name"] for prompt in rest["prompts"]] == [f"c:p{number:03}" for number in range(500)]
+
+
+# Other formats
+
+
+FORMATS: dict[str, tuple[dict[str, str | bytes], str, Json, str]] = {
+    "markdown": (
+        {"git/review.md": "---\ntitle: T\ndescription: D\narguments: [what]\n---\nReview {{ what }}!\n"},
+        "git.review",
+        {"what": "{{ it }}"},
+        "Review {{ it }}!\n",
+    ),
+    "plain": ({"plain.md": "Nothing {{ here }} is filled in.\n"}, "plain", {}, ""),
+    "claude-command": (
+        {".claude/commands/fix.md": "---\nargument-hint: [issue]\n---\nFix $1: {{ x }}, $ARGUMENTS\n"},
+        "fix",
+        {"issue": "42", "arguments": "all"},
+        "Fix 42: {{ x }}, all\n",
+    ),
+    "skill": (
+        {
+            "skills/pdf/SKILL.md": "---\nname: PDF\ndescription: D\n---\nUse {{ pdf }}.\n",
+            "skills/pdf/more.md": "no prompt",
+        },
+        "pdf",
+        {},
+        "Use {{ pdf }}.\n",
+    ),
+    "fabric": (
+        {"patterns/sum/system.md": "# IDENTITY\n\nSum up in {{lang}}.\n"},
+        "sum",
+        {"lang": "Go", "input": "<{{ x }}>"},
+        "# IDENTITY\n\nSum up in Go.\n\n<{{ x }}>",
+    ),
+    "dotprompt": (
+        {"hi.prompt": "---\ninput:\n  schema:\n    name: string\n---\nHi {{name}}{{#if name}}!{{/if}}\n"},
+        "hi",
+        {"name": "{{ you }}"},
+        "Hi {{ you }}!\n",
+    ),
+    "prompty": (
+        {"p.prompty": "---\nname: P\ninputs:\n  who:\n    type: string\n---\nuser:\nHi {{who}}\n"},
+        "p",
+        {"who": "{{ you }}"},
+        "user:\nHi {{ you }}\n",
+    ),
+    "llm-template": (
+        {"t.yaml": "system: Be $mood.\nprompt: 'Say $input for $$1'\ndefaults:\n  mood: kind\n"},
+        "t",
+        {"input": "$mood {{ x }}"},
+        "Be kind.\n\nSay $mood {{ x }} for $1",
+    ),
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_prompts_of_every_format_are_listed_and_given(machine: Machine, profile: str) -> None:
+    for folder, (files, *_) in FORMATS.items():
+        write(machine.serves_in(profile) / folder, files)
+    with serving(machine, profile) as server:
+        listed = {prompt["name"]: prompt for prompt in server.request("prompts/list")["prompts"]}
+        assert len(listed) == len(FORMATS)
+        for folder, (files, key, arguments, expected) in FORMATS.items():
+            name = f"{folder.replace('-', '_')}:{key}"
+            declared = [argument["name"] for argument in listed[name]["arguments"]]
+            assert set(declared) >= arguments.keys()
+            assert listed[name]["description"]
+            if profile == "twig":
+                assert list(listed[name]["inputSchema"]["properties"]) == declared
+            else:
+                assert "inputSchema" not in listed[name]
+            assert text(server, name, arguments) == (expected or next(iter(files.values()))), name
+
+
+def test_a_manifest_decides_for_its_whole_library(machine: Machine) -> None:
+    twig(machine.foreign / "lib", {"a": "listed"})
+    write(machine.foreign / "lib", {"b.md": "not", "prompts/c.md": "not", "x.prompt": "not"})
+    with serving(machine) as server:
+        assert names(server) == ["lib:a"]
+
+
+def test_errors_in_a_text_below_front_matter_name_the_line_of_the_file(machine: Machine) -> None:
+    write(machine.foreign / "lib", {"a.md": "---\narguments: [x]\n---\n\n{{ x|nope }}\n"})
+    with serving(machine) as server:
+        assert "at line 5: " in details(server, "lib:a", {"x": "1"})
+
+
+# Completion
+
+
+CHOICES = """---
+arguments:
+  - name: language
+    choices: [Python, PHP, Go]
+  - name: project
+  - name: tag
+  - name: code
+---
+{{ language }}
+"""
+
+
+def test_choices_of_an_argument_are_proposed(machine: Machine) -> None:
+    write(machine.libraries / "lib", {"a.md": CHOICES})
+    with serving(machine, "satchel") as server:
+        server.text("add_prompt", title="One", content="x", tags=["review"])
+
+        def proposed(argument: str, typed: str) -> list[str]:
+            ref = {"type": "ref/prompt", "name": "lib:a"}
+            params = {"ref": ref, "argument": {"name": argument, "value": typed}}
+            values: list[str] = server.request("completion/complete", params)["completion"]["values"]
+            return values
+
+        assert proposed("language", "") == ["Python", "PHP", "Go"]
+        assert proposed("language", "p") == ["Python", "PHP"]
+        assert proposed("language", "rust") == []
+        assert proposed("project", "d") == ["default"]
+        assert proposed("tag", "R") == ["review"]
+        assert proposed("code", "") == []
+
+
+def test_what_cannot_be_completed_is_an_error(machine: Machine) -> None:
+    write(machine.libraries / "lib", {"a.md": CHOICES})
+    with serving(machine, "satchel") as server:
+        for name, argument, problem in (
+            ("lib:a", "nope", "Prompt 'lib:a' has no argument 'nope'"),
+            ("lib:b", "code", "Prompt 'lib:b' not found"),
+            ("bil:a", "code", "Prompt 'bil:a' not found"),
+        ):
+            ref = {"type": "ref/prompt", "name": name}
+            error = server.error(
+                "completion/complete", {"ref": ref, "argument": {"name": argument, "value": ""}}
+            )
+            assert error == {"code": -32602, "message": problem}
+
+
+# Includes
+
+
+INSIDE = {
+    "{% include 'part.md' %}": "part\n",
+    "{% include 'parts/deep/one.md' %}": "<two\n>\n",
+    "{% include './beside.md' %}": "beside\n",
+    "{% include '../part.md' %}": "part\n",
+    "{% include '../parts/deep/one.md' %}": "<two\n>\n",
+    "{% include 'prompts/beside.md' %}": "beside\n",
+    "{% include ['nope.md', 'part.md'] %}": "part\n",
+    "{% include 'nope.md' ignore missing %}": "",
+    "{% include 'link.md' %}": "part\n",
+    "{% include 'linked/deep/two.md' %}": "two\n",
+    "{% include 'absolute.md' %}": "part\n",
+    "{% include 'with space ü.txt' %}": "odd\n",
+    "{% from 'macros.txt' import twice %}{{ twice(x) }}": "ii",
+    "{% import 'macros.txt' as m %}{{ m.twice(x) }}": "ii",
+    "{% extends 'frame.txt' %}{% block body %}{{ x }}{% endblock %}": "[i]\n",
+    "{% include 'value.txt' %}": "i\n",
+}
+
+
+def library_with_parts(machine: Machine, texts: dict[str, str | bytes]) -> Path:
+    """A library whose prompts may include files beside them."""
+    folder = twig(machine.libraries / "lib", texts, "x")
+    write(
+        folder,
+        {
+            "part.md": "part\n",
+            "prompts/beside.md": "beside\n",
+            "parts/deep/one.md": "<{% include './two.md' %}>\n",
+            "parts/deep/two.md": "two\n",
+            "with space ü.txt": "odd\n",
+            "macros.txt": "{% macro twice(y) %}{{ y }}{{ y }}{% endmacro %}",
+            "frame.txt": "[{% block body %}{% endblock %}]\n",
+            "value.txt": "{{ x }}\n",
+        },
+    )
+    (folder / "link.md").symlink_to("part.md")
+    (folder / "linked").symlink_to("parts")
+    (folder / "absolute.md").symlink_to(folder / "part.md")
+    return folder
+
+
+def test_templates_include_files_of_their_library(machine: Machine) -> None:
+    library_with_parts(machine, {str(number): one for number, one in enumerate(INSIDE)})
+    with serving(machine) as server:
+        for number, (template, expected) in enumerate(INSIDE.items()):
+            assert text(server, f"lib:{number}", {"x": "i"}) == expected, template
+
+
+UNINCLUDED = {
+    "\n{% include 'nope.md' %}": "at line 2",
+    "{% include 'prompts' %}": "included file 'prompts'",
+    "{% include 'prompts/2.md' %}": "at line 1",
+    "{% include 'broken.md' %}": "at line 3 of broken.md",
+    "{% for i in range(60) %}{% include 'many/' ~ i %}{% endfor %}": "50 files",
+    "{% include 'large.md' %}": "64 KiB",
+    "{% include 'bytes.md' %}": "UTF-8",
+    "{% include 'pipe' %}": "not an ordinary file",
+    "{% include '../../outside.md' %}": "leads out",
+    "{% include x %}": "leads out",
+}
+
+
+def test_an_include_that_cannot_be_had_is_an_error_that_says_why(machine: Machine) -> None:
+    folder = library_with_parts(machine, {str(number): one for number, one in enumerate(UNINCLUDED)})
+    write(folder, {f"many/{number}": "" for number in range(60)})
+    write(folder, {"broken.md": "\n\n{% if %}", "large.md": "x" * (KIB_64 + 1), "bytes.md": b"\xff"})
+    _pipe(folder / "pipe")
+    with serving(machine) as server:
+        for number, problem in enumerate(UNINCLUDED.values()):
+            said = details(server, f"lib:{number}", {"x": "../../outside.md"})
+            assert said.startswith("Error rendering prompt template")
+            assert problem in said
+
+
+# Walls
+
+
+#: Names that lead out of the library; OUTSIDE stands for the path of a file that is not in it.
+ESCAPES = [
+    "../outside.md",
+    "../../outside.md",
+    "../../../outside.md",
+    "./../../outside.md",
+    "prompts/../../outside.md",
+    "prompts/../part.md",
+    "parts/../../lib-secret/secret.md",
+    "../../lib-secret/secret.md",
+    "../lib-secret/secret.md",
+    "OUTSIDE",
+    "//OUTSIDE",
+    "file:OUTSIDE",
+    "~/outside.md",
+    "/etc/passwd",
+    "../../../../../../../../../../etc/passwd",
+    "/proc/self/environ",
+    "/proc/self/cwd/outside.md",
+    "..\\\\outside.md",
+    "..%2foutside.md",
+    "%2e%2e/outside.md",
+    "..\u2215outside.md",
+    "prompts//../../outside.md",
+    "",
+    ".",
+    "..",
+    "/",
+    "link-to-file.md",
+    "link-to-folder/outside.md",
+    "link-to-sibling/secret.md",
+    "link-up/outside.md",
+    "link-to-link.md",
+    "link-to-passwd.md",
+    "link-to-environ.md",
+    "link-to-etc/passwd",
+    "link-to-itself.md",
+    "prompts/link-to-file.md",
+    "part.md/",
+    "part.md/.",
+    "-outside.md",
+]
+
+
+def library_with_ways_out(machine: Machine, texts: dict[str, str | bytes]) -> Path:
+    """A library full of links that lead out of it, to secrets that lie around it."""
+    folder = twig(machine.libraries / "lib", texts, "x")
+    write(machine.libraries, {"outside.md": SECRET, "lib-secret/secret.md": SECRET})
+    write(machine.home, {"outside.md": SECRET})
+    write(machine.root, {"outside.md": SECRET})
+    write(folder, {"part.md": "inside"})
+    links: dict[str, Path | str] = {
+        "link-to-file.md": machine.libraries / "outside.md",
+        "link-to-folder": machine.home,
+        "link-to-sibling": machine.libraries / "lib-secret",
+        "link-up": "..",
+        "link-to-link.md": "link-to-file.md",
+        "link-to-passwd.md": "/etc/passwd",
+        "link-to-environ.md": "/proc/self/environ",
+        "link-to-etc": "/etc",
+        "link-to-itself.md": "link-to-itself.md",
+        "prompts/link-to-file.md": "../../outside.md",
+    }
+    for name, target in links.items():
+        (folder / name).symlink_to(target)
+    return folder
+
+
+def assert_nothing_leaked(answer: Json) -> None:
+    said = msgspec.json.encode(answer).decode()
+    for secret in (SECRET, "root:", "SATCHEL_HOME", "PATH="):
+        assert secret not in said
+
+
+def test_no_include_leads_out_of_the_library(machine: Machine) -> None:
+    library_with_ways_out(machine, {"p": "{% include x %}", "q": "{% include x ignore missing %}|"})
+    with serving(machine) as server:
+        for name in ESCAPES:
+            x = name.replace("OUTSIDE", str(machine.root / "outside.md"))
+            for key in "pq":
+                params = {"name": f"lib:{key}", "arguments": {"x": x}}
+                answer = server.ask({"method": "prompts/get", "params": params})
+                assert_nothing_leaked(answer)
+                assert key == "q" or answer["error"]["code"] == -32602, name
+        # The part itself can be had: it was the way to it that led out.
+        assert text(server, "lib:p", {"x": "part.md"}) == "inside"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_no_prompt_file_leads_out_of_the_library(machine: Machine, profile: str) -> None:
+    targets: dict[str, Path | str] = {
+        "file": machine.root / "outside.md",
+        "sibling": "../../lib-secret/secret.md",
+        "passwd": "/etc/passwd",
+        "environ": "/proc/self/environ",
+        "nowhere": "nowhere.md",
+        "itself": "itself.md",
+    }
+    folder = library_with_ways_out(machine, {"good": "fine"})
+    write(folder, {"twig.toml": manifest("good", *targets)})
+    for key, target in targets.items():
+        (folder / f"prompts/{key}.md").symlink_to(target)
+    with serving(machine, profile) as server:
+        for key in targets:
+            answer = server.ask({"method": "prompts/get", "params": {"name": f"lib:{key}"}})
+            assert_nothing_leaked(answer)
+            assert answer["error"]["code"] == -32602
+        assert text(server, "lib:good") == "fine"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_no_folder_of_prompts_leads_out_of_the_library(machine: Machine, profile: str) -> None:
+    write(machine.root / "elsewhere", {"a.md": SECRET})
+    write(machine.libraries / "lib", {"twig.toml": manifest("a")})
+    (machine.libraries / "lib/prompts").symlink_to(machine.root / "elsewhere")
+    with serving(machine, profile) as server:
+        answer = server.ask({"method": "prompts/get", "params": {"name": "lib:a"}})
+        assert_nothing_leaked(answer)
+        assert answer["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_links_to_prompts_outside_are_not_listed(machine: Machine, profile: str) -> None:
+    folder = write(machine.libraries / "lib", {"good.md": "fine"})
+    write(machine.root / "elsewhere", {"bad.md": SECRET, "twig.toml": manifest("bad")})
+    (folder / "bad.md").symlink_to(machine.root / "elsewhere/bad.md")
+    (folder / "more").symlink_to(machine.root / "elsewhere")
+    (folder / "environ.md").symlink_to("/proc/self/environ")
+    (folder / "twig.toml").symlink_to(machine.root / "elsewhere/twig.toml")
+    with serving(machine, profile) as server:
+        assert names(server) == ["lib:good"]
+        assert text(server, "lib:good") == "fine"
+
+
+def test_a_link_to_the_whole_disk_keeps_nobody_waiting(machine: Machine) -> None:
+    folder = twig(machine.libraries / "lib", {"a": "fine"})
+    (folder / "disk").symlink_to("/")
+    with Client(machine) as client:
+        assert client.names() == ["lib:a"]
+        for _ in range(100):
+            # Whoever follows the link is busy for longer.
+            assert client.text("lib:a", seconds=1.0) == "fine"
+
+
+def test_a_library_may_be_a_link_itself(machine: Machine) -> None:
+    twig(machine.root / "elsewhere", {"a": "{% include 'part.md' %}{% include '../part.md' %}"})
+    write(machine.root / "elsewhere", {"part.md": "inside"})
+    write(machine.root, {"part.md": SECRET})
+    machine.foreign.mkdir()
+    (machine.foreign / "linked").symlink_to(machine.root / "elsewhere")
+    with serving(machine) as server:
+        assert text(server, "linked:a") == "insideinside"
+
+
+SWAPS = 300
+
+
+@pytest.mark.parametrize("way", ["file", "folder", "prompt"])
+def test_a_link_that_is_swapped_in_while_it_is_served_leads_nowhere(machine: Machine, way: str) -> None:
+    """A file or folder and a link to a secret take turns; the server is never taken in."""
+    include = "{% include 'parts/part.md' %}"
+    folder = twig(machine.libraries / "lib", {"p": "inside" if way == "prompt" else include})
+    write(folder, {"parts/part.md": "inside"})
+    outside = write(machine.root / "outside", {"part.md": SECRET})
+    swapped = folder / {"file": "parts/part.md", "folder": "parts", "prompt": "prompts/p.md"}[way]
+    good, link = machine.root / "good", machine.root / "link"
+    link.symlink_to(outside if way == "folder" else outside / "part.md")
+    enough = threading.Event()
+
+    def swap() -> None:
+        while not enough.is_set():
+            swapped.rename(good)
+            link.rename(swapped)
+            swapped.rename(link)
+            good.rename(swapped)
+
+    swapping = threading.Thread(target=swap)
+    with Client(machine) as client:
+        assert client.text("lib:p") == "inside"
+        swapping.start()
+        try:
+            seen = [client.get("lib:p") for _ in range(SWAPS)]
+        finally:
+            enough.set()
+            swapping.join()
+        assert client.text("lib:p") == "inside"
+    given = [answer for answer in seen if "result" in answer]
+    assert given
+    for answer in given:
+        assert answer["result"]["messages"][0]["content"]["text"] == "inside"
+    for answer in seen:
+        assert_nothing_leaked(answer)
+
+
+# Files that are not what they should be
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_prompt_file_that_is_no_file_is_an_error_for_its_prompt_only(
+    machine: Machine, profile: str
+) -> None:
+    folder = twig(machine.libraries / "lib", {"good": "fine"})
+    write(folder, {"twig.toml": manifest("good", *NO_FILES)})
+    for key, make in NO_FILES.items():
+        make(folder / f"prompts/{key}.md")
+    with serving(machine, profile) as server:
+        for key in NO_FILES:
+            said = details(server, f"lib:{key}")
+            assert f"prompts/{key}.md" in said
+            assert text(server, "lib:good") == "fine"
+
+
+def test_what_is_no_file_is_no_prompt(machine: Machine) -> None:
+    folder = write(machine.libraries / "lib", {"good.md": "fine"})
+    for key, make in NO_FILES.items():
+        make(folder / f"{key}.md")
+    with serving(machine) as server:
+        assert names(server) == ["lib:good"]
+        assert text(server, "lib:good") == "fine"
+
+
+LIMITS: dict[str, tuple[bytes, str | None]] = {
+    "64 KiB": (b"x" * KIB_64, None),
+    "one more": (b"x" * (KIB_64 + 1), "larger than 64 KiB"),
+    "64 KiB of ü": ("ü".encode() * (KIB_64 // 2), None),
+    "one more ü": ("ü".encode() * (KIB_64 // 2) + b"x", "larger than 64 KiB"),
+    "huge": (b"x" * 5_000_000, "larger than 64 KiB"),
+    "not UTF-8": (b"one\ntwo \xff\n", "UTF-8"),
+    "latin": ("ü".encode("latin-1"), "UTF-8"),
+    "utf-16": ("text".encode("utf-16"), "UTF-8"),
+    "half": ("ü".encode()[:1], "UTF-8"),
+    "surrogate": (b"\xed\xa0\x80", "UTF-8"),
+    "nul": (b"one\ntwo\n\0", "not a text"),
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_file_that_cannot_be_read_is_an_error_that_says_why_for_its_prompt_only(
+    machine: Machine, profile: str
+) -> None:
+    twig(machine.libraries / "lib", {key: content for key, (content, _) in LIMITS.items()})
+    with serving(machine, profile) as server:
+        assert set(names(server)) == {f"lib:{key}" for key in LIMITS}
+        for key, (content, problem) in LIMITS.items():
+            if problem is None:
+                assert text(server, f"lib:{key}") == content.decode()
+            else:
+                said = details(server, f"lib:{key}")
+                assert problem in said
+                assert f"prompts/{key}.md" in said
+        assert "line 2" in details(server, "lib:not UTF-8")
+        assert "line 3" in details(server, "lib:nul")
+
+
+def test_a_markdown_file_that_cannot_be_read_is_reported_and_no_prompt(machine: Machine) -> None:
+    """A file that is more than a template may be larger: it may be a text that is handed out as it is."""
+    files = {
+        key: (content, problem) for key, (content, problem) in LIMITS.items() if "64" not in str(problem)
+    }
+    files["256 KiB"] = (b"x" * KIB_256, None)
+    files["and one more"] = (b"x" * (KIB_256 + 1), "larger than 256 KiB")
+    write(machine.libraries / "lib", {f"{key}.md": content for key, (content, _) in files.items()})
+    with Client(machine) as client:
+        good = [key for key, (_, problem) in files.items() if problem is None]
+        assert client.names() == sorted(f"lib:{key}" for key in good)
+        for key in good:
+            assert client.text(f"lib:{key}") == files[key][0].decode()
+        for key, (_, problem) in files.items():
+            if problem is not None:
+                client.complains(f"/lib/{key}.md", problem)
+        client.complains("/lib/not UTF-8.md:2")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_template_in_a_markdown_file_has_at_most_64_kib(machine: Machine, profile: str) -> None:
+    head = "---\narguments: [x]\n---\n"
+    files: dict[str, str | bytes] = {"a.md": head + "x" * KIB_64, "b.md": head + "x" * (KIB_64 + 1)}
+    write(machine.libraries / "lib", files)
+    with serving(machine, profile) as server:
+        assert text(server, "lib:a") == "x" * KIB_64
+        assert "larger than 64 KiB" in details(server, "lib:b")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_mark_of_the_byte_order_is_no_part_of_the_text(machine: Machine, profile: str) -> None:
+    mark = b"\xef\xbb\xbf"
+    twig(machine.libraries / "lib", {"a": mark + b"text \xef\xbb\xbf\n", "b": b"{% include 'part' %}"})
+    write(machine.libraries / "lib", {"part": mark + b"part"})
+    toml = (machine.libraries / "lib/twig.toml").read_bytes()
+    write(machine.libraries / "lib", {"twig.toml": mark + toml})
+    write(machine.libraries / "other", {"c.md": mark + b"---\ntitle: T\n---\ntext"})
+    with serving(machine, profile) as server:
+        assert text(server, "lib:a") == "text \ufeff\n"
+        assert text(server, "lib:b") == "part"
+        assert text(server, "other:c") == "text"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_template_that_takes_too_long_stops_no_other_prompt(machine: Machine, profile: str) -> None:
+    bomb = "{% for i in range(9999) %}" * 3 + "{% endfor %}" * 3
+    twig(machine.libraries / "lib", {"bomb": bomb, "good": "fine", "large": "{{ 'x' * 2000000 }}"})
+    with serving(machine, profile) as server:
+        assert "250 ms" in details(server, "lib:bomb")
+        assert text(server, "lib:good") == "fine"
+        assert details(server, "lib:large")
+        assert text(server, "lib:good") == "fine"

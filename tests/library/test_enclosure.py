@@ -1,0 +1,530 @@
+"""A folder from which no name, no link and no swap leads out, and in which nothing keeps anybody waiting."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from satchel.library.enclosure import MAX_DEPTH, MAX_FILES, Folder, Missing, Unreadable
+
+SECRET = b"a secret"
+INSIDE = b"inside"
+MOST = 1000
+
+OUT = "leads out of the library"
+NO_FILE = "is not an ordinary file"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A library, and secrets all around it."""
+    root = tmp_path / "lib"
+    (root / "sub").mkdir(parents=True)
+    (root / "a.md").write_bytes(INSIDE)
+    (root / "sub" / "b.md").write_bytes(INSIDE)
+    for place in (tmp_path, tmp_path / "lib-secret", tmp_path / "libsub"):
+        place.mkdir(exist_ok=True)
+        (place / "secret.md").write_bytes(SECRET)
+    return root
+
+
+@pytest.fixture
+def folder(root: Path) -> Folder:
+    return Folder(str(root))
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def refused(folder: Folder, name: str) -> str:
+    """Why a file is not read."""
+    before = descriptors()
+    with pytest.raises(Unreadable) as refusal:
+        folder.read(name, MOST)
+    assert descriptors() == before
+    return refusal.value.problem
+
+
+def is_read(folder: Folder, name: str) -> bool:
+    stamp, content = folder.read(name, MOST)
+    assert content == INSIDE
+    return folder.stamp(name) == stamp
+
+
+# Names
+
+WAYS_OUT = [
+    "..",
+    "../secret.md",
+    "../lib-secret/secret.md",
+    "../libsub/secret.md",
+    "sub/../../secret.md",
+    "sub/../../lib/../secret.md",
+    "./../secret.md",
+    "sub//../../secret.md",
+    "{outside}/secret.md",
+    "/etc/passwd",
+    "//etc/passwd",
+    "/proc/self/environ",
+    "/dev/zero",
+]
+
+#: They lead nowhere, or somewhere by a way that no honest name takes.
+ODD_WAYS = [
+    "",
+    ".",
+    "/",
+    "{root}/a.md",
+    "./a.md",
+    "sub/../a.md",
+    "sub//b.md",
+    "/a.md",
+    "a.md/",
+    "sub/",
+    "\0",
+    "a.md\0",
+    "a.md\0.md",
+    "sub\0/b.md",
+    "..\\secret.md",
+    "sub\\b.md",
+    "sub\\..\\..\\secret.md",
+]
+
+#: Whatever they stand for elsewhere, here they are names of files that are not there.
+NO_WAYS = [
+    "%2e%2e/secret.md",
+    "..%2fsecret.md",
+    "～/secret.md",
+    "~/.profile",
+    "․․/secret.md",
+    "...",
+    "a.md/b",
+    "-",
+    "*",
+]
+
+
+def named(root: Path, name: str) -> str:
+    return name.format(root=root, outside=root.parent) if "{" in name else name
+
+
+@pytest.mark.parametrize("name", WAYS_OUT + ODD_WAYS)
+def test_no_name_leads_out(root: Path, folder: Folder, name: str) -> None:
+    assert refused(folder, named(root, name)) == OUT
+
+
+@pytest.mark.parametrize("name", NO_WAYS)
+def test_a_name_that_is_only_strange_is_not_there(folder: Folder, name: str) -> None:
+    with pytest.raises(Missing):
+        folder.read(name, MOST)
+    assert folder.stamp(name) is None
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", "sub", "sub/", "\0", "a.md\0", "a.md\0.md"])
+def test_what_is_no_file_has_no_stamp(folder: Folder, name: str) -> None:
+    assert folder.stamp(name) is None
+
+
+def test_nothing_outside_has_a_stamp(root: Path, folder: Folder) -> None:
+    assert [name for name in WAYS_OUT if folder.stamp(named(root, name)) is not None] == []
+
+
+def test_files_inside_are_read(folder: Folder) -> None:
+    assert is_read(folder, "a.md")
+    assert is_read(folder, "sub/b.md")
+
+
+def test_a_missing_file_is_missing(folder: Folder) -> None:
+    for name in ("no.md", "no/no.md", "a.md/no.md", "sub/no.md", "x" * 200):
+        assert refused(folder, name) == "is not there"
+
+
+def test_a_folder_that_is_gone_has_no_files(tmp_path: Path) -> None:
+    gone = Folder(str(tmp_path / "gone"))
+    assert gone.list().files == {}
+    assert gone.stamp("a.md") is None
+    assert refused(gone, "a.md") == "is not there"
+
+
+# Links
+
+
+def linked(root: Path, **links: str) -> None:
+    for name, target in links.items():
+        (root / name).symlink_to(target.format(root=root, outside=root.parent))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "../secret.md",
+        "{outside}/secret.md",
+        "../lib-secret/secret.md",
+        "{root}-secret/secret.md",
+        "../libsub/secret.md",
+        "sub/../../secret.md",
+        "/proc/self/environ",
+        "/proc/self/root/etc/passwd",
+        "/dev/zero",
+        "/etc/passwd",
+    ],
+)
+def test_a_link_to_a_file_outside_is_not_followed(root: Path, folder: Folder, target: str) -> None:
+    linked(root, link=target, first="second", second="third", third=target)
+    for name in ("link", "first"):
+        assert refused(folder, name) == OUT
+        assert folder.stamp(name) is None
+        assert name not in folder.list().files
+        assert name in folder.list().left_out
+
+
+@pytest.mark.parametrize("target", ["..", "{outside}", "../lib-secret", "{root}-secret", "/", "sub/../.."])
+def test_a_link_to_a_folder_outside_is_not_followed(root: Path, folder: Folder, target: str) -> None:
+    linked(root, out=target, chain="out")
+    secret = "etc/passwd" if target == "/" else "secret.md"
+    for name in (f"out/{secret}", f"chain/{secret}", f"out/../{secret}"):
+        assert refused(folder, name) == OUT
+    listing = folder.list()
+    assert set(listing.files) == {"a.md", "sub/b.md"}
+    assert set(listing.left_out) == {"out", "chain"}
+
+
+def test_nothing_behind_a_link_to_a_folder_outside_has_a_stamp(root: Path, folder: Folder) -> None:
+    linked(root, out="..")
+    assert folder.stamp("out/secret.md") is None
+
+
+def test_links_inside_are_followed(root: Path, folder: Folder) -> None:
+    linked(root, near="a.md", absolute="{root}/a.md", chain="near", down="sub/b.md", around="../lib/a.md")
+    linked(root, shelf="sub")
+    for name in ("near", "absolute", "chain", "down", "around"):
+        assert is_read(folder, name)
+        assert name in folder.list().files
+    assert is_read(folder, "shelf/b.md")
+    # Its files are listed where they are.
+    assert "shelf/b.md" not in folder.list().files
+
+
+def test_a_link_is_as_new_as_what_it_leads_to(root: Path, folder: Folder) -> None:
+    linked(root, near="a.md")
+    before = folder.stamp("near")
+    assert before == folder.stamp("a.md") == folder.list().files["near"]
+    (root / "a.md").write_bytes(INSIDE * 2)
+    assert folder.stamp("near") == folder.stamp("a.md") != before
+
+
+def test_links_that_lead_nowhere_or_in_circles_are_no_files(root: Path, folder: Folder) -> None:
+    linked(root, self="self", here="there", there="here", nowhere="no.md", up="sub/up")
+    (root / "sub" / "up").symlink_to("../up")
+    (root / "again").symlink_to(".")
+    for name in ("self", "here", "nowhere", "up", "sub/up", "self/a.md", "again"):
+        refused(folder, name)
+        assert folder.stamp(name) is None
+    assert set(folder.list().files) == {"a.md", "sub/b.md"}
+
+
+def test_a_library_may_itself_be_a_link(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "door").symlink_to(root)
+    door = Folder(str(tmp_path / "door"))
+    linked(root, near="a.md", out="../secret.md")
+    assert is_read(door, "a.md")
+    assert is_read(door, "near")
+    assert refused(door, "out") == OUT
+    assert set(door.list().files) == {"a.md", "near", "sub/b.md"}
+
+
+# Swaps
+
+#: Puts one thing after the other in the place of `here`, until it is killed.
+SWAPPER = """
+import os, sys
+here, *others = sys.argv[1:]
+print(flush=True)
+while True:
+    for other in others:
+        os.rename(other, here)
+        os.rename(here, other)
+"""
+
+
+@contextmanager
+def swapped(here: Path, *others: Path) -> Iterator[None]:
+    command = [sys.executable, "-c", SWAPPER, str(here), *map(str, others)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as swapper:
+        try:
+            assert swapper.stdout is not None
+            swapper.stdout.readline()
+            yield
+            assert swapper.poll() is None, "nothing was swapped"
+        finally:
+            swapper.kill()
+
+
+def read_again_and_again(folder: Folder, name: str, seconds: float = 0.7) -> dict[bytes, int]:
+    """What was read in a while, and how often; nothing that cannot be read counts as empty."""
+    seen: dict[bytes, int] = {}
+    before = descriptors()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            _, content = folder.read(name, MOST)
+        except Unreadable:
+            content = b""
+        seen[content] = seen.get(content, 0) + 1
+    assert descriptors() == before
+    return seen
+
+
+def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(root: Path, folder: Folder) -> None:
+    outside = root.parent / "lib-secret"
+    (outside / "b.md").write_bytes(SECRET)
+    linked(root, link=str(outside))
+    (root / "sub").rename(root / "real")
+    with swapped(root / "sub", root / "real", root / "link"):
+        seen = read_again_and_again(folder, "sub/b.md")
+    assert seen.keys() == {INSIDE, b""}
+
+
+def test_a_file_that_is_swapped_for_a_link_leads_nowhere(root: Path, folder: Folder) -> None:
+    linked(root, link="../secret.md", near="sub/b.md")
+    (root / "a.md").rename(root / "real.md")
+    with swapped(root / "a.md", root / "real.md", root / "link", root / "near"):
+        seen = read_again_and_again(folder, "a.md")
+    assert seen.keys() == {INSIDE, b""}
+
+
+def test_a_link_that_is_swapped_on_the_way_leads_nowhere(root: Path, folder: Folder) -> None:
+    """It leads to a file inside when it is looked at, and out when it is followed."""
+    outside = root.parent / "lib-secret"
+    (outside / "b.md").write_bytes(SECRET)
+    linked(root, good="sub", bad=str(outside), door="way/b.md")
+    with swapped(root / "way", root / "good", root / "bad"):
+        seen = read_again_and_again(folder, "door")
+    assert seen.keys() == {INSIDE, b""}
+
+
+def test_a_file_that_is_swapped_for_a_pipe_keeps_nobody_waiting(root: Path, folder: Folder) -> None:
+    os.mkfifo(root / "pipe")
+    (root / "a.md").rename(root / "real.md")
+    with swapped(root / "a.md", root / "real.md", root / "pipe"), not_waiting(root / "a.md", root / "pipe"):
+        seen = read_again_and_again(folder, "a.md")
+    assert seen.keys() == {INSIDE, b""}
+
+
+def test_a_folder_that_is_swapped_for_a_link_is_not_listed(root: Path, folder: Folder) -> None:
+    linked(root, link="../lib-secret")
+    (root / "sub").rename(root / "real")
+    listed: set[str] = set()
+    with swapped(root / "sub", root / "real", root / "link"):
+        end = time.monotonic() + 1.0
+        while time.monotonic() < end and "sub/secret.md" not in listed:
+            listed |= folder.list().files.keys()
+    assert "sub/b.md" in listed
+    assert "sub/secret.md" not in listed
+
+
+# What is no file
+
+
+@contextmanager
+def not_waiting(*pipes: Path) -> Iterator[None]:
+    """Fails if what is inside waits for somebody to write into these pipes."""
+    done = threading.Event()
+    late = threading.Event()
+
+    def free() -> None:
+        if done.wait(3):
+            return
+        late.set()
+        while not done.wait(0.01):
+            for pipe in pipes:
+                with suppress(OSError):
+                    os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
+
+    freeing = threading.Thread(target=free)
+    freeing.start()
+    try:
+        yield
+    finally:
+        done.set()
+        freeing.join()
+    assert not late.is_set(), "it waited"
+
+
+def test_a_pipe_is_no_file_and_keeps_nobody_waiting(root: Path, folder: Folder) -> None:
+    os.mkfifo(root / "pipe.md")
+    linked(root, link="pipe.md")
+    with not_waiting(root / "pipe.md"):
+        assert refused(folder, "pipe.md") == NO_FILE
+        assert refused(folder, "link") == NO_FILE
+        assert folder.stamp("pipe.md") is None
+        assert folder.stamp("link") is None
+        assert set(folder.list().files) == {"a.md", "sub/b.md"}
+
+
+def test_folders_and_sockets_are_no_files(
+    root: Path, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The name of a socket is short.
+    monkeypatch.chdir(root)
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind("socket.md")
+    (root / "folder.md").mkdir()
+    assert refused(folder, "folder.md") == NO_FILE
+    assert refused(folder, "socket.md").startswith("cannot be read")
+    for name in ("folder.md", "socket.md"):
+        assert folder.stamp(name) is None
+        assert name not in folder.list().files
+
+
+# Sizes
+
+
+def test_a_file_may_be_as_large_as_the_limit_and_no_larger(root: Path, folder: Folder) -> None:
+    file = root / "a.md"
+    for size in (0, 1, MOST - 1, MOST):
+        file.write_bytes(b"x" * size)
+        assert folder.read("a.md", MOST)[1] == b"x" * size
+    for size in (MOST + 1, MOST * 2, 10_000_000):
+        file.write_bytes(b"x" * size)
+        assert refused(folder, "a.md") == "is larger than 0 KiB"
+    file.write_bytes(b"x" * 65_537)
+    with pytest.raises(Unreadable, match="is larger than 64 KiB"):
+        folder.read("a.md", 65_536)
+
+
+def test_a_file_of_ten_gigabytes_is_not_read(root: Path, folder: Folder) -> None:
+    os.truncate(root / "a.md", 10 * 1024**3)
+    assert refused(folder, "a.md") == "is larger than 0 KiB"
+
+
+#: Makes a file grow, and begins again when it has become large, until it is killed.
+GROWER = """
+import sys
+with open(sys.argv[1], "wb", buffering=0) as file:
+    print(flush=True)
+    while True:
+        for _ in range(2000):
+            file.write(b"x" * 100)
+        file.seek(0)
+        file.truncate()
+"""
+
+
+def test_a_file_that_grows_while_it_is_read_is_cut_or_refused(root: Path, folder: Folder) -> None:
+    most = 100_000
+    sizes: set[int] = set()
+    refusals: set[str] = set()
+    with subprocess.Popen(
+        [sys.executable, "-c", GROWER, str(root / "a.md")], stdout=subprocess.PIPE
+    ) as grower:
+        try:
+            assert grower.stdout is not None
+            grower.stdout.readline()
+            end = time.monotonic() + 0.7
+            while time.monotonic() < end:
+                try:
+                    sizes.add(len(folder.read("a.md", most)[1]))
+                except Unreadable as refusal:
+                    refusals.add(refusal.problem)
+        finally:
+            grower.kill()
+    assert len(sizes) > 10
+    assert max(sizes) <= most
+    assert refusals == {"is larger than 97 KiB"}
+
+
+def test_a_stamp_is_that_of_what_was_read(root: Path, folder: Folder) -> None:
+    stamp, _ = folder.read("a.md", MOST)
+    assert stamp == folder.stamp("a.md") == folder.list().files["a.md"]
+    (root / "a.md").write_bytes(INSIDE.upper())
+    assert folder.stamp("a.md") != stamp
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    ("content", "problem", "line"),
+    [
+        (b"one\ntwo\xff\n", "is not a text in UTF-8", 2),
+        (b"\xed\xa0\x80", "is not a text in UTF-8", 1),
+        (b"\xff\xfeo\0n\0e\0", "is not a text in UTF-8", 1),
+        (b"one\ntwo\nthree\0", "is not a text", 3),
+        (b"PK\x03\x04\x14\0\0\0", "is not a text", 1),
+    ],
+)
+def test_what_is_no_text_is_refused_with_its_line(
+    root: Path, folder: Folder, content: bytes, problem: str, line: int
+) -> None:
+    (root / "a.md").write_bytes(content)
+    with pytest.raises(Unreadable) as refusal:
+        folder.text("a.md", MOST)
+    assert (refusal.value.problem, refusal.value.line) == (problem, line)
+
+
+def test_text_is_as_it_was_written_but_for_a_byte_order_mark(root: Path, folder: Folder) -> None:
+    text = "é\r\n\N{BOMB}\u2028\t\x1b"
+    (root / "a.md").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert folder.text("a.md", MOST)[1] == text
+
+
+# Listing
+
+
+def test_names_that_cannot_be_shown_are_left_out(root: Path, folder: Folder) -> None:
+    for name in (b"new\nline.md", b"escape\x1b[2J.md", b"bad\xff.md", b"turned\xe2\x80\xae.md"):
+        (root / os.fsdecode(name)).touch()
+    listing = folder.list()
+    assert set(listing.files) == {"a.md", "sub/b.md"}
+    assert len(listing.left_out) == 4
+    assert all(name.isprintable() and name.isascii() for name in listing.left_out)
+
+
+def test_hidden_and_foreign_folders_are_left_out(root: Path, folder: Folder) -> None:
+    for name in (".git", ".hidden", "node_modules", "__pycache__", ".claude", "sub/.git"):
+        (root / name).mkdir()
+        (root / name / "c.md").write_bytes(INSIDE)
+    listing = folder.list()
+    assert set(listing.files) == {"a.md", "sub/b.md", ".claude/c.md"}
+    assert set(listing.left_out) == {".git", ".hidden", "node_modules", "__pycache__", "sub/.git"}
+
+
+def test_folders_are_entered_to_a_depth_and_no_deeper(root: Path, folder: Folder) -> None:
+    deep = root
+    for depth in range(1, MAX_DEPTH + 3):
+        deep /= "d"
+        deep.mkdir()
+        (deep / f"{depth}.md").write_bytes(INSIDE)
+    files = {name.rpartition("/")[2] for name in folder.list().files}
+    assert files == {"a.md", "b.md", *(f"{depth}.md" for depth in range(1, MAX_DEPTH + 1))}
+
+
+def test_a_folder_has_at_most_so_many_files(root: Path, folder: Folder) -> None:
+    for number in range(MAX_FILES - 2):
+        os.link(root / "a.md", root / f"b{number}.md")
+    listing = folder.list()
+    assert (len(listing.files), listing.left_out) == (MAX_FILES, {})
+    os.link(root / "a.md", root / "c.md")
+    listing = folder.list()
+    assert len(listing.files) == MAX_FILES
+    ((_, reason),) = listing.left_out.items()
+    assert reason.startswith("is one too many")
+
+
+def test_what_vanishes_while_it_is_listed_is_not_listed(root: Path, folder: Folder) -> None:
+    (root / "sub").rename(root / "real")
+    with swapped(root / "sub", root / "real"):
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            assert folder.list().files.keys() <= {"a.md", "sub/b.md", "real/b.md"}
