@@ -73,6 +73,11 @@ def from_process(**flags: str | bool | None) -> Settings:
     return settings(os.environ, **flags)  # type: ignore[arg-type]  # flags are named like the parameters
 
 
+def beside(home: str) -> dict[str, str]:
+    """The environment of a server that keeps its data elsewhere."""
+    return {**os.environ, "SATCHEL_HOME": home}
+
+
 def person() -> str:
     """Who is sitting here, as the log names them."""
     from getpass import getuser

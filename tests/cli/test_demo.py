@@ -12,7 +12,7 @@ from tests.cli.running import satchel
 def test_the_tour_shows_a_real_session_and_what_to_do_next(tmp_path: Path) -> None:
     done = satchel(tmp_path / "home", "demo")
     assert done.stderr == ""
-    for number in range(1, 9):
+    for number in range(1, 10):
         assert f"\n{number}. " in done.stdout
     assert "claude mcp add satchel -- " in done.stdout
     assert '"mcpServers"' in done.stdout

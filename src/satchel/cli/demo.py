@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -18,8 +19,8 @@ import msgspec
 from msgspec import Struct
 
 from satchel.assembly import with_workspace
-from satchel.cli.sample import PROJECT, fill
-from satchel.config import SettingsError, settings
+from satchel.cli.sample import PROJECT, fill, write_library
+from satchel.config import SettingsError, beside, settings
 
 #: An answer has this long to come.
 _PATIENCE_SECONDS: Final = 20
@@ -45,13 +46,14 @@ class Exchange(Struct, frozen=True):
 class Session:
     """A client of a server process, as small as one can be."""
 
-    def __init__(self, database: str) -> None:
+    def __init__(self, database: str, home: str) -> None:
         self._asked = 0
         self._begun = time.perf_counter()
         self._server = subprocess.Popen(  # noqa: S603  # our own program
             [*_own_command(), "serve", "--db", database, "--project", PROJECT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env=beside(home),
         )
 
     def ask(self, words: str, method: str, **params: Any) -> Exchange:
@@ -109,6 +111,12 @@ def _tour(session: Session) -> Iterator[Exchange]:
         name="explain-error",
         arguments={"error": "no such table: users", "language": "SQL"},
     )
+    yield session.ask(
+        "Libraries: folders of template files, in the menu the moment they are saved",
+        "prompts/get",
+        name="team:commit",
+        arguments={"diff": "- retries = 1\n+ retries = 3", "ticket": "AUTH-7"},
+    )
     yield session.call("One search over prompts, documents and tasks", "search", query="password", limit=1)
     yield session.call(
         "Tasks: what is to be done, and how much of you it takes",
@@ -153,15 +161,17 @@ def command(keep: str | None, *, as_json: bool) -> None:
     """A tour: a real MCP session with a sample workspace. It leaves your own data alone."""
     with _database(keep) as database:
         with_workspace(settings({}, db=database), fill)
-        session = Session(database)
-        try:
-            if as_json:
-                exchanges = [msgspec.structs.asdict(step) for step in _tour(session)]
-                click.echo(msgspec.json.encode({"exchanges": exchanges}).decode())
-            else:
-                _show(_tour(session), kept=database if keep else None)
-        finally:
-            session.end()
+        with tempfile.TemporaryDirectory(prefix="satchel-demo-", ignore_cleanup_errors=True) as home:
+            write_library(Path(home))
+            session = Session(database, home)
+            try:
+                if as_json:
+                    exchanges = [msgspec.structs.asdict(step) for step in _tour(session)]
+                    click.echo(msgspec.json.encode({"exchanges": exchanges}).decode())
+                else:
+                    _show(_tour(session), kept=database if keep else None)
+            finally:
+                session.end()
 
 
 def _show(steps: Iterator[Exchange], *, kept: str | None) -> None:

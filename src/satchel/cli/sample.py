@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from satchel.domain.prompts import Argument
@@ -80,6 +81,37 @@ _TASKS: Final = (
     {"title": "Document the login endpoint", "project": PROJECT, "priority": 3, "time_estimate": "30min"},
     {"title": "Ask about password rules", "priority": 2, "energy": "light", "notes": "Who decides?"},
 )
+
+
+#: A prompt library, as a team would keep it in its repository.
+_LIBRARY: Final = {
+    "twig.toml": """\
+[prompts.commit]
+description = "Write the message of a commit"
+
+[[prompts.commit.arguments]]
+name = "diff"
+description = "What was changed"
+required = true
+
+[[prompts.commit.arguments]]
+name = "ticket"
+""",
+    "prompts/commit.md": """\
+Write a commit message for this change, in the imperative, at most 72 characters.
+{%- if ticket %} Begin with {{ ticket }}.{% endif %}
+
+{{ diff }}
+""",
+}
+
+
+def write_library(home: Path) -> None:
+    """Put the sample library into a data folder."""
+    for name, text in _LIBRARY.items():
+        file = home / "libraries" / "team" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
 
 
 async def fill(workspace: Workspace) -> None:
