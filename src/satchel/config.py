@@ -14,6 +14,7 @@ from satchel.domain.projects import DEFAULT_PROJECT
 
 DEFAULT_WORKSPACE: Final = "default"
 DEFAULT_PROFILE: Final = "satchel"
+DEFAULT_HTTP: Final = ("127.0.0.1", 8765)
 
 _WORKSPACE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 _YES: Final = ("1", "true", "yes", "on")
@@ -37,6 +38,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     profile: str = DEFAULT_PROFILE
     read_only: bool = False
     toolsets: tuple[str, ...] = ()
+    #: Where to listen for HTTP, instead of serving one client on standard input and output.
+    http: tuple[str, int] | None = None
+    #: Log every request.
+    access_log: bool = False
     #: Who is named in the log; nothing for the client's name.
     actor: str | None = None
 
@@ -50,6 +55,8 @@ def settings(
     profile: str | None = None,
     read_only: bool = False,
     toolsets: str | None = None,
+    http: str | None = None,
+    access_log: bool = False,
 ) -> Settings:
     """Settings from what was given on the command line and, failing that, in the environment."""
     if workspace is not None and db is not None:
@@ -64,6 +71,8 @@ def settings(
         foreign_libraries=(_twig_directory(environment),) if profile == "twig" else (),
         read_only=read_only or _truth(environment, "SATCHEL_READ_ONLY"),
         toolsets=tuple(name for item in listed.split(",") if (name := item.strip())),
+        http=_address(http if http is not None else environment.get("SATCHEL_HTTP") or None),
+        access_log=access_log or _truth(environment, "SATCHEL_ACCESS_LOG"),
         actor=environment.get("SATCHEL_ACTOR") or None,
     )
 
@@ -98,6 +107,25 @@ def _database(environment: Mapping[str, str], workspace: str | None, db: str | N
             f"'{name}' cannot be the name of a workspace: use letters, digits, '-', '_' and '.'"
         )
     return os.path.join(home(environment), f"{name}.db")  # noqa: PTH118  # pathlib is slow to import
+
+
+def _address(text: str | None) -> tuple[str, int] | None:
+    """Where `--http` listens: HOST:PORT, or either of them alone."""
+    if text is None:
+        return None
+    text = text.strip() or f"{DEFAULT_HTTP[0]}:{DEFAULT_HTTP[1]}"
+    host, colon, port = text.rpartition(":")
+    if not colon or port.endswith("]"):
+        host, port = ("", text) if text.isdigit() else (text, "")
+    host = host.removeprefix("[").removesuffix("]") or DEFAULT_HTTP[0]
+    if port and (not port.isdigit() or int(port) > 65535):
+        raise SettingsError(f"--http needs an address like {DEFAULT_HTTP[0]}:{DEFAULT_HTTP[1]}, not '{text}'")
+    if host not in ("localhost", "::1") and not re.fullmatch(r"127(\.\d{1,3}){3}", host):
+        raise SettingsError(
+            f"whoever reaches {host} could read and change everything, because this release has no logins: "
+            "listen on 127.0.0.1, and put a proxy that authenticates in front of it"
+        )
+    return host, int(port) if port else DEFAULT_HTTP[1]
 
 
 def _file_of(url: str) -> str:

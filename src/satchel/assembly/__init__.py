@@ -15,6 +15,7 @@ from satchel.library.places import Directories
 from satchel.library.render.renderer import TemplateRenderer
 from satchel.library.shelf import Shelf
 from satchel.protocol import Server
+from satchel.protocol.server import Observer
 from satchel.protocol.transports import stdio
 from satchel.services.templates import Templates
 from satchel.services.workspace import Workspace
@@ -55,23 +56,34 @@ def check_names(settings: Settings) -> None:
         raise SettingsError(f"no tool is left of the profile '{profile.name}'; it has: {there}")
 
 
+async def built(settings: Settings, observe: Observer | None = None) -> tuple[Place, Server]:
+    """The place that the settings mean, and a server that shows it."""
+    workspace = open_workspace(settings)
+    try:
+        project = await workspace.projects.find(settings.project)
+    except BaseException:
+        await workspace.store.close()
+        raise
+    renderer = TemplateRenderer()
+    libraries = Shelf(Directories(settings.home, settings.foreign_libraries), renderer)
+    place = Place(workspace, Templates(renderer, libraries), libraries, project.id, settings.actor)
+    server = build(
+        PROFILES[settings.profile],
+        place,
+        read_only=settings.read_only,
+        toolsets=settings.toolsets,
+        observe=observe,
+    )
+    return place, server
+
+
 def serve_stdio(settings: Settings) -> None:
     """Serve one client on standard input and output, until it hangs up."""
     check_names(settings)
     log_patiently()
 
     async def server() -> Server:
-        workspace = open_workspace(settings)
-        try:
-            project = await workspace.projects.find(settings.project)
-        except BaseException:
-            await workspace.store.close()
-            raise
-        renderer = TemplateRenderer()
-        libraries = Shelf(Directories(settings.home, settings.foreign_libraries), renderer)
-        place = Place(workspace, Templates(renderer, libraries), libraries, project.id, settings.actor)
-        return build(
-            PROFILES[settings.profile], place, read_only=settings.read_only, toolsets=settings.toolsets
-        )
+        _, server = await built(settings)
+        return server
 
     stdio.run(server)

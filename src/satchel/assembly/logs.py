@@ -18,8 +18,8 @@ _FLUSH_SECONDS: Final = 0.3
 class PatientHandler(logging.Handler):
     """Writes in a thread of its own, which is started for the first line."""
 
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
+    def __init__(self, level: int = logging.WARNING) -> None:
+        super().__init__(level)
         self._lines: deque[str] = deque(maxlen=_MAX_LINES)
         self._more = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -60,6 +60,11 @@ class PatientHandler(logging.Handler):
             self._more.wait_for(lambda: not self._lines and not self._busy, timeout=_FLUSH_SECONDS)
 
 
-def log_patiently() -> None:
-    """From now on, warnings and errors go to standard error in this way."""
+def log_patiently(*, access: bool = False) -> None:
+    """From now on, warnings and errors go to standard error in this way; with `access`, all requests too."""
     logging.getLogger().addHandler(PatientHandler())
+    if access:
+        requests = logging.getLogger("satchel.access")
+        requests.setLevel(logging.INFO)
+        requests.propagate = False
+        requests.addHandler(PatientHandler(logging.INFO))

@@ -15,6 +15,7 @@ usage: satchel serve [options]
 
 Serve prompts, resources and tasks to one MCP client on standard input and output.
 A client's configuration needs no more than the command: satchel serve
+With --http, serve any number of clients at http://HOST:PORT/mcp instead.
 
 options:
   --profile NAME     satchel (all tools, the default), mcpkg, twig, tasks or
@@ -22,13 +23,16 @@ options:
   --project NAME     the project to work in (default: default)
   --workspace NAME   a database in Satchel's data folder (default: default)
   --db FILE          a database anywhere else
+  --http [HOST:PORT] listen for HTTP (default: 127.0.0.1:8765)
+  --access-log       log every HTTP request to standard error, as JSON
   --read-only        hide and refuse everything that writes
   --toolsets LIST    only these, separated by commas:
                      prompts, resources, tasks, search, history
   -h, --help         show this
 
 Each option but --workspace has a variable: SATCHEL_PROFILE, SATCHEL_PROJECT,
-SATCHEL_DATABASE_URL, SATCHEL_READ_ONLY, SATCHEL_TOOLSETS. SATCHEL_HOME is the data
+SATCHEL_DATABASE_URL, SATCHEL_READ_ONLY, SATCHEL_TOOLSETS, SATCHEL_HTTP,
+SATCHEL_ACCESS_LOG. SATCHEL_HOME is the data
 folder, SATCHEL_ACTOR the name in the change log instead of the client's, and
 TWIG_DATA_DIR the folder of the libraries that the profile twig serves.
 """
@@ -39,7 +43,7 @@ This is for MCP clients: they start it themselves and speak JSON with it, one me
 satchel demo shows what it does, and how to give it to a client. Ctrl-C ends it.
 """
 
-_WITH_VALUE: Final = ("--profile", "--project", "--workspace", "--db", "--toolsets")
+_WITH_VALUE: Final = ("--profile", "--project", "--workspace", "--db", "--toolsets", "--http")
 
 
 def parsed(arguments: Sequence[str]) -> dict[str, str | bool]:
@@ -49,8 +53,10 @@ def parsed(arguments: Sequence[str]) -> dict[str, str | bool]:
     while rest:
         name, has_value, value = rest.pop(0).partition("=")
         key = name.removeprefix("--").replace("-", "_")
-        if name == "--read-only" and not has_value:
+        if name in ("--read-only", "--access-log") and not has_value:
             flags[key] = True
+        elif name == "--http" and not has_value:
+            flags[key] = rest.pop(0) if rest and not rest[0].startswith("-") else ""
         elif name in _WITH_VALUE:
             if not has_value:
                 if not rest:
@@ -62,6 +68,12 @@ def parsed(arguments: Sequence[str]) -> dict[str, str | bool]:
     return flags
 
 
+def _tell_address(host: str, port: int) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    sys.stderr.write(f"Satchel listens at http://{shown}:{port}/mcp (Ctrl-C ends it)\n")
+    sys.stderr.flush()
+
+
 def run(arguments: Sequence[str]) -> int:
     """Serve until the client hangs up; the exit status."""
     if any(argument in ("-h", "--help") for argument in arguments):
@@ -69,6 +81,12 @@ def run(arguments: Sequence[str]) -> int:
         return Status.OK
     try:
         settings = from_process(**parsed(arguments))
+        if settings.http is not None:
+            from satchel.assembly.http import serve_http
+
+            host = settings.http[0]
+            serve_http(settings, lambda port: _tell_address(host, port))
+            return Status.OK
         if sys.stdin is not None and sys.stdin.isatty():
             sys.stderr.write(_TO_PEOPLE)
         from satchel.assembly import serve_stdio

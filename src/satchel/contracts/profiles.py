@@ -25,6 +25,7 @@ from satchel.domain.changes import ChangeNews
 from satchel.domain.errors import clipped
 from satchel.protocol import InvalidParams, Limits, MethodNotFound, PromptSource, ResourceNotFound, Server
 from satchel.protocol.eras import NEWEST_HANDSHAKE, V2024_11_05, V2025_06_18
+from satchel.protocol.server import Observer
 from satchel.protocol.types import Capabilities, ListFeature, ResourceFeature
 
 #: Room for the largest resource, as base64 or with every line break escaped, so that what is too large is
@@ -50,6 +51,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     server_version: str
     #: What a client gets that asks for a revision we do not know.
     default_version: str
+    #: What `HEAD /` says.
+    advertised_version: str = NEWEST_HANDSHAKE
     tools: tuple[ToolSpec[Any], ...] = ()
     capabilities: Capabilities
     #: Which prompts it lists: those of the project, those of the libraries, or both.
@@ -120,6 +123,7 @@ PROFILES: Final = {
             server_name="Task Manager MCP",
             server_version="0.1.0",
             default_version=V2025_06_18,
+            advertised_version=V2025_06_18,
             tools=tasks.TOOLS,
             capabilities=Capabilities(tools=ListFeature()),
         ),
@@ -145,7 +149,12 @@ def shown_tools(profile: Profile, *, read_only: bool, toolsets: Collection[str])
 
 
 def build(
-    profile: Profile, place: Place, *, read_only: bool = False, toolsets: Collection[str] = ()
+    profile: Profile,
+    place: Place,
+    *,
+    read_only: bool = False,
+    toolsets: Collection[str] = (),
+    observe: Observer | None = None,
 ) -> Server:
     """A server that shows a place through a profile, and closes the place when it ends."""
     tools = shown_tools(profile, read_only=read_only, toolsets=toolsets)
@@ -161,6 +170,7 @@ def build(
         default_version=profile.default_version,
         limits=Limits(message_bytes=MESSAGE_BYTES),
         lifespan=lambda: _serving(profile, place, server),
+        observe=observe,
     )
     for tool in tools:
         server.add(tool.at(place))

@@ -213,6 +213,11 @@ Partials = Callable[[str], Awaitable[str | None]]
 class Renderer(Protocol):
     """What makes texts of templates, however hostile they are."""
 
+    @property
+    def restarts(self) -> int:
+        """How many processes have died of a template."""
+        ...
+
     async def render(
         self, source: str, values: Mapping[str, str], *, file: str = "", partials: Partials | None = None
     ) -> str:

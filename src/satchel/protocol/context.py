@@ -63,6 +63,8 @@ class Context:
     #: Answers of the client from earlier rounds of this request.
     answers: Mapping[str, Any] = MappingProxyType({})
     task: asyncio.Task[None] | None = None
+    #: When it came, if somebody wants to know how long it takes.
+    begun = 0.0
     _asked = 0
     _last_progress: float | None = None
 

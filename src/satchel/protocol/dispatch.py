@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from types import CoroutineType
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from satchel.protocol.errors import (
     WireError,
     to_wire,
 )
-from satchel.protocol.jsonrpc import Malformed, decode, error_frame, request_id_of, result_frame
+from satchel.protocol.jsonrpc import Decoded, Malformed, decode, error_frame, request_id_of, result_frame
 from satchel.protocol.methods import IMPLEMENTATIONS
 from satchel.protocol.questions import OpenQuestions
 from satchel.protocol.results import encoded
@@ -62,7 +63,11 @@ class Session:
             decoded = decode(frame)
         except Malformed as malformed:
             self.refuse(malformed.error, malformed.request_id, outlet)
-            return
+        else:
+            self.take(decoded, outlet)
+
+    def take(self, decoded: Decoded, outlet: Outlet) -> None:
+        """Take a frame that somebody has decoded already."""
         if type(decoded.value) is list:
             self._receive_batch(decoded.value, outlet, broken=decoded.broken_text)
         else:
@@ -124,6 +129,8 @@ class Session:
         else:
             ctx = Context(self, outlet, request_id, method, params)
             ctx.broken_text = broken
+            if self.server.observe is not None:
+                ctx.begun = perf_counter()
             self._start(ctx)
 
     def _start(self, ctx: Context) -> None:
@@ -218,6 +225,7 @@ class Session:
             self._fail_as_too_large(ctx, len(frame), limit)
         else:
             ctx.over = True
+            self._observed(ctx, "ok")
             ctx.outlet.answer(frame, None)
 
     def _fail_as_too_large(self, ctx: Context, size: int, limit: int) -> None:
@@ -234,7 +242,12 @@ class Session:
             self._ask_back(ctx, error)
             return
         ctx.over = True
+        self._observed(ctx, "error")
         self._send_error(ctx.outlet, ctx.id, to_wire(error, ctx.revision), ctx.revision)
+
+    def _observed(self, ctx: Context, outcome: str) -> None:
+        if self.server.observe is not None:
+            self.server.observe(ctx.method, outcome, perf_counter() - ctx.begun)
 
     def _ask_back(self, ctx: Context, required: InputRequired) -> None:
         if not METHODS[ctx.method, ctx.revision.version].asks:
@@ -271,6 +284,7 @@ class Session:
             self.subscriptions.cancel(request_id)
         elif ctx := self._running.pop(request_id, None):
             ctx.over = True
+            self._observed(ctx, "cancelled")
             ctx.outlet.drop()
             if ctx.task is not None:
                 ctx.task.cancel()

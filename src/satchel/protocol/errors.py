@@ -7,6 +7,7 @@ ProtocolError                     code, message, data
 ├── InvalidParams                 -32602
 ├── InternalError                 -32603
 ├── ResourceNotFound              -32002 or -32602, as the revision has it
+├── HeaderMismatch                -32020 (stateless revisions, HTTP)
 ├── MissingClientCapability       -32021 (stateless revisions)
 ├── UnsupportedVersion            -32022
 └── UrlElicitationRequired        -32042 (2025-11-25)
@@ -30,6 +31,7 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+HEADER_MISMATCH = -32020
 MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 
@@ -90,6 +92,12 @@ class ResourceNotFound(ProtocolError):
 
     def wire_code(self, revision: Revision) -> int | None:
         return revision.resource_not_found
+
+
+class HeaderMismatch(ProtocolError):
+    """The headers of a request do not agree with its body"""
+
+    code = HEADER_MISMATCH
 
 
 class MissingClientCapability(ProtocolError):

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 ListKind = Literal["tools", "prompts", "resources"]
 
+#: A method, how it ended ("ok", "error" or "cancelled"), and the seconds that it took.
+Observer = Callable[[str, str, float], object]
+
 Arguments = TypeVar("Arguments")
 
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -92,6 +95,7 @@ class Server:
         page_size: int = PAGE_SIZE,
         state_key: bytes | None = None,
         lifespan: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
+        observe: Observer | None = None,
     ) -> None:
         """Everything but the name and the version has a sensible default.
 
@@ -100,6 +104,7 @@ class Server:
         `logging`: whether `Context.log` reaches the client.
         `default_version`: what a client gets that asks for a handshake revision we do not know.
         `lifespan`: what is entered while the server serves, and left when it has ended.
+        `observe`: told of every request, with its outcome and the seconds that it took.
         `state_key`: the secret for request states, shared by all processes behind one address.
         """
         self.info = Implementation(
@@ -117,6 +122,7 @@ class Server:
         self.sealer = StateSealer(state_key)
         self.page_size = page_size
         self.lifespan = lifespan
+        self.observe = observe
         self.tools: dict[str, Tool[Any]] = {}
         self.prompts: PromptSource = PromptTable(page_size) if prompts is None else prompts
         self.resources: ResourceSource = ResourceTable(page_size) if resources is None else resources

@@ -30,6 +30,11 @@ class Templates:
             raise LibraryPromptNotFound(name)
         return prompt, await self._libraries.text(name, _declared(prompt.arguments, values))
 
+    @property
+    def restarts(self) -> int:
+        """How many processes have died of a template."""
+        return self._renderer.restarts
+
     def close(self) -> None:
         """End what renders; what it was doing fails."""
         self._renderer.close()

@@ -87,6 +87,10 @@ class TemplateRenderer:
             raise RenderingFailed(answer.problem, line=answer.line, file=elsewhere)
         return answer
 
+    @property
+    def restarts(self) -> int:
+        return self._crew.deaths if self._crew is not None else 0
+
     def close(self) -> None:
         """End the children."""
         if self._crew is not None:

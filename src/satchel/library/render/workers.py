@@ -41,6 +41,8 @@ class Worker:
         self._jobs: deque[_Job] = deque()
         self._child: Child | None = None
         self._failed_starts = 0
+        #: How many children have died of a job.
+        self.deaths = 0
         self._rest: TimerHandle | None = None
 
     @property
@@ -99,6 +101,7 @@ class Worker:
             return
         self._child = None
         if ready:
+            self.deaths += 1
             self._failed_starts = 0
             if self._jobs:
                 # Jobs are done in order: it was the first one.
@@ -133,6 +136,11 @@ class Crew:
         frame = msgspec.json.encode(job) + b"\n"
         # The first of those with the least to do: the others need not even be started.
         return await min(self._workers, key=lambda worker: worker.waiting).ask(frame)
+
+    @property
+    def deaths(self) -> int:
+        """How many children have died of a job."""
+        return sum(worker.deaths for worker in self._workers)
 
     def close(self) -> None:
         """End all children."""

@@ -1,0 +1,61 @@
+"""What a server has done, in the text format of Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from satchel.protocol.methods import IMPLEMENTATIONS
+
+#: In seconds.
+_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Metrics:
+    """Counts requests. See `satchel.protocol.server.Observer`."""
+
+    def __init__(self) -> None:
+        self._requests: dict[tuple[str, str], int] = {}
+        self._histograms: dict[str, list[int]] = {}
+        self._seconds: dict[str, float] = {}
+
+    def observe(self, method: str, outcome: str, seconds: float) -> None:
+        """Count a request. What clients make up is one method: their number must not grow."""
+        if method not in IMPLEMENTATIONS:
+            method = "other"
+        key = (method, outcome)
+        self._requests[key] = self._requests.get(key, 0) + 1
+        self._seconds[method] = self._seconds.get(method, 0.0) + seconds
+        counts = self._histograms.setdefault(method, [0] * (len(_BUCKETS) + 1))
+        counts[next((n for n, most in enumerate(_BUCKETS) if seconds <= most), len(_BUCKETS))] += 1
+
+    def text(self, gauges: Mapping[str, tuple[str, Mapping[str, float]]]) -> str:
+        """Everything there is to tell; `gauges` by name, with a description and the value of each label."""
+        lines = [
+            "# HELP satchel_requests_total Requests by method and outcome.",
+            "# TYPE satchel_requests_total counter",
+            *(
+                f'satchel_requests_total{{method="{method}",outcome="{outcome}"}} {count}'
+                for (method, outcome), count in sorted(self._requests.items())
+            ),
+            "# HELP satchel_request_seconds How long requests took.",
+            "# TYPE satchel_request_seconds histogram",
+        ]
+        for method, counts in sorted(self._histograms.items()):
+            lines += self._histogram(method, counts)
+        for name, (about, values) in gauges.items():
+            kind = "counter" if name.endswith("_total") else "gauge"
+            lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+            lines += (
+                f"{name}{{{label}}} {value:g}" if label else f"{name} {value:g}"
+                for label, value in values.items()
+            )
+        return "\n".join([*lines, ""])
+
+    def _histogram(self, method: str, counts: list[int]) -> Iterable[str]:
+        total = 0
+        for most, count in zip((*map(str, _BUCKETS), "+Inf"), counts, strict=True):
+            total += count
+            yield f'satchel_request_seconds_bucket{{method="{method}",le="{most}"}} {total}'
+        yield f'satchel_request_seconds_sum{{method="{method}"}} {self._seconds[method]:.6f}'
+        yield f'satchel_request_seconds_count{{method="{method}"}} {total}'

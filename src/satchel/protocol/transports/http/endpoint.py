@@ -1,0 +1,393 @@
+"""The endpoint: POST, GET and DELETE on one address, for clients of every revision."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from satchel.protocol.aio import asyncio
+from satchel.protocol.dispatch import Session
+from satchel.protocol.envelope import PROTOCOL_VERSION
+from satchel.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS, V2025_03_26, V2025_11_25
+from satchel.protocol.errors import (
+    HEADER_MISMATCH,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    MISSING_CLIENT_CAPABILITY,
+    PARSE_ERROR,
+    UNSUPPORTED_VERSION,
+    InvalidRequest,
+    MethodNotFound,
+    ProtocolError,
+)
+from satchel.protocol.jsonrpc import Decoded, Malformed, decode, request_id_of
+from satchel.protocol.server import Server
+from satchel.protocol.transports.http import headers as routing
+from satchel.protocol.transports.http.delivery import Delivery
+from satchel.protocol.transports.http.messages import (
+    Disconnected,
+    Header,
+    Headers,
+    Receive,
+    Refused,
+    Scope,
+    Send,
+    read_body,
+    refuse,
+    respond,
+)
+from satchel.protocol.transports.http.sessions import (
+    MemoryRegistry,
+    OpenSession,
+    SessionRegistry,
+    SessionState,
+)
+from satchel.protocol.transports.http.streams import Stream
+
+SESSION: Final = "mcp-session-id"
+LAST_EVENT: Final = "last-event-id"
+
+#: Errors that are errors of HTTP too; all others are answers.
+_STATUS: Final = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    METHOD_NOT_FOUND: 404,
+    HEADER_MISMATCH: 400,
+    MISSING_CLIENT_CAPABILITY: 400,
+    UNSUPPORTED_VERSION: 400,
+}
+
+
+class HttpLimits(Struct, frozen=True, kw_only=True):
+    """How much one client may ask of an endpoint."""
+
+    body_bytes: int = 4 * 1024 * 1024
+    body_seconds: float = 15.0
+    #: Sessions that are open in this process; beyond that, those that are not used are closed.
+    open_sessions: int = 10_000
+    #: An open session that is not used for so long is closed; it can be opened again.
+    idle_seconds: float = 1800.0
+    #: GET and listen streams.
+    streams: int = 1_000
+
+
+class HttpEndpoint:
+    """An ASGI application for one address."""
+
+    def __init__(
+        self, server: Server, *, registry: SessionRegistry | None = None, limits: HttpLimits | None = None
+    ) -> None:
+        self._server = server
+        self._registry: SessionRegistry = registry or MemoryRegistry()
+        self._limits = limits or HttpLimits()
+        self._open: dict[str, OpenSession] = {}
+        #: Sessions that last for one request, while it is under way.
+        self._passing: set[Session] = set()
+        self._streams = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope["headers"])
+        try:
+            if scope["method"] == "POST":
+                await self._post(headers, receive, send)
+            elif scope["method"] == "GET":
+                await self._get(headers, receive, send)
+            elif scope["method"] == "DELETE":
+                await self._delete(headers, send)
+            else:
+                raise _not_allowed()
+        except Refused as refused:
+            await refuse(send, refused)
+        except Disconnected:
+            return
+
+    @property
+    def streams(self) -> int:
+        """How many streams are open."""
+        return self._streams
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions are open here."""
+        return len(self._open)
+
+    async def close(self, grace: float) -> None:
+        """End everything: `grace` seconds for what is under way."""
+        sessions = [opened.close(grace) for opened in self._open.values()]
+        passing = [session.close(grace) for session in self._passing]
+        self._open.clear()
+        await asyncio.gather(*sessions, *passing)
+
+    # POST
+
+    async def _post(self, headers: Headers, receive: Receive, send: Send) -> None:
+        kind = (headers.get("content-type") or "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise Refused(415, InvalidRequest("The body of a request is application/json"))
+        as_json = headers.accepts("application/json")
+        if not as_json and not headers.accepts("text/event-stream"):
+            raise Refused(406, InvalidRequest("Answers are application/json or text/event-stream"))
+        body = await read_body(headers, receive, self._limits.body_bytes, self._limits.body_seconds)
+        try:
+            decoded = decode(body)
+        except Malformed as malformed:
+            await refuse(send, Refused(400, malformed.error), malformed.request_id)
+            return
+        exchange = _Exchange(decoded, headers, receive, send, as_json=as_json)
+        if exchange.is_stateless:
+            await self._stateless(exchange)
+        else:
+            await self._handshake(exchange)
+
+    async def _stateless(self, exchange: _Exchange) -> None:
+        message = exchange.decoded.value
+        request_id = request_id_of(message)
+        if "method" not in message or "id" not in message:
+            # Whatever it is, nobody waits for an answer, and nothing is kept that it could change.
+            await respond(exchange.send, 202)
+            return
+        try:
+            if message["method"] == "initialize":
+                raise MethodNotFound("Method not found: initialize")
+            routing.check(message, exchange.headers, self._server)
+        except ProtocolError as error:
+            status = 404 if isinstance(error, MethodNotFound) else 400
+            await refuse(exchange.send, Refused(status, error), request_id)
+            return
+        stream = Stream()
+        session = Session(self._server, stream)
+        session.take(exchange.decoded, stream)
+        if stream.finished:
+            await exchange.deliver(stream, _stateless_status)
+            return
+        self._count_stream()
+        self._passing.add(session)
+        try:
+            if not await exchange.deliver(stream, _stateless_status):
+                assert request_id is not None
+                session.cancel(request_id)
+        finally:
+            self._streams -= 1
+            self._passing.discard(session)
+            await session.close(0)
+
+    async def _handshake(self, exchange: _Exchange) -> None:
+        value = exchange.decoded.value
+        if type(value) is dict and value.get("method") == "initialize" and "id" in value:
+            await self._initialize(exchange)
+            return
+        session_id = exchange.headers.get(SESSION)
+        if session_id is not None:
+            opened = await self._opened(session_id)
+            await self._in_session(opened, exchange)
+            return
+        stream = Stream()
+        session = Session(self._server, stream)
+        session.revision = REVISIONS[_version(exchange.headers) or V2025_03_26]
+        if not exchange.expects_answer:
+            await respond(exchange.send, 202)
+            return
+        session.take(exchange.decoded, stream)
+        self._passing.add(session)
+        try:
+            await exchange.deliver(stream, _handshake_status)
+        finally:
+            self._passing.discard(session)
+            await session.close(0)
+
+    async def _initialize(self, exchange: _Exchange) -> None:
+        stream = Stream()
+        session = Session(self._server, stream)
+        session.take(exchange.decoded, stream)
+        headers: tuple[Header, ...] = ()
+        if stream.error is None:
+            session_id = os.urandom(16).hex()
+            await self._registry.add(
+                session_id,
+                SessionState(
+                    version=session.revision.version, capabilities=session.capabilities, client=session.client
+                ),
+            )
+            headers = ((SESSION.encode(), session_id.encode()),)
+        await session.close(0)
+        await exchange.deliver(stream, _handshake_status, headers=headers)
+
+    async def _in_session(self, opened: OpenSession, exchange: _Exchange) -> None:
+        _version(exchange.headers)
+        if not exchange.expects_answer:
+            opened.session.take(exchange.decoded, opened.own)
+            await respond(exchange.send, 202)
+            return
+        stream = opened.new_stream()
+        opened.connections += 1
+        try:
+            opened.session.take(exchange.decoded, stream)
+            version = opened.session.revision.version
+            if not await exchange.deliver(
+                stream, _handshake_status, resumable=True, primed=version >= V2025_11_25
+            ):
+                # The client may come back for the rest: going away is not cancelling.
+                opened.keep(stream)
+        finally:
+            opened.connections -= 1
+
+    # GET and DELETE
+
+    async def _get(self, headers: Headers, receive: Receive, send: Send) -> None:
+        if headers.get(routing.VERSION) in STATELESS_VERSIONS:
+            raise _not_allowed()
+        if not headers.accepts("text/event-stream"):
+            raise Refused(406, InvalidRequest("A stream is text/event-stream"))
+        session_id = headers.get(SESSION)
+        if session_id is None:
+            raise _not_allowed()
+        opened = await self._opened(session_id)
+        _version(headers)
+        stream, after = opened.own, opened.own.taken
+        if (last := headers.get(LAST_EVENT)) is not None:
+            found = opened.resumed(last)
+            if found is None:
+                raise Refused(404, InvalidRequest("The stream with this event is not known any more"))
+            stream, after = found
+        stream.paused = False
+        self._count_stream()
+        opened.connections += 1
+        try:
+            primed = stream is not opened.own and opened.session.revision.version >= V2025_11_25
+            delivery = Delivery(stream, receive, send, resumable=True, primed=primed, after=after)
+            await delivery.follow()
+        finally:
+            opened.connections -= 1
+            self._streams -= 1
+
+    async def _delete(self, headers: Headers, send: Send) -> None:
+        session_id = headers.get(SESSION)
+        if headers.get(routing.VERSION) in STATELESS_VERSIONS or session_id is None:
+            raise _not_allowed()
+        if not await self._registry.end(session_id):
+            raise _no_session()
+        opened = self._open.pop(session_id, None)
+        if opened is not None:
+            await opened.close(0)
+        await respond(send, 204)
+
+    # Sessions
+
+    async def _opened(self, session_id: str) -> OpenSession:
+        state = await self._registry.find(session_id)
+        if state is None:
+            if (ended := self._open.pop(session_id, None)) is not None:
+                await ended.close(0)
+            raise _no_session()
+        now = asyncio.get_running_loop().time()
+        opened = self._open.get(session_id)
+        if opened is None:
+            await self._make_room(now)
+            opened = self._open[session_id] = OpenSession(self._server, state)
+        opened.used_at = now
+        return opened
+
+    async def _make_room(self, now: float) -> None:
+        """Close sessions that are not used: they can be opened again."""
+        limit = self._limits
+        idle = [
+            session_id
+            for session_id, opened in self._open.items()
+            if opened.is_idle
+            and (len(self._open) >= limit.open_sessions or now - opened.used_at > limit.idle_seconds)
+        ]
+        for session_id in idle:
+            await self._open.pop(session_id).close(0)
+        if len(self._open) >= limit.open_sessions:
+            raise _busy("Too many sessions are in use")
+
+    def _count_stream(self) -> None:
+        if self._streams >= self._limits.streams:
+            raise _busy("Too many streams are open")
+        self._streams += 1
+
+
+class _Exchange:
+    """A POST request whose body is JSON, and the way back."""
+
+    def __init__(
+        self, decoded: Decoded, headers: Headers, receive: Receive, send: Send, *, as_json: bool
+    ) -> None:
+        self.decoded = decoded
+        self.headers = headers
+        self.send = send
+        self._receive = receive
+        self._as_json = as_json
+
+    @property
+    def is_stateless(self) -> bool:
+        """The body decides; the header only where the body says nothing."""
+        value = self.decoded.value
+        if type(value) is not dict:
+            return False
+        params = value.get("params")
+        meta = params.get("_meta") if type(params) is dict else None
+        if type(meta) is dict and PROTOCOL_VERSION in meta:
+            return True
+        return self.headers.get(routing.VERSION) in STATELESS_VERSIONS
+
+    @property
+    def expects_answer(self) -> bool:
+        value = self.decoded.value
+        if type(value) is list:
+            return any(map(_expects_answer, value)) or not value
+        return _expects_answer(value)
+
+    async def deliver(
+        self,
+        stream: Stream,
+        status_of: Callable[[int | None], int],
+        *,
+        headers: tuple[Header, ...] = (),
+        resumable: bool = False,
+        primed: bool = False,
+    ) -> bool:
+        """Bring the answer to the client; whether all of it was brought."""
+        delivery = Delivery(
+            stream, self._receive, self.send, headers=headers, resumable=resumable, primed=primed
+        )
+        return await delivery.answer(status_of, as_json=self._as_json)
+
+
+def _expects_answer(message: Any) -> bool:
+    if type(message) is not dict:
+        return True
+    return "id" in message if "method" in message else not ("result" in message or "error" in message)
+
+
+def _stateless_status(error: int | None) -> int:
+    return 200 if error is None else _STATUS.get(error, 200)
+
+
+def _handshake_status(error: int | None) -> int:
+    return 400 if error in (PARSE_ERROR, INVALID_REQUEST) else 200
+
+
+def _version(headers: Headers) -> str | None:
+    """The revision that a request of a handshake era names. Raises `Refused`."""
+    version = headers.get(routing.VERSION)
+    if version is not None and version not in HANDSHAKE_VERSIONS:
+        supported = ", ".join(HANDSHAKE_VERSIONS)
+        raise Refused(400, InvalidRequest(f"Unsupported protocol version; supported: {supported}"))
+    return version
+
+
+def _busy(problem: str) -> Refused:
+    return Refused(503, InvalidRequest(problem), headers=[(b"retry-after", b"5")])
+
+
+def _not_allowed() -> Refused:
+    allowed = (b"allow", b"POST, GET, DELETE")
+    return Refused(405, InvalidRequest("This method is not allowed here"), headers=[allowed])
+
+
+def _no_session() -> Refused:
+    return Refused(404, InvalidRequest("There is no such session (any more); initialize a new one"))

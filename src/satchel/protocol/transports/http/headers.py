@@ -1,0 +1,78 @@
+"""The headers of a stateless request, which must agree with its body: others on the way rely on them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any, Final
+
+from satchel.protocol.envelope import CLIENT_CAPABILITIES, PROTOCOL_VERSION
+from satchel.protocol.errors import HeaderMismatch, InvalidParams
+from satchel.protocol.jsonrpc import encode
+from satchel.protocol.server import Server
+from satchel.protocol.transports.http.messages import Headers
+from satchel.protocol.types import JsonObject
+
+VERSION: Final = "mcp-protocol-version"
+METHOD: Final = "mcp-method"
+NAME: Final = "mcp-name"
+
+#: The member of the parameters that a method names in a header.
+_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_BASE64: Final = re.compile(r"=\?base64\?(.*)\?=")
+
+
+def check(message: JsonObject, headers: Headers, server: Server) -> None:
+    """Raises `InvalidParams` or `HeaderMismatch` if a request does not say what it must, or two things."""
+    params = message.get("params")
+    meta = params.get("_meta") if type(params) is dict else None
+    for name in (VERSION, METHOD, NAME):
+        if len(set(headers.all(name))) > 1:
+            raise HeaderMismatch(f"The header {name} came with different values")
+    if type(meta) is not dict or type(meta.get(PROTOCOL_VERSION)) is not str:
+        raise InvalidParams(f"Invalid params: `_meta` must have `{PROTOCOL_VERSION}`, a string")
+    if type(meta.get(CLIENT_CAPABILITIES)) is not dict:
+        raise InvalidParams(f"Invalid params: `{CLIENT_CAPABILITIES}` is required and must be an object")
+    _require(headers, VERSION, meta[PROTOCOL_VERSION], "the version in `_meta`")
+    _require(headers, METHOD, message.get("method"), "the method")
+    member = _NAMED.get(str(message.get("method")))
+    if member is not None and type(params) is dict and type(params.get(member)) is str:
+        _require(headers, NAME, params[member], f"`params.{member}`")
+        if message["method"] == "tools/call":
+            _check_mirrored(params, headers, server)
+
+
+def _check_mirrored(params: JsonObject, headers: Headers, server: Server) -> None:
+    """A tool's schema may ask for arguments to be repeated in headers."""
+    tool, arguments = server.tools.get(params["name"]), params.get("arguments")
+    if tool is None or type(arguments) is not dict:
+        return
+    schema, _ = server.tool_schemas(tool)
+    for name, about in schema.get("properties", {}).items():
+        suffix = about.get("x-mcp-header") if isinstance(about, dict) else None
+        value = arguments.get(name)
+        if isinstance(suffix, str) and isinstance(value, str | int):
+            text = value if isinstance(value, str) else encode(value).decode()
+            _require(headers, f"mcp-param-{suffix.lower()}", text, f"the argument `{name}`")
+
+
+def _require(headers: Headers, name: str, expected: Any, what: str) -> None:
+    value = headers.get(name)
+    if value is None:
+        raise HeaderMismatch(f"The header {name} is missing; it must repeat {what}")
+    if _plain(value) != expected:
+        raise HeaderMismatch(f"The header {name} does not agree with {what}")
+
+
+def _plain(value: str) -> str | None:
+    """A header's value as text: what is not ASCII is carried in Base64."""
+    if not value.isascii():
+        return None
+    found = _BASE64.fullmatch(value)
+    if found is None:
+        return value
+    try:
+        return base64.b64decode(found[1], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None

@@ -1,0 +1,112 @@
+"""Sessions of the handshake revisions: which there are, and what is open of them in this process."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from satchel.protocol.dispatch import Session
+from satchel.protocol.eras import REVISIONS
+from satchel.protocol.server import Server
+from satchel.protocol.transports.http.streams import MAX_BYTES, Stream
+from satchel.protocol.types import JsonObject
+
+#: So many streams of a session can be come back for.
+_KEPT_STREAMS: Final = 32
+
+
+class SessionState(Struct, frozen=True, kw_only=True):
+    """What any process has to know of a session to answer its requests."""
+
+    version: str
+    capabilities: JsonObject
+    client: JsonObject
+    principal: str = ""
+
+
+class SessionRegistry(Protocol):
+    """Where sessions are kept. Processes behind one address share it."""
+
+    async def add(self, id: str, state: SessionState) -> None: ...
+
+    async def find(self, id: str) -> SessionState | None:
+        """The session, unless it has ended or has not been used for too long."""
+        ...
+
+    async def end(self, id: str) -> bool:
+        """Whether there was such a session."""
+        ...
+
+
+class MemoryRegistry:
+    """Sessions of one process."""
+
+    def __init__(self, most: int = 10_000) -> None:
+        self._most = most
+        self._states: OrderedDict[str, SessionState] = OrderedDict()
+
+    async def add(self, id: str, state: SessionState) -> None:
+        self._states[id] = state
+        while len(self._states) > self._most:
+            # The one that has not been used for the longest time.
+            self._states.popitem(last=False)
+
+    async def find(self, id: str) -> SessionState | None:
+        state = self._states.get(id)
+        if state is not None:
+            self._states.move_to_end(id)
+        return state
+
+    async def end(self, id: str) -> bool:
+        return self._states.pop(id, None) is not None
+
+
+class OpenSession:
+    """A session as this process has it open."""
+
+    def __init__(self, server: Server, state: SessionState) -> None:
+        #: For what belongs to no request.
+        self.own = Stream(0)
+        self.session = Session(server, self.own, principal=state.principal)
+        self.session.open_as(REVISIONS[state.version], state.capabilities, state.client)
+        self.session.subscriptions.begin()
+        self._streams: OrderedDict[int, Stream] = OrderedDict({0: self.own})
+        self._last = 0
+        #: How many connections take from its streams.
+        self.connections = 0
+        self.used_at = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        return self.connections == 0 and self.session.is_idle()
+
+    def new_stream(self) -> Stream:
+        self._last += 1
+        return Stream(self._last)
+
+    def keep(self, stream: Stream) -> None:
+        """A client may come back for this stream."""
+        self._streams[stream.number] = stream
+        while len(self._streams) > _KEPT_STREAMS + 1 or self._bytes() > MAX_BYTES:
+            oldest = next((number for number in self._streams if number != 0), None)
+            if oldest is None:
+                break
+            del self._streams[oldest]
+
+    def _bytes(self) -> int:
+        return sum(stream.size for stream in self._streams.values())
+
+    def resumed(self, event_id: str) -> tuple[Stream, int] | None:
+        """The stream and the number of an event that a client saw last."""
+        stream, dash, number = event_id.partition("-")
+        if not (dash and stream.isdigit() and number.isdigit() and len(event_id) < 40):
+            return None
+        found = self._streams.get(int(stream))
+        return None if found is None else (found, int(number))
+
+    async def close(self, grace: float) -> None:
+        await self.session.close(grace)
+        for stream in self._streams.values():
+            stream.drop()
