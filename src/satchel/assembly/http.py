@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from time import perf_counter
 from typing import Any, Final
@@ -15,13 +16,14 @@ from satchel.assembly.metrics import Metrics
 from satchel.config import Settings, SettingsError
 from satchel.contracts.bare_http import BareFace
 from satchel.contracts.profiles import PROFILES
+from satchel.contracts.stored_sessions import StoredSessions
 from satchel.contracts.tools import Place
 from satchel.domain.errors import SatchelError
 from satchel.protocol import Server
 from satchel.protocol.jsonrpc import encode
 from satchel.protocol.transports.http import Guard, HttpEndpoint
 from satchel.protocol.transports.http.guards import LOOPBACK
-from satchel.protocol.transports.http.messages import Receive, Scope, Send, respond
+from satchel.protocol.transports.http.messages import Disconnected, Receive, Scope, Send, respond
 from satchel.protocol.transports.http.serving import GRACE_SECONDS, listening_socket, new_event_loop, serve
 
 _access = logging.getLogger("satchel.access")
@@ -43,12 +45,17 @@ class Application:
     """The addresses of a server."""
 
     def __init__(self, server: Server, place: Place, metrics: Metrics, *, version: str) -> None:
-        self.endpoint = HttpEndpoint(server)
+        self.endpoint = HttpEndpoint(server, registry=StoredSessions(place.workspace.store))
         self._bare = BareFace(server, self.endpoint, version)
         self._place = place
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Whoever has gone needs no answer.
+        with contextlib.suppress(Disconnected):
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
         if path == "/mcp":
             await self.endpoint(scope, receive, send)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from msgspec import Struct
+
 from satchel.domain.changes import Action, Change, ChangeNews, Entity, Kind
 from satchel.domain.libraries import LibraryPrompt, LibraryReport
 from satchel.domain.projects import Project, ProjectSize
@@ -138,6 +140,17 @@ class Changes(Protocol):
     async def latest(self, kind: Kind, entity: str) -> Change | None: ...
 
 
+class KeptSession(Struct, frozen=True):
+    """A session of an HTTP client: whatever the protocol has to know of it."""
+
+    state: bytes
+    used_at: int
+
+
+class Sessions(Protocol):
+    async def get(self, id: str) -> KeptSession | None: ...
+
+
 class Transaction(Protocol):
     """A consistent view of the store and, in a writing one, the only way to change it."""
 
@@ -159,6 +172,9 @@ class Transaction(Protocol):
     @property
     def changes(self) -> Changes: ...
 
+    @property
+    def sessions(self) -> Sessions: ...
+
     def new_id(self) -> str: ...
 
     async def keep(self, content: bytes) -> str:
@@ -166,6 +182,18 @@ class Transaction(Protocol):
         ...
 
     async def content(self, sha256: str) -> bytes: ...
+
+    async def keep_session(self, id: str, state: bytes) -> None:
+        """Store a session. Sessions are nobody's data, and not logged."""
+        ...
+
+    async def end_session(self, id: str) -> bool:
+        """Forget a session; whether there was one."""
+        ...
+
+    async def forget_sessions(self, before: int, most: int) -> None:
+        """Forget those that were not used since, and the oldest of more than `most`."""
+        ...
 
     async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
         """Create, update or delete one thing and log it; what is stored now.

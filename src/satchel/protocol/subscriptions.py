@@ -40,13 +40,14 @@ class Subscriptions:
         #: The client has shaken hands, and may be sent what it did not ask for.
         self.ready = False
         self._greeted = False
-        self._uris: set[str] = set()
+        #: The resources that it is told of by handshake.
+        self.uris: set[str] = set()
         #: The open `subscriptions/listen` requests, by their ids.
         self.streams: dict[RequestId, _Stream] = {}
 
     def greet(self) -> None:
         """A handshake begins; what an earlier one subscribed to is forgotten."""
-        self._uris.clear()
+        self.uris.clear()
         self._greeted = True
         self.ready = False
         self._server.attach(self)
@@ -57,12 +58,12 @@ class Subscriptions:
 
     def subscribe(self, uri: str) -> None:
         limit = self._server.limits.subscribed_uris
-        if len(self._uris) >= limit:
+        if len(self.uris) >= limit:
             raise InvalidRequest(f"Too many subscriptions: {limit} at most")
-        self._uris.add(uri)
+        self.uris.add(uri)
 
     def unsubscribe(self, uri: str) -> None:
-        self._uris.discard(uri)
+        self.uris.discard(uri)
 
     def listen(self, ctx: Context, wanted: JsonObject, uris: list[str]) -> None:
         """Keep a `subscriptions/listen` request open, for as much of what it wants as there is."""
@@ -104,7 +105,7 @@ class Subscriptions:
     def resource_updated(self, uri: str) -> None:
         """Tell the client that a resource has changed, if it watches it."""
         method = "notifications/resources/updated"
-        if uri in self._uris:
+        if uri in self.uris:
             self._outlet.message(notification_frame(method, {"uri": uri}))
         for stream in self.streams.values():
             if uri in stream.uris:

@@ -119,6 +119,14 @@ CREATE TABLE resources (
 
 CREATE INDEX resources_by_number ON resources (project, is_template, number);
 
+CREATE TABLE sessions (
+    id      TEXT    PRIMARY KEY,
+    state   BLOB    NOT NULL,
+    used_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX sessions_used_at ON sessions (used_at);
+
 CREATE VIRTUAL TABLE task_index USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
 );

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from satchel.domain.changes import Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
 from satchel.domain.errors import Outdated
 from satchel.storage.ids import uuid7
-from satchel.storage.sqlite import changes, projects, prompts, records, resources, tasks
+from satchel.storage.sqlite import changes, projects, prompts, records, resources, sessions, tasks
 from satchel.storage.sqlite.changes import ChangeTable
 from satchel.storage.sqlite.projects import ProjectTable
 from satchel.storage.sqlite.prompts import PromptTable
 from satchel.storage.sqlite.resources import ResourceTable
 from satchel.storage.sqlite.search import IndexEntry, PendingIndex
+from satchel.storage.sqlite.sessions import SessionTable
 from satchel.storage.sqlite.tasks import TaskTable
 
 E = TypeVar("E", bound=Entity)
@@ -41,6 +42,7 @@ class Tables:
         self.resources = ResourceTable(connection, self.pending)
         self.tasks = TaskTable(connection, self.pending)
         self.changes = ChangeTable(connection)
+        self.sessions = SessionTable(connection)
 
 
 class SqliteTransaction:
@@ -53,6 +55,7 @@ class SqliteTransaction:
         self.resources = tables.resources
         self.tasks = tables.tasks
         self.changes = tables.changes
+        self.sessions = tables.sessions
         #: Whether anything has been written: then failing needs a rollback.
         self.wrote = False
         self._connection = tables.connection
@@ -69,6 +72,18 @@ class SqliteTransaction:
 
     async def content(self, sha256: str) -> bytes:
         return resources.content_of(self._connection, sha256)
+
+    async def keep_session(self, id: str, state: bytes) -> None:
+        self.wrote = True
+        sessions.keep(self._connection, id, state, self.now)
+
+    async def end_session(self, id: str) -> bool:
+        self.wrote = True
+        return sessions.end(self._connection, id)
+
+    async def forget_sessions(self, before: int, most: int) -> None:
+        self.wrote = True
+        sessions.forget(self._connection, before, most)
 
     async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
         self.wrote = True

@@ -50,6 +50,9 @@ from satchel.protocol.transports.http.streams import Stream
 SESSION: Final = "mcp-session-id"
 LAST_EVENT: Final = "last-event-id"
 
+#: How often a process looks what others do to a session that has a stream here.
+_LOOK_SECONDS: Final = 2.0
+
 #: Errors that are errors of HTTP too; all others are answers.
 _STATUS: Final = {
     PARSE_ERROR: 400,
@@ -181,8 +184,7 @@ class HttpEndpoint:
             return
         session_id = exchange.headers.get(SESSION)
         if session_id is not None:
-            opened = await self._opened(session_id)
-            await self._in_session(opened, exchange)
+            await self._in_session(session_id, await self._opened(session_id), exchange)
             return
         stream = Stream()
         session = Session(self._server, stream)
@@ -215,7 +217,7 @@ class HttpEndpoint:
         await session.close(0)
         await exchange.deliver(stream, _handshake_status, headers=headers)
 
-    async def _in_session(self, opened: OpenSession, exchange: _Exchange) -> None:
+    async def _in_session(self, session_id: str, opened: OpenSession, exchange: _Exchange) -> None:
         _version(exchange.headers)
         if not exchange.expects_answer:
             opened.session.take(exchange.decoded, opened.own)
@@ -225,6 +227,8 @@ class HttpEndpoint:
         opened.connections += 1
         try:
             opened.session.take(exchange.decoded, stream)
+            if (state := opened.changed()) is not None:
+                await self._registry.replace(session_id, state)
             version = opened.session.revision.version
             if not await exchange.deliver(
                 stream, _handshake_status, resumable=True, primed=version >= V2025_11_25
@@ -255,11 +259,13 @@ class HttpEndpoint:
         stream.paused = False
         self._count_stream()
         opened.connections += 1
+        following = asyncio.ensure_future(self._keep_up(session_id, opened))
         try:
             primed = stream is not opened.own and opened.session.revision.version >= V2025_11_25
             delivery = Delivery(stream, receive, send, resumable=True, primed=primed, after=after)
             await delivery.follow()
         finally:
+            following.cancel()
             opened.connections -= 1
             self._streams -= 1
 
@@ -286,9 +292,21 @@ class HttpEndpoint:
         opened = self._open.get(session_id)
         if opened is None:
             await self._make_room(now)
+            # Another request of the session may have opened it meanwhile.
+            opened = self._open.get(session_id)
+        if opened is None:
             opened = self._open[session_id] = OpenSession(self._server, state)
+        opened.update(state)
         opened.used_at = now
         return opened
+
+    async def _keep_up(self, session_id: str, opened: OpenSession) -> None:
+        """Follow what other processes do to a session that has a stream here."""
+        while (state := await self._registry.find(session_id)) is not None:
+            opened.update(state)
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._open.pop(session_id, None)
+        await opened.close(0)
 
     async def _make_room(self, now: float) -> None:
         """Close sessions that are not used: they can be opened again."""

@@ -16,6 +16,9 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
 
+#: A client that does not take what it asked for within this time has gone.
+WRITE_SECONDS: Final = 30.0
+
 JSON: Final = b"application/json"
 EVENTS: Final = b"text/event-stream"
 
@@ -106,7 +109,16 @@ async def respond(
     length = (b"content-length", str(len(body)).encode())
     about = [(b"content-type", kind)] if body else []
     await send({"type": "http.response.start", "status": status, "headers": [*about, length, *headers]})
-    await send({"type": "http.response.body", "body": body})
+    await write(send, body, more=False)
+
+
+async def write(send: Send, data: bytes, *, more: bool) -> None:
+    """Send a part of an answer. Raises `Disconnected` if the client does not take it."""
+    try:
+        async with asyncio.timeout(WRITE_SECONDS):
+            await send({"type": "http.response.body", "body": data, "more_body": more})
+    except TimeoutError:
+        raise Disconnected from None
 
 
 async def refuse(send: Send, refused: Refused, request_id: RequestId | None = None) -> None:

@@ -6,8 +6,9 @@ from collections import OrderedDict
 from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from satchel.protocol.dispatch import Session
+from satchel.protocol.dispatch import DEFAULT_LOG_LEVEL, Session
 from satchel.protocol.eras import REVISIONS
 from satchel.protocol.server import Server
 from satchel.protocol.transports.http.streams import MAX_BYTES, Stream
@@ -24,6 +25,9 @@ class SessionState(Struct, frozen=True, kw_only=True):
     capabilities: JsonObject
     client: JsonObject
     principal: str = ""
+    log_level: str = DEFAULT_LOG_LEVEL
+    #: The resources that it is told of.
+    uris: tuple[str, ...] = ()
 
 
 class SessionRegistry(Protocol):
@@ -33,6 +37,10 @@ class SessionRegistry(Protocol):
 
     async def find(self, id: str) -> SessionState | None:
         """The session, unless it has ended or has not been used for too long."""
+        ...
+
+    async def replace(self, id: str, state: SessionState) -> None:
+        """The session has changed; nothing happens if it has ended."""
         ...
 
     async def end(self, id: str) -> bool:
@@ -59,6 +67,10 @@ class MemoryRegistry:
             self._states.move_to_end(id)
         return state
 
+    async def replace(self, id: str, state: SessionState) -> None:
+        if id in self._states:
+            self._states[id] = state
+
     async def end(self, id: str) -> bool:
         return self._states.pop(id, None) is not None
 
@@ -72,11 +84,32 @@ class OpenSession:
         self.session = Session(server, self.own, principal=state.principal)
         self.session.open_as(REVISIONS[state.version], state.capabilities, state.client)
         self.session.subscriptions.begin()
+        self._state = state
+        self._take(state)
         self._streams: OrderedDict[int, Stream] = OrderedDict({0: self.own})
         self._last = 0
         #: How many connections take from its streams.
         self.connections = 0
         self.used_at = 0.0
+
+    def update(self, state: SessionState) -> None:
+        """Take what other processes have changed."""
+        if state != self._state:
+            self._state = state
+            self._take(state)
+
+    def _take(self, state: SessionState) -> None:
+        self.session.log_level = state.log_level
+        self.session.subscriptions.uris = set(state.uris)
+
+    def changed(self) -> SessionState | None:
+        """What it is now, if a request has changed it."""
+        uris = tuple(sorted(self.session.subscriptions.uris))
+        state = replace(self._state, log_level=self.session.log_level, uris=uris)
+        if state == self._state:
+            return None
+        self._state = state
+        return state
 
     @property
     def is_idle(self) -> bool:
