@@ -47,8 +47,8 @@ from satchel.protocol.transports.http.sessions import (
 )
 from satchel.protocol.transports.http.streams import Stream
 
-SESSION: Final = "mcp-session-id"
-LAST_EVENT: Final = "last-event-id"
+SESSION: Final = b"mcp-session-id"
+LAST_EVENT: Final = b"last-event-id"
 
 #: How often a process looks what others do to a session that has a stream here.
 _LOOK_SECONDS: Final = 2.0
@@ -127,7 +127,7 @@ class HttpEndpoint:
     # POST
 
     async def _post(self, headers: Headers, receive: Receive, send: Send) -> None:
-        kind = (headers.get("content-type") or "").partition(";")[0].strip().lower()
+        kind = (headers.get(b"content-type") or "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refused(415, InvalidRequest("The body of a request is application/json"))
         as_json = headers.accepts("application/json")
@@ -213,7 +213,7 @@ class HttpEndpoint:
                     version=session.revision.version, capabilities=session.capabilities, client=session.client
                 ),
             )
-            headers = ((SESSION.encode(), session_id.encode()),)
+            headers = ((SESSION, session_id.encode()),)
         await session.close(0)
         await exchange.deliver(stream, _handshake_status, headers=headers)
 

@@ -43,10 +43,10 @@ class Guard:
         await self._inner(scope, receive, send)
 
     def _problem(self, headers: Headers) -> Refused | None:
-        hosts = headers.all("host")
+        hosts = headers.all(b"host")
         if len(hosts) != 1 or _name(hosts[0]) not in self._hosts:
             return Refused(421, InvalidRequest("This server is not known under the name in the Host header"))
-        for origin in headers.all("origin"):
+        for origin in headers.all(b"origin"):
             scheme, _, rest = origin.lower().partition("://")
             is_own = scheme in ("http", "https") and "/" not in rest and _name(rest) in self._hosts
             if not is_own and origin.lower() not in self._origins:

@@ -14,9 +14,9 @@ from satchel.protocol.server import Server
 from satchel.protocol.transports.http.messages import Headers
 from satchel.protocol.types import JsonObject
 
-VERSION: Final = "mcp-protocol-version"
-METHOD: Final = "mcp-method"
-NAME: Final = "mcp-name"
+VERSION: Final = b"mcp-protocol-version"
+METHOD: Final = b"mcp-method"
+NAME: Final = b"mcp-name"
 
 #: The member of the parameters that a method names in a header.
 _NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -29,7 +29,7 @@ def check(message: JsonObject, headers: Headers, server: Server) -> None:
     meta = params.get("_meta") if type(params) is dict else None
     for name in (VERSION, METHOD, NAME):
         if len(set(headers.all(name))) > 1:
-            raise HeaderMismatch(f"The header {name} came with different values")
+            raise HeaderMismatch(f"The header {name.decode()} came with different values")
     if type(meta) is not dict or type(meta.get(PROTOCOL_VERSION)) is not str:
         raise InvalidParams(f"Invalid params: `_meta` must have `{PROTOCOL_VERSION}`, a string")
     if type(meta.get(CLIENT_CAPABILITIES)) is not dict:
@@ -54,15 +54,20 @@ def _check_mirrored(params: JsonObject, headers: Headers, server: Server) -> Non
         value = arguments.get(name)
         if isinstance(suffix, str) and isinstance(value, str | int):
             text = value if isinstance(value, str) else encode(value).decode()
-            _require(headers, f"mcp-param-{suffix.lower()}", text, f"the argument `{name}`")
+            _require(
+                headers,
+                f"mcp-param-{suffix.lower()}".encode("latin-1", "replace"),
+                text,
+                f"the argument `{name}`",
+            )
 
 
-def _require(headers: Headers, name: str, expected: Any, what: str) -> None:
+def _require(headers: Headers, name: bytes, expected: Any, what: str) -> None:
     value = headers.get(name)
     if value is None:
-        raise HeaderMismatch(f"The header {name} is missing; it must repeat {what}")
+        raise HeaderMismatch(f"The header {name.decode()} is missing; it must repeat {what}")
     if _plain(value) != expected:
-        raise HeaderMismatch(f"The header {name} does not agree with {what}")
+        raise HeaderMismatch(f"The header {name.decode()} does not agree with {what}")
 
 
 def _plain(value: str) -> str | None:

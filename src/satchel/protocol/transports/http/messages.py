@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from satchel.protocol.aio import asyncio
@@ -16,11 +16,10 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
 
-#: A client that does not take what it asked for within this time has gone.
-WRITE_SECONDS: Final = 30.0
-
 JSON: Final = b"application/json"
 EVENTS: Final = b"text/event-stream"
+#: What nearly all clients accept.
+_BOTH: Final = "application/json, text/event-stream"
 
 
 class Disconnected(Exception):
@@ -38,62 +37,68 @@ class Refused(Exception):
 
 
 class Headers:
-    """The headers of a request, by their names in lower case."""
+    """The headers of a request. ASGI has their names in lower case."""
 
-    def __init__(self, raw: Iterable[Header]) -> None:
-        self._values: dict[str, list[str]] = {}
-        for name, value in raw:
-            # Stripped here: not every parser does it.
-            text = value.decode("latin-1").strip(" \t")
-            self._values.setdefault(name.decode("latin-1").lower(), []).append(text)
+    def __init__(self, raw: Sequence[Header]) -> None:
+        self._raw = raw
+        # Of several with one name the first counts.
+        self._first = dict(reversed(raw))
 
-    def get(self, name: str) -> str | None:
+    def get(self, name: bytes) -> str | None:
         """The value of a header; the first, if it came several times."""
-        values = self._values.get(name)
-        return values[0] if values else None
+        value = self._first.get(name)
+        # Stripped here: not every parser does it.
+        return None if value is None else value.decode("latin-1").strip(" \t")
 
-    def all(self, name: str) -> list[str]:
-        return self._values.get(name, [])
+    def all(self, name: bytes) -> list[str]:
+        return [value.decode("latin-1").strip(" \t") for found, value in self._raw if found == name]
 
     def accepts(self, kind: str) -> bool:
         """Whether the client takes answers of this media type. One that does not say takes any."""
-        wanted = ",".join(self.all("accept"))
-        if not wanted.strip():
+        wanted = ",".join(self.all(b"accept")).lower()
+        if wanted == _BOTH or not wanted.strip():
             return True
         family = kind.partition("/")[0] + "/*"
-        kinds = {part.partition(";")[0].strip().lower() for part in wanted.split(",")}
+        kinds = {part.partition(";")[0].strip() for part in wanted.split(",")}
         return not kinds.isdisjoint((kind, family, "*/*"))
 
 
 async def read_body(headers: Headers, receive: Receive, limit: int, seconds: float) -> bytes:
-    """The body of a request. Raises `Refused` or `Disconnected`."""
-    length = headers.get("content-length")
+    """The body of a request. Raises `Refused` or `Disconnected`.
+
+    It has some seconds to arrive from its first byte on; that one is up to whoever serves us.
+    """
+    length = headers.get(b"content-length")
     if length is not None and length.isdigit() and int(length) > limit:
         raise _too_large(limit)
-    try:
-        async with asyncio.timeout(seconds):
-            return await _read(receive, limit)
-    except TimeoutError:
-        words = f"the body of the request did not arrive within {seconds:g} seconds"
-        raise Refused(408, ProtocolError(words), headers=[(b"connection", b"close")]) from None
-
-
-async def _read(receive: Receive, limit: int) -> bytes:
     message = await receive()
+    if message["type"] == "http.disconnect":
+        raise Disconnected
     body: bytes = message.get("body", b"")
-    if message["type"] == "http.request" and not message.get("more_body"):
-        if len(body) > limit:
-            raise _too_large(limit)
-        return body
-    chunks, size = [body], len(body)
-    while message.get("more_body") or message["type"] != "http.request":
+    if message.get("more_body"):
+        try:
+            async with asyncio.timeout(seconds):
+                return await _rest(body, receive, limit)
+        except TimeoutError:
+            words = f"the body of the request did not arrive within {seconds:g} seconds"
+            raise Refused(408, ProtocolError(words), headers=[(b"connection", b"close")]) from None
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+async def _rest(begin: bytes, receive: Receive, limit: int) -> bytes:
+    chunks, size = [begin], len(begin)
+    more = True
+    while more:
+        message = await receive()
         if message["type"] == "http.disconnect":
             raise Disconnected
-        message = await receive()
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
         if size > limit:
             raise _too_large(limit)
+        more = message.get("more_body", False)
     return b"".join(chunks)
 
 
@@ -113,12 +118,8 @@ async def respond(
 
 
 async def write(send: Send, data: bytes, *, more: bool) -> None:
-    """Send a part of an answer. Raises `Disconnected` if the client does not take it."""
-    try:
-        async with asyncio.timeout(WRITE_SECONDS):
-            await send({"type": "http.response.body", "body": data, "more_body": more})
-    except TimeoutError:
-        raise Disconnected from None
+    """Send a part of an answer. It is up to whoever serves us to let go of a client that does not take it."""
+    await send({"type": "http.response.body", "body": data, "more_body": more})
 
 
 async def refuse(send: Send, refused: Refused, request_id: RequestId | None = None) -> None:

@@ -14,6 +14,8 @@ from satchel.protocol.transports.http.messages import Application
 
 #: A request's head has this long to arrive, from the connection or its first byte on.
 HEAD_SECONDS: Final = 10
+#: A client that does not take what it asked for within this time is let go.
+WRITE_SECONDS: Final = 30
 #: A connection without a request is kept for so long.
 KEEP_ALIVE_SECONDS: Final = 30
 #: How long what is under way may take when the server ends.
@@ -25,6 +27,7 @@ class _Connection(HttpToolsProtocol):
     """A connection that has to come to the point."""
 
     _deadline: TimerHandle | None = None
+    _unread: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -37,10 +40,31 @@ class _Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._head_is_there()
+        # The first byte of the body, or the end of a request without one.
+        self._await_head()
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._head_is_there()
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._head_is_there()
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(WRITE_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_is_there()
+        if self._unread is not None:
+            self._unread.cancel()
         super().connection_lost(exc)
 
     def _await_head(self) -> None:
