@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench torture clean
+.PHONY: help run test check conformance format bench torture clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,21 +19,27 @@ test: $(VENV)/.dev ## all tests; ARGS are handed on to pytest
 	@$(BIN)/python -m tests.interop.environments
 	$(BIN)/pytest $(ARGS)
 
-check: $(VENV)/.dev ## format, lint, types, import rules and all tests
+check: $(VENV)/.dev ## format, lint, types, import rules, conformance and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	@$(MAKE) --no-print-directory conformance
 	@$(MAKE) --no-print-directory test
+
+conformance: $(VENV)/.dev ## the official conformance suite against our engine and against Satchel, over HTTP
+	@$(BIN)/python -m tests.interop.environments conformance
+	@$(BIN)/python -m tests.conformance
 
 format: $(VENV)/.dev ## put the code into its format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev ## the engine beside others, a full store beside bare SQLite, and libraries, as tables
+bench: $(VENV)/.dev ## the engine beside others, a full store beside bare SQLite, libraries, and HTTP, as tables
 	@$(BIN)/python -m benchmarks.engines $(ARGS)
 	@$(BIN)/python -m benchmarks.store $(ARGS)
 	@$(BIN)/python -m benchmarks.libraries $(ARGS)
+	@$(BIN)/python -m benchmarks.http $(ARGS)
 
 torture: $(VENV)/.dev ## only the tests that try to break things
 	$(BIN)/pytest tests/torture $(ARGS)

@@ -115,10 +115,11 @@ def _address(text: str | None) -> tuple[str, int] | None:
         return None
     text = text.strip() or f"{DEFAULT_HTTP[0]}:{DEFAULT_HTTP[1]}"
     host, colon, port = text.rpartition(":")
-    if not colon or port.endswith("]"):
+    if not colon or port.endswith("]") or (":" in host and not host.endswith("]")):
+        # Only one of them, or an IPv6 address as it is.
         host, port = ("", text) if text.isdigit() else (text, "")
     host = host.removeprefix("[").removesuffix("]") or DEFAULT_HTTP[0]
-    if port and (not port.isdigit() or int(port) > 65535):
+    if port and not (port.isascii() and port.isdigit() and int(port) <= 65535):
         raise SettingsError(f"--http needs an address like {DEFAULT_HTTP[0]}:{DEFAULT_HTTP[1]}, not '{text}'")
     if host not in ("localhost", "::1") and not re.fullmatch(r"127(\.\d{1,3}){3}", host):
         raise SettingsError(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from types import MappingProxyType, TracebackType
+from typing import Any, Final, Literal, Protocol, Self, TypeVar
 
 import msgspec
 
+from tests.contracts.over_http import Complaints, Host, HttpClient
 from tests.wire import ROOT, Wire
 
 Json = dict[str, Any]
@@ -138,6 +140,106 @@ def initialize(version: str | None) -> Json:
     return {"method": "initialize", "params": {} if version is None else {"protocolVersion": version}}
 
 
+Transport = Literal["stdio", "http"]
+TRANSPORTS: Final[tuple[Transport, ...]] = ("stdio", "http")
+
+
+class Line(Protocol):
+    """A way to a server, which is there until it is closed."""
+
+    def exchange(self, frame: bytes) -> Any:
+        """Send a frame; the next message."""
+        ...
+
+    def message(self) -> Any:
+        """One more message."""
+        ...
+
+    def notify(self, frame: bytes) -> None:
+        """Send a frame that has no answer."""
+        ...
+
+    def complaint(self, *words: str) -> str:
+        """What the server says on standard error, as soon as it is something with these words."""
+        ...
+
+    def end(self) -> str:
+        """End the server in the usual way; what it has said on standard error."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class StdioLine:
+    """To a server of one's own."""
+
+    def __init__(self, *arguments: str, env: Mapping[str, str]) -> None:
+        self._wire = Wire("satchel", "serve", *arguments, env=dict(env))
+        assert self._wire.process.stderr is not None
+        self._complaints = Complaints(self._wire.process.stderr)
+
+    def exchange(self, frame: bytes) -> Any:
+        self._wire.send(frame)
+        return self._wire.message()
+
+    def message(self) -> Any:
+        return self._wire.message()
+
+    def notify(self, frame: bytes) -> None:
+        self._wire.send(frame)
+
+    def complaint(self, *words: str) -> str:
+        return self._complaints.line(*words)
+
+    def end(self) -> str:
+        self._wire.hang_up()
+        return self._complaints.whole(self._wire.rest()[1].encode())
+
+    def close(self) -> None:
+        self._wire.__exit__(None, None, None)
+
+
+class HttpLine:
+    """To a host that other clients may use as well."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._client = HttpClient(host)
+        self.exchange = self._client.exchange
+        self.notify = self._client.notify
+        self.complaint = host.complaints.line
+
+    def message(self) -> Any:
+        raise AssertionError("an answer over HTTP has nothing but the answer")
+
+    def end(self) -> str:
+        _, out, err = self._host.end()
+        assert out == ""
+        listens, _, rest = err.partition("\n")
+        assert listens.startswith("Satchel listens at "), err
+        return rest
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class Hosts:
+    """Hosts that are shared by all who would start them with the same words, until they are closed."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._started: dict[tuple[object, ...], Host] = {}
+
+    def host(self, *arguments: str, env: Mapping[str, str]) -> Host:
+        key = (arguments, *env.items())
+        if key not in self._started:
+            self._started[key] = self._stack.enter_context(Host(*arguments, env=env))
+        return self._started[key]
+
+    def close(self) -> None:
+        self._stack.close()
+
+
 class Server:
     """`satchel serve` on the database in a directory, with a session opened."""
 
@@ -147,28 +249,50 @@ class Server:
         profile: str = "satchel",
         *options: str,
         hello: Json | None = None,
-        env: dict[str, str] | None = None,
+        env: Mapping[str, str] = MappingProxyType({}),
+        transport: Transport = "stdio",
+        hosts: Hosts | None = None,
     ) -> None:
+        """`hosts`: over HTTP, take the server from there, and leave it running."""
         self.profile = profile
         self.introduction: Json = {}
-        self._wire = Wire("satchel", "serve", "--profile", profile, *database(directory), *options, env=env)
+        self._arguments = ("--profile", profile, *database(directory), *options)
+        self._env = env
+        self._transport = transport
+        self._hosts = hosts
+        self._stack = ExitStack()
         self._hello = hello or initialize(HANDSHAKE_VERSIONS[-1])
         self._ids = count(1)
 
     def __enter__(self) -> Self:
-        self._wire.__enter__()
-        try:
+        with self._stack:
+            self._line = self._opened()
+            self._stack.callback(self._line.close)
             self.introduction = self.ask(self._hello)
-        except BaseException:
-            self._wire.__exit__(None, None, None)
-            raise
-        self._wire.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            if self._hello["method"] == "initialize":
+                self._line.notify(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            self._stack = self._stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._wire.__exit__(kind, error, trace)
+        self._stack.close()
+
+    def _opened(self) -> Line:
+        if self._transport == "stdio":
+            return StdioLine(*self._arguments, env=self._env)
+        if self._hosts is not None:
+            return HttpLine(self._hosts.host(*self._arguments, env=self._env))
+        return HttpLine(self._stack.enter_context(Host(*self._arguments, env=self._env)))
+
+    def complaint(self, *words: str) -> str:
+        """What it says on standard error, as soon as it is something with these words."""
+        return self._line.complaint(*words)
+
+    def end(self) -> str:
+        """End it in the usual way; what it has said on standard error."""
+        return self._line.end()
 
     def ask(self, message: Json) -> Any:
         """The answer to a request, in an envelope if the request has none. No answer holds a null."""
@@ -177,15 +301,14 @@ class Server:
         while str(answer.get("method")).endswith("/list_changed"):
             # None of the contracts replayed here has notifications.
             assert self.profile == "satchel", answer
-            answer = self._wire.message()
+            answer = self._line.message()
         assert answer.get("id") == request["id"], answer
         assert not _has_null(answer), answer
         return answer
 
     def raw(self, frame: bytes) -> Any:
         """The answer to a frame of any kind."""
-        self._wire.send(frame)
-        return self._wire.message()
+        return self._line.exchange(frame)
 
     def request(self, method: str, params: Json | None = None) -> Any:
         answer = self.ask({"method": method, "params": params or {}})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 import sys
 import time
@@ -15,7 +14,8 @@ from typing import Any, Self
 
 import msgspec
 
-from tests.contracts.replay import HANDSHAKE_VERSIONS, Json, database
+from tests.contracts.over_http import Complaints
+from tests.contracts.replay import HANDSHAKE_VERSIONS, Json, Transport, database
 from tests.wire import ROOT, Wire
 
 STATELESS = "2026-07-28"
@@ -25,6 +25,8 @@ ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": STATELESS,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
+#: Where nothing is agreed on, this is how a client begins.
+DISCOVER: Json = {"method": "server/discover", "params": {"_meta": ENVELOPE}}
 LIST_CHANGED = "notifications/prompts/list_changed"
 
 
@@ -59,8 +61,10 @@ class Late(AssertionError):
 class Machine:
     """Where a server finds its libraries: a home of its own for every test."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, transport: Transport = "stdio") -> None:
         self.root = root
+        #: How its servers are spoken to.
+        self.transport = transport
         self.home = root / "satchel"
         #: Satchel's own libraries, in every profile.
         self.libraries = self.home / "libraries"
@@ -100,7 +104,8 @@ class Client:
         options = ("--profile", profile, *database(machine.root))
         self._wire = Wire("satchel", "serve", *options, env=machine.env)
         self._ids = count(1)
-        self._complaints = bytearray()
+        assert self._wire.process.stderr is not None
+        self._complaints = Complaints(self._wire.process.stderr)
 
     def __enter__(self) -> Self:
         if self.version != STATELESS:
@@ -173,18 +178,7 @@ class Client:
 
     def complains(self, *words: str, seconds: float = 2.0) -> str:
         """A line of standard error with all of these words, which comes in time."""
-        assert self._wire.process.stderr is not None
-        stderr = self._wire.process.stderr.fileno()
-        deadline = time.monotonic() + seconds
-        while True:
-            *lines, _ = self._complaints.decode(errors="replace").split("\n")
-            for line in lines:
-                if all(word in line for word in words):
-                    return line
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([stderr], [], [], left)[0]:
-                raise AssertionError(f"no complaint with {words}, but: {lines}")
-            self._complaints += os.read(stderr, 1 << 16)
+        return self._complaints.line(*words, seconds=seconds)
 
     def _note(self, message: Json) -> None:
         assert message["method"] == LIST_CHANGED, message

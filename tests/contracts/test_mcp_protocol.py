@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ import pytest
 from satchel.protocol.eras import V2024_11_05
 from satchel.protocol.transports.memory import MemoryClient
 from tests.contracts.example_server import build
+from tests.contracts.over_http import Host, HttpClient
 from tests.wire import Wire
 
 CONTRACT = Path(__file__).with_name("mcp-protocol.md").read_text()
@@ -64,14 +66,32 @@ class _OverStdio:
         return self._wire.ask(message)
 
 
-@pytest.fixture(params=["memory", "stdio"])
+class _OverHttp:
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
+
+    async def ask(self, message: dict[str, Any]) -> Any:
+        return self._client.exchange(msgspec.json.encode(message))
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    """The server over HTTP; each client has a session of its own there."""
+    with Host(module="tests.contracts.example_server_http") as started:
+        yield started
+
+
+@pytest.fixture(params=["memory", "stdio", "http"])
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
     """A client that has sent nothing yet."""
     if request.param == "memory":
         yield _InProcess()
-    else:
+    elif request.param == "stdio":
         with Wire("tests.contracts.example_server") as wire:
             yield _OverStdio(wire)
+    else:
+        with closing(HttpClient(request.getfixturevalue("host"))) as over_http:
+            yield _OverHttp(over_http)
 
 
 @pytest.fixture
@@ -134,9 +154,11 @@ async def test_every_content_type_has_the_shape_of_the_contract(opened: Client) 
     ],
 )
 async def test_every_error_code_of_the_contract_is_used_for_what_it_says(
-    frame: bytes, code: int, name: str
+    host: Host, frame: bytes, code: int, name: str
 ) -> None:
     assert f"| {code} | {name} |" in CONTRACT
     client = MemoryClient(build())
     client.send(frame)
     assert (await client.next())["error"]["code"] == code
+    with closing(HttpClient(host)) as over_http:
+        assert over_http.exchange(frame)["error"]["code"] == code

@@ -1,9 +1,10 @@
-"""Every example of the mcpkg contract, replayed in its own profile and in the default one."""
+"""Every example of the mcpkg contract, replayed in its own profile and in the default one,
+over every transport."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +14,12 @@ import pytest
 from tests.contracts.replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
+    TRANSPORTS,
     Contract,
     Json,
+    Serve,
     Server,
+    Transport,
     contracted,
     create_project,
     initialize,
@@ -34,13 +38,25 @@ TOOLS_LIST = "Tools API > tools/list Request"
 CALL = "Tools API > tools/call Request - "
 
 
+@pytest.fixture(params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest) -> Transport:
+    chosen: Transport = request.param
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def with_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a database that has the contract's project."""
+    directory = tmp_path_factory.mktemp("project")
+    create_project(directory, PROJECT)
+    return directory
+
+
 @pytest.fixture(params=[PROFILE, "satchel"])
-def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, with_project: Path, tmp_path: Path, serve: Serve) -> Server:
     """A server on the contract's project, with a session opened as the contract shows."""
-    create_project(tmp_path, PROJECT)
-    hello = CONTRACT[f"{INITIALIZE} > Request"]
-    with Server(tmp_path, request.param, "--project", PROJECT, hello=hello) as opened:
-        yield opened
+    shutil.copytree(with_project, tmp_path, dirs_exist_ok=True)
+    return serve(request.param, "--project", PROJECT, hello=CONTRACT[f"{INITIALIZE} > Request"])
 
 
 def identifier(display_name: str) -> str:
@@ -225,21 +241,22 @@ def test_the_example_session_runs_as_in_the_contract(server: Server) -> None:
         (b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///none"}}', -32602),
     ],
 )
-def test_error_codes_are_used_for_what_the_contract_says(tmp_path: Path, frame: bytes, code: int) -> None:
+def test_error_codes_are_used_for_what_the_contract_says(
+    serve_unwritten: Serve, frame: bytes, code: int
+) -> None:
     assert f"| {code} |" in CONTRACT.text
-    with Server(tmp_path, PROFILE) as server:
-        assert server.raw(frame)["error"]["code"] == code
+    assert serve_unwritten(PROFILE).raw(frame)["error"]["code"] == code
 
 
 @pytest.mark.parametrize("requested", REQUESTED_VERSIONS)
 def test_a_known_version_is_echoed_and_any_other_gets_the_contracts(
-    tmp_path: Path, requested: str | None
+    serve_unwritten: Serve, requested: str | None
 ) -> None:
     shown = CONTRACT[f"{INITIALIZE} > Response"]["result"]
     if requested in HANDSHAKE_VERSIONS:
         shown["protocolVersion"] = requested
-    with Server(tmp_path, PROFILE, hello=initialize(requested)) as server:
-        assert server.introduction["result"] == shown
+    server = serve_unwritten(PROFILE, hello=initialize(requested))
+    assert server.introduction["result"] == shown
 
 
 def test_optional_fields_without_a_value_are_left_out(server: Server) -> None:
@@ -255,17 +272,18 @@ def test_optional_fields_without_a_value_are_left_out(server: Server) -> None:
     assert "description" not in resource
 
 
-def test_an_unknown_tool_is_named_in_the_error(server: Server) -> None:
-    error = server.error("tools/call", {"name": "nope", "arguments": {}})
+@pytest.mark.parametrize("profile", [PROFILE, "satchel"])
+def test_an_unknown_tool_is_named_in_the_error(serve_unwritten: Serve, profile: str) -> None:
+    error = serve_unwritten(profile).error("tools/call", {"name": "nope", "arguments": {}})
     assert error == {"code": -32602, "message": "Unknown tool: nope"}
 
 
-def test_tools_of_other_contracts_are_unknown(tmp_path: Path) -> None:
-    with Server(tmp_path, PROFILE) as server:
-        assert list(server.tools()) == [
-            tool["name"] for tool in CONTRACT[f"{TOOLS_LIST} > Response"]["result"]["tools"]
-        ]
-        error = server.error("tools/call", {"name": "add_prompt", "arguments": {}})
+def test_tools_of_other_contracts_are_unknown(serve_unwritten: Serve) -> None:
+    server = serve_unwritten(PROFILE)
+    assert list(server.tools()) == [
+        tool["name"] for tool in CONTRACT[f"{TOOLS_LIST} > Response"]["result"]["tools"]
+    ]
+    error = server.error("tools/call", {"name": "add_prompt", "arguments": {}})
     assert error == {"code": -32602, "message": "Unknown tool: add_prompt"}
 
 

@@ -1,10 +1,9 @@
-"""Every example of the prompt store's contract, replayed in its own profile and in the default one."""
+"""Every example of the prompt store's contract, replayed in its own profile and in the default one,
+over every transport."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,10 +12,13 @@ import pytest
 from tests.contracts.replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
+    TRANSPORTS,
     UUID,
     Contract,
     Json,
+    Serve,
     Server,
+    Transport,
     compact,
     contracted,
     initialize,
@@ -38,10 +40,21 @@ TOOLS = {
 }
 
 
+@pytest.fixture(params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest) -> Transport:
+    chosen: Transport = request.param
+    return chosen
+
+
 @pytest.fixture(params=[PROFILE, "satchel"])
-def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
-    with Server(tmp_path, request.param) as opened:
-        yield opened
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
+    return serve(request.param)
+
+
+@pytest.fixture(params=[PROFILE, "satchel"])
+def unwritten(request: pytest.FixtureRequest, serve_unwritten: Serve) -> Server:
+    """A server for a test that writes nothing."""
+    return serve_unwritten(request.param)
 
 
 def add(server: Server, content: str = REVIEW["content"], **changes: Any) -> str:
@@ -189,10 +202,10 @@ def test_the_mistake_is_answered_as_in_the_contract(server: Server, key: str) ->
 
 @CONTRACT.replays(*(schema for _, schema in TOOLS.values()))
 @pytest.mark.parametrize("tool", TOOLS)
-def test_the_tool_has_the_contracts_schema(server: Server, tool: str) -> None:
+def test_the_tool_has_the_contracts_schema(unwritten: Server, tool: str) -> None:
     description, key = TOOLS[tool]
-    listed = contracted(server.tools()[tool])
-    if server.profile == "satchel" and tool in {"update_prompt", "delete_prompt"}:
+    listed = contracted(unwritten.tools()[tool])
+    if unwritten.profile == "satchel" and tool in {"update_prompt", "delete_prompt"}:
         # The mcpkg contract has these, too: either address will do, so nothing else can be required.
         mine, theirs = listed["inputSchema"]["properties"], CONTRACT[key]["properties"]
         assert mine.keys() >= theirs.keys()
@@ -211,10 +224,9 @@ CONTRACT.set_aside(
 
 @pytest.mark.parametrize("requested", REQUESTED_VERSIONS)
 def test_a_known_version_is_echoed_and_any_other_gets_the_newest(
-    tmp_path: Path, requested: str | None
+    serve_unwritten: Serve, requested: str | None
 ) -> None:
-    with Server(tmp_path, PROFILE, hello=initialize(requested)) as server:
-        result = server.introduction["result"]
+    result = serve_unwritten(PROFILE, hello=initialize(requested)).introduction["result"]
     assert result["protocolVersion"] == (
         requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     )
@@ -223,23 +235,23 @@ def test_a_known_version_is_echoed_and_any_other_gets_the_newest(
     assert result["serverInfo"] == {"name": "prompt-store", "version": "0.1.0"}
 
 
-def test_exactly_the_contracts_tools_are_listed_in_its_order(tmp_path: Path) -> None:
-    with Server(tmp_path, PROFILE) as server:
-        assert list(server.tools()) == list(TOOLS)
-        assert "nextCursor" not in server.request("tools/list")
+def test_exactly_the_contracts_tools_are_listed_in_its_order(serve_unwritten: Serve) -> None:
+    server = serve_unwritten(PROFILE)
+    assert list(server.tools()) == list(TOOLS)
+    assert "nextCursor" not in server.request("tools/list")
 
 
-def test_an_unknown_tool_is_named_in_the_error(server: Server) -> None:
-    error = server.error("tools/call", {"name": "nope", "arguments": {}})
+def test_an_unknown_tool_is_named_in_the_error(unwritten: Server) -> None:
+    error = unwritten.error("tools/call", {"name": "nope", "arguments": {}})
     assert error == {"code": -32602, "message": "Unknown tool: nope"}
 
 
 @pytest.mark.parametrize(
     "method", ["prompts/list", "prompts/get", "resources/list", "resources/read", "no/such"]
 )
-def test_methods_that_the_contract_lacks_are_not_found(tmp_path: Path, method: str) -> None:
-    with Server(tmp_path, PROFILE) as server:
-        assert server.error(method, {"name": "x", "uri": "file:///x"})["code"] == -32601
+def test_methods_that_the_contract_lacks_are_not_found(serve_unwritten: Serve, method: str) -> None:
+    error = serve_unwritten(PROFILE).error(method, {"name": "x", "uri": "file:///x"})
+    assert error["code"] == -32601
 
 
 def test_structured_content_is_what_the_text_says(server: Server) -> None:

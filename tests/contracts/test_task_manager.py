@@ -1,11 +1,11 @@
-"""Every example of the task manager's contract, replayed in its own profile and in the default one."""
+"""Every example of the task manager's contract, replayed in its own profile and in the default one,
+over every transport."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,9 +13,12 @@ import pytest
 from tests.contracts.replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
+    TRANSPORTS,
     Contract,
     Json,
+    Serve,
     Server,
+    Transport,
     contracted,
     initialize,
     timeless,
@@ -30,11 +33,22 @@ CALL = "Method: tools/call"
 TESTS = "Testing Protocol Compliance > Integration Tests > "
 
 
+@pytest.fixture(params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest) -> Transport:
+    chosen: Transport = request.param
+    return chosen
+
+
 @pytest.fixture(params=[PROFILE, "satchel"])
-def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     """A server with a session opened as the contract shows: without asking for a version."""
-    with Server(tmp_path, request.param, hello=CONTRACT[f"{INITIALIZE} > Request"]) as opened:
-        yield opened
+    return serve(request.param, hello=CONTRACT[f"{INITIALIZE} > Request"])
+
+
+@pytest.fixture(params=[PROFILE, "satchel"])
+def unwritten(request: pytest.FixtureRequest, serve_unwritten: Serve) -> Server:
+    """A server for a test that writes nothing."""
+    return serve_unwritten(request.param, hello=CONTRACT[f"{INITIALIZE} > Request"])
 
 
 def text_of(key: str) -> str:
@@ -140,7 +154,7 @@ def test_the_request_is_answered_as_in_the_contract(server: Server, replay: Repl
     assert_like(result, CONTRACT[replay.response])
 
 
-# The HTTP face comes later. Until then the bodies of its examples are replayed here, in an envelope.
+# The bodies of the examples of HTTP are replayed here in an envelope; as they stand, in their own module.
 
 
 INTRODUCTIONS = {"Request": "Response (Success)", "Example > Request": "Example > Response"}
@@ -148,14 +162,14 @@ INTRODUCTIONS = {"Request": "Response (Success)", "Example > Request": "Example 
 
 @CONTRACT.replays(*(f"{INITIALIZE} > {key}" for key in [*INTRODUCTIONS, *INTRODUCTIONS.values()]))
 @pytest.mark.parametrize("request_key", INTRODUCTIONS)
-def test_initialize_is_answered_as_in_the_contract(tmp_path: Path, request_key: str) -> None:
-    with Server(tmp_path, PROFILE, hello=CONTRACT[f"{INITIALIZE} > {request_key}"]) as server:
-        assert server.introduction["result"] == CONTRACT[f"{INITIALIZE} > {INTRODUCTIONS[request_key]}"]
+def test_initialize_is_answered_as_in_the_contract(serve_unwritten: Serve, request_key: str) -> None:
+    server = serve_unwritten(PROFILE, hello=CONTRACT[f"{INITIALIZE} > {request_key}"])
+    assert server.introduction["result"] == CONTRACT[f"{INITIALIZE} > {INTRODUCTIONS[request_key]}"]
 
 
 @CONTRACT.replays(f"{LIST} > Request", f"{LIST} > Response (Success)")
-def test_tools_are_listed_as_in_the_contract(server: Server) -> None:
-    listed = server.ask(CONTRACT[f"{LIST} > Request"])["result"]["tools"]
+def test_tools_are_listed_as_in_the_contract(unwritten: Server) -> None:
+    listed = unwritten.ask(CONTRACT[f"{LIST} > Request"])["result"]["tools"]
     (shown,) = CONTRACT[f"{LIST} > Response (Success)"]["tools"]
     (create,) = [contracted(tool) for tool in listed if tool["name"] == "task_create"]
     # An addition to the contract.
@@ -164,9 +178,8 @@ def test_tools_are_listed_as_in_the_contract(server: Server) -> None:
 
 
 @CONTRACT.replays(f"{LIST} > Example > Request", f"{LIST} > Example > Response")
-def test_tools_list_example(tmp_path: Path) -> None:
-    with Server(tmp_path, PROFILE) as server:
-        listed = server.ask(CONTRACT[f"{LIST} > Example > Request"])["result"]["tools"]
+def test_tools_list_example(serve_unwritten: Serve) -> None:
+    listed = serve_unwritten(PROFILE).ask(CONTRACT[f"{LIST} > Example > Request"])["result"]["tools"]
     shown = CONTRACT[f"{LIST} > Example > Response"]["tools"]
     assert len(listed) == len(shown) + 6
     assert [contracted(tool) | {"inputSchema": {}} for tool in listed[:2]] == shown
@@ -184,9 +197,9 @@ TOOLS = {
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_the_tool_takes_the_arguments_of_the_contract(server: Server, name: str) -> None:
+def test_the_tool_takes_the_arguments_of_the_contract(unwritten: Server, name: str) -> None:
     purpose, listing = TOOLS[name]
-    listed = server.tools()[name]
+    listed = unwritten.tools()[name]
     arguments = re.findall(r"^- `(\w+)` \((\w+), (.*?)\)", listing, re.MULTILINE)
     schema = listed["inputSchema"]
     assert schema["type"] == "object"
@@ -230,78 +243,45 @@ def filled(key: str, text: str) -> Json:
     return example
 
 
-class HttpClient:
-    """The client of the document's own tests, which look only at the bodies: over stdio."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._result: Json = {}
-
-    def post(self, path: str, json: Json) -> HttpClient:
-        assert path == "/"
-        is_hello = json["method"] == "initialize"
-        answer = self._server.introduction if is_hello else self._server.ask(json)
-        self._result = answer["result"]
-        return self
-
-    def json(self) -> Json:
-        return self._result
-
-
-@CONTRACT.replays(
-    f"{TESTS}Test 2 Initialize Method",
-    f"{TESTS}Test 3 Tools List",
-    f"{TESTS}Test 4 Tool Call Success",
-    f"{TESTS}Test 5 Tool Call Error",
-)
-@pytest.mark.parametrize("key", [key for key in CONTRACT.examples if re.search(r"> Test [2-5] ", key)])
-def test_the_contracts_own_test_passes(tmp_path: Path, key: str) -> None:
-    with Server(tmp_path, PROFILE, hello=CONTRACT[f"{INITIALIZE} > Request"]) as server:
-        names: Json = {"client": HttpClient(server), "json": json}
-        exec(CONTRACT.examples[key], names)
-        (test,) = [value for name, value in names.items() if name.startswith("test_")]
-        test()
-
-
 CONTRACT.set_aside(
-    "comes with the HTTP face",
+    "replayed over HTTP, in test_task_manager_http.py",
     "Endpoints > Protocol Discovery > Response Headers",
     "Endpoints > Protocol Discovery > Example",
     "Endpoints > MCP Methods Handler > Request Headers",
-    f"{TESTS}Test 1 Protocol Discovery",
+    *(key for key in CONTRACT.examples if key.startswith(TESTS)),
 )
 
 
 @pytest.mark.parametrize("requested", REQUESTED_VERSIONS)
 def test_a_known_version_is_echoed_and_any_other_gets_the_contracts(
-    tmp_path: Path, requested: str | None
+    serve_unwritten: Serve, requested: str | None
 ) -> None:
     shown = CONTRACT[f"{INITIALIZE} > Response (Success)"]
     if requested in HANDSHAKE_VERSIONS:
         shown["protocolVersion"] = requested
-    with Server(tmp_path, PROFILE, hello=initialize(requested)) as server:
-        assert server.introduction["result"] == shown
+    server = serve_unwritten(PROFILE, hello=initialize(requested))
+    assert server.introduction["result"] == shown
 
 
-def test_exactly_the_contracts_tools_are_listed_in_its_order(tmp_path: Path) -> None:
-    with Server(tmp_path, PROFILE) as server:
-        assert list(server.tools()) == list(TOOLS)
-        assert "nextCursor" not in server.request("tools/list")
+def test_exactly_the_contracts_tools_are_listed_in_its_order(serve_unwritten: Serve) -> None:
+    server = serve_unwritten(PROFILE)
+    assert list(server.tools()) == list(TOOLS)
+    assert "nextCursor" not in server.request("tools/list")
     appendix = re.findall(r"^\d\. `(\w+)` - ", CONTRACT.text, re.MULTILINE)
     assert list(TOOLS) == appendix
 
 
-def test_an_unknown_tool_is_named_in_the_error(server: Server) -> None:
-    error = server.error("tools/call", {"name": "nope", "arguments": {}})
+def test_an_unknown_tool_is_named_in_the_error(unwritten: Server) -> None:
+    error = unwritten.error("tools/call", {"name": "nope", "arguments": {}})
     assert error == {"code": -32602, "message": "Unknown tool: nope"}
 
 
 @pytest.mark.parametrize(
     "method", ["prompts/list", "prompts/get", "resources/list", "resources/read", "no/such"]
 )
-def test_methods_that_the_contract_lacks_are_not_found(tmp_path: Path, method: str) -> None:
-    with Server(tmp_path, PROFILE) as server:
-        assert server.error(method, {"name": "x", "uri": "file:///x"})["code"] == -32601
+def test_methods_that_the_contract_lacks_are_not_found(serve_unwritten: Serve, method: str) -> None:
+    error = serve_unwritten(PROFILE).error(method, {"name": "x", "uri": "file:///x"})
+    assert error["code"] == -32601
 
 
 @pytest.mark.parametrize(

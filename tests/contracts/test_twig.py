@@ -1,4 +1,5 @@
-"""Every example of the twig contract, replayed in its own profile and in the default one."""
+"""Every example of the twig contract, replayed in its own profile and in the default one,
+over every transport."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ import pytest
 from tests.contracts.replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
+    TRANSPORTS,
     Contract,
     Json,
     Server,
     initialize,
 )
-from tests.contracts.shelves import STATELESS, Client, Machine, manifest, write
+from tests.contracts.shelves import DISCOVER, ENVELOPE, STATELESS, Machine, manifest, write
 
 CONTRACT = Contract("twig-prompts.md")
 PROFILE = "twig"
@@ -45,17 +47,17 @@ Focus on:
 - Adherence to {{ language|title }} best practices"""
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
+@pytest.fixture(params=TRANSPORTS)
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
+    return Machine(tmp_path, transport=request.param)
 
 
 @pytest.fixture(params=[PROFILE, "satchel"])
 def server(request: pytest.FixtureRequest, machine: Machine) -> Iterator[Server]:
     """A server that has not been asked anything yet: its libraries can still be written."""
     machine.serves_in(request.param).mkdir(parents=True)
-    with Server(machine.root, request.param, env=machine.env) as opened:
-        yield opened
+    with opened(machine, request.param) as started:
+        yield started
 
 
 def library(machine: Machine, profile: str, toml: str, **files: str) -> Path:
@@ -65,7 +67,7 @@ def library(machine: Machine, profile: str, toml: str, **files: str) -> Path:
 
 
 def opened(machine: Machine, profile: str, hello: Json | None = None) -> Server:
-    return Server(machine.root, profile, hello=hello, env=machine.env)
+    return Server(machine.root, profile, hello=hello, env=machine.env, transport=machine.transport)
 
 
 def without_nulls(value: Any) -> Any:
@@ -164,17 +166,15 @@ def test_a_data_directory_that_is_not_accessible_is_reported_and_the_list_is_emp
     if made is _closed and os.geteuid() == 0:
         pytest.skip("nothing is closed to root")
     made(machine.foreign)
-    with Client(machine) as client:
-        answer = client.ask("prompts/list")
-        assert answer["result"] == expected(INACCESSIBLE, PROFILE)["result"]
-        client.complains("~/twig")
+    with opened(machine, PROFILE) as server:
+        assert server.request("prompts/list") == expected(INACCESSIBLE, PROFILE)["result"]
+        server.complaint("~/twig")
 
 
 def test_a_data_directory_that_is_not_there_is_an_empty_list_without_a_word(machine: Machine) -> None:
     with opened(machine, PROFILE) as server:
         assert server.request("prompts/list") == {"prompts": []}
-        server._wire.hang_up()
-        assert server._wire.rest()[1] == ""
+        assert server.end() == ""
 
 
 @pytest.mark.parametrize("profile", [PROFILE, "satchel"])
@@ -218,7 +218,7 @@ def test_a_missing_content_file_is_answered_as_in_the_contract(machine: Machine)
     write(machine.foreign / "my_coding_lib", {"twig.toml": UNDESCRIBED})
     # With no more said than where the user is at home: it is found where Twig keeps its data.
     env = machine.env | {"TWIG_DATA_DIR": "", "XDG_DATA_HOME": ""}
-    with Server(machine.root, PROFILE, env=env) as server:
+    with Server(machine.root, PROFILE, env=env, transport=machine.transport) as server:
         answer = server.ask(CONTRACT[f"{GET} > Request"])
     assert answer == expected(f"{GET} > Content file missing", PROFILE)
 
@@ -373,17 +373,18 @@ def test_the_contract_is_kept_in_every_version_with_a_handshake(
 @pytest.mark.parametrize("profile", [PROFILE, "satchel"])
 def test_the_contract_is_kept_in_the_version_without_a_handshake(machine: Machine, profile: str) -> None:
     library(machine, profile, listed_toml(), code_review=TEMPLATE)
-    request = CONTRACT[f"{GET} > Request"]["params"]
-    with Client(machine, profile, version=STATELESS) as client:
-        listed = client.ask("prompts/list")["result"]
+    request = CONTRACT[f"{GET} > Request"]["params"] | {"_meta": ENVELOPE}
+    with opened(machine, profile, DISCOVER) as server:
+        assert server.introduction["result"]["supportedVersions"] == [STATELESS]
+        listed = server.request("prompts/list", {"_meta": ENVELOPE})
         assert listed["prompts"] == expected(f"{LIST} > Response (Success)", profile)["result"]["prompts"]
-        given = client.ask("prompts/get", request)["result"]
+        given = server.request("prompts/get", request)
         assert given["messages"] == CONTRACT[f"{GET} > Response (Success)"]["result"]["messages"]
         del request["arguments"]["code_snippet"]
         missing = expected(f"{GET} > Missing required argument", profile)["error"]
-        assert client.ask("prompts/get", request)["error"] == missing
+        assert server.error("prompts/get", request) == missing
         request["name"] = "my_coding_lib:nope"
-        error = client.ask("prompts/get", request)["error"]
+        error = server.error("prompts/get", request)
     if profile == PROFILE:
         shown = expected(f"{GET} > Prompt not found", profile)["error"]
         assert error == shown | {"data": {"details": "Prompt not found: my_coding_lib:nope"}}

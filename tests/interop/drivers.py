@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from tests.conformance.servers import FIXTURE, listening
 from tests.interop.environments import (
     NODE,
     PYTHON_1,
@@ -24,6 +25,11 @@ from tests.interop.environments import (
 CLIENTS: Final = Path(__file__).resolve().parent / "clients"
 #: A driver that has not finished by then hangs.
 DRIVER_SECONDS: Final = 60.0
+
+#: How a client may reach a server.
+STDIO: Final = "stdio"
+HTTP: Final = "http"
+TRANSPORTS: Final = (STDIO, HTTP)
 
 HANDSHAKE: Final = "2025-11-25"
 STATELESS: Final = "2026-07-28"
@@ -125,6 +131,7 @@ class Sighting(Struct, frozen=True):
     """What a client saw of the fixture, and how the fixture's processes ended."""
 
     driver: Driver
+    transport: str
     seen: dict[str, Any]
     ends: list[dict[str, Any]]
 
@@ -144,11 +151,22 @@ def ends(report: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in report.read_text().splitlines()]
 
 
-def drive(driver: Driver, plan: dict[str, Any], report: Path) -> Sighting:
-    """Run a driver through the plan."""
-    full = {**plan, "server": fixture_command(report), "mode": driver.mode, "logs": driver.logs}
+def drive(driver: Driver, transport: str, plan: dict[str, Any], folder: Path) -> Sighting:
+    """Run a driver through the plan, with a new fixture."""
+    if transport == STDIO:
+        report = folder / "ends"
+        seen = run(driver, {**plan, "server": fixture_command(report), "logs": driver.logs})
+        return Sighting(driver, transport, seen, ends(report))
+    with listening(*FIXTURE) as server:
+        seen = run(driver, {**plan, "server": {"url": server.address}, "logs": driver.logs})
+        end = server.end()
+    return Sighting(driver, transport, seen, [{"status": end.status, "said": end.said}])
+
+
+def run(driver: Driver, plan: dict[str, Any]) -> Any:
+    """Run a driver with a plan; what it tells."""
     done = subprocess.run(
-        driver.command(full),
+        driver.command({**plan, "mode": driver.mode}),
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -157,4 +175,4 @@ def drive(driver: Driver, plan: dict[str, Any], report: Path) -> Sighting:
         check=False,
     )
     assert done.returncode == 0, f"{driver.name} failed:\n{done.stderr[-6000:]}\n{done.stdout[-500:]}"
-    return Sighting(driver, json.loads(done.stdout), ends(report))
+    return json.loads(done.stdout)

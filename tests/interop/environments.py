@@ -1,4 +1,5 @@
-"""The environments of the official clients; run as a program, it makes those that are missing.
+"""The environments of the official clients and of the conformance suite; run as a program, it makes those
+that are missing: `python -m tests.interop.environments [NAME ...]`.
 
 Each has its own directory under `.cache/interop/`, apart from Satchel's own environment. It is built under
 another name and renamed when it is complete, so that a directory of the right name is always whole; a file
@@ -33,7 +34,7 @@ _INSTALL_SECONDS: Final = 900
 
 
 class Environment(Struct, frozen=True):
-    """One official client, with the versions it is pinned to."""
+    """One official client or suite, with the versions it is pinned to."""
 
     name: str
     title: str
@@ -74,7 +75,13 @@ TYPESCRIPT_1: Final = Environment(
 INSPECTOR: Final = Environment(
     "inspector", "the MCP Inspector 2.12.0", {"@modelcontextprotocol/inspector": "2.12.0"}, "node"
 )
-ENVIRONMENTS: Final = (PYTHON_2, PYTHON_1, TYPESCRIPT_2, TYPESCRIPT_1, INSPECTOR)
+CONFORMANCE: Final = Environment(
+    "conformance",
+    "the MCP conformance suite 0.2.0-alpha.12",
+    {"@modelcontextprotocol/conformance": "0.2.0-alpha.12"},
+    "node",
+)
+ENVIRONMENTS: Final = (PYTHON_2, PYTHON_1, TYPESCRIPT_2, TYPESCRIPT_1, INSPECTOR, CONFORMANCE)
 
 
 class SetupFailed(Exception):
@@ -168,9 +175,12 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def main() -> int:
+def main(*names: str) -> int:
+    """Make the environments of these names, or all."""
     clear_leftovers()
     for environment in ENVIRONMENTS:
+        if names and environment.name not in names:
+            continue
         try:
             make(environment)
         except (SetupFailed, OSError) as problem:
@@ -185,4 +195,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.interop import environments
-from tests.interop.environments import PYTHON_1, TYPESCRIPT_1, Environment, SetupFailed
+from tests.interop.environments import CONFORMANCE, PYTHON_1, TYPESCRIPT_1, Environment, SetupFailed
 
 
 @pytest.fixture
@@ -51,6 +51,15 @@ def test_a_failed_set_up_is_an_error_with_a_hint(cache: Path, capsys: pytest.Cap
     complaint = capsys.readouterr().err
     assert complaint.startswith("error: the environment for the MCP Python SDK")
     assert "\nhint: " in complaint
+
+
+def test_only_the_environments_that_were_named_are_made(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    CONFORMANCE.home.mkdir()
+    (CONFORMANCE.home / environments.STAMP).write_text(CONFORMANCE.stamp)
+    assert environments.main("conformance") == 0
+    assert capsys.readouterr() == ("", "")
 
 
 def test_what_an_interrupted_run_left_is_taken_away_and_a_running_one_kept(cache: Path) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Struct
 
-from tests.interop.drivers import HANDSHAKE, STATELESS, ends, fixture_command
+from tests.conformance.servers import FIXTURE, Listener, listening, satchel
+from tests.interop.drivers import HANDSHAKE, STATELESS, STDIO, TRANSPORTS, ends, fixture_command
 from tests.interop.environments import INSPECTOR, NODE
 
 PROGRAM = (
@@ -47,34 +48,52 @@ def era(request: pytest.FixtureRequest) -> tuple[str, str]:
     return name, version
 
 
-@pytest.fixture
-def inspect(era: tuple[str, str], tmp_path: Path) -> Inspect:
-    """Runs the Inspector with one method; the fixture must have ended cleanly afterwards."""
+@pytest.fixture(scope="module")
+def listener() -> Iterator[Listener]:
+    with listening(*FIXTURE) as server:
+        yield server
+
+
+@pytest.fixture(params=TRANSPORTS)
+def inspect(
+    request: pytest.FixtureRequest, listener: Listener, era: tuple[str, str], tmp_path: Path
+) -> Inspect:
+    """Runs the Inspector with one method; the fixture must be in good order afterwards."""
     report = tmp_path / "ends"
-    servers = {"mcpServers": {"fixture": {**fixture_command(report), "protocolEra": era[0]}}}
+    over_stdio = request.param == STDIO
+    server = fixture_command(report) if over_stdio else {"type": "streamable-http", "url": listener.address}
+    servers = {"mcpServers": {"fixture": {**server, "protocolEra": era[0]}}}
     config = tmp_path / "servers.json"
     config.write_text(json.dumps(servers))
 
     def run(method: str, *options: str) -> Run:
-        done = subprocess.run(
-            [
-                *(str(NODE), str(PROGRAM), "--cli", "--config", str(config), "--server", "fixture"),
-                *("--format", "json", "--method", method, *options),
-            ],
-            cwd=tmp_path,
-            # The Inspector keeps files at home and secrets in the keychain: not those of whoever runs this.
-            env={**os.environ, "HOME": str(tmp_path), "MCP_INSPECTOR_SECRET_STORE": "memory"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
+        done = _inspected(
+            tmp_path, "--config", str(config), "--server", "fixture", "--method", method, *options
         )
-        assert done.stdout, done.stderr
-        assert ends(report)[-1] == {"status": 0, "signals": []}
-        return Run(done.returncode, json.loads(done.stdout)["result"], done.stderr)
+        if over_stdio:
+            assert ends(report)[-1] == {"status": 0, "signals": []}
+        else:
+            assert listener.is_running
+            assert listener.said == ""
+        return done
 
     return run
+
+
+def _inspected(home: Path, *arguments: str) -> Run:
+    done = subprocess.run(
+        [str(NODE), str(PROGRAM), "--cli", *arguments, "--format", "json"],
+        cwd=home,
+        # The Inspector keeps files at home and secrets in the keychain: not those of whoever runs this.
+        env={**os.environ, "HOME": str(home), "MCP_INSPECTOR_SECRET_STORE": "memory"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    return Run(done.returncode, json.loads(done.stdout)["result"], done.stderr)
 
 
 def test_the_inspector_connects_in_the_revision_of_its_era(inspect: Inspect, era: tuple[str, str]) -> None:
@@ -134,3 +153,12 @@ def test_the_inspector_reads_a_resource(inspect: Inspect, uri: str, member: str,
     (contents,) = run.result["contents"]
     assert contents["uri"] == uri
     assert contents[member].startswith(beginning)
+
+
+def test_the_inspector_needs_no_more_than_satchels_address(tmp_path: Path) -> None:
+    with listening(*satchel(str(tmp_path / "satchel.db"))) as server:
+        arguments = ("--tool-name", "task_create", "--tool-arg", "title=Look at it")
+        made = _inspected(tmp_path, server.address, "--method", "tools/call", *arguments)
+        listed = _inspected(tmp_path, server.address, "--method", "tools/call", "--tool-name", "task_list")
+    assert (made.status, listed.status) == (0, 0), made.errors + listed.errors
+    assert [task["title"] for task in listed.result["structuredContent"]["tasks"]] == ["Look at it"]

@@ -13,7 +13,7 @@ from tests.everything.changes import DYNAMIC_PROMPT, DYNAMIC_RESOURCE, DYNAMIC_T
 from tests.everything.questions import CHOICES_FORM, DEFAULTS_FORM
 from tests.everything.schemas import PERSON_SCHEMA
 from tests.everything.server import build
-from tests.interop.drivers import DRIVERS, Sighting, drive
+from tests.interop.drivers import DRIVERS, STDIO, TRANSPORTS, Driver, Sighting, drive
 from tests.interop.plan import PLAN
 
 PNG = base64.b64encode(media.PNG).decode()
@@ -42,10 +42,15 @@ ANSWERED = {
 }
 
 
-@pytest.fixture(scope="module", params=DRIVERS, ids=lambda driver: driver.name)
+@pytest.fixture(
+    scope="module",
+    params=[(driver, transport) for transport in TRANSPORTS for driver in DRIVERS],
+    ids=lambda way: f"{way[0].name}-{way[1]}",
+)
 def sighting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sighting:
-    report = tmp_path_factory.mktemp(request.param.name) / "ends"
-    return drive(request.param, PLAN, report)
+    driver: Driver
+    driver, transport = request.param
+    return drive(driver, transport, PLAN, tmp_path_factory.mktemp(driver.name))
 
 
 @pytest.fixture
@@ -359,7 +364,12 @@ def test_log_messages_arrive_from_the_level_that_was_asked_for(sighting: Sightin
     assert sighting.seen["logs"] == [*unasked, debug, info, error]
 
 
-def test_the_server_ends_by_itself_when_the_client_closes(sighting: Sighting) -> None:
+def test_the_server_ends_in_order_after_the_client(
+    sighting: Sighting, request: pytest.FixtureRequest
+) -> None:
+    if sighting.transport != STDIO:
+        assert sighting.ends == [{"status": 0, "said": ""}]
+        return
     *probes, session = sighting.ends
     assert session == {"status": 0, "signals": []}
     assert [probe["status"] for probe in probes] == ([0] if sighting.driver.probes else [])

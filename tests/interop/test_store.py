@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
+from urllib.request import urlopen
 
 import msgspec
 import pytest
 
 from satchel.contracts.profiles import PROFILES
-from tests.interop.drivers import DRIVER_SECONDS, DRIVERS, Driver
+from tests.conformance.servers import listening, satchel
+from tests.interop.drivers import DRIVERS, STDIO, TRANSPORTS, Driver, run
 from tests.wire import ROOT
 
 GREETING = {
@@ -54,26 +57,22 @@ def test_the_plan_has_every_tool() -> None:
     assert {name for name, _ in CALLS} == {tool.name for tool in PROFILES["satchel"].tools}
 
 
-@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
-def test_an_official_client_uses_every_tool(driver: Driver, tmp_path: Path) -> None:
+@pytest.fixture(params=TRANSPORTS)
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Satchel with an empty store, the way clients want to be told."""
     database = str(tmp_path / "satchel.db")
-    server = {
-        "command": sys.executable,
-        "args": ["-m", "satchel", "serve", "--db", database],
-        "cwd": str(ROOT),
-    }
+    if request.param == STDIO:
+        arguments = ["-m", "satchel", "serve", "--db", database]
+        yield {"command": sys.executable, "args": arguments, "cwd": str(ROOT)}
+    else:
+        with listening(*satchel(database)) as listener:
+            yield {"url": listener.address}
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
+def test_an_official_client_uses_every_tool(driver: Driver, server: dict[str, Any]) -> None:
     store = msgspec.structs.replace(driver, program=f"store_{driver.program}")
-    done = subprocess.run(
-        store.command({"server": server, "mode": driver.mode, "calls": CALLS}),
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=DRIVER_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    *seen, greeting = json.loads(done.stdout)
+    *seen, greeting = run(store, {"server": server, "calls": CALLS})
     assert greeting == "Hello Ann"
     assert [(name, failed) for name, failed, _ in seen] == [(name, False) for name, _ in CALLS]
     answers = {name: structured for name, _, structured in seen}
@@ -81,3 +80,12 @@ def test_an_official_client_uses_every_tool(driver: Driver, tmp_path: Path) -> N
     assert answers["get_prompt"]["tags"] == ["review"]
     assert answers["search"]["hits"][0]["id"] == "file:///notes.md"
     assert answers["task_stats"]["completion_rate"] == 100
+    if "url" in server:
+        assert _open_sessions(server["url"]) == 0, "the client ended its session, and the server keeps it"
+
+
+def _open_sessions(address: str) -> int:
+    with urlopen(urljoin(address, "/metrics"), timeout=10) as answer:
+        found = re.search(r"^satchel_open_sessions (\d+)", answer.read().decode(), re.MULTILINE)
+    assert found
+    return int(found[1])

@@ -25,6 +25,7 @@ from satchel.protocol.transports.http import Guard, HttpEndpoint
 from satchel.protocol.transports.http.guards import LOOPBACK
 from satchel.protocol.transports.http.messages import Disconnected, Receive, Scope, Send, respond
 from satchel.protocol.transports.http.serving import GRACE_SECONDS, listening_socket, new_event_loop, serve
+from satchel.services.caller import Caller
 
 _access = logging.getLogger("satchel.access")
 
@@ -78,20 +79,14 @@ class Application:
 
     async def _ready(self, send: Send) -> None:
         try:
-            await self._place.workspace.projects.all()
+            await self._place.workspace.store.check()
         except SatchelError as error:
             await respond(send, 503, encode({"status": "not ready", "problem": str(error)}))
         else:
             await respond(send, 200, encode({"status": "ready"}))
 
     async def _measured(self) -> str:
-        sizes = {"prompts": 0, "resources": 0, "tasks": 0, "projects": 0}
-        for size in await self._place.workspace.projects.all():
-            sizes["projects"] += 1
-            sizes["prompts"] += size.prompts
-            sizes["resources"] += size.resources
-            sizes["tasks"] += size.tasks
-        stored = {f'kind="{kind}"': float(count) for kind, count in sizes.items()}
+        stored = {f'kind="{kind}"': count for kind, count in (await self._sizes()).items()}
         endpoint = self.endpoint
         return self._metrics.text(
             {
@@ -104,6 +99,21 @@ class Application:
                 ),
             }
         )
+
+    async def _sizes(self) -> dict[str, int]:
+        """How much there is of everything; nothing if that cannot be read."""
+        workspace = self._place.workspace
+        try:
+            sizes = await workspace.projects.all()
+            tasks = (await workspace.tasks.stats(Caller(self._place.project, "metrics"))).total
+        except SatchelError:
+            return {}
+        return {
+            "projects": len(sizes),
+            "prompts": sum(size.prompts for size in sizes),
+            "resources": sum(size.resources for size in sizes),
+            "tasks": tasks,
+        }
 
 
 _PAGES: Final = ("/", "/healthz", "/readyz", "/metrics")
@@ -158,11 +168,11 @@ def serve_http(settings: Settings, ready: Any) -> None:
         )
         inner = Guard(application, hosts=(*LOOPBACK, host.lower()))
         async with server.lifespan():
-            ready(listener.getsockname()[1])
             await serve(
                 logged(inner) if settings.access_log else inner,
                 listener,
                 lambda: application.endpoint.close(GRACE_SECONDS / 2),
+                begin=lambda: ready(listener.getsockname()[1]),
             )
 
     with listener, asyncio.Runner(loop_factory=new_event_loop) as runner:

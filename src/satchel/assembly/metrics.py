@@ -29,7 +29,7 @@ class Metrics:
         counts = self._histograms.setdefault(method, [0] * (len(_BUCKETS) + 1))
         counts[next((n for n, most in enumerate(_BUCKETS) if seconds <= most), len(_BUCKETS))] += 1
 
-    def text(self, gauges: Mapping[str, tuple[str, Mapping[str, float]]]) -> str:
+    def text(self, gauges: Mapping[str, tuple[str, Mapping[str, int]]]) -> str:
         """Everything there is to tell; `gauges` by name, with a description and the value of each label."""
         lines = [
             "# HELP satchel_requests_total Requests by method and outcome.",
@@ -47,7 +47,7 @@ class Metrics:
             kind = "counter" if name.endswith("_total") else "gauge"
             lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
             lines += (
-                f"{name}{{{label}}} {value:g}" if label else f"{name} {value:g}"
+                f"{name}{{{label}}} {value}" if label else f"{name} {value}"
                 for label, value in values.items()
             )
         return "\n".join([*lines, ""])

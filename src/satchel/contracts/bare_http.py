@@ -21,7 +21,7 @@ from satchel.protocol.transports.http.messages import (
     refuse,
     respond,
 )
-from satchel.protocol.transports.http.streams import Stream
+from satchel.protocol.transports.http.streams import AnswerOnly
 
 _BODY_BYTES: Final = 4 * 1024 * 1024
 _BODY_SECONDS: Final = 15.0
@@ -56,16 +56,24 @@ class BareFace:
             return
         if type(decoded.value) is dict and "jsonrpc" not in decoded.value:
             await self._bare(decoded, receive, send)
+        elif type(decoded.value) is not dict and type(decoded.value) is not list:
+            await _fail(send, 400, -32600, "Invalid Request: a request is an object")
         else:
             await self._endpoint(scope, _again(body, receive), send)
 
     async def _bare(self, decoded: Decoded, receive: Receive, send: Send) -> None:
         """As if it had an envelope, which is taken off again."""
-        stream = Stream()
+        # There is no room for anything but the result.
+        stream = AnswerOnly()
         session = Session(self._server, stream)
         request = {"jsonrpc": "2.0", "id": 0, **{key: decoded.value.get(key) for key in ("method", "params")}}
         if request["method"] is None:
             await _fail(send, 400, -32600, "Invalid Request: a request needs a method")
+            return
+        if request["method"] == "subscriptions/listen":
+            await _fail(
+                send, 400, -32600, "Invalid Request: to listen, send a request with an envelope to /mcp"
+            )
             return
         session.take(Decoded(request, decoded.broken_text), stream)
 

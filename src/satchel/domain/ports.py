@@ -220,6 +220,10 @@ class Store(Protocol):
         """
         ...
 
+    async def check(self) -> None:
+        """Raises `StorageError` if what is stored here could not be read again later."""
+        ...
+
     def stamp(self, kind: Kind, project: int | None) -> Hashable:
         """Equal as long as nothing of that kind has changed there, whoever may have changed it.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from mcp import ClientSession, McpError, StdioServerParameters, stdio_client, types
+from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 from scenario import Answers, Heard, Json, OnProgress, observe, plain, run
 
@@ -14,13 +15,13 @@ from scenario import Answers, Heard, Json, OnProgress, observe, plain, run
 class Peer:
     error = McpError
 
-    def __init__(self, plan: Json, streams: tuple[Any, Any]) -> None:
+    def __init__(self, plan: Json, streams: tuple[Any, ...]) -> None:
         answers = Answers(plan, types)
         self.asked, self.logs, self.changes = answers.asked, answers.logs, Heard()
         self._last_request: int | str = 0
         self._hello: types.InitializeResult | None = None
         self.session = ClientSession(
-            *streams,
+            *streams[:2],
             client_info=types.Implementation(name="python-1", version="1"),
             message_handler=self._hear,
             **answers.callbacks(),
@@ -89,8 +90,15 @@ class Peer:
         yield self.changes.next
 
 
+def connect(server: Json) -> AbstractAsyncContextManager[tuple[Any, ...]]:
+    """The streams from and to a server, which has an address or a command; over HTTP there is more."""
+    if "url" in server:
+        return streamable_http_client(server["url"])
+    return stdio_client(StdioServerParameters(**server))
+
+
 async def main(plan: Json) -> Json:
-    async with stdio_client(StdioServerParameters(**plan["server"])) as streams:
+    async with connect(plan["server"]) as streams:
         peer = Peer(plan, streams)
         async with peer.session:
             await peer.greet()

@@ -16,6 +16,11 @@ from scenario import Answers, Heard, Json, OnProgress, observe, plain, run
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 
+def target(server: Json) -> StdioServerParameters | str:
+    """A server in the client's words: its address or its command."""
+    return server["url"] if "url" in server else StdioServerParameters(**server)
+
+
 class Peer:
     error = MCPError
 
@@ -23,7 +28,7 @@ class Peer:
         answers = Answers(plan, types)
         self.asked, self.logs, self.changes = answers.asked, answers.logs, Heard()
         self.client = Client(
-            StdioServerParameters(**plan["server"]),
+            target(plan["server"]),
             mode=plan["mode"],
             client_info=types.Implementation(name="python-2", version="1"),
             message_handler=self._hear,

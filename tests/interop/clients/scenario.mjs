@@ -13,6 +13,17 @@ export const plan = JSON.parse(process.argv[2]);
 // The packages live in an environment of their own, not beside this file.
 export const load = createRequire(join(plan.home, 'package.json'));
 
+// A way to the server, which has an address or a command.
+export function transport(Stdio, Http) {
+    return plan.server.url ? new Http(new URL(plan.server.url)) : new Stdio(plan.server);
+}
+
+// Over HTTP a session outlives its client, unless it is ended.
+export async function leave(client) {
+    await client.transport.terminateSession?.();
+    await client.close();
+}
+
 // Notifications that arrived, to be waited for.
 export class Heard {
     #notifications = [];
@@ -188,6 +199,6 @@ export class Peer {
     }
 
     close() {
-        return this.client.close();
+        return leave(this.client);
     }
 }

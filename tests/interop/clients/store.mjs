@@ -1,5 +1,7 @@
 // What both official TypeScript clients do with Satchel.
 
+import { leave } from './scenario.mjs';
+
 export async function visit(client, plan) {
     // From here on they check every structured answer against the tool's output schema.
     await client.listTools();
@@ -12,6 +14,6 @@ export async function visit(client, plan) {
         last = String(result.structuredContent?.id ?? last);
     }
     const prompt = await client.getPrompt({ name: 'greet', arguments: { who: 'Ann' } });
-    await client.close();
+    await leave(client);
     console.log(JSON.stringify([...seen, prompt.messages[0].content.text]));
 }

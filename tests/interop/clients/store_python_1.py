@@ -7,14 +7,12 @@ import json
 import sys
 from typing import Any
 
-from mcp import ClientSession, StdioServerParameters, stdio_client
+from mcp import ClientSession
+from python_1 import connect
 
 
 async def main(plan: dict[str, Any]) -> list[Any]:
-    async with (
-        stdio_client(StdioServerParameters(**plan["server"])) as streams,
-        ClientSession(*streams) as session,
-    ):
+    async with connect(plan["server"]) as streams, ClientSession(*streams[:2]) as session:
         await session.initialize()
         # From here on it checks every structured answer against the tool's output schema.
         await session.list_tools()

@@ -7,12 +7,12 @@ import json
 import sys
 from typing import Any
 
-from mcp import StdioServerParameters
 from mcp.client import Client
+from python_2 import target
 
 
 async def main(plan: dict[str, Any]) -> list[Any]:
-    async with Client(StdioServerParameters(**plan["server"]), mode=plan["mode"]) as client:
+    async with Client(target(plan["server"]), mode=plan["mode"]) as client:
         # From here on it checks every structured answer against the tool's output schema.
         await client.list_tools()
         seen, last = [], ""

@@ -1,11 +1,12 @@
 // The official TypeScript SDK 1 as a client of Satchel.
 
-import { load, plan } from './scenario.mjs';
+import { load, plan, transport } from './scenario.mjs';
 import { visit } from './store.mjs';
 
 const { Client } = load('@modelcontextprotocol/sdk/client/index.js');
 const { StdioClientTransport } = load('@modelcontextprotocol/sdk/client/stdio.js');
+const { StreamableHTTPClientTransport } = load('@modelcontextprotocol/sdk/client/streamableHttp.js');
 
 const client = new Client({ name: 'typescript-1', version: '1' });
-await client.connect(new StdioClientTransport(plan.server));
+await client.connect(transport(StdioClientTransport, StreamableHTTPClientTransport));
 await visit(client, plan);

@@ -1,9 +1,10 @@
 // The official TypeScript SDK 1 as a client of the fixture.
 
-import { CHANGES, Peer, answers, load, observe, plan } from './scenario.mjs';
+import { CHANGES, Peer, answers, load, observe, transport } from './scenario.mjs';
 
 const { Client } = load('@modelcontextprotocol/sdk/client/index.js');
 const { StdioClientTransport } = load('@modelcontextprotocol/sdk/client/stdio.js');
+const { StreamableHTTPClientTransport } = load('@modelcontextprotocol/sdk/client/streamableHttp.js');
 const types = load('@modelcontextprotocol/sdk/types.js');
 
 // This SDK names a message by its schema.
@@ -19,15 +20,15 @@ const SCHEMAS = {
 };
 
 // It keeps the agreed version to itself, but tells the transport.
-class Transport extends StdioClientTransport {
+class Stdio extends StdioClientTransport {
     setProtocolVersion(version) {
-        this.version = version;
+        this.protocolVersion = version;
     }
 }
 
 class Peer1 extends Peer {
     negotiatedVersion() {
-        return this.client.transport.version;
+        return this.client.transport.protocolVersion;
     }
 
     async call(name, args, options = {}, level = undefined) {
@@ -51,5 +52,5 @@ for (const method of CHANGES) {
     client.setNotificationHandler(SCHEMAS[method], (notification) => peer.noteChange(method, notification));
 }
 client.setNotificationHandler(SCHEMAS['notifications/message'], ({ params }) => peer.logs.note(params));
-await client.connect(new Transport(plan.server));
+await client.connect(transport(Stdio, StreamableHTTPClientTransport));
 await observe(peer);

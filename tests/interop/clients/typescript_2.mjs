@@ -1,8 +1,8 @@
 // The official TypeScript client 2 with the fixture.
 
-import { CHANGES, Peer, answers, load, observe, plan } from './scenario.mjs';
+import { CHANGES, Peer, answers, load, observe, plan, transport } from './scenario.mjs';
 
-const { Client } = load('@modelcontextprotocol/client');
+const { Client, StreamableHTTPClientTransport } = load('@modelcontextprotocol/client');
 const { StdioClientTransport } = load('@modelcontextprotocol/client/stdio');
 
 const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
@@ -50,5 +50,5 @@ for (const method of CHANGES) {
     client.setNotificationHandler(method, (notification) => peer.noteChange(method, notification));
 }
 client.setNotificationHandler('notifications/message', ({ params }) => peer.logs.note(params));
-await client.connect(new StdioClientTransport(plan.server));
+await client.connect(transport(StdioClientTransport, StreamableHTTPClientTransport));
 await observe(peer);

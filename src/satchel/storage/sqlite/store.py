@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from asyncio import AbstractEventLoop, Future, get_running_loop
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import apsw
 
 from satchel.domain.changes import ChangeNews, Kind
-from satchel.domain.errors import StorageClosed
+from satchel.domain.errors import StorageClosed, StorageFailed
 from satchel.domain.ports import Transaction, Work
 from satchel.domain.projects import DEFAULT_PROJECT, Project
 from satchel.storage.sqlite.connections import connect, prepare_folder, require_ours, translated
@@ -36,6 +37,18 @@ def microseconds() -> int:
     return time.time_ns() // 1000
 
 
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116  # pathlib is slow to import
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+async def _anything(transaction: Transaction) -> None:
+    await transaction.projects.all()
+
+
 class SqliteStore:
     """See `satchel.domain.ports.Store`.
 
@@ -48,6 +61,7 @@ class SqliteStore:
         self._clock = clock
         reader = self._open()
         self._tables = Tables(reader)
+        self._file = _identity(path)
         with translated(path):
             self._feed = Feed(reader)
         self._writer = Writer(path, clock, self._deliver)
@@ -90,6 +104,11 @@ class SqliteStore:
         writer.close()
         if job.error is not None:
             raise job.error
+
+    async def check(self) -> None:
+        await self.read(_anything)
+        if _identity(self.path) != self._file:
+            raise StorageFailed(self.path, "the file was moved, deleted or replaced while it was in use")
 
     def _require_open(self) -> None:
         if self._closed:

@@ -35,6 +35,7 @@ class Delivery:
         resumable: bool = False,
         primed: bool = False,
         after: int = 0,
+        when_streamed: Callable[[Stream], object] | None = None,
     ) -> None:
         """`resumable`: events have ids. `primed`: begin with only an id. `after`: begin after this event."""
         self._stream = stream
@@ -44,7 +45,9 @@ class Delivery:
         self._resumable = resumable
         self._primed = primed
         self._position = after
-        self._begun = False
+        self._overtaken = False
+        #: Called when it becomes a stream of events.
+        self._when_streamed = when_streamed
 
     async def answer(self, status_of: Callable[[int | None], int], *, as_json: bool) -> bool:
         """Bring the answer to a request; whether it was all brought before the client went away."""
@@ -94,27 +97,53 @@ class Delivery:
 
     async def _events(self, gone: asyncio.Future[None] | None) -> bool:
         stream = self._stream
-        await self._begin()
-        while True:
+        stream.attach(self)
+        try:
+            await self._begin()
+            while not await self._brought_all():
+                if gone is None:
+                    gone = asyncio.ensure_future(self._disconnected())
+                if not await self._waited(gone):
+                    return False
+        finally:
+            stream.detach(self)
+        await self._write(b"", more=False)
+        return stream.finished
+
+    async def _brought_all(self) -> bool:
+        """Bring what there is; whether that was the last of it, here."""
+        stream = self._stream
+        if not stream.serves(self):
+            self._overtaken = True
+        else:
+            if self._overtaken:
+                # Another one was served meanwhile.
+                self._position, self._overtaken = max(self._position, stream.taken), False
             for event in stream.after(self._position):
                 await self._write(self._event(event.number, event.frame))
                 self._position = event.number
-            if stream.finished or stream.paused:
-                await self._write(b"", more=False)
-                return stream.finished
-            if gone is None:
-                gone = asyncio.ensure_future(self._disconnected())
+        return stream.finished or stream.paused
+
+    async def _waited(self, gone: asyncio.Future[None]) -> bool:
+        """Wait for more; whether the client is still there."""
+        stream = self._stream
+        if stream.serves(self):
             waiting = asyncio.ensure_future(stream.wait(self._position, PING_SECONDS))
-            try:
-                await asyncio.wait((gone, waiting), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                waiting.cancel()
-            if gone.done():
-                return False
-            if waiting.done() and not waiting.cancelled() and not waiting.result():
-                await self._write(b": still here\n\n")
+        else:
+            waiting = asyncio.ensure_future(stream.wait_for_news(PING_SECONDS))
+        try:
+            await asyncio.wait((gone, waiting), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+        if gone.done():
+            return False
+        if not waiting.result():
+            await self._write(b": still here\n\n")
+        return True
 
     async def _begin(self) -> None:
+        if self._when_streamed is not None:
+            self._when_streamed(self._stream)
         headers = [*_EVENT_HEADERS, *self._headers]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         if self._primed:

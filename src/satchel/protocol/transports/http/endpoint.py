@@ -45,7 +45,8 @@ from satchel.protocol.transports.http.sessions import (
     SessionRegistry,
     SessionState,
 )
-from satchel.protocol.transports.http.streams import Stream
+from satchel.protocol.transports.http.streams import AnswerOnly, Stream
+from satchel.protocol.types import JsonObject
 
 SESSION: Final = b"mcp-session-id"
 LAST_EVENT: Final = b"last-event-id"
@@ -140,42 +141,48 @@ class HttpEndpoint:
             await refuse(send, Refused(400, malformed.error), malformed.request_id)
             return
         exchange = _Exchange(decoded, headers, receive, send, as_json=as_json)
-        if exchange.is_stateless:
-            await self._stateless(exchange)
-        else:
-            await self._handshake(exchange)
+        try:
+            if exchange.is_stateless:
+                await self._stateless(exchange)
+            else:
+                await self._handshake(exchange)
+        except Refused as refused:
+            await refuse(send, refused, request_id_of(decoded.value))
 
     async def _stateless(self, exchange: _Exchange) -> None:
         message = exchange.decoded.value
-        request_id = request_id_of(message)
-        if "method" not in message or "id" not in message:
+        if "id" not in message or ("method" not in message and ("result" in message or "error" in message)):
             # Whatever it is, nobody waits for an answer, and nothing is kept that it could change.
             await respond(exchange.send, 202)
             return
-        try:
-            if message["method"] == "initialize":
-                raise MethodNotFound("Method not found: initialize")
-            routing.check(message, exchange.headers, self._server)
-        except ProtocolError as error:
-            status = 404 if isinstance(error, MethodNotFound) else 400
-            await refuse(exchange.send, Refused(status, error), request_id)
-            return
-        stream = Stream()
+        self._check_stateless(message, exchange.headers)
+        listens = message["method"] == "subscriptions/listen"
+        stream = exchange.new_stream(events=listens)
+        if listens:
+            self._count_stream()
         session = Session(self._server, stream)
-        session.take(exchange.decoded, stream)
-        if stream.finished:
-            await exchange.deliver(stream, _stateless_status)
-            return
-        self._count_stream()
         self._passing.add(session)
         try:
+            session.take(exchange.decoded, stream)
             if not await exchange.deliver(stream, _stateless_status):
-                assert request_id is not None
-                session.cancel(request_id)
+                session.cancel(request_id_of(message) or 0)
         finally:
-            self._streams -= 1
             self._passing.discard(session)
-            await session.close(0)
+            if listens:
+                self._streams -= 1
+            if not session.is_idle() or session.subscriptions.streams:
+                await session.close(0)
+
+    def _check_stateless(self, message: JsonObject, headers: Headers) -> None:
+        """Raises `Refused` for a request that is not asked as it must be."""
+        if request_id_of(message) is None or type(message.get("method")) is not str:
+            raise Refused(400, InvalidRequest("Invalid Request: a request has a method and an id"))
+        if message["method"] == "initialize":
+            raise Refused(404, MethodNotFound("Method not found: initialize"))
+        try:
+            routing.check(message, headers, self._server)
+        except ProtocolError as error:
+            raise Refused(400, error) from error
 
     async def _handshake(self, exchange: _Exchange) -> None:
         value = exchange.decoded.value
@@ -186,7 +193,7 @@ class HttpEndpoint:
         if session_id is not None:
             await self._in_session(session_id, await self._opened(session_id), exchange)
             return
-        stream = Stream()
+        stream = exchange.new_stream()
         session = Session(self._server, stream)
         session.revision = REVISIONS[_version(exchange.headers) or V2025_03_26]
         if not exchange.expects_answer:
@@ -223,18 +230,21 @@ class HttpEndpoint:
             opened.session.take(exchange.decoded, opened.own)
             await respond(exchange.send, 202)
             return
-        stream = opened.new_stream()
+        stream = opened.new_stream(answer_only=not exchange.takes_events)
         opened.connections += 1
         try:
             opened.session.take(exchange.decoded, stream)
             if (state := opened.changed()) is not None:
                 await self._registry.replace(session_id, state)
             version = opened.session.revision.version
-            if not await exchange.deliver(
-                stream, _handshake_status, resumable=True, primed=version >= V2025_11_25
-            ):
-                # The client may come back for the rest: going away is not cancelling.
-                opened.keep(stream)
+            # The client may come back for the rest: going away is not cancelling.
+            await exchange.deliver(
+                stream,
+                _handshake_status,
+                resumable=True,
+                primed=version >= V2025_11_25,
+                when_streamed=opened.keep,
+            )
         finally:
             opened.connections -= 1
 
@@ -341,6 +351,14 @@ class _Exchange:
         self._as_json = as_json
 
     @property
+    def takes_events(self) -> bool:
+        return not self._as_json or self.headers.accepts("text/event-stream")
+
+    def new_stream(self, *, events: bool = False) -> Stream:
+        """Where the answer goes. `events`: it is nothing but events."""
+        return Stream() if self.takes_events or events else AnswerOnly()
+
+    @property
     def is_stateless(self) -> bool:
         """The body decides; the header only where the body says nothing."""
         value = self.decoded.value
@@ -367,10 +385,17 @@ class _Exchange:
         headers: tuple[Header, ...] = (),
         resumable: bool = False,
         primed: bool = False,
+        when_streamed: Callable[[Stream], object] | None = None,
     ) -> bool:
         """Bring the answer to the client; whether all of it was brought."""
         delivery = Delivery(
-            stream, self._receive, self.send, headers=headers, resumable=resumable, primed=primed
+            stream,
+            self._receive,
+            self.send,
+            headers=headers,
+            resumable=resumable,
+            primed=primed,
+            when_streamed=when_streamed,
         )
         return await delivery.answer(status_of, as_json=self._as_json)
 

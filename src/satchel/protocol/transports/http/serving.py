@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import signal
 import socket
-from asyncio import AbstractEventLoop, TimerHandle, Transport
-from collections.abc import Awaitable, Callable
+from asyncio import AbstractEventLoop, TimerHandle, Transport, get_running_loop
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from satchel.protocol.transports.http.messages import Application
 
 #: A request's head has this long to arrive, from the connection or its first byte on.
 HEAD_SECONDS: Final = 10
+#: So much of a request may come that is no body.
+HEAD_BYTES: Final = 64 * 1024
+#: A request's body has this long, whoever reads it.
+BODY_SECONDS: Final = 20
 #: A client that does not take what it asked for within this time is let go.
 WRITE_SECONDS: Final = 30
 #: A connection without a request is kept for so long.
@@ -28,28 +34,38 @@ class _Connection(HttpToolsProtocol):
 
     _deadline: TimerHandle | None = None
     _unread: TimerHandle | None = None
+    _head_bytes = 0
+    #: Requests that have come on this connection and may not have been answered.
+    _cycles: tuple[RequestResponseCycle, ...] = ()
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        self._await_head()
+        self._expect(HEAD_SECONDS)
+
+    def data_received(self, data: bytes) -> None:
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+            self.transport.abort()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         if self._deadline is None:
-            self._await_head()
+            self._expect(HEAD_SECONDS)
 
     def on_headers_complete(self) -> None:
-        self._head_is_there()
-        # The first byte of the body, or the end of a request without one.
-        self._await_head()
+        self._expect(BODY_SECONDS)
         super().on_headers_complete()
+        self._cycles = (*(cycle for cycle in self._cycles if not cycle.response_complete), self.cycle)
 
     def on_body(self, body: bytes) -> None:
-        self._head_is_there()
+        # What is counted is what came after the last complete request and is no body.
+        self._head_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._head_is_there()
+        self._head_bytes = 0
+        self._relax()
         super().on_message_complete()
 
     def pause_writing(self) -> None:
@@ -62,24 +78,54 @@ class _Connection(HttpToolsProtocol):
             self._unread.cancel()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_is_there()
+        self._relax()
         if self._unread is not None:
             self._unread.cancel()
+        for cycle in self._cycles:
+            # uvicorn tells only the newest one.
+            if not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
         super().connection_lost(exc)
 
-    def _await_head(self) -> None:
-        self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+    def _expect(self, seconds: float) -> None:
+        self._relax()
+        self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
-    def _head_is_there(self) -> None:
+    def _relax(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, end: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, begin: Callable[[], object], end: Callable[[], Awaitable[None]]
+    ) -> None:
         super().__init__(config)
+        self._begin = begin
         self._end = end
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._begin()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End on a signal, and be done with it: uvicorn would raise it again."""
+        loop = get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    def _stop(self) -> None:
+        # The second time, somebody is in a hurry.
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
@@ -96,9 +142,17 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 async def serve(
-    application: Application, listener: socket.socket, end: Callable[[], Awaitable[None]]
+    application: Application,
+    listener: socket.socket,
+    end: Callable[[], Awaitable[None]],
+    *,
+    begin: Callable[[], object] = lambda: None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; `end` is called then, to end what would not end by itself."""
+    """Serve until SIGTERM or SIGINT.
+
+    `begin` is called when connections and signals are taken, and `end` at the end, to end what would not end
+    by itself.
+    """
     config = uvicorn.Config(
         application,
         http=_Connection,
@@ -111,7 +165,7 @@ async def serve(
         timeout_graceful_shutdown=GRACE_SECONDS,
         backlog=BACKLOG,
     )
-    await _Server(config, end).serve(sockets=[listener])
+    await _Server(config, begin, end).serve(sockets=[listener])
 
 
 def new_event_loop() -> AbstractEventLoop:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from satchel.protocol.dispatch import DEFAULT_LOG_LEVEL, Session
 from satchel.protocol.eras import REVISIONS
 from satchel.protocol.server import Server
-from satchel.protocol.transports.http.streams import MAX_BYTES, Stream
+from satchel.protocol.transports.http.streams import MAX_BYTES, AnswerOnly, Stream
 from satchel.protocol.types import JsonObject
 
 #: So many streams of a session can be come back for.
@@ -115,9 +115,10 @@ class OpenSession:
     def is_idle(self) -> bool:
         return self.connections == 0 and self.session.is_idle()
 
-    def new_stream(self) -> Stream:
+    def new_stream(self, *, answer_only: bool) -> Stream:
+        """For the answer to a request; if it takes nothing else, the rest goes to the session's own."""
         self._last += 1
-        return Stream(self._last)
+        return AnswerOnly(self._last, self.own) if answer_only else Stream(self._last)
 
     def keep(self, stream: Stream) -> None:
         """A client may come back for this stream."""
@@ -134,7 +135,8 @@ class OpenSession:
     def resumed(self, event_id: str) -> tuple[Stream, int] | None:
         """The stream and the number of an event that a client saw last."""
         stream, dash, number = event_id.partition("-")
-        if not (dash and stream.isdigit() and number.isdigit() and len(event_id) < 40):
+        is_number = event_id.isascii() and stream.isdigit() and number.isdigit()
+        if not (dash and is_number and len(event_id) < 40):
             return None
         found = self._streams.get(int(stream))
         return None if found is None else (found, int(number))

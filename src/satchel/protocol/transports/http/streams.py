@@ -38,7 +38,9 @@ class Stream:
         self._bytes = 0
         self._last = 0
         self._taken = 0
-        self._news: asyncio.Future[None] | None = None
+        self._waiting: set[asyncio.Future[None]] = set()
+        #: Those that would take from it, the newest last: it alone is served.
+        self._takers: list[object] = []
 
     @property
     def full(self) -> bool:
@@ -76,8 +78,20 @@ class Stream:
             self._bytes -= len(self._events.popleft().frame)
 
     def _wake(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def attach(self, taker: object) -> None:
+        """Serve this connection from now on, and those before it when it has gone."""
+        self._takers.append(taker)
+
+    def detach(self, taker: object) -> None:
+        self._takers.remove(taker)
+        self._wake()
+
+    def serves(self, taker: object) -> bool:
+        return self._takers[-1] is taker
 
     def only_answer(self) -> bytes | None:
         """The answer, if that is all there is to say."""
@@ -96,14 +110,34 @@ class Stream:
         return found
 
     async def wait(self, number: int, seconds: float) -> bool:
-        """Wait for something new after this event; whether there is."""
+        """Wait for something new after this event; whether there may be."""
         if self._last > number or self.finished or self.paused:
             return True
-        self._news = asyncio.get_running_loop().create_future()
-        done, _ = await asyncio.wait((self._news,), timeout=seconds)
+        return await self.wait_for_news(seconds)
+
+    async def wait_for_news(self, seconds: float) -> bool:
+        """Wait for whatever is said next, or for another connection to go; whether there was anything."""
+        news = asyncio.get_running_loop().create_future()
+        self._waiting.add(news)
+        try:
+            done, _ = await asyncio.wait((news,), timeout=seconds)
+        finally:
+            self._waiting.discard(news)
         return bool(done)
 
     @property
     def size(self) -> int:
         """The bytes that it holds."""
         return self._bytes
+
+
+class AnswerOnly(Stream):
+    """For a client that takes one JSON text: what else there is to say goes elsewhere, if anywhere."""
+
+    def __init__(self, number: int = 0, elsewhere: Stream | None = None) -> None:
+        super().__init__(number)
+        self._elsewhere = elsewhere
+
+    def message(self, frame: bytes) -> None:
+        if self._elsewhere is not None:
+            self._elsewhere.message(frame)

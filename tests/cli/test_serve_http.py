@@ -1,0 +1,593 @@
+"""`satchel serve --http`: where it listens, what it tells of itself, and what clients hear of changes."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import satchel as product
+from satchel.assembly.metrics import Metrics
+from satchel.config import settings
+from tests.cli.running import satchel
+from tests.contracts.over_http import Events, Host, HttpClient, listening, routing
+from tests.contracts.replay import Json, Server, database, initialize
+from tests.contracts.shelves import ENVELOPE, ERAS, STATELESS, Machine, twig
+
+#: What a client may have to wait for news.
+NEWS_SECONDS = 5.0
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    with Host(*database(tmp_path)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def unwritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """A server for tests that change nothing."""
+    with Host(*database(tmp_path_factory.mktemp("unwritten"))) as started:
+        yield started
+
+
+def client_of(host: Host, stack: ExitStack) -> HttpClient:
+    """A client with a session of its own."""
+    client = stack.enter_context(closing(HttpClient(host)))
+    hello = {"jsonrpc": "2.0", "id": "hello", **initialize(ERAS[0])}
+    assert "result" in client.exchange(msgspec.json.encode(hello))
+    client.notify(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    return client
+
+
+def request(method: str, params: Json | None = None) -> Json:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
+
+
+def eventually(is_so: Callable[[], bool]) -> None:
+    """Ask again and again, for a while."""
+    deadline = time.monotonic() + NEWS_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline
+
+
+def called(tool: str, **arguments: Any) -> Json:
+    return request("tools/call", {"name": tool, "arguments": arguments})
+
+
+# Where it listens
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "shown"),
+    [
+        (("--http", "127.0.0.1:0"), {}, "127.0.0.1"),
+        (("--http=127.0.0.1:0",), {}, "127.0.0.1"),
+        (("--http", "0"), {}, "127.0.0.1"),
+        (("--http", ":0"), {}, "127.0.0.1"),
+        (("--http", "127.0.0.2:0"), {}, "127.0.0.2"),
+        (("--http", "localhost:0"), {}, "localhost"),
+        (("--http", "[::1]:0"), {}, "[::1]"),
+        ((), {"SATCHEL_HTTP": "127.0.0.1:0"}, "127.0.0.1"),
+        (("--http", "127.0.0.2:0"), {"SATCHEL_HTTP": "127.0.0.1:0"}, "127.0.0.2"),
+    ],
+)
+def test_it_listens_on_loopback_and_tells_where(
+    tmp_path: Path, options: tuple[str, ...], variables: dict[str, str], shown: str
+) -> None:
+    if shown == "[::1]" and not _has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    with Host("serve", *options, *database(tmp_path), plain=True, env=variables) as host:
+        line = host.complaints.line("Satchel listens at")
+        address = f"http://{shown}:{host.address[1]}/mcp"
+        assert line == f"Satchel listens at {address} (Ctrl-C ends it)"
+        assert host.get("/healthz").status == 200
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+def refusal(home: Path, address: str, status: int = 2) -> str:
+    """What it says when it does not listen there."""
+    done = satchel(home, "serve", f"--http={address}", status=status)
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert not (home / "default.db").exists(), "it made a database before it gave up"
+    error, _, hint = done.stderr.partition("\n")
+    assert hint.startswith("hint: ")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("address", "named"),
+    [
+        ("0.0.0.0:0", "0.0.0.0"),
+        ("0.0.0.0", "0.0.0.0"),
+        ("[::]:0", "::"),
+        ("::", "::"),
+        ("::1:0", "::1:0"),
+        ("[::]", "::"),
+        ("[::ffff:0.0.0.0]:0", "::ffff:0.0.0.0"),
+        ("192.168.0.7:8765", "192.168.0.7"),
+        ("10.0.0.1:0", "10.0.0.1"),
+        ("[fe80::1]:0", "fe80::1"),
+        ("example.org:0", "example.org"),
+        ("satchel", "satchel"),
+        ("127.0.0.1.example.org:0", "127.0.0.1.example.org"),
+        ("localhost.example.org:0", "localhost.example.org"),
+        ("127.1:0", "127.1"),
+        ("2130706433:0", "2130706433"),
+        ("1127.0.0.1:0", "1127.0.0.1"),
+        ("127.0.0.1,0.0.0.0:0", "127.0.0.1,0.0.0.0"),
+    ],
+)
+def test_listening_beyond_loopback_is_refused(tmp_path: Path, address: str, named: str) -> None:
+    assert refusal(tmp_path, address) == (
+        f"error: whoever reaches {named} could read and change everything, because this release has no "
+        "logins: listen on 127.0.0.1, and put a proxy that authenticates in front of it"
+    )
+
+
+def test_the_variable_reaches_no_further_than_the_option(tmp_path: Path) -> None:
+    done = satchel(tmp_path, "serve", status=2, variables={"SATCHEL_HTTP": "0.0.0.0:0"})
+    assert done.stderr.startswith("error: whoever reaches 0.0.0.0 could")
+
+
+@pytest.mark.parametrize(
+    ("address", "meant"),
+    [
+        ("", ("127.0.0.1", 8765)),
+        ("9000", ("127.0.0.1", 9000)),
+        (":9000", ("127.0.0.1", 9000)),
+        ("localhost", ("localhost", 8765)),
+        ("::1", ("::1", 8765)),
+        ("[::1]", ("::1", 8765)),
+        ("[::1]:9000", ("::1", 9000)),
+    ],
+)
+def test_what_is_left_out_of_an_address_is_the_default(address: str, meant: tuple[str, int]) -> None:
+    assert settings({}, http=address).http == meant
+    assert settings({"SATCHEL_HTTP": "[::1]:1"}, http=address).http == meant
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:x", "127.0.0.1:-1", "127.0.0.1:65536", ":70000", "localhost:80.", "[::1]:x"]
+)
+def test_a_port_that_is_none_is_refused(tmp_path: Path, address: str) -> None:
+    example = "--http needs an address like 127.0.0.1:8765"
+    assert refusal(tmp_path, address) == f"error: {example}, not '{address}'"
+
+
+def test_a_port_in_strange_digits_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "127.0.0.1:²").startswith("error: --http needs an address like")
+
+
+def test_an_address_that_nobody_has_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "127.999.0.1:0").startswith("error: nothing can listen at 127.999.0.1:0: ")
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert refusal(tmp_path, address).startswith(
+            f"error: nothing can listen at {address}: address already in use"
+        )
+
+
+# How it ends
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_status_0_and_without_a_word(host: Host, how: signal.Signals) -> None:
+    with ExitStack() as stack:
+        client = client_of(host, stack)
+        stack.enter_context(listening(host, "GET", None, client.headers()))
+        status, out, err = host.end(how)
+    assert out == ""
+    assert re.fullmatch(r"Satchel listens at \S+ \(Ctrl-C ends it\)\n", err)
+    assert status == 0
+
+
+# Its pages
+
+
+def test_it_says_that_it_is_alive(unwritten: Host) -> None:
+    answer = unwritten.get("/healthz")
+    assert answer.status == 200
+    assert answer.json() == {"status": "ok", "version": product.__version__}
+
+
+def test_a_browser_is_told_where_clients_go(unwritten: Host) -> None:
+    answer = unwritten.get("/")
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert b"/mcp" in answer.body
+
+
+PAGES = ("/", "/healthz", "/readyz", "/metrics")
+
+
+@pytest.mark.parametrize("page", PAGES[1:])
+def test_a_page_has_a_head_without_a_body(unwritten: Host, page: str) -> None:
+    answer = unwritten.ask("HEAD", page)
+    assert (answer.status, answer.body) == (200, b"")
+    assert int(answer.headers["content-length"]) > 0
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH"])
+def test_a_page_can_only_be_read(unwritten: Host, method: str, page: str) -> None:
+    assert unwritten.ask(method, page).status == 405
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/mcp/", "/metrics/x", "//", "/healthz%00"])
+def test_where_there_is_nothing_the_way_is_shown(unwritten: Host, path: str) -> None:
+    answer = unwritten.get(path)
+    assert answer.status == 404
+    assert "/mcp" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/mcp", "/nothing"])
+def test_every_address_is_guarded(unwritten: Host, path: str) -> None:
+    for method in ("GET", "POST", "HEAD", "DELETE"):
+        elsewhere = unwritten.ask(method, path, b"{}", {"Host": "evil.example"})
+        assert elsewhere.status == 421
+        foreign = unwritten.ask(method, path, b"{}", {"Origin": "https://evil.example"})
+        assert foreign.status == 403
+
+
+# Whether it is ready
+
+
+def test_it_says_that_it_is_ready(unwritten: Host) -> None:
+    answer = unwritten.get("/readyz")
+    assert (answer.status, answer.json()) == (200, {"status": "ready"})
+
+
+def spoil(directory: Path) -> None:
+    """Write over the database and what belongs to it: nobody can read that, not even root."""
+    for file in directory.iterdir():
+        with file.open("r+b") as opened:
+            opened.write(b"Not a database. " * (max(file.stat().st_size, 16) // 16))
+
+
+def remove(directory: Path) -> None:
+    for file in directory.iterdir():
+        file.unlink()
+
+
+def replace(directory: Path) -> None:
+    """Put another database in its place, as somebody does who copies a backup there."""
+    satchel(directory / "other", "project", "create", "other", "--db", str(directory / "other.db"))
+    (directory / "other.db").replace(directory / "satchel.db")
+
+
+@pytest.mark.parametrize("happens", [spoil, remove, replace])
+def test_it_is_not_ready_when_its_database_is_not_what_it_was(
+    host: Host, tmp_path: Path, happens: Callable[[Path], None]
+) -> None:
+    assert host.post(called("task_create", title="A task")).status == 200
+    assert host.get("/readyz").status == 200
+    happens(tmp_path)
+    answer = host.get("/readyz")
+    assert answer.status == 503
+    assert answer.json()["status"] == "not ready"
+    assert answer.json()["problem"]
+    assert host.get("/healthz").status == 200
+
+
+def test_it_still_counts_when_its_database_cannot_be_read(host: Host, tmp_path: Path) -> None:
+    assert host.post(request("ping")).status == 200
+    spoil(tmp_path)
+    answer = host.get("/metrics")
+    assert answer.status == 200
+    assert samples(answer.body.decode())[PING] == 1
+
+
+# What it counts
+
+
+Sample = tuple[str, tuple[tuple[str, str], ...]]
+
+PING: Sample = ("satchel_requests_total", (("method", "ping"), ("outcome", "ok")))
+OTHER: Sample = ("satchel_requests_total", (("method", "other"), ("outcome", "error")))
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"'
+VALUE = r"[+-]?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|Inf)|NaN"
+
+
+def samples(text: str) -> dict[Sample, float]:
+    """The samples of a text in the format of Prometheus, version 0.0.4, of which nothing may be left over."""
+    assert text.endswith("\n")
+    found: dict[Sample, float] = {}
+    kinds: dict[str, str] = {}
+    described = family = ""
+    for line in text.splitlines():
+        if about := re.fullmatch(rf"# HELP ({NAME}) .+", line):
+            described = about[1]
+            assert described not in kinds, f"{described} is described twice"
+        elif kind := re.fullmatch(rf"# TYPE ({NAME}) (counter|gauge|histogram|summary|untyped)", line):
+            assert kind[1] == described, f"{kind[1]} has a type, but no description before it"
+            family, kinds[kind[1]] = kind[1], kind[2]
+        else:
+            sample = re.fullmatch(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (?P<value>{VALUE})", line)
+            assert sample is not None, line
+            name, labels = sample[1], tuple(sorted(re.findall(LABEL, sample[2] or "")))
+            suffixes = ("_bucket", "_sum", "_count") if kinds[family] == "histogram" else ("",)
+            assert name in {family + suffix for suffix in suffixes}, f"{name} stands under {family}"
+            assert len(dict(labels)) == len(labels)
+            assert (name, labels) not in found, f"{line} is there twice"
+            found[name, labels] = float(sample["value"])
+    for name, known in kinds.items():
+        assert known != "counter" or name.endswith("_total")
+        if known == "histogram":
+            _check_histogram(name, found)
+    return found
+
+
+def _check_histogram(name: str, found: dict[Sample, float]) -> None:
+    """Buckets are cumulative, the last has everything, and each histogram has its sum and its count."""
+    series: dict[tuple[tuple[str, str], ...], list[tuple[float, float]]] = {}
+    for (sample, labels), value in found.items():
+        if sample == f"{name}_bucket":
+            rest = tuple(label for label in labels if label[0] != "le")
+            series.setdefault(rest, []).append((float(dict(labels)["le"]), value))
+    assert series.keys() == {labels for sample, labels in found if sample == f"{name}_count"}
+    assert series.keys() == {labels for sample, labels in found if sample == f"{name}_sum"}
+    for rest, buckets in series.items():
+        assert buckets == sorted(buckets)
+        assert [count for _, count in buckets] == sorted(count for _, count in buckets)
+        assert buckets[-1] == (float("inf"), found[f"{name}_count", rest])
+
+
+def measured(host: Host) -> dict[Sample, float]:
+    answer = host.get("/metrics")
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4"
+    return samples(answer.body.decode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "satchel 1\n",
+        "# TYPE a gauge\na 1\n",
+        "# HELP a A.\n# TYPE a gauge\nb 1\n",
+        "# HELP a A.\n# TYPE a gauge\na 1",
+        "# HELP a A.\n# TYPE a gauge\na one\n",
+        "# HELP a A.\n# TYPE a gauge\na 1\na 1\n",
+        '# HELP a A.\n# TYPE a gauge\na{x="1" } 1\n',
+        '# HELP a A.\n# TYPE a gauge\na{x="\\q"} 1\n',
+        "# HELP a A.\n# TYPE a gauge\n\na 1\n",
+        "# HELP a A.\n# TYPE a counter\na 1\n",
+        '# HELP a A.\n# TYPE a histogram\na_bucket{le="1"} 2\na_bucket{le="+Inf"} 1\na_sum 1\na_count 1\n',
+        '# HELP a A.\n# TYPE a histogram\na_bucket{le="1"} 1\na_sum 1\na_count 1\n',
+        '# HELP a A.\n# TYPE a histogram\na_bucket{le="+Inf"} 1\na_count 1\n',
+    ],
+)
+def test_a_text_that_is_not_in_the_format_is_recognised(text: str) -> None:
+    with pytest.raises((AssertionError, KeyError)):
+        samples(text)
+
+
+def test_requests_are_counted_by_method_and_outcome(host: Host) -> None:
+    assert not any(name.startswith("satchel_request") for name, _ in measured(host))
+    for _ in range(3):
+        host.post(request("ping"))
+        host.post({"method": "ping"})
+        host.post(request("ping"), "/mcp")
+    host.post(request("prompts/get", {"name": "nope"}))
+    first = measured(host)
+    assert first[PING] == 9
+    assert first["satchel_request_seconds_count", (("method", "ping"),)] == 9
+    assert first["satchel_requests_total", (("method", "prompts/get"), ("outcome", "error"))] == 1
+    host.post(request("ping"))
+    assert measured(host)[PING] == 10
+
+
+def test_what_clients_make_up_is_not_counted_apart(host: Host) -> None:
+    host.post(request("ping"))
+    for number in range(50):
+        host.post(request(f"made/up{number}"))
+        host.post({"method": f'made"up\n{number}'})
+        host.post(called(f"made_up{number}"))
+        host.post(request("prompts/get", {"name": f"made_up{number}"}))
+        host.get(f"/made/up{number}")
+    counted = measured(host)
+    assert counted[OTHER] == 100
+    labels = {value for _, labels in counted for name, value in labels if name != "le"}
+    known = {"ping", "other", "tools/call", "prompts/get", "ok", "error"}
+    assert labels == known | {"prompts", "resources", "tasks", "projects"}
+
+
+def test_what_is_stored_is_counted(host: Host) -> None:
+    def stored() -> dict[str, float]:
+        return {
+            dict(labels)["kind"]: value for (name, labels), value in measured(host).items() if name == STORED
+        }
+
+    assert stored() == {"prompts": 0, "resources": 0, "tasks": 0, "projects": 1}
+    host.post(called("create_prompt", name="one", content="Words"))
+    host.post(called("create_resource", name="one", uri="file:///one", content="Words"))
+    host.post(called("task_create", title="A task"))
+    host.post(called("task_create", title="Another", project="Personal"))
+    assert stored() == {"prompts": 1, "resources": 1, "tasks": 2, "projects": 1}
+
+
+STORED = "satchel_stored"
+STREAMS: Sample = ("satchel_open_streams", ())
+SESSIONS: Sample = ("satchel_open_sessions", ())
+
+
+def test_sessions_and_streams_are_counted_while_they_are_open(host: Host) -> None:
+    with ExitStack() as stack:
+        client = client_of(host, stack)
+        assert (measured(host)[SESSIONS], measured(host)[STREAMS]) == (1, 0)
+        with listening(host, "GET", None, client.headers()):
+            assert measured(host)[STREAMS] == 1
+        eventually(lambda: measured(host)[STREAMS] == 0)
+        client.end_session()
+        assert measured(host)[SESSIONS] == 0
+
+
+def test_large_numbers_are_written_to_the_last_digit() -> None:
+    text = Metrics().text({STORED: ("Things in the store.", {'kind="tasks"': 1_234_567})})
+    assert samples(text)[STORED, (("kind", "tasks"),)] == 1_234_567
+
+
+# What it logs
+
+
+@pytest.mark.parametrize(
+    ("options", "variables"), [(("--access-log",), {}), ((), {"SATCHEL_ACCESS_LOG": "1"})]
+)
+def test_every_request_is_a_line_of_json(
+    tmp_path: Path, options: tuple[str, ...], variables: dict[str, str]
+) -> None:
+    with Host(*database(tmp_path), *options, env=variables) as host:
+        host.get("/healthz")
+        host.post(request("ping"))
+        host.post(b"{", "/mcp")
+        host.ask("HEAD", "/")
+        host.get('/a%0A{"status":7}?token=secret')
+        host.ask("GET", "/metrics", headers={"Host": "evil.example"})
+        with ExitStack() as stack:
+            client_of(host, stack)
+        err = host.end()[2]
+    lines = [line for line in err.splitlines() if line.startswith("{")]
+    entries = [msgspec.json.decode(line) for line in lines]
+    for entry in entries:
+        assert list(entry) == ["client", "method", "path", "status", "ms"]
+        assert entry["client"] == "127.0.0.1"
+        assert 0 <= entry["ms"] < 10_000
+    assert [(entry["method"], entry["path"], entry["status"]) for entry in entries] == [
+        ("GET", "/healthz", 200),
+        ("POST", "/", 200),
+        ("POST", "/mcp", 400),
+        ("HEAD", "/", 200),
+        ("GET", '/a\n{"status":7}', 404),
+        ("GET", "/metrics", 421),
+        ("POST", "/mcp", 200),
+        ("POST", "/mcp", 202),
+    ]
+    assert "secret" not in err
+
+
+def test_requests_are_not_logged_unless_that_is_asked_for(host: Host) -> None:
+    host.get("/healthz")
+    host.post(b"{", "/mcp")
+    assert '"path"' not in host.end()[2]
+
+
+# What clients hear of
+
+
+Heard = Callable[[], tuple[str, Json]]
+
+
+@contextmanager
+def told(host: Host, version: str, *uris: str) -> Iterator[Heard]:
+    """A client that wants to know of everything and of these resources; the next that it hears."""
+    with ExitStack() as stack:
+        if version != STATELESS:
+            client = client_of(host, stack)
+            for uri in uris:
+                subscribe = msgspec.json.encode(request("resources/subscribe", {"uri": uri}))
+                assert client.exchange(subscribe)["result"] == {}
+            stream = stack.enter_context(listening(host, "GET", None, client.headers()))
+            yield lambda: _heard(stream, {})
+            return
+        wanted = {"promptsListChanged": True, "resourcesListChanged": True, "resourceSubscriptions": uris}
+        body = request("subscriptions/listen", {"notifications": wanted, "_meta": ENVELOPE})
+        frame = msgspec.json.encode(body)
+        headers = {"Content-Type": "application/json", **routing(frame)}
+        stream = stack.enter_context(listening(host, "POST", frame, headers))
+        assert stream.message()["method"] == "notifications/subscriptions/acknowledged"
+        meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": 1}}
+        yield lambda: _heard(stream, meta)
+
+
+def _heard(stream: Events, meta: Json) -> tuple[str, Json]:
+    message = stream.message(NEWS_SECONDS)
+    assert message.keys() <= {"jsonrpc", "method", "params"}, message
+    params = message.get("params", {})
+    assert params.items() >= meta.items()
+    return message["method"], {key: value for key, value in params.items() if key not in meta}
+
+
+PROMPTS: tuple[str, Json] = ("notifications/prompts/list_changed", {})
+RESOURCES: tuple[str, Json] = ("notifications/resources/list_changed", {})
+
+
+@pytest.fixture(params=ERAS)
+def version(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+def test_every_listener_hears_what_any_process_changes_in_the_store(
+    host: Host, tmp_path: Path, version: str
+) -> None:
+    with (
+        Server(tmp_path) as writer,
+        told(host, version, "file:///notes.md") as first,
+        told(host, version) as second,
+    ):
+        writer.text("create_prompt", name="theirs", content="Words")
+        assert [first(), second()] == [PROMPTS, PROMPTS]
+        host.post(called("create_prompt", name="ours", content="Words"))
+        assert [first(), second()] == [PROMPTS, PROMPTS]
+        writer.text("create_resource", name="notes", uri="file:///notes.md", content="one")
+        updated = ("notifications/resources/updated", {"uri": "file:///notes.md"})
+        assert sorted([first(), first()]) == sorted([RESOURCES, updated])
+        assert second() == RESOURCES
+        # As long as before, so that the list stays as it is.
+        host.post(called("update_resource", name="notes", content="two"))
+        assert first() == updated
+        writer.text("delete_prompt", name="theirs")
+        # Of the resource, only the one heard that had asked for it.
+        assert [first(), second()] == [PROMPTS, PROMPTS]
+
+
+@pytest.mark.parametrize("profile", ["twig", "satchel"])
+def test_every_listener_hears_of_changes_in_libraries(tmp_path: Path, profile: str, version: str) -> None:
+    machine = Machine(tmp_path)
+    folder = machine.serves_in(profile) / "texts"
+    twig(folder, {"one": "1"})
+    with Host("--profile", profile, *database(tmp_path), env=machine.env) as host:
+
+        def listed() -> list[str]:
+            answer = host.post({"method": "prompts/list"})
+            return [prompt["name"] for prompt in answer.json()["prompts"]]
+
+        assert listed() == ["texts:one"]
+        with told(host, version) as first, told(host, version) as second:
+            twig(folder, {"one": "1", "two": "2"})
+            assert [first(), second()] == [PROMPTS, PROMPTS]
+            while listed() != ["texts:one", "texts:two"]:
+                # Between two of the files that were written; there is more to hear.
+                assert first() == PROMPTS
+
+
+def test_a_listener_that_has_gone_is_forgotten(host: Host, version: str) -> None:
+    with told(host, version) as heard:
+        with told(host, version):
+            assert measured(host)[STREAMS] == 2
+        eventually(lambda: measured(host)[STREAMS] == 1)
+        host.post(called("create_prompt", name="one", content="Words"))
+        assert heard() == PROMPTS

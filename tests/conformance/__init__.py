@@ -1,0 +1,1 @@
+"""The official conformance suite, against the fixture and against Satchel itself, over HTTP."""

@@ -1,0 +1,34 @@
+"""Serves the fixture over HTTP: `python -m tests.conformance.fixture`, from the root."""
+
+from __future__ import annotations
+
+import sys
+
+from satchel.protocol.aio import asyncio
+from satchel.protocol.transports.http import Guard, HttpEndpoint
+from satchel.protocol.transports.http.messages import Receive, Scope, Send, respond
+from satchel.protocol.transports.http.serving import GRACE_SECONDS, listening_socket, new_event_loop, serve
+from tests.everything.server import build
+
+
+async def main() -> None:
+    server = build()
+    endpoint = HttpEndpoint(server)
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        # Clients look for addresses of other services, too: a server that answers MCP there misleads them.
+        if scope["path"] == "/mcp":
+            await endpoint(scope, receive, send)
+        else:
+            await respond(send, 404)
+
+    with listening_socket("127.0.0.1", 0) as listener:
+        async with server.lifespan():
+            address = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+            print(f"The fixture listens at {address}", file=sys.stderr, flush=True)
+            await serve(Guard(application), listener, lambda: endpoint.close(GRACE_SECONDS / 2))
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(main())

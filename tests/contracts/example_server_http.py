@@ -1,0 +1,24 @@
+"""The server of the protocol contract's examples, over HTTP: `python -m` serves it until it is ended."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from satchel.protocol.transports.http import Guard, HttpEndpoint
+from satchel.protocol.transports.http.serving import listening_socket, serve
+from tests.contracts.example_server import build
+
+
+async def run() -> None:
+    server = build()
+    endpoint = HttpEndpoint(server)
+    with listening_socket("127.0.0.1", 0) as listener:
+        async with server.lifespan():
+            host, port = listener.getsockname()
+            print(f"Satchel listens at http://{host}:{port}/mcp", file=sys.stderr, flush=True)
+            await serve(Guard(endpoint), listener, lambda: endpoint.close(1))
+
+
+if __name__ == "__main__":
+    asyncio.run(run())
