@@ -446,8 +446,9 @@ def test_sessions_and_streams_are_counted_while_they_are_open(host: Host) -> Non
 
 
 def test_large_numbers_are_written_to_the_last_digit() -> None:
-    text = Metrics().text({STORED: ("Things in the store.", {'kind="tasks"': 1_234_567})})
-    assert samples(text)[STORED, (("kind", "tasks"),)] == 1_234_567
+    values = {'kind="tasks"': 1_234_567, "": 7_654_321}
+    text = Metrics().text({STORED: ("Things in the store.", values)})
+    assert list(samples(text).values()) == [1_234_567, 7_654_321]
 
 
 # What it logs

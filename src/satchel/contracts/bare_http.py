@@ -24,7 +24,7 @@ from satchel.protocol.transports.http.messages import (
 from satchel.protocol.transports.http.streams import AnswerOnly
 
 _BODY_BYTES: Final = 4 * 1024 * 1024
-_BODY_SECONDS: Final = 15.0
+_BODY_SECONDS: Final = 12.0
 
 
 class BareFace:

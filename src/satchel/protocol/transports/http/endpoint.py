@@ -69,7 +69,7 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     """How much one client may ask of an endpoint."""
 
     body_bytes: int = 4 * 1024 * 1024
-    body_seconds: float = 15.0
+    body_seconds: float = 12.0
     #: Sessions that are open in this process; beyond that, those that are not used are closed.
     open_sessions: int = 10_000
     #: An open session that is not used for so long is closed; it can be opened again.

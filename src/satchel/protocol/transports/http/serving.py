@@ -19,7 +19,7 @@ HEAD_SECONDS: Final = 10
 #: So much of a request may come that is no body.
 HEAD_BYTES: Final = 64 * 1024
 #: A request's body has this long, whoever reads it.
-BODY_SECONDS: Final = 20
+BODY_SECONDS: Final = 14
 #: A client that does not take what it asked for within this time is let go.
 WRITE_SECONDS: Final = 30
 #: A connection without a request is kept for so long.
