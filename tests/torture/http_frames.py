@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from tests.protocol.transports.http.raw import PLAIN, posted
@@ -164,10 +163,7 @@ class MalformedRequests:
             more = self._agreeing(body)
         elif kind == 2:
             more = b"MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\n"
-        expected = readable_id(body)
-        if expected is not None and _is_stateless_without_method(body, more):
-            expected = None
-        return Malformed(posted(body, more), is_http=True, id=expected)
+        return Malformed(posted(body, more), is_http=True, id=readable_id(body))
 
     def _agreeing(self, body: bytes) -> bytes:
         """The headers that a message wants, as far as headers can say it."""
@@ -226,19 +222,3 @@ class MalformedRequests:
     def _noise(self) -> bytes:
         noise = self._random.randbytes(self._random.randrange(1, 300))
         return self._random.choice([noise, b"\x16\x03\x01\x02\x00\x01\x00" + noise, b"\r\n" * 50 + noise])
-
-
-def _is_stateless_without_method(body: bytes, more: bytes) -> bool:
-    """Such a message has a test of its own."""
-    try:
-        message = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        message = None
-    if message is None:
-        try:
-            message = json.loads(body)
-        except (ValueError, RecursionError):
-            return False
-    if not isinstance(message, dict) or "method" in message:
-        return False
-    return VERSION_KEY.encode() in body or b"2026" in more

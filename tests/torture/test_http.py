@@ -20,7 +20,7 @@ from tests.protocol.transports.http.runner import Running
 from tests.torture.http_frames import PING, MalformedRequests
 
 #: At each of two servers.
-REQUESTS = 5_000
+REQUESTS = 10_000
 BATCH = 50
 
 CLIENTS = 1_000
@@ -383,17 +383,7 @@ def half_open() -> Iterator[HalfOpen]:
         yield HalfOpen(closed, calls)
 
 
-def left_open(kind: str) -> Any:
-    """A kind that is closed only later."""
-    return pytest.param(
-        kind, marks=pytest.mark.xfail(reason="it has twenty seconds, five more than promised")
-    )
-
-
-LATE = ("a head without its body", "a body that was refused")
-
-
-@pytest.mark.parametrize("kind", [left_open(kind) if kind in LATE else kind for kind in HALF_SENT])
+@pytest.mark.parametrize("kind", list(HALF_SENT))
 def test_half_sent_requests_are_closed(half_open: HalfOpen, kind: str) -> None:
     at = half_open.closed[kind]
     assert at is not None, "some were left open"

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from collections.abc import Awaitable
+from typing import Final, TypeVar
 
 import msgspec
 
+from satchel.domain.errors import SatchelError
 from satchel.domain.ports import KeptSession, Store, Transaction
+from satchel.protocol import InternalError
+from satchel.protocol.transports.http.messages import Refused
 from satchel.protocol.transports.http.sessions import SessionState
+
+T = TypeVar("T")
 
 #: In microseconds: a session that is not used for so long has ended ...
 _IDLE: Final = 24 * 3600 * 1_000_000
@@ -30,13 +36,13 @@ class StoredSessions:
             await transaction.forget_sessions(transaction.now - _IDLE, _MOST - 1)
             await transaction.keep_session(id, msgspec.msgpack.encode(state))
 
-        await self._store.write(work, actor="")
+        await self._done(self._store.write(work, actor=""))
 
     async def find(self, id: str) -> SessionState | None:
         async def work(transaction: Transaction) -> KeptSession | None:
             return await transaction.sessions.get(id)
 
-        kept = await self._store.read(work)
+        kept = await self._done(self._store.read(work))
         if kept is None:
             return None
         unused = time.time_ns() // 1000 - kept.used_at
@@ -53,10 +59,17 @@ class StoredSessions:
             if await transaction.sessions.get(id) is not None:
                 await transaction.keep_session(id, msgspec.msgpack.encode(state))
 
-        await self._store.write(work, actor="")
+        await self._done(self._store.write(work, actor=""))
 
     async def end(self, id: str) -> bool:
         async def work(transaction: Transaction) -> bool:
             return await transaction.end_session(id)
 
-        return await self._store.write(work, actor="")
+        return await self._done(self._store.write(work, actor=""))
+
+    async def _done(self, work: Awaitable[T]) -> T:
+        """What goes wrong with the store is said in our words, and may be over in a moment."""
+        try:
+            return await work
+        except SatchelError as error:
+            raise Refused(503, InternalError(str(error)), headers=[(b"retry-after", b"1")]) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -126,6 +125,5 @@ async def run(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    # Whoever ends it by SIGINT knows that.
-    with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(run(msgspec.json.decode(sys.argv[1], type=Options)))

@@ -23,7 +23,7 @@ from satchel.protocol.errors import (
     MethodNotFound,
     ProtocolError,
 )
-from satchel.protocol.jsonrpc import Decoded, Malformed, decode, request_id_of
+from satchel.protocol.jsonrpc import Decoded, Malformed, decode, encode, request_id_of
 from satchel.protocol.server import Server
 from satchel.protocol.transports.http import headers as routing
 from satchel.protocol.transports.http.delivery import Delivery
@@ -53,6 +53,9 @@ LAST_EVENT: Final = b"last-event-id"
 
 #: How often a process looks what others do to a session that has a stream here.
 _LOOK_SECONDS: Final = 2.0
+
+#: What a client says of itself is kept as long as its session.
+_STATE_BYTES: Final = 64 * 1024
 
 #: Errors that are errors of HTTP too; all others are answers.
 _STATUS: Final = {
@@ -214,12 +217,12 @@ class HttpEndpoint:
         headers: tuple[Header, ...] = ()
         if stream.error is None:
             session_id = os.urandom(16).hex()
-            await self._registry.add(
-                session_id,
-                SessionState(
-                    version=session.revision.version, capabilities=session.capabilities, client=session.client
-                ),
+            state = SessionState(
+                version=session.revision.version, capabilities=session.capabilities, client=session.client
             )
+            if len(encode(state)) > _STATE_BYTES:
+                raise Refused(400, InvalidRequest("Invalid Request: the client says too much of itself"))
+            await self._registry.add(session_id, state)
             headers = ((SESSION, session_id.encode()),)
         await session.close(0)
         await exchange.deliver(stream, _handshake_status, headers=headers)

@@ -71,11 +71,18 @@ class Stream:
         self._wake()
 
     def _add(self, frame: bytes) -> None:
+        if self.number == 0 and not self._takers and self._is_waiting(frame):
+            # Nobody is there to hear it, and whoever comes hears it once.
+            return
         self._last += 1
         self._events.append(Event(self._last, frame))
         self._bytes += len(frame)
-        while len(self._events) > MAX_EVENTS or (self._bytes > MAX_BYTES and len(self._events) > 1):
+        most = MAX_EVENTS if self._takers or self.number else FULL_EVENTS
+        while len(self._events) > most or (self._bytes > MAX_BYTES and len(self._events) > 1):
             self._bytes -= len(self._events.popleft().frame)
+
+    def _is_waiting(self, frame: bytes) -> bool:
+        return any(event.number > self._taken and event.frame == frame for event in self._events)
 
     def _wake(self) -> None:
         for future in self._waiting:
