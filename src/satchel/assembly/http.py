@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from time import perf_counter
 from typing import Any, Final
 
@@ -65,7 +66,8 @@ class Application:
         elif path == "/" and method == "HEAD":
             await self._bare.head(send)
         elif method not in ("GET", "HEAD"):
-            await respond(send, 404 if path not in _PAGES else 405)
+            allowed = (b"allow", b"GET, HEAD, POST" if path == "/" else b"GET, HEAD")
+            await (respond(send, 405, headers=[allowed]) if path in _PAGES else respond(send, 404))
         elif path == "/":
             await respond(send, 200, _PAGE.encode(), b"text/html; charset=utf-8", _PAGE_HEADERS)
         elif path == "/healthz":
@@ -157,7 +159,7 @@ def serve_http(settings: Settings, ready: Any) -> None:
     try:
         listener = listening_socket(host, port)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = os.strerror(error.errno).lower() if error.errno else str(error)
         raise SettingsError(f"nothing can listen at {host}:{port}: {reason}") from error
 
     async def run() -> None:

@@ -70,6 +70,10 @@ class BareFace:
         if request["method"] is None:
             await _fail(send, 400, -32600, "Invalid Request: a request needs a method")
             return
+        if str(request["method"]).startswith("notifications/"):
+            # Nobody waits for an answer, and nothing is kept that it could change.
+            await respond(send, 202)
+            return
         if request["method"] == "subscriptions/listen":
             await _fail(
                 send, 400, -32600, "Invalid Request: to listen, send a request with an envelope to /mcp"

@@ -161,6 +161,8 @@ async def serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        # Nobody on the way is trusted to say who a client is.
+        proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
         backlog=BACKLOG,
