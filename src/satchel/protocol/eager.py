@@ -26,9 +26,9 @@ else:
     def start(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
         """Run `coroutine` until it waits or ends. `loop` is the running one."""
         # A new task asks its loop for its first step soon. Python 3.12 can do it now; before that, we catch
-        # the step on its way into the queue, which needs a loop written in Python.
+        # the step on its way into the queue, which needs a loop that lets us.
         context = copy_context()
-        if not isinstance(loop, asyncio.BaseEventLoop):
+        if not hasattr(loop, "__dict__"):
             return loop.create_task(coroutine, context=context)
         steps: list[Callable[[], object]] = []
 

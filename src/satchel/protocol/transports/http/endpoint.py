@@ -164,9 +164,12 @@ class HttpEndpoint:
         if listens:
             self._count_stream()
         session = Session(self._server, stream)
+        session.take(exchange.decoded, stream)
+        if stream.finished and not listens:
+            await exchange.deliver(stream, _stateless_status)
+            return
         self._passing.add(session)
         try:
-            session.take(exchange.decoded, stream)
             if not await exchange.deliver(stream, _stateless_status):
                 session.cancel(request_id_of(message) or 0)
         finally:
@@ -203,6 +206,9 @@ class HttpEndpoint:
             await respond(exchange.send, 202)
             return
         session.take(exchange.decoded, stream)
+        if stream.finished:
+            await exchange.deliver(stream, _handshake_status)
+            return
         self._passing.add(session)
         try:
             await exchange.deliver(stream, _handshake_status)
@@ -391,6 +397,9 @@ class _Exchange:
         when_streamed: Callable[[Stream], object] | None = None,
     ) -> bool:
         """Bring the answer to the client; whether all of it was brought."""
+        if self._as_json and (frame := stream.only_answer()) is not None:
+            await respond(self.send, status_of(stream.error), frame, headers=headers)
+            return True
         delivery = Delivery(
             stream,
             self._receive,
