@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
-from satchel.domain.errors import StorageBusy
+from satchel.domain.errors import StorageBusy, StorageFailed
 from satchel.domain.ports import Transaction
 from satchel.services.caller import Caller
 from satchel.services.workspace import Workspace
@@ -151,3 +151,28 @@ async def test_a_lock_that_is_held_too_long_is_an_error_and_nothing_is_written(
         assert holder.ask("free") == "free"
     task = await workspace.tasks.create(caller, title="later")
     assert await workspace.tasks.search(caller, "") == (1, [task])
+
+
+def take_away(file: Path, how: str) -> None:
+    beside = file.with_name("other.db")
+    if how == "deleted":
+        for part in file.parent.glob("store.db*"):
+            part.unlink()
+    elif how == "moved":
+        file.rename(beside)
+    else:
+        beside.write_bytes(file.read_bytes())
+        beside.replace(file)
+
+
+@pytest.mark.parametrize("happens", ["deleted", "moved", "replaced"])
+async def test_nothing_is_acknowledged_that_is_written_to_a_file_nobody_finds(
+    tmp_path: Path, workspace: Workspace, caller: Caller, happens: str
+) -> None:
+    await workspace.tasks.create(caller, title="Before")
+    take_away(tmp_path / "store.db", happens)
+    with pytest.raises(StorageFailed) as failed:
+        await workspace.tasks.create(caller, title="After")
+    assert "moved, deleted or replaced" in failed.value.problem
+    with pytest.raises(StorageFailed):
+        await workspace.store.check()

@@ -145,3 +145,18 @@ def prepare_folder(path: str) -> None:
         raise StorageReadOnly(path) from error
     except OSError as error:
         raise StorageFailed(path, str(error)) from error
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """Which file has this name now; nothing if there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116  # pathlib is slow to import
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def require_same(path: str, opened: tuple[int, int] | None) -> None:
+    """Raises `StorageFailed` if a file that was opened is not the one that others would find there."""
+    if identity(path) != opened:
+        raise StorageFailed(path, "the file was moved, deleted or replaced while it was in use")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from asyncio import AbstractEventLoop, Future, get_running_loop
@@ -12,10 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import apsw
 
 from satchel.domain.changes import ChangeNews, Kind
-from satchel.domain.errors import StorageClosed, StorageFailed
+from satchel.domain.errors import StorageClosed
 from satchel.domain.ports import Transaction, Work
 from satchel.domain.projects import DEFAULT_PROJECT, Project
-from satchel.storage.sqlite.connections import connect, prepare_folder, require_ours, translated
+from satchel.storage.sqlite.connections import (
+    connect,
+    identity,
+    prepare_folder,
+    require_ours,
+    require_same,
+    translated,
+)
 from satchel.storage.sqlite.feed import INTERVAL_SECONDS, Feed
 from satchel.storage.sqlite.migrations import is_current, migrate
 from satchel.storage.sqlite.transaction import SqliteTransaction, Tables
@@ -37,14 +43,6 @@ def microseconds() -> int:
     return time.time_ns() // 1000
 
 
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116  # pathlib is slow to import
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
 async def _anything(transaction: Transaction) -> None:
     await transaction.projects.all()
 
@@ -61,7 +59,7 @@ class SqliteStore:
         self._clock = clock
         reader = self._open()
         self._tables = Tables(reader)
-        self._file = _identity(path)
+        self._file = identity(path)
         with translated(path):
             self._feed = Feed(reader)
         self._writer = Writer(path, clock, self._deliver)
@@ -107,8 +105,7 @@ class SqliteStore:
 
     async def check(self) -> None:
         await self.read(_anything)
-        if _identity(self.path) != self._file:
-            raise StorageFailed(self.path, "the file was moved, deleted or replaced while it was in use")
+        require_same(self.path, self._file)
 
     def _require_open(self) -> None:
         if self._closed:

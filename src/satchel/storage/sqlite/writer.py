@@ -11,7 +11,7 @@ import apsw
 from msgspec import Struct
 
 from satchel.domain.ports import Work
-from satchel.storage.sqlite.connections import connect, meaning
+from satchel.storage.sqlite.connections import connect, identity, meaning, require_same
 from satchel.storage.sqlite.transaction import SqliteTransaction, Tables
 
 T = TypeVar("T")
@@ -55,6 +55,7 @@ class Writer:
         self._closing = False
         self._thread: threading.Thread | None = None
         self._tables: Tables | None = None
+        self._file: tuple[int, int] | None = None
 
     def submit(self, job: Job) -> None:
         with self._wanted:
@@ -97,12 +98,15 @@ class Writer:
         try:
             if self._tables is None:
                 self._tables = Tables(connect(self._path, writable=True))
+                self._file = identity(self._path)
             tables, connection = self._tables, self._tables.connection
             connection.execute("BEGIN IMMEDIATE")
             try:
                 if not all(self._try(job, tables) for job in jobs):
                     return False
                 tables.pending.write()
+                # What is written to a file that nobody can find is lost.
+                require_same(self._path, self._file)
                 connection.execute("COMMIT")
             finally:
                 tables.pending.forget()
