@@ -12,7 +12,7 @@ class BatchOutlet:
 
     def __init__(self, outlet: Outlet, messages: list[Any]) -> None:
         self._outlet = outlet
-        self._left = sum(map(_expects_answer, messages))
+        self._left = sum(map(expects_answer, messages))
         self._answers: list[bytes] = []
 
     @property
@@ -38,7 +38,8 @@ class BatchOutlet:
                 self._outlet.drop()
 
 
-def _expects_answer(message: Any) -> bool:
+def expects_answer(message: Any) -> bool:
+    """Whether a message is answered, if only with an error."""
     if type(message) is not dict:
         return True
     return "id" in message if "method" in message else not ("result" in message or "error" in message)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from satchel.protocol.aio import asyncio
+from satchel.protocol.batches import expects_answer
 from satchel.protocol.dispatch import Session
 from satchel.protocol.envelope import PROTOCOL_VERSION
 from satchel.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS, V2025_03_26, V2025_11_25
@@ -383,8 +384,8 @@ class _Exchange:
     def expects_answer(self) -> bool:
         value = self.decoded.value
         if type(value) is list:
-            return any(map(_expects_answer, value)) or not value
-        return _expects_answer(value)
+            return any(map(expects_answer, value)) or not value
+        return expects_answer(value)
 
     async def deliver(
         self,
@@ -410,12 +411,6 @@ class _Exchange:
             when_streamed=when_streamed,
         )
         return await delivery.answer(status_of, as_json=self._as_json)
-
-
-def _expects_answer(message: Any) -> bool:
-    if type(message) is not dict:
-        return True
-    return "id" in message if "method" in message else not ("result" in message or "error" in message)
 
 
 def _stateless_status(error: int | None) -> int:
