@@ -223,3 +223,24 @@ def save(file: Path, text: str, number: int) -> None:
         file.write_text(text)
     else:
         file.write_text(text)
+
+
+async def test_a_library_without_room_is_left_out_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        folder = tmp_path / "libraries" / name
+        folder.mkdir(parents=True)
+        (folder / "p.md").write_text("Words\n" * 10)
+    monkeypatch.setattr(keeping, "_FILE_ROOM", 100)
+    async with shelf(tmp_path, start=False) as opened:
+        await opened.load()
+        assert opened._keeper is not None
+        # However often it is looked at.
+        for _ in range(2):
+            await opened._keeper.refresh(None)
+            assert await names(opened) == ["a:p"]
+            _, left_out = await opened.reports()
+            assert [problem.message for problem in left_out.problems] == [
+                "is left out: all libraries together have more than 64 MiB of prompts"
+            ]

@@ -152,9 +152,9 @@ class Library:
         return sum(len(draft.text or "") for state in self._files.values() for draft in state.drafts)
 
     def without_prompts(self, problem: FileProblem) -> Library:
-        """The same library, if there is no room for it."""
+        """The same library, if there is no room for it. Nothing is known of its files: it is read again."""
         return Library(
-            self.place, self.stamps, {}, unread={"": problem}, folders=self._folders, complete=self.complete
+            self.place, {}, {}, unread={"": problem}, folders=self._folders, complete=self.complete
         )
 
     def without_texts(self) -> Library:

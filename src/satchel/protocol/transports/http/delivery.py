@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from satchel.protocol.aio import asyncio
-from satchel.protocol.transports.http.messages import EVENTS, Header, Receive, Send, respond, write
+from satchel.protocol.transports.http.messages import EVENTS, Header, Receive, Send, respond
 from satchel.protocol.transports.http.streams import Stream
 
 #: A connection on which nothing is said for so long hears a comment, so that nobody on the way closes it.
@@ -157,7 +157,7 @@ class Delivery:
         return b"%bevent: message\ndata: %b\n\n" % (name, frame)
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
-        await write(self._send, data, more=more)
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
     async def _disconnected(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

@@ -114,12 +114,7 @@ async def respond(
     length = (b"content-length", str(len(body)).encode())
     about = [(b"content-type", kind)] if body else []
     await send({"type": "http.response.start", "status": status, "headers": [*about, length, *headers]})
-    await write(send, body, more=False)
-
-
-async def write(send: Send, data: bytes, *, more: bool) -> None:
-    """Send a part of an answer. It is up to whoever serves us to let go of a client that does not take it."""
-    await send({"type": "http.response.body", "body": data, "more_body": more})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def refuse(send: Send, refused: Refused, request_id: RequestId | None = None) -> None:
