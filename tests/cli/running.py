@@ -8,6 +8,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
+
+import msgspec
 
 from tests.wire import ROOT
 
@@ -33,3 +36,20 @@ def satchel(
     )
     assert done.returncode == status, done
     return done
+
+
+def data(done: subprocess.CompletedProcess[str]) -> Any:
+    """What a command that was told to print JSON says."""
+    envelope = msgspec.json.decode(done.stdout)
+    assert list(envelope) == ["ok", "data"]
+    assert envelope["ok"] is True
+    return envelope["data"]
+
+
+def failure(done: subprocess.CompletedProcess[str]) -> Any:
+    """How a command that was told to print JSON says that it failed."""
+    envelope = msgspec.json.decode(done.stderr)
+    assert list(envelope) == ["ok", "error"]
+    assert envelope["ok"] is False
+    assert list(envelope["error"]) == ["code", "message", "hints"]
+    return envelope["error"]

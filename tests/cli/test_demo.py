@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
-from tests.cli.running import satchel
+from tests.cli.running import data, satchel
 
 
 def test_the_tour_shows_a_real_session_and_what_to_do_next(tmp_path: Path) -> None:
@@ -27,7 +25,7 @@ def test_a_narrow_terminal_gets_one_column(tmp_path: Path) -> None:
 
 
 def test_the_exchanges_as_json(tmp_path: Path) -> None:
-    exchanges = msgspec.json.decode(satchel(tmp_path, "demo", "--json").stdout)["exchanges"]
+    exchanges = data(satchel(tmp_path, "demo", "--json"))["exchanges"]
     assert [step["request"]["method"] for step in exchanges[:2]] == ["initialize", "prompts/list"]
     refused = [step for step in exchanges if step["answer"]["result"].get("isError")]
     assert [step["request"]["params"]["name"] for step in refused] == ["create_prompt"]
@@ -36,8 +34,8 @@ def test_the_exchanges_as_json(tmp_path: Path) -> None:
 def test_the_sample_can_be_kept_and_overwrites_nothing(tmp_path: Path) -> None:
     kept = tmp_path / "sample.db"
     assert str(kept) in satchel(tmp_path, "demo", "--keep", str(kept)).stdout.replace("\n", "")
-    listed = satchel(tmp_path, "project", "list", "--db", str(kept), "--json").stdout
-    sample = {project["name"]: project for project in msgspec.json.decode(listed)["projects"]}["auth-module"]
+    listed = data(satchel(tmp_path, "project", "list", "--db", str(kept), "--json"))["projects"]
+    sample = {project["name"]: project for project in listed}["auth-module"]
     assert (sample["prompts"], sample["resources"]) == (5, 3)
     before = kept.read_bytes()
     assert "overwrites nothing" in satchel(tmp_path, "demo", "--keep", str(kept), status=2).stderr

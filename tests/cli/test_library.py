@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tests.cli.running import satchel
+from tests.cli.running import data, satchel
 from tests.library.packing import archive, commit, plant, tree
 from tests.wire import ROOT
 
@@ -108,7 +107,7 @@ def test_json_for_scripts(tmp_path: Path) -> None:
     pack = archive(tmp_path / "pack.zip", FILES)
 
     def said(*arguments: str, status: int = 0) -> object:
-        return msgspec.json.decode(satchel(home, "library", *arguments, "--json", status=status).stdout)
+        return data(satchel(home, "library", *arguments, "--json", status=status))
 
     assert said("add", f"file://{tmp_path}/repository", "--folder", "deep") == {
         "name": "repository",

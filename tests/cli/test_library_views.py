@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from tests.cli.running import satchel
+from tests.cli.running import data, satchel
 
 MANIFEST = """\
 [prompts.review]
@@ -40,7 +39,7 @@ def good(home: Path) -> Path:
 
 
 def json(home: Path, *arguments: str, status: int = 0) -> Any:
-    return msgspec.json.decode(satchel(home, "library", *arguments, "--json", status=status).stdout)
+    return data(satchel(home, "library", *arguments, "--json", status=status))
 
 
 def problems(home: Path, status: int) -> list[tuple[str, int | None, str, str]]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tests.cli.running import satchel
+from tests.cli.running import data, satchel
 
 
 def test_projects_are_created_listed_renamed_and_deleted(tmp_path: Path) -> None:
@@ -26,9 +25,8 @@ def test_projects_are_created_listed_renamed_and_deleted(tmp_path: Path) -> None
 
 
 def test_json_for_scripts(tmp_path: Path) -> None:
-    created = satchel(tmp_path, "project", "create", "auth", "--json").stdout
-    assert msgspec.json.decode(created) == {"name": "auth"}
-    listed = msgspec.json.decode(satchel(tmp_path, "project", "list", "--json").stdout)
+    assert data(satchel(tmp_path, "project", "create", "auth", "--json")) == {"name": "auth"}
+    listed = data(satchel(tmp_path, "project", "list", "--json"))
     assert [project["name"] for project in listed["projects"]] == ["default", "auth"]
     assert set(listed["projects"][0]) == {"name", "prompts", "resources", "tasks", "created_at"}
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from satchel.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
+from satchel.assembly.desks import open_workspace
 from satchel.assembly.logs import log_patiently
 from satchel.config import Settings, SettingsError
 from satchel.contracts.profiles import PROFILES, build, shown_tools
@@ -19,14 +20,8 @@ from satchel.protocol.server import Observer
 from satchel.protocol.transports import stdio
 from satchel.services.templates import Templates
 from satchel.services.workspace import Workspace
-from satchel.storage.sqlite.store import SqliteStore
 
 T = TypeVar("T")
-
-
-def open_workspace(settings: Settings) -> Workspace:
-    """Open the database; it is made if it is not there."""
-    return Workspace(SqliteStore(settings.database))
 
 
 def with_workspace(settings: Settings, work: Callable[[Workspace], Awaitable[T]]) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
@@ -9,7 +10,7 @@ from typing import Final
 import click
 
 from satchel import __version__
-from satchel.cli.failures import fail, misuse
+from satchel.cli.failures import Status, fail, misuse, report, speak_json
 from satchel.config import SettingsError
 from satchel.domain.errors import SatchelError
 
@@ -56,16 +57,21 @@ def satchel(ctx: click.Context) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command; the exit status."""
+    as_json = "--json" in arguments
+    speak_json(as_json=as_json)
+    # Colours are for terminals, which click knows, and for people who want them.
+    color = False if os.environ.get("NO_COLOR") else None
     try:
-        status = satchel.main(list(arguments), prog_name="satchel", standalone_mode=False)
-    except click.UsageError as error:
-        error.show()
-        return 2
+        status = satchel.main(list(arguments), prog_name="satchel", standalone_mode=False, color=color)
     except click.ClickException as error:
-        error.show()
+        if as_json:
+            report(error.format_message(), code="usage" if error.exit_code == Status.USAGE else "refused")
+        else:
+            error.show()
         return error.exit_code
     except click.Abort:
-        return 1
+        report("stopped", code="stopped")
+        return Status.REFUSED
     except SettingsError as error:
         return misuse(error)
     except SatchelError as error:

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from satchel.assembly import with_workspace
+from satchel.cli.output import print_json
 from satchel.cli.sample import PROJECT, fill, write_library
 from satchel.config import SettingsError, beside, settings
 
@@ -167,7 +168,7 @@ def command(keep: str | None, *, as_json: bool) -> None:
             try:
                 if as_json:
                     exchanges = [msgspec.structs.asdict(step) for step in _tour(session)]
-                    click.echo(msgspec.json.encode({"exchanges": exchanges}).decode())
+                    print_json({"exchanges": exchanges})
                 else:
                     _show(_tour(session), kept=database if keep else None)
             finally:

@@ -35,24 +35,45 @@ _STATUSES: tuple[tuple[type[SatchelError], Status], ...] = (
 )
 
 
-def report(message: str, *hints: str) -> None:
+class _Voice:
+    """How failures are told: in words, or in JSON to whoever asked for that."""
+
+    as_json = False
+
+
+def speak_json(*, as_json: bool) -> None:
+    """Tell failures in JSON from now on."""
+    _Voice.as_json = as_json
+
+
+def report(message: str, *hints: str, code: str = "refused") -> None:
     """Say on standard error what went wrong, and what to do."""
+    if _Voice.as_json:
+        import msgspec
+
+        error = {"code": code, "message": message, "hints": hints}
+        sys.stderr.write(msgspec.json.encode({"ok": False, "error": error}).decode() + "\n")
+        return
     sys.stderr.write(f"error: {message}\n")
     for hint in hints:
         sys.stderr.write(f"hint: {hint}\n")
 
 
-def fail(error: SatchelError) -> Status:
+def fail(error: SatchelError, *hints: str) -> Status:
     """Report an error; its exit status."""
+    words = str(error)
     if isinstance(error, StorageError):
         detail = f" ({error.problem})" if isinstance(error, StorageFailed) and error.problem else ""
-        report(f"{error.where}: {error}{detail}")
-    else:
-        report(str(error))
+        words = f"{error.where}: {words}{detail}"
+    report(words, *hints, code=error.code)
     return status_of(error)
 
 
 def misuse(error: SettingsError) -> Status:
     """Report settings that make no sense."""
-    report(str(error), "satchel --help lists the commands, and satchel COMMAND --help their options")
+    report(
+        str(error),
+        "satchel --help lists the commands, and satchel COMMAND --help their options",
+        code="usage",
+    )
     return Status.USAGE

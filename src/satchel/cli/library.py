@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import msgspec
 
 from satchel.cli.failures import Status, fail, report, status_of
 from satchel.cli.library_views import check, list_libraries, show
+from satchel.cli.output import counted, json_option, print_json, progress
 from satchel.config import home
 from satchel.domain.errors import LibraryEdited, LibraryExists, SatchelError
 from satchel.domain.text import one_line
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
 
 #: More files than this help nobody; `--json` has them all.
 _MAX_LINES: Final = 10
-
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group("library")
@@ -42,7 +37,7 @@ command.add_command(check)
 @click.option("--name", metavar="NAME", help="What to call it; else it is called like its source.")
 @click.option("--folder", metavar="FOLDER", help="Take only this folder of the source.")
 @click.option("--link", is_flag=True, help="Read a folder where it is, instead of copying it.")
-@_json
+@json_option
 def add(source: str, name: str | None, folder: str | None, *, link: bool, as_json: bool) -> int:
     """Make a library of SOURCE: a folder, a zip file, or a Git repository.
 
@@ -52,9 +47,9 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
     from satchel.assembly.libraries import installing
 
     try:
-        with _progress() as progress:
+        with progress() as tell:
             added = installing.add(
-                home(os.environ), source, name=name, folder=folder, link=link, progress=progress
+                home(os.environ), source, name=name, folder=folder, link=link, progress=tell
             )
     except LibraryExists as error:
         report(
@@ -64,14 +59,14 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
         )
         return status_of(error)
     words = "Linked" if link else "Added"
-    count = "" if link else f", {_files(len(added.origin.files))}"
+    count = "" if link else f", {counted(len(added.origin.files), 'file')}"
     _tell_added(added, f"{words} library '{added.name}' from {added.origin.location}{count}", as_json=as_json)
     return Status.OK
 
 
 @command.command("new")
 @click.argument("name")
-@_json
+@json_option
 def new(name: str, *, as_json: bool) -> int:
     """Make a library with one prompt, to begin with."""
     from satchel.assembly.libraries import installing
@@ -88,7 +83,7 @@ def new(name: str, *, as_json: bool) -> int:
 @command.command("update")
 @click.argument("name", required=False)
 @click.option("--overwrite", is_flag=True, help="Take the source's files; yours are put aside.")
-@_json
+@json_option
 def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
     """Bring the library NAME up to date with its source, or all of them.
 
@@ -99,7 +94,7 @@ def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
     if name is not None:
         updated = _updated(name, overwrite=overwrite)
         if as_json:
-            _print(updated)
+            print_json(updated)
         else:
             _tell_updated(updated)
         return _hint_about(updated)
@@ -109,7 +104,7 @@ def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
 @command.command("remove")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Also if it was edited or put there by hand: it is moved aside.")
-@_json
+@json_option
 def remove(name: str, *, yes: bool, as_json: bool) -> int:
     """Take a library away. The folder of a link is left as it is."""
     from satchel.assembly.libraries import installing
@@ -120,7 +115,7 @@ def remove(name: str, *, yes: bool, as_json: bool) -> int:
         report(str(error), f"satchel library remove {error.name} --yes moves it aside")
         return status_of(error)
     if as_json:
-        _print(removed)
+        print_json(removed)
     else:
         _tell_removed(removed)
     return Status.OK
@@ -129,8 +124,8 @@ def remove(name: str, *, yes: bool, as_json: bool) -> int:
 def _updated(name: str, *, overwrite: bool) -> Updated:
     from satchel.assembly.libraries import installing
 
-    with _progress() as progress:
-        return installing.update(home(os.environ), name, overwrite=overwrite, progress=progress)
+    with progress() as tell:
+        return installing.update(home(os.environ), name, overwrite=overwrite, progress=tell)
 
 
 def _update_all(*, overwrite: bool, as_json: bool) -> int:
@@ -153,7 +148,7 @@ def _update_all(*, overwrite: bool, as_json: bool) -> int:
             _tell_updated(updated)
         status = status or _hint_about(updated)
     if as_json:
-        _print({"libraries": rows})
+        print_json({"libraries": rows})
     elif not rows:
         click.echo("There is no library with a source to update it from")
     return status
@@ -161,7 +156,7 @@ def _update_all(*, overwrite: bool, as_json: bool) -> int:
 
 def _tell_added(added: Added, words: str, *, as_json: bool) -> None:
     if as_json:
-        _print(
+        print_json(
             {
                 "name": added.name,
                 "path": added.path,
@@ -197,7 +192,7 @@ def _tell_updated(updated: Updated) -> None:
         f"Library '{updated.name}' {'is up to date' if not counts else 'updated: ' + ', '.join(counts)}"
     )
     edited = [file for file in updated.kept if file not in updated.conflicts]
-    _tell_files(f"{_files(len(edited))} with edits of yours left alone:", edited)
+    _tell_files(f"{counted(len(edited), 'file')} with edits of yours left alone:", edited)
     if updated.kept_in is not None:
         _tell_files(f"Your versions are now in {updated.kept_in}:", updated.put_aside)
 
@@ -236,30 +231,3 @@ def _tell_files(words: str, files: Sequence[str]) -> None:
         click.echo(f"  {one_line(file, 1000)}")
     if len(files) > _MAX_LINES:
         click.echo(f"  and {len(files) - _MAX_LINES} more")
-
-
-def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count:,} files"
-
-
-def _print(value: Any) -> None:
-    click.echo(msgspec.json.encode(value).decode())
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None] | None]:
-    """One line on a terminal that says how far it is, gone at the end."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-
-    def show(text: str) -> None:
-        width = shutil.get_terminal_size().columns - 1
-        sys.stderr.write(f"\r\x1b[2K{text[:width]}")
-        sys.stderr.flush()
-
-    try:
-        yield show
-    finally:
-        sys.stderr.write("\r\x1b[2K")
-        sys.stderr.flush()

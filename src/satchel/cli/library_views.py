@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
 from satchel.cli.failures import Status
+from satchel.cli.output import counted, json_option, print_json, print_table, shown
 from satchel.config import home
 from satchel.domain.errors import LibraryNotFound
 from satchel.domain.libraries import FileProblem, LibraryPrompt, LibraryReport, library_name
-from satchel.domain.text import one_line
 
 if TYPE_CHECKING:
     from satchel.assembly.libraries import Shelf
 
 T = TypeVar("T")
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-#: More of a description than this is not shown in a list.
-_MAX_LENGTH: Final = 100
-
 
 @click.command("list")
-@_as_json
+@json_option
 def list_libraries(*, as_json: bool) -> None:
     """Show all libraries, and how many prompts are in them."""
     reports = _on_shelf(lambda shelf: shelf.reports())
     kinds = _kinds()
     if as_json:
-        _print({"libraries": [_summary(item, kinds.get(item.name)) for item in reports]})
+        print_json({"libraries": [_summary(item, kinds.get(item.name)) for item in reports]})
         return
     if not reports:
         click.echo("There are no libraries yet")
@@ -41,19 +36,19 @@ def list_libraries(*, as_json: bool) -> None:
             "Next: satchel library add FOLDER, satchel library new NAME, or satchel library add --help"
         )
         return
-    rows = [("library", "prompts", "formats", "from", "problems")]
+    rows = []
     for item in reports:
         problems = len(item.problems)
         row = (item.name or "(none)", str(item.prompts), ", ".join(item.formats) or "-")
         rows.append((*row, kinds.get(item.name, "by hand"), str(problems) if problems else "-"))
-    _table(rows, right=(1, 4))
+    print_table(("library", "prompts", "formats", "from", "problems"), rows, right=(1, 4), giving=(0, 2))
     if any(item.problems for item in reports):
         click.echo("Next: satchel library check")
 
 
 @click.command("show")
 @click.argument("name")
-@_as_json
+@json_option
 def show(name: str, *, as_json: bool) -> None:
     """Show the prompts of the library NAME, or one of them: NAME:PROMPT."""
     if ":" in name:
@@ -65,14 +60,14 @@ def show(name: str, *, as_json: bool) -> None:
 def _show_prompt(name: str, *, as_json: bool) -> None:
     prompt, file, text = _on_shelf(lambda shelf: shelf.source(name))
     if as_json:
-        _print({**_prompt(prompt), "file": file, "text": text})
+        print_json({**_prompt(prompt), "file": file, "text": text})
         return
     click.secho(prompt.name, bold=True)
     if prompt.description:
-        click.echo(_shown(prompt.description))
+        click.echo(shown(prompt.description))
     for argument in prompt.arguments:
         need = "required" if argument.required else "optional"
-        about = f": {_shown(argument.description)}" if argument.description else ""
+        about = f": {shown(argument.description)}" if argument.description else ""
         click.echo(f"  {argument.name} ({need}){about}")
     click.secho(file, dim=True)
     click.echo()
@@ -92,7 +87,7 @@ def _show_library(name: str, *, as_json: bool) -> None:
         about = _summary(report, _kinds().get(report.name))
         about["problems"] = [_problem(item) for item in report.problems]
         about["skipped"] = report.skipped
-        _print({**about, "prompts": [_prompt(prompt) for prompt in prompts]})
+        print_json({**about, "prompts": [_prompt(prompt) for prompt in prompts]})
         return
     click.secho(f"{report.name}  {report.folder}", bold=True)
     rows = [
@@ -103,7 +98,7 @@ def _show_library(name: str, *, as_json: bool) -> None:
         )
         for prompt in prompts
     ]
-    _table([("prompt", "arguments", "description"), *rows])
+    print_table(("prompt", "arguments", "description"), rows, giving=(1, 2))
     _tell_problems([report])
     if report.skipped:
         click.echo(f"{len(report.skipped)} other files; satchel library check {report.name} says why")
@@ -112,7 +107,7 @@ def _show_library(name: str, *, as_json: bool) -> None:
 @click.command("check")
 @click.argument("name", required=False)
 @click.option("--skipped", is_flag=True, help="Also list the files that hold no prompts, and why.")
-@_as_json
+@json_option
 def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
     """Look for everything that is wrong with the library NAME, a folder, or all libraries.
 
@@ -132,7 +127,7 @@ def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
             }
             for report in reports
         ]
-        _print({"libraries": rows, "errors": errors, "warnings": warnings})
+        print_json({"libraries": rows, "errors": errors, "warnings": warnings})
     else:
         _tell_problems(reports)
         if skipped:
@@ -141,11 +136,9 @@ def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
                     click.echo(f"{os.path.join(report.folder, file)}: {reason}")  # noqa: PTH118
         prompts = sum(report.prompts for report in reports)
         others = sum(len(report.skipped) for report in reports)
-        words = f"{_counted(len(reports), 'library', 'libraries')}, {_counted(prompts, 'prompt')}"
-        found = f"{_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
-        hidden = (
-            f", {_counted(others, 'other file')} (--skipped lists them)" if others and not skipped else ""
-        )
+        words = f"{counted(len(reports), 'library', 'libraries')}, {counted(prompts, 'prompt')}"
+        found = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
+        hidden = f", {counted(others, 'other file')} (--skipped lists them)" if others and not skipped else ""
         click.secho(f"{words}: {found}{hidden}", fg="red" if errors else "yellow" if warnings else "green")
     return Status.REFUSED if errors else Status.OK
 
@@ -209,7 +202,7 @@ def _tell_problems(reports: Iterable[LibraryReport]) -> None:
             place = os.path.join(item.folder, problem.file).rstrip(os.sep)  # noqa: PTH118
             line = "" if problem.line is None else f":{problem.line}"
             level = click.style(problem.level, fg="red" if problem.level == "error" else "yellow")
-            click.echo(f"{place}{line}: {level}: {_shown(problem.message, 500)}")
+            click.echo(f"{place}{line}: {level}: {shown(problem.message, 500)}")
 
 
 def _argument(name: str, required: bool) -> str:  # noqa: FBT001  # what an argument is
@@ -217,28 +210,4 @@ def _argument(name: str, required: bool) -> str:  # noqa: FBT001  # what an argu
 
 
 def _about(prompt: LibraryPrompt) -> str:
-    return _shown(prompt.description or "")
-
-
-def _shown(text: str, most: int = _MAX_LENGTH) -> str:
-    """As much of a foreign text as fits, on one line and without control characters."""
-    line = one_line(text)
-    return line if len(line) <= most else f"{line[:most]}..."
-
-
-def _counted(number: int, one: str, many: str | None = None) -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-def _table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for number, row in enumerate(rows):
-        cells = [
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        click.secho("  ".join(cells).rstrip(), bold=number == 0)
-
-
-def _print(value: dict[str, Any]) -> None:
-    click.echo(msgspec.json.encode(value).decode())
+    return shown(prompt.description or "")

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from satchel.contracts.dialects import prose
-from satchel.contracts.tools import ADDS, REPLACES, Desk, ToolSpec, given, object_schema
+from satchel.contracts.tools import ADDS, REPLACES, ToolSpec, given, object_schema
 from satchel.domain import prompts, resources
 from satchel.domain.errors import Invalid, Problem
 from satchel.domain.projects import Project
@@ -17,6 +17,7 @@ from satchel.domain.resources import Resource
 from satchel.protocol import ToolResult
 from satchel.services.prompts import PromptAddress, PromptChange
 from satchel.services.resources import ResourceChange
+from satchel.services.workspace import Desk
 
 
 class CreatePrompt(Struct, kw_only=True):

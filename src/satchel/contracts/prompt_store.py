@@ -9,16 +9,7 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from satchel.contracts.dialects import structured
-from satchel.contracts.tools import (
-    ADDS,
-    REPLACES,
-    Desk,
-    ToolSpec,
-    given,
-    list_of,
-    object_schema,
-    query_problems,
-)
+from satchel.contracts.tools import ADDS, REPLACES, ToolSpec, given, list_of, object_schema, query_problems
 from satchel.domain import prompts
 from satchel.domain.errors import Problem, require
 from satchel.domain.prompts import MAX_TAGS, Prompt, PromptSummary
@@ -27,6 +18,7 @@ from satchel.protocol import NoArguments, ToolResult
 from satchel.protocol.jsonrpc import encode
 from satchel.protocol.types import JsonObject
 from satchel.services.prompts import PromptAddress, PromptChange, PromptPage
+from satchel.services.workspace import Desk
 
 Title = Annotated[str, Meta(min_length=1, max_length=200)]
 Content = Annotated[str, Meta(min_length=1)]

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from satchel.contracts import mcpkg, prompt_store, tasks
 from satchel.contracts.dialects import Dialect, problem_of, prose, structured
 from satchel.contracts.prompt_store import Content, Limit, Tag, Title, answer
-from satchel.contracts.tools import REPLACES, Desk, ToolSpec, given, list_of, object_schema, query_problems
+from satchel.contracts.tools import REPLACES, ToolSpec, given, list_of, object_schema, query_problems
 from satchel.domain import prompts
 from satchel.domain.changes import Change, label_of
 from satchel.domain.errors import Invalid, Problem
@@ -22,6 +22,7 @@ from satchel.protocol.arguments import violations
 from satchel.protocol.types import JsonObject
 from satchel.services.prompts import PromptAddress, PromptChange
 from satchel.services.search import SEARCHED
+from satchel.services.workspace import Desk
 
 #: Written by hand, because several clients do not follow references inside a schema.
 _ARGUMENT_SCHEMA: Final[JsonObject] = {

@@ -13,7 +13,6 @@ from satchel.contracts.tools import (
     ADDS,
     MARKS,
     REPLACES,
-    Desk,
     ToolSpec,
     given,
     list_of,
@@ -27,6 +26,7 @@ from satchel.domain.tasks import ENERGIES, Task
 from satchel.domain.times import iso
 from satchel.protocol import ToolResult
 from satchel.protocol.types import JsonObject
+from satchel.services.workspace import Desk
 
 _FIELDS: Final = ("title", "notes", "both")
 _GROUPS: Final = ("project", "priority", "status")

@@ -16,7 +16,7 @@ from satchel.protocol import Context, InvalidArguments, Tool, ToolAnnotations, T
 from satchel.protocol.types import JsonObject
 from satchel.services.caller import Caller
 from satchel.services.templates import Templates
-from satchel.services.workspace import Workspace
+from satchel.services.workspace import Desk, Workspace
 
 Arguments = TypeVar("Arguments", bound=Struct)
 
@@ -24,13 +24,6 @@ _log = logging.getLogger("satchel")
 
 Toolset = Literal["prompts", "resources", "tasks", "search", "history"]
 TOOLSETS: tuple[Toolset, ...] = ("prompts", "resources", "tasks", "search", "history")
-
-
-class Desk(Struct, frozen=True):
-    """Where a tool works: the workspace, and on whose behalf."""
-
-    workspace: Workspace
-    caller: Caller
 
 
 class Place(Struct, frozen=True):

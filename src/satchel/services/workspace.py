@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from satchel.domain.ports import Store
+from satchel.services.caller import Caller
 from satchel.services.history import History
 from satchel.services.projects import Projects
 from satchel.services.prompts import Prompts
@@ -22,3 +25,10 @@ class Workspace:
         self.tasks = Tasks(store)
         self.search = Search(store)
         self.history = History(store)
+
+
+class Desk(Struct, frozen=True):
+    """Where somebody works: the workspace, and on whose behalf."""
+
+    workspace: Workspace
+    caller: Caller
