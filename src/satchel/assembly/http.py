@@ -175,6 +175,7 @@ def serve_http(settings: Settings, ready: Any) -> None:
                 listener,
                 lambda: application.endpoint.close(GRACE_SECONDS / 2),
                 begin=lambda: ready(listener.getsockname()[1]),
+                at_once={} if settings.access_log else {b"/mcp": inner.at_once(application.endpoint.at_once)},
             )
 
     with listener, asyncio.Runner(loop_factory=new_event_loop) as runner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -26,8 +27,10 @@ class Metrics:
         key = (method, outcome)
         self._requests[key] = self._requests.get(key, 0) + 1
         self._seconds[method] = self._seconds.get(method, 0.0) + seconds
-        counts = self._histograms.setdefault(method, [0] * (len(_BUCKETS) + 1))
-        counts[next((n for n, most in enumerate(_BUCKETS) if seconds <= most), len(_BUCKETS))] += 1
+        counts = self._histograms.get(method)
+        if counts is None:
+            counts = self._histograms[method] = [0] * (len(_BUCKETS) + 1)
+        counts[bisect_left(_BUCKETS, seconds)] += 1
 
     def text(self, gauges: Mapping[str, tuple[str, Mapping[str, int]]]) -> str:
         """Everything there is to tell; `gauges` by name, with a description and the value of each label."""

@@ -40,7 +40,7 @@ class BareFace:
         await respond(send, 200, headers=[self._version])
 
     async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope["headers"])
+        headers = Headers.of(scope)
         try:
             body = await read_body(headers, receive, _BODY_BYTES, _BODY_SECONDS)
         except Refused as refused:

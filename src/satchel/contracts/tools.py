@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct
@@ -39,8 +40,13 @@ class Place(Struct, frozen=True):
     def caller(self, ctx: Context) -> Caller:
         """Who makes this request."""
         name = ctx.client.get("name")
-        shown = one_line(name) if isinstance(name, str) else ""
-        return Caller(self.project, self.actor or shown or "mcp")
+        return Caller(self.project, self.actor or _shown(name[:1000] if isinstance(name, str) else ""))
+
+
+@lru_cache(maxsize=64)
+def _shown(name: str) -> str:
+    """What a client calls itself, as the log has it."""
+    return one_line(name) or "mcp"
 
 
 class Effect(Struct, frozen=True):
@@ -95,6 +101,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             output_schema=self.output,
             run=run,
             explain=self._explain,
+            light=True,
             annotations=ToolAnnotations(
                 read_only_hint=not self.effect.writes,
                 destructive_hint=self.effect.destroys if self.effect.writes else None,

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from time import gmtime, strftime
+from typing import Final
+
+_DAY_SECONDS: Final = 86_400
 
 
 def iso(microseconds: int) -> str:
     """A time as the contracts show it: UTC, to the second."""
-    return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(microseconds // 1_000_000))
+    day, second = divmod(microseconds // 1_000_000, _DAY_SECONDS)
+    minute, second = divmod(second, 60)
+    return "%sT%02d:%02d:%02dZ" % (_date(day), *divmod(minute, 60), second)
+
+
+@lru_cache(maxsize=256)
+def _date(day: int) -> str:
+    return strftime("%Y-%m-%d", gmtime(day * _DAY_SECONDS))

@@ -63,6 +63,8 @@ class Context:
     #: Answers of the client from earlier rounds of this request.
     answers: Mapping[str, Any] = MappingProxyType({})
     task: asyncio.Task[None] | None = None
+    #: Its handler needs no task before it waits.
+    light = False
     #: When it came, if somebody wants to know how long it takes.
     begun = 0.0
     _asked = 0

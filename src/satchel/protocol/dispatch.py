@@ -39,6 +39,11 @@ _SHUTTING_DOWN: Final = "The server is shutting down"
 class Session:
     """The state of one client's conversation."""
 
+    # Over HTTP a session may last for one request: it costs only what it needs.
+    _closing = False
+    _subscriptions: Subscriptions | None = None
+    _questions: OpenQuestions | None = None
+
     def __init__(self, server: Server, outlet: Outlet, *, principal: str = "") -> None:
         """`outlet`: for what belongs to no request. `principal`: who the transport knows the client to be."""
         self.server = server
@@ -49,10 +54,21 @@ class Session:
         self.capabilities: JsonObject = {}
         self.client: JsonObject = {}
         self.log_level: str = DEFAULT_LOG_LEVEL
-        self.subscriptions = Subscriptions(server, outlet)
-        self.questions = OpenQuestions()
-        self._closing = False
         self._running: dict[RequestId, Context] = {}
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        """What the client wants to be told of."""
+        if self._subscriptions is None:
+            self._subscriptions = Subscriptions(self.server, self.outlet)
+        return self._subscriptions
+
+    @property
+    def questions(self) -> OpenQuestions:
+        """What the client has been asked."""
+        if self._questions is None:
+            self._questions = OpenQuestions()
+        return self._questions
 
     # Frames in
 
@@ -124,7 +140,7 @@ class Session:
             self.refuse(InvalidRequest("Invalid Request: `method` must be a string"), request_id, outlet)
         elif type(params) is not dict:
             self.refuse(InvalidParams("Invalid params: `params` must be an object"), request_id, outlet)
-        elif request_id in self._running or request_id in self.subscriptions.streams:
+        elif request_id in self._running or self._is_listening(request_id):
             self.refuse(InvalidRequest("Invalid Request: this id is already in use"), request_id, outlet)
         else:
             ctx = Context(self, outlet, request_id, method, params)
@@ -138,8 +154,9 @@ class Session:
             envelope.read(ctx)
             outcome = self._implementation(ctx)(ctx)
             if type(outcome) is CoroutineType:
-                task = eager.start(self._finish(ctx, outcome), asyncio.get_running_loop())
-                if not task.done():
+                start = eager.attempt if ctx.light else eager.start
+                task = start(self._finish(ctx, outcome), asyncio.get_running_loop())
+                if task is not None and not task.done():
                     ctx.task = task
                     self._running[ctx.id] = ctx
                 return
@@ -184,8 +201,8 @@ class Session:
         if ctx.revision.stateless or ctx.method == "initialize":
             if isinstance(ctx.outlet, BatchOutlet):
                 raise InvalidRequest(f"Invalid Request: {ctx.method} cannot be part of a batch here")
-        elif not self.subscriptions.ready:
-            self.subscriptions.begin()
+        elif self._subscriptions is not None and not self._subscriptions.ready:
+            self._subscriptions.begin()
         if method.asks and ctx.revision.stateless:
             self._read_answers(ctx)
         return IMPLEMENTATIONS[ctx.method]
@@ -280,7 +297,7 @@ class Session:
 
     def cancel(self, request_id: RequestId) -> None:
         """Stop a request; it will not be answered. Unknown or finished ones are none of our business."""
-        if request_id in self.subscriptions.streams:
+        if self._is_listening(request_id):
             self.subscriptions.cancel(request_id)
         elif ctx := self._running.pop(request_id, None):
             ctx.over = True
@@ -288,6 +305,9 @@ class Session:
             ctx.outlet.drop()
             if ctx.task is not None:
                 ctx.task.cancel()
+
+    def _is_listening(self, request_id: RequestId) -> bool:
+        return self._subscriptions is not None and request_id in self._subscriptions.streams
 
     def open_as(self, revision: Revision, capabilities: JsonObject, client: JsonObject) -> None:
         """A handshake has settled on `revision`."""
@@ -306,8 +326,10 @@ class Session:
     async def close(self, grace: float) -> None:
         """End the conversation: `grace` seconds for what is under way, and an answer to everything."""
         self._closing = True
-        self.subscriptions.close()
-        self.questions.close()
+        if self._subscriptions is not None:
+            self._subscriptions.close()
+        if self._questions is not None:
+            self._questions.close()
         await self._wait(grace)
         for ctx in tuple(self._running.values()):
             if ctx.task is not None:
@@ -315,6 +337,11 @@ class Session:
         await self._wait(0.1)
         for ctx in tuple(self._running.values()):
             self._fail(ctx, InternalError(_SHUTTING_DOWN))
+
+    async def finished(self) -> None:
+        """Wait until nothing is under way."""
+        while tasks := [ctx.task for ctx in self._running.values() if ctx.task is not None]:
+            await asyncio.wait(tasks)
 
     async def _wait(self, seconds: float) -> None:
         tasks = [ctx.task for ctx in self._running.values() if ctx.task is not None]

@@ -1,19 +1,48 @@
-"""Tasks that take their first step at once.
+"""Coroutines that take their first step at once.
 
 Most handlers never wait. Started here, such a handler has answered by the time `start` returns, without a
-turn of the event loop, and yet runs inside a task, as timeouts and task groups expect.
+turn of the event loop, and yet runs inside a task, as timeouts and task groups expect. What uses neither of
+them before it first waits can do without a task until then: `attempt` is for that, and costs less.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
+from functools import partial
+from types import coroutine
 from typing import Any, TypeVar
 
 from satchel.protocol.aio import asyncio
 
 T = TypeVar("T")
+
+
+def attempt(running: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
+    """Run a coroutine until it waits or ends; a task for the rest of it, if there is any."""
+    try:
+        waits_for = running.send(None)
+    except StopIteration:
+        return None
+    return loop.create_task(resumed(running, waits_for))
+
+
+@coroutine
+def resumed(running: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """The rest of a coroutine that has begun, and now waits for something."""
+    while True:
+        try:
+            value = yield waits_for
+        except BaseException as error:  # noqa: BLE001  # it is for the coroutine
+            step = partial(running.throw, error)
+        else:
+            step = partial(running.send, value)
+        try:
+            waits_for = step()
+        except StopIteration:
+            return
+
 
 if sys.version_info >= (3, 12):
 

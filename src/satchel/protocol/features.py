@@ -76,6 +76,8 @@ class Tool(Struct, Generic[Arguments], frozen=True, kw_only=True):
     output_schema: JsonObject | None = None
     #: How this tool words its failures (wrong arguments among them), if not in the usual way.
     explain: Callable[[ToolError], ToolResult] | None = None
+    #: It uses no timeouts and no task groups before it first waits: then it costs less.
+    light: bool = False
 
 
 def _described(feature: Struct, kind: type[Described]) -> Described:

@@ -194,6 +194,8 @@ def call_tool(ctx: Context) -> Outcome:
     tool = server.tools.get(name)
     if tool is None:
         raise InvalidParams(f"Unknown tool: {name}")
+    if tool.light:
+        ctx.light = True
     try:
         value = tool.run(_converted(tool, _arguments(ctx), ctx), ctx)
     except _EXPLAINABLE as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -131,6 +131,7 @@ class Server:
         #: What stateless results begin with, by method and type of the result.
         self.encoded_heads: dict[tuple[str, str], bytes] = {}
         self._tools_stamp = 0
+        self._mirrored: dict[str, Mapping[str, str]] = {}
         self._schemas: dict[str, tuple[JsonObject, JsonObject | None]] = {}
         self._declared = capabilities
         #: What is declared; nothing while it has to be derived anew.
@@ -201,6 +202,7 @@ class Server:
 
     def _tool_has_changed(self, name: str) -> None:
         self._schemas.pop(name, None)
+        self._mirrored.pop(name, None)
         self._tools_stamp += 1
         self._features_have_changed("tools")
 
@@ -262,6 +264,18 @@ class Server:
                 output_schema = schema_of(tool.output)
             schemas = self._schemas[tool.name] = (input_schema, output_schema)
         return schemas
+
+    def mirrored(self, tool: Tool[Any]) -> Mapping[str, str]:
+        """The arguments of a tool that requests over HTTP repeat in headers, and in which ones."""
+        found = self._mirrored.get(tool.name)
+        if found is None:
+            properties = self.tool_schemas(tool)[0].get("properties", {})
+            found = self._mirrored[tool.name] = {
+                name: f"mcp-param-{about['x-mcp-header'].lower()}"
+                for name, about in properties.items()
+                if isinstance(about, dict) and isinstance(about.get("x-mcp-header"), str)
+            }
+        return found
 
     # Who is told of changes. Call these from the event loop.
 

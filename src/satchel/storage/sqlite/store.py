@@ -17,6 +17,7 @@ from satchel.domain.projects import DEFAULT_PROJECT, Project
 from satchel.storage.sqlite.connections import (
     connect,
     identity,
+    meaning,
     prepare_folder,
     require_ours,
     require_same,
@@ -59,6 +60,7 @@ class SqliteStore:
         self._clock = clock
         reader = self._open()
         self._tables = Tables(reader)
+        self._single = SqliteTransaction(self._tables, 0)
         self._file = identity(path)
         with translated(path):
             self._feed = Feed(reader)
@@ -113,8 +115,10 @@ class SqliteStore:
 
     # Reading
 
-    async def read(self, work: Work[T], *, slow: bool = False) -> T:
+    async def read(self, work: Work[T], *, slow: bool = False, single: bool = False) -> T:
         self._require_open()
+        if single:
+            return self._read_single(work)
         if slow:
             if self._pool is None:
                 from concurrent.futures import ThreadPoolExecutor
@@ -122,6 +126,12 @@ class SqliteStore:
                 self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="satchel-reader")
             return await get_running_loop().run_in_executor(self._pool, self._read_in_thread, work)
         return self._read(self._tables, work)
+
+    def _read_single(self, work: Work[T]) -> T:
+        try:
+            return run_to_end(work(self._single))
+        except apsw.Error as error:
+            raise meaning(error, self.path) from error
 
     def _read_in_thread(self, work: Work[T]) -> T:
         tables: Tables | None = getattr(self._pooled, "tables", None)

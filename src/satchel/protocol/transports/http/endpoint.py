@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -29,6 +29,7 @@ from satchel.protocol.server import Server
 from satchel.protocol.transports.http import headers as routing
 from satchel.protocol.transports.http.delivery import Delivery
 from satchel.protocol.transports.http.messages import (
+    Application,
     Disconnected,
     Header,
     Headers,
@@ -36,6 +37,7 @@ from satchel.protocol.transports.http.messages import (
     Refused,
     Scope,
     Send,
+    Whole,
     read_body,
     refuse,
     respond,
@@ -94,10 +96,11 @@ class HttpEndpoint:
         self._open: dict[str, OpenSession] = {}
         #: Sessions that last for one request, while it is under way.
         self._passing: set[Session] = set()
+        self._finishing: set[asyncio.Future[None]] = set()
         self._streams = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope["headers"])
+        headers = Headers.of(scope)
         try:
             if scope["method"] == "POST":
                 await self._post(headers, receive, send)
@@ -131,54 +134,115 @@ class HttpEndpoint:
 
     # POST
 
+    def at_once(self, headers: Headers, body: bytes) -> Whole | Application | None:
+        """Answer a request outside of sessions here and now.
+
+        If that takes longer, an application brings the answer. `None`: nothing was done, and the request is
+        to be answered in the usual way.
+        """
+        manner: _Manner | None = headers.learned.get(_Manner)
+        if manner is None or not manner.as_json or len(body) > self._limits.body_bytes:
+            return None
+        try:
+            decoded = decode(body)
+            begun = self._begin(decoded, headers, manner)
+        except (Malformed, Refused):
+            return None
+        if begun is None:
+            return None
+        if (frame := begun.stream.only_answer()) is not None:
+            return begun.status_of(begun.stream.error), frame
+
+        async def rest(scope: Scope, receive: Receive, send: Send) -> None:
+            await self._deliver(begun, _Exchange(decoded, headers, receive, send, manner))
+
+        return rest
+
     async def _post(self, headers: Headers, receive: Receive, send: Send) -> None:
-        kind = (headers.get(b"content-type") or "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise Refused(415, InvalidRequest("The body of a request is application/json"))
-        as_json = headers.accepts("application/json")
-        if not as_json and not headers.accepts("text/event-stream"):
-            raise Refused(406, InvalidRequest("Answers are application/json or text/event-stream"))
+        manner = headers.learned.get(_Manner) or _Manner.of(headers)
         body = await read_body(headers, receive, self._limits.body_bytes, self._limits.body_seconds)
         try:
             decoded = decode(body)
         except Malformed as malformed:
             await refuse(send, Refused(400, malformed.error), malformed.request_id)
             return
-        exchange = _Exchange(decoded, headers, receive, send, as_json=as_json)
+        exchange = _Exchange(decoded, headers, receive, send, manner)
         try:
-            if exchange.is_stateless:
-                await self._stateless(exchange)
+            if (begun := self._begin(decoded, headers, manner)) is not None:
+                await self._deliver(begun, exchange)
+            elif _is_stateless(decoded.value, manner):
+                await self._listen(exchange)
             else:
                 await self._handshake(exchange)
         except Refused as refused:
             await refuse(send, refused, request_id_of(decoded.value))
 
-    async def _stateless(self, exchange: _Exchange) -> None:
+    # Outside of sessions
+
+    def _begin(self, decoded: Decoded, headers: Headers, manner: _Manner) -> _Begun | None:
+        """Begin to answer a request that is not part of a session, nor begins one. Raises `Refused`."""
+        message = decoded.value
+        if type(message) is not dict or "id" not in message or "method" not in message:
+            return None
+        stateless = _is_stateless(message, manner)
+        if stateless:
+            self._check_stateless(message, headers)
+            if message["method"] == "subscriptions/listen":
+                return None
+        elif manner.session is not None or message["method"] == "initialize":
+            return None
+        stream = manner.new_stream()
+        session = Session(self._server, stream)
+        if not stateless:
+            session.revision = REVISIONS[_version(headers) or V2025_03_26]
+        session.take(decoded, stream)
+        return _Begun(session, stream, _stateless_status if stateless else _handshake_status, stateless)
+
+    async def _deliver(self, begun: _Begun, exchange: _Exchange) -> None:
+        session, stream = begun.session, begun.stream
+        if stream.finished:
+            await exchange.deliver(stream, begun.status_of)
+            return
+        self._passing.add(session)
+        try:
+            brought = await exchange.deliver(stream, begun.status_of)
+        except BaseException:
+            self._passing.discard(session)
+            raise
+        if brought or begun.stateless:
+            # Here, to go away is to cancel.
+            self._passing.discard(session)
+            await session.close(0)
+        else:
+            ended = asyncio.ensure_future(self._finish(session))
+            self._finishing.add(ended)
+            ended.add_done_callback(self._finishing.discard)
+
+    async def _finish(self, session: Session) -> None:
+        """Let a request end whose client has gone: it was not cancelled."""
+        await session.finished()
+        self._passing.discard(session)
+
+    async def _listen(self, exchange: _Exchange) -> None:
+        """Answer what is said without a session and is not just a request."""
         message = exchange.decoded.value
         if "id" not in message or ("method" not in message and ("result" in message or "error" in message)):
             # Whatever it is, nobody waits for an answer, and nothing is kept that it could change.
             await respond(exchange.send, 202)
             return
         self._check_stateless(message, exchange.headers)
-        listens = message["method"] == "subscriptions/listen"
-        stream = exchange.new_stream(events=listens)
-        if listens:
-            self._count_stream()
+        self._count_stream()
+        stream = Stream()
         session = Session(self._server, stream)
-        session.take(exchange.decoded, stream)
-        if stream.finished and not listens:
-            await exchange.deliver(stream, _stateless_status)
-            return
         self._passing.add(session)
         try:
+            session.take(exchange.decoded, stream)
             if not await exchange.deliver(stream, _stateless_status):
                 session.cancel(request_id_of(message) or 0)
         finally:
             self._passing.discard(session)
-            if listens:
-                self._streams -= 1
-            if not session.is_idle() or session.subscriptions.streams:
-                await session.close(0)
+            self._streams -= 1
+            await session.close(0)
 
     def _check_stateless(self, message: JsonObject, headers: Headers) -> None:
         """Raises `Refused` for a request that is not asked as it must be."""
@@ -200,22 +264,16 @@ class HttpEndpoint:
         if session_id is not None:
             await self._in_session(session_id, await self._opened(session_id), exchange)
             return
-        stream = exchange.new_stream()
-        session = Session(self._server, stream)
-        session.revision = REVISIONS[_version(exchange.headers) or V2025_03_26]
+        revision = REVISIONS[_version(exchange.headers) or V2025_03_26]
         if not exchange.expects_answer:
             await respond(exchange.send, 202)
             return
+        # A batch, or something that is no message.
+        stream = exchange.manner.new_stream()
+        session = Session(self._server, stream)
+        session.revision = revision
         session.take(exchange.decoded, stream)
-        if stream.finished:
-            await exchange.deliver(stream, _handshake_status)
-            return
-        self._passing.add(session)
-        try:
-            await exchange.deliver(stream, _handshake_status)
-        finally:
-            self._passing.discard(session)
-            await session.close(0)
+        await self._deliver(_Begun(session, stream, _handshake_status, stateless=False), exchange)
 
     async def _initialize(self, exchange: _Exchange) -> None:
         stream = Stream()
@@ -240,7 +298,7 @@ class HttpEndpoint:
             opened.session.take(exchange.decoded, opened.own)
             await respond(exchange.send, 202)
             return
-        stream = opened.new_stream(answer_only=not exchange.takes_events)
+        stream = opened.new_stream(answer_only=not exchange.manner.takes_events)
         opened.connections += 1
         try:
             opened.session.take(exchange.decoded, stream)
@@ -348,37 +406,68 @@ class HttpEndpoint:
         self._streams += 1
 
 
+class _Manner(Struct, frozen=True):
+    """What the headers of a POST request say: how it wants to be answered, and what it belongs to."""
+
+    as_json: bool
+    takes_events: bool
+    session: str | None
+    names_stateless: bool
+
+    @classmethod
+    def of(cls, headers: Headers) -> _Manner:
+        """Raises `Refused` if the request is none for this endpoint."""
+        kind = headers.get(b"content-type") or ""
+        if kind.partition(";")[0].strip().lower() != "application/json":
+            raise Refused(415, InvalidRequest("The body of a request is application/json"))
+        manner = cls(
+            headers.accepts("application/json"),
+            headers.accepts("text/event-stream"),
+            headers.get(SESSION),
+            headers.get(routing.VERSION) in STATELESS_VERSIONS,
+        )
+        if not manner.as_json and not manner.takes_events:
+            raise Refused(406, InvalidRequest("Answers are application/json or text/event-stream"))
+        headers.learned[cls] = manner
+        return manner
+
+    def new_stream(self) -> Stream:
+        """Where the answer goes."""
+        return Stream() if self.takes_events else AnswerOnly()
+
+
+def _is_stateless(value: Any, manner: _Manner) -> bool:
+    """The body decides; the header only where the body says nothing."""
+    if type(value) is not dict:
+        return False
+    params = value.get("params")
+    meta = params.get("_meta") if type(params) is dict else None
+    return (type(meta) is dict and PROTOCOL_VERSION in meta) or manner.names_stateless
+
+
+class _Begun(Struct, frozen=True):
+    """A request outside of sessions that is being answered."""
+
+    session: Session
+    stream: Stream
+    #: The status of HTTP for the code of an error.
+    status_of: Callable[[int | None], int]
+    stateless: bool
+
+
 class _Exchange:
     """A POST request whose body is JSON, and the way back."""
 
+    __slots__ = ("_receive", "decoded", "headers", "manner", "send")
+
     def __init__(
-        self, decoded: Decoded, headers: Headers, receive: Receive, send: Send, *, as_json: bool
+        self, decoded: Decoded, headers: Headers, receive: Receive, send: Send, manner: _Manner
     ) -> None:
         self.decoded = decoded
         self.headers = headers
         self.send = send
+        self.manner = manner
         self._receive = receive
-        self._as_json = as_json
-
-    @property
-    def takes_events(self) -> bool:
-        return not self._as_json or self.headers.accepts("text/event-stream")
-
-    def new_stream(self, *, events: bool = False) -> Stream:
-        """Where the answer goes. `events`: it is nothing but events."""
-        return Stream() if self.takes_events or events else AnswerOnly()
-
-    @property
-    def is_stateless(self) -> bool:
-        """The body decides; the header only where the body says nothing."""
-        value = self.decoded.value
-        if type(value) is not dict:
-            return False
-        params = value.get("params")
-        meta = params.get("_meta") if type(params) is dict else None
-        if type(meta) is dict and PROTOCOL_VERSION in meta:
-            return True
-        return self.headers.get(routing.VERSION) in STATELESS_VERSIONS
 
     @property
     def expects_answer(self) -> bool:
@@ -398,7 +487,7 @@ class _Exchange:
         when_streamed: Callable[[Stream], object] | None = None,
     ) -> bool:
         """Bring the answer to the client; whether all of it was brought."""
-        if self._as_json and (frame := stream.only_answer()) is not None:
+        if self.manner.as_json and (frame := stream.only_answer()) is not None:
             await respond(self.send, status_of(stream.error), frame, headers=headers)
             return True
         delivery = Delivery(
@@ -410,7 +499,7 @@ class _Exchange:
             primed=primed,
             when_streamed=when_streamed,
         )
-        return await delivery.answer(status_of, as_json=self._as_json)
+        return await delivery.answer(status_of, as_json=self.manner.as_json)
 
 
 def _stateless_status(error: int | None) -> int:

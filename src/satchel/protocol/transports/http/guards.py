@@ -12,11 +12,13 @@ from typing import Final
 from satchel.protocol.errors import InvalidRequest
 from satchel.protocol.transports.http.messages import (
     Application,
+    AtOnce,
     Headers,
     Receive,
     Refused,
     Scope,
     Send,
+    Whole,
     refuse,
 )
 
@@ -36,11 +38,22 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            problem = self._problem(Headers(scope["headers"]))
-            if problem is not None:
+            headers = Headers.of(scope)
+            if self not in headers.learned:
+                headers.learned[self] = self._problem(headers)
+            if (problem := headers.learned[self]) is not None:
                 await refuse(send, problem)
                 return
         await self._inner(scope, receive, send)
+
+    def at_once(self, inner: AtOnce) -> AtOnce:
+        """The same for requests that are answered at once."""
+
+        def guarded(headers: Headers, body: bytes) -> Whole | Application | None:
+            # Only headers that have been let through before.
+            return inner(headers, body) if headers.learned.get(self, headers) is None else None
+
+        return guarded
 
     def _problem(self, headers: Headers) -> Refused | None:
         hosts = headers.all(b"host")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, MutableMapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from satchel.protocol.aio import asyncio
@@ -15,15 +15,23 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
+#: A whole answer: the status of HTTP, and JSON.
+Whole: TypeAlias = tuple[int, bytes]
 
 JSON: Final = b"application/json"
 EVENTS: Final = b"text/event-stream"
 #: What nearly all clients accept.
-_BOTH: Final = "application/json, text/event-stream"
+_BOTH: Final = b"application/json, text/event-stream"
+#: Where a request carries its headers for all who ask for them.
+HEADERS: Final = "satchel.headers"
 
 
 class Disconnected(Exception):
     """The client has gone before its request was complete."""
+
+
+class Ambiguous(Exception):
+    """A header that came several times, and not with the same value."""
 
 
 class Refused(Exception):
@@ -39,10 +47,22 @@ class Refused(Exception):
 class Headers:
     """The headers of a request. ASGI has their names in lower case."""
 
+    __slots__ = ("_first", "_raw", "learned")
+
     def __init__(self, raw: Sequence[Header]) -> None:
+        #: What was found out about these headers: a client may send the same again and again.
+        self.learned: dict[Hashable, Any] = {}
         self._raw = raw
         # Of several with one name the first counts.
         self._first = dict(reversed(raw))
+
+    @classmethod
+    def of(cls, scope: Scope) -> Headers:
+        """The headers of a request, which are read once for all who ask for them."""
+        headers: Headers | None = scope.get(HEADERS)
+        if headers is None:
+            headers = scope[HEADERS] = cls(scope["headers"])
+        return headers
 
     def get(self, name: bytes) -> str | None:
         """The value of a header; the first, if it came several times."""
@@ -51,16 +71,43 @@ class Headers:
         return None if value is None else value.decode("latin-1").strip(" \t")
 
     def all(self, name: bytes) -> list[str]:
+        if name not in self._first:
+            return []
         return [value.decode("latin-1").strip(" \t") for found, value in self._raw if found == name]
+
+    def only(self, name: bytes) -> str | None:
+        """The value of a header that all agree on: nothing if it is not there. Raises `Ambiguous`."""
+        if len(self._first) == len(self._raw) or name not in self._first:
+            return self.get(name)
+        if len(set(self.all(name))) > 1:
+            raise Ambiguous(name.decode("latin-1"))
+        return self.get(name)
 
     def accepts(self, kind: str) -> bool:
         """Whether the client takes answers of this media type. One that does not say takes any."""
-        wanted = ",".join(self.all(b"accept")).lower()
-        if wanted == _BOTH or not wanted.strip():
+        if self._first.get(b"accept") == _BOTH:
             return True
-        family = kind.partition("/")[0] + "/*"
-        kinds = {part.partition(";")[0].strip() for part in wanted.split(",")}
-        return not kinds.isdisjoint((kind, family, "*/*"))
+        wanted = ",".join(self.all(b"accept")).lower()
+        if not wanted.strip():
+            return True
+        kinds = {
+            media.strip() for part in wanted.split(",") for media, *rest in [part.split(";")] if _wants(rest)
+        }
+        return not kinds.isdisjoint((kind, kind.partition("/")[0] + "/*", "*/*"))
+
+
+#: Answers a POST request at once, or says who answers it later. `None`: nothing was done, and it is to be
+#: answered in the usual way.
+AtOnce: TypeAlias = Callable[[Headers, bytes], Whole | Application | None]
+
+
+def _wants(parameters: Iterable[str]) -> bool:
+    """Whether a media type with these parameters is welcome: one of no quality at all is not."""
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            return value.strip().strip("0.") != ""
+    return True
 
 
 async def read_body(headers: Headers, receive: Receive, limit: int, seconds: float) -> bytes:
