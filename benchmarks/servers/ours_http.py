@@ -22,7 +22,8 @@ def on_httptools(port: int) -> None:
     from satchel.protocol.transports.http.serving import listening_socket, new_event_loop, serve
 
     with listening_socket(HOST, port) as listener, asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(serve(application, listener, lambda: endpoint.close(0)))
+        at_once = {b"/mcp": application.at_once(endpoint.at_once)}
+        runner.run(serve(application, listener, lambda: endpoint.close(0), at_once=at_once))
 
 
 def on_h11(port: int) -> None:

@@ -26,7 +26,13 @@ async def main() -> None:
         async with server.lifespan():
             address = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
             print(f"The fixture listens at {address}", file=sys.stderr, flush=True)
-            await serve(Guard(application), listener, lambda: endpoint.close(GRACE_SECONDS / 2))
+            guard = Guard(application)
+            await serve(
+                guard,
+                listener,
+                lambda: endpoint.close(GRACE_SECONDS / 2),
+                at_once={b"/mcp": guard.at_once(endpoint.at_once)},
+            )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
@@ -120,8 +120,13 @@ async def run(options: Options) -> None:
     with listening_socket("127.0.0.1", 0) as listener:
         async with server.lifespan():
             print(listener.getsockname()[1], flush=True)
-            application: Any = Guard(endpoint, origins=options.origins)
-            await serve(application, listener, lambda: endpoint.close(GRACE_SECONDS / 2))
+            guard = Guard(endpoint, origins=options.origins)
+            await serve(
+                guard,
+                listener,
+                lambda: endpoint.close(GRACE_SECONDS / 2),
+                at_once={b"/mcp": guard.at_once(endpoint.at_once)},
+            )
 
 
 if __name__ == "__main__":
