@@ -15,13 +15,13 @@ from benchmarks.terminal import table
 CONNECTIONS: Final = (1, 16, 64)
 
 #: Ways not to come to the point, and the seconds after which such a connection must be gone: ten for the
-#: head of a request, twenty for its body, and some for a busy machine.
+#: head of a request, fourteen for its body, and some for a busy machine.
 HALF_SENT: Final[Mapping[str, float]] = {
     "nothing": 12.0,
     "half a head": 12.0,
     "a head, byte by byte": 12.0,
-    "a head, no body": 22.0,
-    "half a body": 22.0,
+    "a head, no body": 15.0,
+    "half a body": 15.0,
 }
 
 #: By connections, how many times the requests of the SDK must be answered at least.

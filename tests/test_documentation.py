@@ -45,7 +45,7 @@ def test_the_tour_runs_to_its_end() -> None:
         assert words in tour
 
 
-@pytest.mark.parametrize("target", ["run", "test", "check", "format", "bench", "torture"])
+@pytest.mark.parametrize("target", ["run", "test", "check", "conformance", "format", "bench", "torture"])
 def test_make_lists_its_targets(target: str) -> None:
     listing = subprocess.run(
         ["make"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True
