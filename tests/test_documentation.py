@@ -100,6 +100,33 @@ def test_the_guides_code_is_a_server_that_works(tmp_path: Path) -> None:
     assert "elicitation" in answers[6]["result"]["content"][0]["text"]
 
 
+def test_the_commands_of_the_first_guide_do_what_they_say(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "satchel"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m satchel "$@"\n')
+    program.chmod(0o755)
+    script = "\n".join(blocks(ROOT / "docs" / "guides" / "five-minutes.md", "sh"))
+    environment = {
+        "PATH": f"{folder}:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(ROOT / "src"),
+    }
+    done = subprocess.run(
+        ["sh", "-e"],
+        input=script,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Explain this SQL error in plain words: no such table: users" in done.stdout
+    assert '"satchel"' in (tmp_path / ".claude.json").read_text()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
@@ -113,9 +140,8 @@ def test_the_command_says_what_it_is() -> None:
         [*run, "--version"], capture_output=True, text=True, timeout=30, check=True
     ).stdout
     assert version == "satchel 0.1.0\n"
-    assert (
-        "Usage: satchel" in subprocess.run(run, capture_output=True, text=True, timeout=30, check=True).stdout
-    )
+    told = subprocess.run([*run, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
+    assert "Usage: satchel" in told
     wrong = subprocess.run([*run, "dance"], capture_output=True, text=True, timeout=30, check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "No such command 'dance'" in wrong.stderr

@@ -99,9 +99,12 @@ def person() -> str:
 
 
 def _database(environment: Mapping[str, str], workspace: str | None, db: str | None) -> str:
-    if workspace is None and (url := db or environment.get("SATCHEL_DATABASE_URL")):
+    if db is not None:
+        # An empty one is a variable that was not set in somebody's script, not a wish for the usual database.
+        return _file_of(db)
+    if workspace is None and (url := environment.get("SATCHEL_DATABASE_URL")):
         return _file_of(url)
-    name = workspace or DEFAULT_WORKSPACE
+    name = DEFAULT_WORKSPACE if workspace is None else workspace
     if not _WORKSPACE.fullmatch(name):
         raise SettingsError(
             f"'{name}' cannot be the name of a workspace: use letters, digits, '-', '_' and '.'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,33 +14,76 @@ from satchel.cli.failures import Status, fail, misuse, report, speak_json
 from satchel.config import SettingsError
 from satchel.domain.errors import SatchelError
 
-#: Command, module of that name, and what the list of commands says about it.
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+#: Commands, and what the list of commands says about each. Each is a module of that name.
 _COMMANDS: Final = {
-    "demo": "A tour: a real MCP session with a sample workspace.",
-    "library": "List, add, update, check, make and remove prompt libraries.",
-    "project": "Create, list, rename and delete projects.",
-    "serve": "Serve one MCP client on standard input and output.",
+    "Begin": {
+        "demo": "A tour: a real MCP session with a sample workspace.",
+        "connect": "Make Satchel known to an MCP client, or show which know it.",
+        "serve": "Serve MCP clients: on standard input and output, or over HTTP.",
+    },
+    "Keep": {
+        "prompt": "Add, edit, show, render, list and delete prompts.",
+        "resource": "Add, show, list and delete documents, text or binary.",
+        "task": "Add, list, finish, change and delete tasks.",
+        "tag": "List, add, rename and remove the tags of prompts.",
+        "library": "List, add, update, check, make and remove prompt libraries.",
+        "project": "Create, list, rename and delete projects.",
+    },
+    "Look": {
+        "search": "Find a text in prompts, libraries, resources and tasks.",
+        "history": "Show who changed what, and when.",
+        "diff": "Show what a change has changed.",
+        "undo": "Take back the last change, or several.",
+        "restore": "Make a thing what it was after a change, or a database what it was in a backup.",
+    },
+    "Care": {
+        "import": "Take in an export, a database of another program, or files.",
+        "export": "Write everything to one file, or to a folder of readable files.",
+        "backup": "Copy the database while servers are using it.",
+        "doctor": "Look for everything that could be wrong, and say how to mend it.",
+        "completion": "Let the shell complete commands: bash, zsh or fish.",
+    },
 }
+#: Modules that could not be called like their commands.
+_MODULES: Final = {"import": "import_"}
 
 
 class _Lazy(click.Group):
     """A group whose commands are imported when they are called, not when they are listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return [name for section in _COMMANDS.values() for name in section]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in self.list_commands(ctx):
             return None
         if cmd_name == "serve":
-            # Only its name is known here: it has run before this could be asked.
-            return click.Command("serve")
-        command: click.Command = import_module(f"satchel.cli.{cmd_name}").command
+            # Only shells that complete it ask for it here: it has run before anybody else could.
+            from satchel.cli.completion import serve
+
+            return serve
+        command: click.Command = import_module(f"satchel.cli.{_MODULES.get(cmd_name, cmd_name)}").command
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What may come next. Click would import every command to see whether it is hidden."""
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=about)
+            for section in _COMMANDS.values()
+            for name, about in section.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        for title, section in _COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(section.items()), col_max=12)
 
 
 @click.group(cls=_Lazy, invoke_without_command=True)
@@ -49,10 +92,12 @@ class _Lazy(click.Group):
 def satchel(ctx: click.Context) -> None:
     """The prompts, documents and tasks that people and their agents share.
 
-    Put `satchel serve` into an MCP client's configuration, or try `satchel demo` first.
+    Begin with `satchel demo`, a tour, or with `satchel connect`, which gives Satchel to your MCP clients.
     """
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        from satchel.cli.welcome import welcome
+
+        welcome()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -65,12 +110,12 @@ def main(arguments: Sequence[str]) -> int:
         status = satchel.main(list(arguments), prog_name="satchel", standalone_mode=False, color=color)
     except click.ClickException as error:
         if as_json:
-            report(error.format_message(), code="usage" if error.exit_code == Status.USAGE else "refused")
+            report(error.format_message(), code="USAGE" if error.exit_code == Status.USAGE else "REFUSED")
         else:
             error.show()
         return error.exit_code
     except click.Abort:
-        report("stopped", code="stopped")
+        report("stopped", code="STOPPED")
         return Status.REFUSED
     except SettingsError as error:
         return misuse(error)

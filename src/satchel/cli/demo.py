@@ -159,7 +159,13 @@ def _database(keep: str | None) -> Iterator[str]:
 @click.option("--keep", metavar="FILE", help="Keep the sample workspace in this new file.")
 @click.option("--json", "as_json", is_flag=True, help="Print every request and answer as JSON.")
 def command(keep: str | None, *, as_json: bool) -> None:
-    """A tour: a real MCP session with a sample workspace. It leaves your own data alone."""
+    """A tour: a real MCP session with a sample workspace. It leaves your own data alone.
+
+    \b
+    Examples:
+      satchel demo
+      satchel demo --keep sample.db
+    """
     with _database(keep) as database:
         with_workspace(settings({}, db=database), fill)
         with tempfile.TemporaryDirectory(prefix="satchel-demo-", ignore_cleanup_errors=True) as home:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from enum import IntEnum
+from typing import Final
 
 from satchel.config import SettingsError
 from satchel.domain.errors import Conflict, NotFound, SatchelError, StorageError, StorageFailed
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Status(IntEnum):
@@ -46,7 +50,7 @@ def speak_json(*, as_json: bool) -> None:
     _Voice.as_json = as_json
 
 
-def report(message: str, *hints: str, code: str = "refused") -> None:
+def report(message: str, *hints: str, code: str = "REFUSED") -> None:
     """Say on standard error what went wrong, and what to do."""
     if _Voice.as_json:
         import msgspec
@@ -54,9 +58,9 @@ def report(message: str, *hints: str, code: str = "refused") -> None:
         error = {"code": code, "message": message, "hints": hints}
         sys.stderr.write(msgspec.json.encode({"ok": False, "error": error}).decode() + "\n")
         return
-    sys.stderr.write(f"error: {message}\n")
-    for hint in hints:
-        sys.stderr.write(f"hint: {hint}\n")
+    # What somebody else wrote may be in it, and a terminal would obey it.
+    for line in (f"error: {message}", *(f"hint: {hint}" for hint in hints)):
+        sys.stderr.write(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", line) + "\n")
 
 
 def fail(error: SatchelError, *hints: str) -> Status:
@@ -74,6 +78,6 @@ def misuse(error: SettingsError) -> Status:
     report(
         str(error),
         "satchel --help lists the commands, and satchel COMMAND --help their options",
-        code="usage",
+        code="USAGE",
     )
     return Status.USAGE

@@ -43,6 +43,11 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
 
     A repository is given by its address, and with `#` a branch, a tag or a commit of it, as in
     https://example.org/prompts.git#v2. Only files are taken, and nothing of them is ever run.
+
+    \b
+    Examples:
+      satchel library add ~/prompts --link
+      satchel library add https://example.org/prompts.git#v2 --name team
     """
     from satchel.assembly.libraries import installing
 
@@ -68,7 +73,12 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
 @click.argument("name")
 @json_option
 def new(name: str, *, as_json: bool) -> int:
-    """Make a library with one prompt, to begin with."""
+    """Make a library with one prompt, to begin with.
+
+    \b
+    Example:
+      satchel library new team
+    """
     from satchel.assembly.libraries import installing
 
     try:
@@ -90,6 +100,11 @@ def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
     What you have edited stays as it is. Files that were changed on both sides are listed, and the exit
     status is 4. A file that you have deleted stays deleted. With `--overwrite` the source's files win, and
     your versions are put aside, not erased.
+
+    \b
+    Examples:
+      satchel library update
+      satchel library update team --overwrite
     """
     if name is not None:
         updated = _updated(name, overwrite=overwrite)
@@ -106,7 +121,12 @@ def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
 @click.option("--yes", is_flag=True, help="Also if it was edited or put there by hand: it is moved aside.")
 @json_option
 def remove(name: str, *, yes: bool, as_json: bool) -> int:
-    """Take a library away. The folder of a link is left as it is."""
+    """Take a library away. The folder of a link is left as it is.
+
+    \b
+    Example:
+      satchel library remove team
+    """
     from satchel.assembly.libraries import installing
 
     try:

@@ -24,7 +24,12 @@ T = TypeVar("T")
 @click.command("list")
 @json_option
 def list_libraries(*, as_json: bool) -> None:
-    """Show all libraries, and how many prompts are in them."""
+    """Show all libraries, and how many prompts are in them.
+
+    \b
+    Example:
+      satchel library list
+    """
     reports = _on_shelf(lambda shelf: shelf.reports())
     kinds = _kinds()
     if as_json:
@@ -50,7 +55,13 @@ def list_libraries(*, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def show(name: str, *, as_json: bool) -> None:
-    """Show the prompts of the library NAME, or one of them: NAME:PROMPT."""
+    """Show the prompts of the library NAME, or one of them: NAME:PROMPT.
+
+    \b
+    Examples:
+      satchel library show team
+      satchel library show team:code-review
+    """
     if ":" in name:
         _show_prompt(name, as_json=as_json)
     else:
@@ -112,6 +123,11 @@ def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
     """Look for everything that is wrong with the library NAME, a folder, or all libraries.
 
     The exit status is 1 if anything is an error.
+
+    \b
+    Examples:
+      satchel library check
+      satchel library check ./prompts --skipped
     """
     reports = _checked(name)
     errors = sum(item.level == "error" for report in reports for item in report.problems)

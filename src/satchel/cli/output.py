@@ -89,7 +89,7 @@ def padded(text: str, columns: int, *, right: bool = False) -> str:
 
 def shown(text: str, most: int = _MAX_LENGTH) -> str:
     """As much of a foreign text as fits, on one line and without control characters."""
-    line = one_line(text)
+    line = one_line(text, most + 1)
     return line if len(line) <= most else f"{line[:most]}..."
 
 

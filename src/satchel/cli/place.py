@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from msgspec import Struct
 
+from satchel.cli.completion import projects, workspaces
+from satchel.cli.inputs import text
 from satchel.config import Settings, from_process, person
 
 if TYPE_CHECKING:
@@ -51,8 +53,14 @@ def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*arguments, where=Where(workspace, db, others.pop("project_name", None)), **others)
 
     for option in (
-        click.option("--db", metavar="FILE", help="A database anywhere else."),
-        click.option("--workspace", metavar="NAME", help="A database in Satchel's data folder."),
+        click.option("--db", metavar="FILE", type=text, help="A database anywhere else."),
+        click.option(
+            "--workspace",
+            metavar="NAME",
+            type=text,
+            shell_complete=workspaces,
+            help="A database in Satchel's data folder.",
+        ),
     ):
         command = option(command)
     return command
@@ -61,5 +69,11 @@ def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
 def in_project(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say which database and which project; it gets `where`."""
     return click.option(
-        "-p", "--project", "project_name", metavar="NAME", help="The project; else `default`."
+        "-p",
+        "--project",
+        "project_name",
+        metavar="NAME",
+        type=text,
+        shell_complete=projects,
+        help="The project; else `default`.",
     )(in_workspace(function))

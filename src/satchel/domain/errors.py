@@ -244,6 +244,15 @@ class Outdated(Conflict):
         super().__init__(f"{kind.capitalize()} '{name}' was changed by someone else meanwhile; read it again")
 
 
+class ChangedMeanwhile(Conflict):
+    """What is to be undone was changed again."""
+
+    code = "CHANGED_MEANWHILE"
+
+    def __init__(self) -> None:
+        super().__init__("Something of it was changed again meanwhile; look at it once more")
+
+
 class LibraryExists(Conflict):
     """The name of a library is in use."""
 

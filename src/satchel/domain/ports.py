@@ -5,7 +5,7 @@ Everything is asynchronous. Where a backend never waits, its coroutines run to t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -38,9 +38,15 @@ class Prompts(Protocol):
 
     async def by_name(self, project: int, name: str) -> Prompt | None: ...
 
+    async def by_title(self, project: int, title: str) -> Prompt | None: ...
+
     async def name_taken(self, project: int, name: str) -> bool: ...
 
     async def title_taken(self, project: int, title: str) -> bool: ...
+
+    async def names(self, project: int, limit: int) -> list[str]:
+        """In alphabetical order."""
+        ...
 
     async def listing(self, project: int, after: int, limit: int) -> list[PromptListing]:
         """In the order of creation, from the one after number `after` on."""
@@ -66,10 +72,17 @@ class Prompts(Protocol):
         """The most used first, then by name."""
         ...
 
+    async def ids_tagged(self, project: int, tag: str) -> list[str]:
+        """The ids of all that carry a tag."""
+        ...
+
     async def search(
-        self, project: int, query: str, limit: int, offset: int
+        self, project: int, query: str, limit: int, offset: int, tags: Sequence[str] = ()
     ) -> tuple[int, list[PromptSummary]]:
-        """How many have `query` in title or content, and a page of them; those updated last come first."""
+        """How many have `query` in title or content, and a page of them; those updated last come first.
+
+        With `tags`, only those that carry any of them.
+        """
         ...
 
     async def in_project(self, project: int) -> list[Prompt]: ...
@@ -115,6 +128,23 @@ class Tasks(Protocol):
         """The highest priority first, then in the order of creation. `completed`: whether done ones count."""
         ...
 
+    async def chosen(
+        self,
+        user: str,
+        *,
+        project: str | None,
+        priority: int | None,
+        completed: bool | None,
+        due_by: str | None,
+        limit: int | None,
+    ) -> list[Task]:
+        """Those that fit, or the first of them, ordered like a page.
+
+        `completed`: only done ones, only others, or, with nothing, both. `due_by`: only those whose due date
+        says this day or an earlier one.
+        """
+        ...
+
     async def search(
         self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
     ) -> tuple[int, list[Task]]:
@@ -132,9 +162,26 @@ class Changes(Protocol):
         ...
 
     async def page(
-        self, project: int, *, kind: Kind | None, entity: str | None, before: int | None, limit: int
+        self,
+        project: int | None,
+        *,
+        kind: Kind | None,
+        entity: str | None,
+        before: int | None,
+        limit: int,
+        name: str | None = None,
+        actor: str | None = None,
+        since: int | None = None,
     ) -> list[Change]:
-        """The newest first: those in the project and in none, with a smaller number than `before`."""
+        """The newest first: those with a smaller number than `before`, in all projects or in one and in none.
+
+        `name`: only of things that ever had this name, title or URI. `since`: a time. Neither these
+        nor `actor` narrow the changes of one `entity`.
+        """
+        ...
+
+    async def since(self, seq: int, limit: int, *, kind: Kind | None = None) -> list[Change]:
+        """The oldest first, in all projects: those with a greater number than `seq`."""
         ...
 
     async def latest(self, kind: Kind, entity: str) -> Change | None: ...
@@ -195,6 +242,25 @@ class Transaction(Protocol):
         """Forget those that were not used since, and the oldest of more than `most`."""
         ...
 
+    async def find(self, kind: Kind, **fields: Any) -> Any:
+        """A thing of any project and user whose fields have these values; nothing if there is none."""
+        ...
+
+    async def things(self, kind: Kind, after: int, limit: int) -> Any:
+        """Things of any project and user in the order of creation, from the one after number `after` on."""
+        ...
+
+    async def untouched(self) -> Change | None:
+        """The only change there is, if nothing has happened but that the default project was made."""
+        ...
+
+    async def replay(self, log: AsyncIterable[Change]) -> None:
+        """Do in an untouched workspace what was done elsewhere, and log it as it was logged there.
+
+        The change that made the default project has to be among them: there is nothing left before the first.
+        """
+        ...
+
     async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
         """Create, update or delete one thing and log it; what is stored now.
 
@@ -209,8 +275,12 @@ Work = Callable[[Transaction], Awaitable[T]]
 class Store(Protocol):
     """A workspace."""
 
-    async def read(self, work: Work[T], *, slow: bool = False) -> T:
-        """Run `work` on a consistent view. `slow`: it may take more than a moment, so let others go on."""
+    async def read(self, work: Work[T], *, slow: bool = False, single: bool = False) -> T:
+        """Run `work` on a consistent view.
+
+        `slow`: it may take more than a moment, so let others go on. `single`: it asks one thing only, for
+        which there need be no transaction.
+        """
         ...
 
     async def write(self, work: Work[T], *, actor: str) -> T:

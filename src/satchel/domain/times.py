@@ -13,7 +13,8 @@ def iso(microseconds: int) -> str:
     """A time as the contracts show it: UTC, to the second."""
     day, second = divmod(microseconds // 1_000_000, _DAY_SECONDS)
     minute, second = divmod(second, 60)
-    return "%sT%02d:%02d:%02dZ" % (_date(day), *divmod(minute, 60), second)
+    hour, minute = divmod(minute, 60)
+    return f"{_date(day)}T{hour:02}:{minute:02}:{second:02}Z"
 
 
 @lru_cache(maxsize=256)

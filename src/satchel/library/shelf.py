@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from satchel.domain.errors import ContentFileMissing, LibraryPromptNotFound, RenderingFailed
+from satchel.domain.errors import ContentFileMissing, LibraryPromptNotFound, PromptUnusable, RenderingFailed
 from satchel.domain.libraries import SOURCE_BYTES, LibraryPrompt, LibraryReport
+from satchel.domain.text import folded, neighbourhood
 from satchel.library.disk import Disk
 from satchel.library.enclosure import Folder, Missing, Unreadable
 from satchel.library.places import Directories, shown
@@ -185,6 +186,26 @@ class Shelf:
         """All prompts of a library."""
         await self._ready.wait()
         return [] if self._catalogue is None else self._catalogue.prompts(library)
+
+    async def search(self, query: str, limit: int) -> tuple[int, list[tuple[LibraryPrompt, str]]]:
+        """How many have `query` in name, title, description or text, in any case, and the first of them.
+
+        Each comes with what stands around the match.
+        """
+        needle, total = folded(query), 0
+        found: list[tuple[LibraryPrompt, str]] = []
+        for report in await self.reports():
+            for prompt in await self.prompts(report.name):
+                try:
+                    _, _, text = await self.source(prompt.name)
+                except PromptUnusable:
+                    text = ""
+                about = "\n".join((prompt.name, prompt.title or "", prompt.description or ""))
+                if needle in folded(about) or needle in folded(text):
+                    total += 1
+                    if len(found) < limit:
+                        found.append((prompt, neighbourhood(text, query)))
+        return total, found
 
     async def reports(self) -> list[LibraryReport]:
         await self._ready.wait()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from satchel.domain.changes import Change, Entity, Kind
 from satchel.domain.errors import (
+    ChangedMeanwhile,
     ChangeNotFound,
     NameTaken,
     ProjectGone,
@@ -21,6 +23,9 @@ from satchel.domain.resources import Resource
 from satchel.domain.tasks import Task
 from satchel.services.caller import Caller
 from satchel.services.projects import empty
+
+#: So many changes of one thing are looked at at a time.
+_PAGE: Final = 100
 
 
 class History:
@@ -48,6 +53,94 @@ class History:
         # Whoever looks for something rare looks through much of the log.
         return await self._store.read(work, slow=kind is not None and entity is None)
 
+    async def log(
+        self,
+        project: int | None,
+        *,
+        kind: Kind | None = None,
+        entity: str | None = None,
+        name: str | None = None,
+        actor: str | None = None,
+        since: int | None = None,
+        before: int | None = None,
+        limit: int = 20,
+    ) -> list[Change]:
+        """What happened, the newest first, in a project and to tasks, or everywhere.
+
+        `entity`: an id. `name`: a name, title or URI that a thing ever had. `since`: microseconds since 1970.
+        """
+
+        async def work(transaction: Transaction) -> list[Change]:
+            return await transaction.changes.page(
+                project,
+                kind=kind,
+                entity=entity,
+                name=name,
+                actor=actor,
+                since=since,
+                before=before,
+                limit=limit,
+            )
+
+        return await self._store.read(work, slow=True)
+
+    async def change(self, seq: int) -> Change:
+        """One change, in whichever project. Raises `ChangeNotFound`."""
+
+        async def work(transaction: Transaction) -> Change:
+            found = await transaction.changes.get(seq)
+            if found is None:
+                raise ChangeNotFound(seq)
+            return found
+
+        return await self._store.read(work)
+
+    async def contents(self, *states: Entity | None) -> list[bytes | None]:
+        """What resources hold or held; nothing for anything else."""
+
+        async def work(transaction: Transaction) -> list[bytes | None]:
+            return [
+                await transaction.content(state.sha256) if isinstance(state, Resource) else None
+                for state in states
+            ]
+
+        return await self._store.read(work)
+
+    async def together(self, changes: Iterable[Change]) -> list[Change]:
+        """All that was done together with any of these changes, the newest first."""
+        batches = dict.fromkeys(change.batch for change in changes)
+
+        async def work(transaction: Transaction) -> list[Change]:
+            found = [change for batch in batches for change in await transaction.changes.batch(batch)]
+            return sorted(found, key=lambda change: change.seq, reverse=True)
+
+        return await self._store.read(work, slow=True)
+
+    async def later(self, changes: Sequence[Change]) -> list[Change]:
+        """What has happened since to things that these changes are about, the newest first."""
+
+        async def work(transaction: Transaction) -> list[Change]:
+            return await _later(transaction, changes)
+
+        return await self._store.read(work, slow=True)
+
+    async def undo_all(
+        self, changes: Sequence[Change], *, actor: str, overwriting: Iterable[Change] = ()
+    ) -> None:
+        """Put back what was there before all these changes, the newest first. It can be undone as one.
+
+        Raises `ChangedMeanwhile` if that would overwrite anything but `overwriting`.
+        """
+        known = {change.seq for change in overwriting}
+
+        async def work(transaction: Transaction) -> None:
+            if any(change.seq not in known for change in await _later(transaction, changes)):
+                raise ChangedMeanwhile
+            for change in changes:
+                await _put(transaction, change, change.before)
+
+        await self._store.write(work, actor=actor)
+
     async def undo(self, caller: Caller, seq: int) -> list[Change]:
         """Put back what was there before a change and before all that was done together with it.
 
@@ -63,6 +156,14 @@ class History:
 
         return await self._store.write(work, actor=caller.actor)
 
+    async def restore_any(self, change: Change, *, actor: str) -> Entity | None:
+        """Like `restore`, in whichever project."""
+
+        async def work(transaction: Transaction) -> Entity | None:
+            return await _put(transaction, change, change.after)
+
+        return await self._store.write(work, actor=actor)
+
     async def restore(self, caller: Caller, seq: int) -> Entity | None:
         """Make one thing again what it was right after a change; nothing, if that deleted it."""
 
@@ -71,6 +172,22 @@ class History:
             return await _put(transaction, change, change.after)
 
         return await self._store.write(work, actor=caller.actor)
+
+
+async def _later(transaction: Transaction, changes: Sequence[Change]) -> list[Change]:
+    first: dict[tuple[Kind, str], int] = {}
+    for change in changes:
+        key = change.kind, change.entity
+        first[key] = min(change.seq, first.get(key, change.seq))
+    chosen = {change.seq for change in changes}
+    found = []
+    for (kind, entity), seq in first.items():
+        before: int | None = None
+        while before is None or before > seq:
+            page = await transaction.changes.page(None, kind=kind, entity=entity, before=before, limit=_PAGE)
+            found += [change for change in page if change.seq > seq and change.seq not in chosen]
+            before = page[-1].seq if len(page) == _PAGE else 0
+    return sorted(found, key=lambda change: change.seq, reverse=True)
 
 
 async def _existing(transaction: Transaction, caller: Caller, seq: int) -> Change:

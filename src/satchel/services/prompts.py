@@ -8,7 +8,15 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from satchel.domain.errors import Invalid, NameTaken, Problem, PromptNotFound, TitleTaken, require
+from satchel.domain.errors import (
+    Invalid,
+    NameTaken,
+    Outdated,
+    Problem,
+    PromptNotFound,
+    TitleTaken,
+    require,
+)
 from satchel.domain.names import NAME_LENGTH, alternatives, name_from
 from satchel.domain.ports import Store, Transaction
 from satchel.domain.projects import Project
@@ -36,6 +44,7 @@ class PromptPage(Struct, frozen=True):
 class PromptChange(Struct, frozen=True, kw_only=True):
     """What to change of a prompt; what is unset stays."""
 
+    name: str | UnsetType = UNSET
     title: str | UnsetType = UNSET
     content: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -44,20 +53,31 @@ class PromptChange(Struct, frozen=True, kw_only=True):
 
 
 class PromptAddress(Struct, frozen=True):
-    """Which prompt is meant: by id or by name."""
+    """Which prompt is meant: by id, by name, or by whichever of name, id and title somebody remembers."""
 
     id: str | None = None
     name: str | None = None
+    any: str | None = None
 
     async def find(self, transaction: Transaction, project: Project) -> Prompt:
         """Raises `PromptNotFound`."""
-        if self.id is not None:
-            found = await transaction.prompts.by_id(project.id, self.id.lower())
-        else:
-            found = await transaction.prompts.by_name(project.id, self.name or "")
+        found = await self.lookup(transaction, project.id)
         if found is None:
-            raise PromptNotFound(self.id or self.name or "", project.name)
+            raise PromptNotFound(self.any or self.id or self.name or "", project.name)
         return found
+
+    async def lookup(self, transaction: Transaction, project: int) -> Prompt | None:
+        """The prompt, if there is one."""
+        prompts = transaction.prompts
+        if self.any is not None:
+            return (
+                await prompts.by_name(project, self.any)
+                or await prompts.by_id(project, self.any.lower())
+                or await prompts.by_title(project, self.any)
+            )
+        if self.id is not None:
+            return await prompts.by_id(project, self.id.lower())
+        return await prompts.by_name(project, self.name or "")
 
 
 class Prompts:
@@ -111,14 +131,20 @@ class Prompts:
         return await self._store.write(work, actor=caller.actor)
 
     async def get(self, caller: Caller, address: PromptAddress) -> Prompt:
+        async def lookup(transaction: Transaction) -> Prompt | None:
+            return await address.lookup(transaction, caller.project)
+
         async def work(transaction: Transaction) -> Prompt:
             return await address.find(transaction, await project_of(transaction, caller))
 
-        return await self._store.read(work)
+        # What is not there needs a second look: perhaps all of its project is gone.
+        found = None if address.any is not None else await self._store.read(lookup, single=True)
+        return await self._store.read(work) if found is None else found
 
     async def update(
-        self, caller: Caller, address: PromptAddress, change: PromptChange
+        self, caller: Caller, address: PromptAddress, change: PromptChange, *, version: int | None = None
     ) -> tuple[Prompt, Project]:
+        """Change what is given; with `version`, only if it has not been changed since it had that one."""
         given: dict[str, Any] = {
             name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not UNSET
         }
@@ -131,6 +157,11 @@ class Prompts:
         async def work(transaction: Transaction) -> tuple[Prompt, Project]:
             project = await project_of(transaction, caller)
             prompt = await address.find(transaction, project)
+            if version is not None and version != prompt.version:
+                raise Outdated("prompt", prompt.name)
+            name = given.get("name", prompt.name)
+            if name != prompt.name and await transaction.prompts.name_taken(project.id, name):
+                raise NameTaken("prompt", name, project.name)
             title = given.get("title", prompt.title)
             if title != prompt.title and await transaction.prompts.title_taken(project.id, title):
                 raise TitleTaken(title, project.name)
@@ -152,6 +183,28 @@ class Prompts:
 
         return await self._store.write(work, actor=caller.actor)
 
+    async def delete_all(self, caller: Caller, addresses: Sequence[PromptAddress]) -> list[Prompt]:
+        """Delete prompts, all of them or, if one is missing, none."""
+
+        async def work(transaction: Transaction) -> list[Prompt]:
+            project = await project_of(transaction, caller)
+            found = [await address.find(transaction, project) for address in addresses]
+            gone = list({prompt.id: prompt for prompt in found}.values())
+            for prompt in gone:
+                await transaction.write("delete", prompt, None)
+            return gone
+
+        return await self._store.write(work, actor=caller.actor)
+
+    async def names(self, caller: Caller, limit: int) -> list[str]:
+        """In alphabetical order."""
+
+        async def work(transaction: Transaction) -> list[str]:
+            await project_of(transaction, caller)
+            return await transaction.prompts.names(caller.project, limit)
+
+        return await self._store.read(work)
+
     async def listing(self, caller: Caller, after: int, limit: int) -> list[PromptListing]:
         """In the order of creation."""
 
@@ -171,14 +224,22 @@ class Prompts:
 
         return await self._store.read(work)
 
-    async def search(self, caller: Caller, query: str, limit: int, offset: int) -> PromptPage:
-        """Those with `query` in title or content, in any case; all, if it is empty."""
+    async def search(
+        self, caller: Caller, query: str, limit: int, offset: int, tags: Sequence[str] = ()
+    ) -> PromptPage:
+        """Those with `query` in title or content, in any case; all, if it is empty.
+
+        With `tags`, only those that carry any of them.
+        """
+        wanted = merged_tags(tags)
         if not checked_query(query):
+            if wanted:
+                return (await self.tagged(caller, wanted, limit, offset))[0]
             return await self.recent(caller, limit, offset)
 
         async def work(transaction: Transaction) -> PromptPage:
             await project_of(transaction, caller)
-            total, found = await transaction.prompts.search(caller.project, query, limit, offset)
+            total, found = await transaction.prompts.search(caller.project, query, limit, offset, wanted)
             return PromptPage(found, total)
 
         return await self._store.read(work, slow=True)
@@ -205,6 +266,52 @@ class Prompts:
             return await transaction.prompts.tags_in_use(caller.project)
 
         return await self._store.read(work)
+
+    async def retag(
+        self, caller: Caller, address: PromptAddress, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> tuple[Prompt, bool]:
+        """Add tags to a prompt and take some away; the prompt, and whether it had to be changed."""
+        require(problems(tags=add))
+        removed = merged_tags(remove)
+
+        async def work(transaction: Transaction) -> tuple[Prompt, bool]:
+            prompt = await address.find(transaction, await project_of(transaction, caller))
+            kept = [tag for tag in prompt.tags if tag not in removed]
+            tags = merged_tags([*kept, *add])
+            require(problems(tags=tags))
+            if tags == prompt.tags:
+                return prompt, False
+            return await _with_tags(transaction, prompt, tags), True
+
+        return await self._store.write(work, actor=caller.actor)
+
+    async def rename_tag(self, caller: Caller, old: str, new: str) -> list[str]:
+        """Give a tag another name on every prompt of the project, all at once.
+
+        The names of those prompts; nothing, if none has the tag.
+        """
+        require(problems(tags=[new]))
+        (old,), (new,) = merged_tags([old]), merged_tags([new])
+
+        async def work(transaction: Transaction) -> list[str]:
+            project = await project_of(transaction, caller)
+            names = []
+            for found in await transaction.prompts.ids_tagged(project.id, old):
+                # One at a time: all of them might not fit into memory.
+                prompt = await PromptAddress(id=found).find(transaction, project)
+                tags = merged_tags(new if tag == old else tag for tag in prompt.tags)
+                if tags != prompt.tags:
+                    await _with_tags(transaction, prompt, tags)
+                names.append(prompt.name)
+            return names
+
+        return await self._store.write(work, actor=caller.actor)
+
+
+async def _with_tags(transaction: Transaction, prompt: Prompt, tags: tuple[str, ...]) -> Prompt:
+    changed = replace(prompt, tags=tags, updated_at=transaction.now, version=prompt.version + 1)
+    await transaction.write("update", prompt, changed)
+    return changed
 
 
 async def _free_name(transaction: Transaction, project: Project, name: str | None, title: str | None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
@@ -16,6 +18,7 @@ from satchel.domain.errors import (
 )
 from satchel.domain.ports import Store, Transaction
 from satchel.domain.projects import Project
+from satchel.domain.prompts import size_problem
 from satchel.domain.resources import (
     CONTENT_BYTES,
     DEFAULT_MIME_TYPE,
@@ -30,7 +33,10 @@ from satchel.services.caller import Caller, project_of
 class ResourceChange(Struct, frozen=True, kw_only=True):
     """What to change of a resource; what is unset stays."""
 
-    content: str | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    uri: str | UnsetType = UNSET
+    #: Bytes are stored as they are; a text is base64 if the type is not for text.
+    content: str | bytes | UnsetType = UNSET
     mime_type: str | UnsetType = UNSET
     title: str | UnsetType = UNSET
     description: str | UnsetType = UNSET
@@ -48,19 +54,20 @@ class Resources:
         *,
         name: str,
         uri: str,
-        content: str,
+        content: str | bytes,
         mime_type: str = DEFAULT_MIME_TYPE,
         title: str | None = None,
         description: str | None = None,
     ) -> tuple[Resource, Project]:
-        """Store a new resource. Content of a type that is not text is base64; an empty title means none."""
+        """Store a new resource. An empty title means none.
+
+        Bytes are stored as they are; a text is base64 if the type is not for text.
+        """
         title = title or None
         require(
-            problems(
-                name=name, uri=uri, content=content, mime_type=mime_type, title=title, description=description
-            )
+            _problems(content, name=name, uri=uri, mime_type=mime_type, title=title, description=description)
         )
-        data = content_bytes(content, mime_type)
+        data = _bytes(content, mime_type)
 
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
             project = await project_of(transaction, caller)
@@ -92,22 +99,26 @@ class Resources:
             for field in ("title", "description")
             if (value := getattr(change, field)) is not UNSET
         }
+        place = {field: value for field in ("name", "uri") if (value := getattr(change, field)) is not UNSET}
 
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
             project = await project_of(transaction, caller)
             resource = await _existing(transaction, project, name)
             kind = resource.mime_type if change.mime_type is UNSET else change.mime_type
             # Only now is it known of what type the content has to be.
-            require(problems(content=content, mime_type=kind, **texts))
+            require(_problems(content, mime_type=kind, **place, **texts))
+            moved = {field: value for field, value in place.items() if value != getattr(resource, field)}
+            await _require_free(transaction, project, moved.get("name"), moved.get("uri"))
             changed = replace(
                 resource,
+                **moved,
                 **texts,
                 mime_type=kind,
                 updated_at=transaction.now,
                 version=resource.version + 1,
             )
             if content is not None:
-                data = content_bytes(content, kind)
+                data = _bytes(content, kind)
                 changed = replace(changed, sha256=await transaction.keep(data), size=len(data))
             elif is_text(kind) and not resource.is_text:
                 _require_text(await transaction.content(resource.sha256), kind)
@@ -124,6 +135,36 @@ class Resources:
             return resource, project
 
         return await self._store.write(work, actor=caller.actor)
+
+    async def delete_all(self, caller: Caller, references: Sequence[str]) -> list[Resource]:
+        """Delete resources by name or URI, all of them or, if one is missing, none."""
+
+        async def work(transaction: Transaction) -> list[Resource]:
+            project = await project_of(transaction, caller)
+            found = [await _by_any(transaction, project, reference) for reference in references]
+            gone = list({resource.id: resource for resource in found}.values())
+            for resource in gone:
+                await transaction.write("delete", resource, None)
+            return gone
+
+        return await self._store.write(work, actor=caller.actor)
+
+    async def get(self, caller: Caller, reference: str) -> Resource:
+        """A resource by its name or URI. Raises `ResourceNotFound`."""
+
+        async def work(transaction: Transaction) -> Resource:
+            return await _by_any(transaction, await project_of(transaction, caller), reference)
+
+        return await self._store.read(work)
+
+    async def all(self, caller: Caller) -> list[Resource]:
+        """Templates too, in the order of creation."""
+
+        async def work(transaction: Transaction) -> list[Resource]:
+            await project_of(transaction, caller)
+            return await transaction.resources.in_project(caller.project)
+
+        return await self._store.read(work)
 
     async def read(self, caller: Caller, uri: str) -> tuple[Resource, bytes]:
         """A resource with its content. Raises `ResourceNotFound`."""
@@ -171,14 +212,43 @@ def _require_text(content: bytes, mime_type: str) -> None:
         require([Problem("mime_type", problem)])
 
 
-async def _require_free(transaction: Transaction, project: Project, name: str, uri: str) -> None:
+def _problems(content: str | bytes | None, *, mime_type: str, **parts: str | None) -> Iterator[Problem]:
+    """Everything that is wrong with the parts that are given, and with content of either form."""
+    if not isinstance(content, bytes):
+        yield from problems(content=content, mime_type=mime_type, **parts)
+        return
+    yield from problems(mime_type=mime_type, **parts)
+    if problem := size_problem(len(content), CONTENT_BYTES):
+        yield Problem("content", problem)
+    elif is_text(mime_type):
+        try:
+            yield from problems(content=content.decode())
+        except UnicodeDecodeError:
+            yield Problem("content", f"Content must be UTF-8 text, because {mime_type} is a type for text")
+
+
+def _bytes(content: str | bytes, mime_type: str) -> bytes:
+    return content if isinstance(content, bytes) else content_bytes(content, mime_type)
+
+
+async def _require_free(
+    transaction: Transaction, project: Project, name: str | None, uri: str | None
+) -> None:
     conflicts: list[Conflict] = []
-    if await transaction.resources.by_name(project.id, name) is not None:
+    if name is not None and await transaction.resources.by_name(project.id, name) is not None:
         conflicts.append(NameTaken("resource", name, project.name))
-    if await transaction.resources.by_uri(project.id, uri) is not None:
+    if uri is not None and await transaction.resources.by_uri(project.id, uri) is not None:
         conflicts.append(UriTaken(uri, project.name))
     if conflicts:
         raise conflicts[0] if len(conflicts) == 1 else SeveralConflicts(conflicts)
+
+
+async def _by_any(transaction: Transaction, project: Project, reference: str) -> Resource:
+    resource = await transaction.resources.by_name(project.id, reference)
+    resource = resource or await transaction.resources.by_uri(project.id, reference)
+    if resource is None:
+        raise ResourceNotFound(reference, project.name)
+    return resource
 
 
 async def _existing(transaction: Transaction, project: Project, name: str) -> Resource:

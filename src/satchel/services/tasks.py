@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -20,6 +21,13 @@ class TaskStats(Struct, frozen=True):
     by_priority: dict[int, int]
     total: int
     completed: int
+
+
+class TaskMark(Struct, frozen=True):
+    """A task that was marked as done or not done, and whether it had not been that before."""
+
+    task: Task
+    changed: bool
 
 
 class Tasks:
@@ -71,6 +79,30 @@ class Tasks:
 
         return await self._store.read(work)
 
+    async def chosen(
+        self,
+        caller: Caller,
+        *,
+        project: str | None = None,
+        priority: int | None = None,
+        completed: bool | None = False,
+        due_by: str | None = None,
+        limit: int | None = None,
+    ) -> list[Task]:
+        """Those that fit, ordered like a page. `completed`: nothing for done ones and others."""
+
+        async def work(transaction: Transaction) -> list[Task]:
+            return await transaction.tasks.chosen(
+                caller.user,
+                project=project,
+                priority=priority,
+                completed=completed,
+                due_by=due_by,
+                limit=limit,
+            )
+
+        return await self._store.read(work, slow=True)
+
     async def update(self, caller: Caller, id: int, **fields: Any) -> Task:
         """Change the fields that are given."""
         fields = _checked(fields)
@@ -105,6 +137,46 @@ class Tasks:
 
         return await self._store.write(work, actor=caller.actor)
 
+    async def complete_all(self, caller: Caller, ids: Sequence[int]) -> list[TaskMark]:
+        """Mark tasks as done, all of them or, if one is missing, none."""
+        return await self._mark(caller, ids, lambda now: now)
+
+    async def reopen_all(self, caller: Caller, ids: Sequence[int]) -> list[TaskMark]:
+        """Mark tasks as not done, all of them or, if one is missing, none."""
+        return await self._mark(caller, ids, lambda now: None)
+
+    async def _mark(
+        self, caller: Caller, ids: Sequence[int], completed_at: Callable[[int], int | None]
+    ) -> list[TaskMark]:
+        async def work(transaction: Transaction) -> list[TaskMark]:
+            now = transaction.now
+            marks = []
+            for number in dict.fromkeys(ids):
+                task = await _existing(transaction, caller, number)
+                changed = replace(
+                    task, completed_at=completed_at(now), updated_at=now, version=task.version + 1
+                )
+                is_news = changed.completed != task.completed
+                if is_news:
+                    await transaction.write("update", task, changed)
+                marks.append(TaskMark(changed if is_news else task, is_news))
+            return marks
+
+        return await self._store.write(work, actor=caller.actor)
+
+    async def delete_all(self, caller: Caller, ids: Sequence[int]) -> list[Task]:
+        """Delete tasks, all of them or, if one is missing, none."""
+
+        async def work(transaction: Transaction) -> list[Task]:
+            gone = []
+            for number in dict.fromkeys(ids):
+                task = await _existing(transaction, caller, number)
+                await transaction.write("delete", task, None)
+                gone.append(task)
+            return gone
+
+        return await self._store.write(work, actor=caller.actor)
+
     async def search(
         self, caller: Caller, query: str, *, title: bool = True, notes: bool = True, limit: int | None = None
     ) -> tuple[int, list[Task]]:
@@ -116,11 +188,16 @@ class Tasks:
 
         return await self._store.read(work, slow=True)
 
-    async def stats(self, caller: Caller) -> TaskStats:
+    async def groups(self, caller: Caller) -> list[TaskGroup]:
+        """How many there are of each project and priority, and how many of them are done."""
+
         async def work(transaction: Transaction) -> list[TaskGroup]:
             return await transaction.tasks.groups(caller.user)
 
-        groups = await self._store.read(work, slow=True)
+        return await self._store.read(work, slow=True)
+
+    async def stats(self, caller: Caller) -> TaskStats:
+        groups = await self.groups(caller)
         by_project: dict[str | None, int] = {}
         by_priority: dict[int, int] = {}
         for group in groups:

@@ -20,6 +20,15 @@ _INDEXED: Final = "(action <> 'create' OR kind IN ('project', 'task'))"
 #: The tables of things that have the number of the change that created them.
 _NUMBERED: Final[dict[Kind, str]] = {"prompt": "prompts", "resource": "resources"}
 
+#: Whether a thing was called so before or after a change: its name, its title or its URI.
+_NAMED: Final = "({})".format(
+    " OR ".join(
+        f"{state} ->> '{field}' = :name"
+        for state in ("before", "after")
+        for field in ("name", "title", "uri")
+    )
+)
+
 _COLUMNS: Final = "seq, coalesce(batch, seq), at, actor, action, kind, entity, project, before, after"
 
 
@@ -67,22 +76,58 @@ class ChangeTable:
         return found
 
     async def page(
-        self, project: int, *, kind: Kind | None, entity: str | None, before: int | None, limit: int
+        self,
+        project: int | None,
+        *,
+        kind: Kind | None,
+        entity: str | None,
+        before: int | None,
+        limit: int,
+        name: str | None = None,
+        actor: str | None = None,
+        since: int | None = None,
     ) -> list[Change]:
         before = _FAR if before is None else max(0, min(before, _FAR))
         if entity is not None:
             kinds = KINDS if kind is None else (kind,)
             found = [change for name in kinds for change in self._of(name, entity, before, limit)]
             found.sort(key=lambda change: change.seq, reverse=True)
-            return [change for change in found if change.project in (None, project)][:limit]
-        conditions = ["seq < :before", "(project = :project OR project IS NULL)"]
+            return [change for change in found if project is None or change.project in (None, project)][
+                :limit
+            ]
+        conditions = ["seq < :before"]
+        if project is not None:
+            conditions.append("(project = :project OR project IS NULL)")
         if kind is not None:
             # Not by its index: the newest are wanted, and they are at the end of the log.
             conditions.append("+kind = :kind")
+        if actor is not None:
+            conditions.append("actor = :actor")
+        if since is not None:
+            conditions.append("at >= :since")
+        if name is not None:
+            conditions.append(f"(kind, entity) IN (SELECT kind, entity FROM changes WHERE {_NAMED})")
         rows = all_rows(
             self._connection,
             f"SELECT {_COLUMNS} FROM changes WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT :limit",
-            {"before": before, "project": project, "kind": kind, "limit": limit},
+            {
+                "before": before,
+                "project": project,
+                "kind": kind,
+                "actor": actor,
+                "since": since,
+                "name": name,
+                "limit": limit,
+            },
+        )
+        return [_change(row) for row in rows]
+
+    async def since(self, seq: int, limit: int, *, kind: Kind | None = None) -> list[Change]:
+        narrowed = "" if kind is None else "AND kind = :kind"
+        rows = all_rows(
+            self._connection,
+            f"SELECT {_COLUMNS} FROM changes WHERE seq > :seq {narrowed} ORDER BY seq LIMIT :limit",
+            {"seq": seq, "kind": kind, "limit": limit},
         )
         return [_change(row) for row in rows]
 

@@ -10,7 +10,7 @@ import msgspec
 from satchel.domain.projects import Project, ProjectSize
 from satchel.domain.text import folded
 from satchel.storage.sqlite.records import Table
-from satchel.storage.sqlite.rows import Row, all_rows, first_row
+from satchel.storage.sqlite.rows import Bindings, Row, all_rows, first_row
 
 TABLE: Final = Table("projects", "id")
 
@@ -54,6 +54,13 @@ class ProjectTable:
     async def names(self, prefix: str, limit: int) -> list[str]:
         names = (row[0] for row in all_rows(self._connection, "SELECT name FROM projects ORDER BY name"))
         return [name for name in names if folded(name).startswith(folded(prefix))][:limit]
+
+
+def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Project]:
+    """Those for which the rest of a query holds."""
+    return [
+        _project(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM projects {rest}", bindings)
+    ]
 
 
 def values(connection: apsw.Connection, project: Project) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import msgspec
 from satchel.domain.prompts import Argument, Prompt, PromptListing, PromptSummary, TagCount
 from satchel.domain.text import SNIPPET_LENGTH, beginning, folded, neighbourhood
 from satchel.storage.sqlite.records import Table
-from satchel.storage.sqlite.rows import Row, all_rows, first_row, value
+from satchel.storage.sqlite.rows import Bindings, Row, all_rows, first_row, value
 from satchel.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
 
 TABLE: Final = Table("prompts", "number")
@@ -71,6 +71,9 @@ class PromptTable:
     async def by_name(self, project: int, name: str) -> Prompt | None:
         return self._one("project = ? AND name = ?", (project, name))
 
+    async def by_title(self, project: int, title: str) -> Prompt | None:
+        return self._one("project = ? AND title = ?", (project, title))
+
     def _one(self, condition: str, bindings: tuple[Any, ...]) -> Prompt | None:
         row = first_row(self._connection, f"SELECT {_COLUMNS} FROM prompts WHERE {condition}", bindings)
         return None if row is None else _prompt(row)
@@ -82,6 +85,10 @@ class PromptTable:
     async def title_taken(self, project: int, title: str) -> bool:
         sql = "SELECT 1 FROM prompts WHERE project = ? AND title = ?"
         return value(self._connection, sql, (project, title)) is not None
+
+    async def names(self, project: int, limit: int) -> list[str]:
+        sql = "SELECT name FROM prompts WHERE project = ? ORDER BY name LIMIT ?"
+        return [row[0] for row in all_rows(self._connection, sql, (project, limit))]
 
     async def listing(self, project: int, after: int, limit: int) -> list[PromptListing]:
         rows = all_rows(
@@ -135,20 +142,33 @@ class PromptTable:
                  GROUP BY tag ORDER BY uses DESC, tag"""
         return [TagCount(*row) for row in all_rows(self._connection, sql, (project,))]
 
+    async def ids_tagged(self, project: int, tag: str) -> list[str]:
+        sql = """SELECT id FROM prompts WHERE number IN (
+                     SELECT prompt FROM prompt_tags WHERE project = ? AND tag = ?)
+                 ORDER BY number"""
+        return [row[0] for row in all_rows(self._connection, sql, (project, tag))]
+
     async def search(
-        self, project: int, query: str, limit: int, offset: int
+        self, project: int, query: str, limit: int, offset: int, tags: Sequence[str] = ()
     ) -> tuple[int, list[PromptSummary]]:
         self._pending.write()
         needle = Needle(query)
+        carried = {f"tag{number}": tag for number, tag in enumerate(tags)}
+        carrying = (
+            f"""AND number IN (SELECT prompt FROM prompt_tags
+                 WHERE project = :project AND tag IN ({", ".join(f":{name}" for name in carried)}))"""
+            if tags
+            else ""
+        )
         rows = all_rows(
             self._connection,
             f"""SELECT number, count(*) OVER () FROM prompts
-                WHERE +project = :project {needle.candidates(INDEX, TABLE.key)} AND {_MATCHES}
+                WHERE +project = :project {needle.candidates(INDEX, TABLE.key)} AND {_MATCHES} {carrying}
                 ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
-            {**needle.bindings(), "project": project, "limit": limit, "offset": offset},
+            {**needle.bindings(), **carried, "project": project, "limit": limit, "offset": offset},
         )
         if not rows and offset:
-            return (await self.search(project, query, 1, 0))[0], []
+            return (await self.search(project, query, 1, 0, tags))[0], []
         return (rows[0][1] if rows else 0), self._found([row[0] for row in rows], query)
 
     def _found(self, numbers: list[int], query: str) -> list[PromptSummary]:
@@ -163,6 +183,11 @@ class PromptTable:
     async def in_project(self, project: int) -> list[Prompt]:
         sql = f"SELECT {_COLUMNS} FROM prompts WHERE project = ? ORDER BY number"
         return [_prompt(row) for row in all_rows(self._connection, sql, (project,))]
+
+
+def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Prompt]:
+    """Those of any project for which the rest of a query holds."""
+    return [_prompt(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM prompts {rest}", bindings)]
 
 
 def values(connection: apsw.Connection, prompt: Prompt) -> dict[str, Any]:

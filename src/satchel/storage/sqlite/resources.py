@@ -10,7 +10,7 @@ import msgspec
 from satchel.domain.resources import Resource
 from satchel.domain.text import beginning, folded, neighbourhood
 from satchel.storage.sqlite.records import Table
-from satchel.storage.sqlite.rows import Row, all_rows, first_row, like_literal, value
+from satchel.storage.sqlite.rows import Bindings, Row, all_rows, first_row, like_literal, value
 from satchel.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
 
 TABLE: Final = Table("resources", "number")
@@ -110,6 +110,12 @@ class ResourceTable:
     async def in_project(self, project: int) -> list[Resource]:
         sql = f"SELECT {_COLUMNS} FROM resources WHERE project = ? ORDER BY number"
         return [_resource(row) for row in all_rows(self._connection, sql, (project,))]
+
+
+def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Resource]:
+    """Those of any project for which the rest of a query holds."""
+    rows = all_rows(connection, f"SELECT {_COLUMNS} FROM resources {rest}", bindings)
+    return [_resource(row) for row in rows]
 
 
 def keep(connection: apsw.Connection, content: bytes) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from satchel.domain.tasks import Task, TaskGroup
 from satchel.domain.text import folded
 from satchel.storage.sqlite.records import Table
-from satchel.storage.sqlite.rows import Row, all_rows, first_row
+from satchel.storage.sqlite.rows import Bindings, Row, all_rows, first_row
 from satchel.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
 
 TABLE: Final = Table("tasks", "id")
@@ -84,6 +84,40 @@ class TaskTable:
         )
         return [_task(row) for row in rows]
 
+    async def chosen(
+        self,
+        user: str,
+        *,
+        project: str | None,
+        priority: int | None,
+        completed: bool | None,
+        due_by: str | None,
+        limit: int | None,
+    ) -> list[Task]:
+        conditions = ["user = :user"]
+        if project is not None:
+            conditions.append("project = :project")
+        if priority is not None:
+            conditions.append("priority = :priority")
+        if completed is not None:
+            conditions.append(f"completed_at IS {'NOT ' if completed else ''}NULL")
+        if due_by is not None:
+            # A date may go on with a time.
+            conditions.append("substr(due_date, 1, 10) <= :due_by")
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS} FROM tasks WHERE {" AND ".join(conditions)}
+                ORDER BY priority DESC, id LIMIT :limit""",
+            {
+                "user": user,
+                "project": project,
+                "priority": priority,
+                "due_by": due_by,
+                "limit": -1 if limit is None else limit,
+            },
+        )
+        return [_task(row) for row in rows]
+
     async def search(
         self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
     ) -> tuple[int, list[Task]]:
@@ -103,6 +137,11 @@ class TaskTable:
         sql = """SELECT project, priority, count(*), count(completed_at) FROM tasks WHERE user = ?
                  GROUP BY project, priority"""
         return [TaskGroup(*row) for row in all_rows(self._connection, sql, (user,))]
+
+
+def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Task]:
+    """Those of any user for which the rest of a query holds."""
+    return [_task(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", bindings)]
 
 
 def values(connection: apsw.Connection, task: Task) -> dict[str, Any]:

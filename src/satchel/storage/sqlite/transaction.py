@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
 import apsw
 from msgspec.structs import replace
 
-from satchel.domain.changes import Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
-from satchel.domain.errors import Outdated
+from satchel.domain.changes import KINDS, Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
+from satchel.domain.errors import Invalid, Outdated, Problem
 from satchel.storage.ids import uuid7
 from satchel.storage.sqlite import changes, projects, prompts, records, resources, sessions, tasks
 from satchel.storage.sqlite.changes import ChangeTable
@@ -22,13 +23,25 @@ from satchel.storage.sqlite.tasks import TaskTable
 
 E = TypeVar("E", bound=Entity)
 
-#: Each has a `TABLE` and `values` for a row of it; all but projects an `INDEX` and an `index_text`.
+#: Each has a `TABLE`, `values` for a row of it and `some` that reads rows; all but projects an `INDEX` and
+#: an `index_text`.
 _TABLES: Final[dict[Kind, ModuleType]] = {
     "project": projects,
     "prompt": prompts,
     "resource": resources,
     "task": tasks,
 }
+
+
+#: In characters: what the indexes have yet to learn is written when there is more of it.
+_INDEX_ROOM: Final = 16 * 1024 * 1024
+
+#: So many things are looked at in one go.
+_PAGE: Final = 100
+
+
+def _noun(kind: Kind) -> Any:
+    return _TABLES[kind]
 
 
 class Tables:
@@ -62,6 +75,7 @@ class SqliteTransaction:
         self._pending = tables.pending
         self._actor = actor
         self._batch = 0
+        self._unindexed = 0
 
     def new_id(self) -> str:
         return uuid7(self.now)
@@ -85,12 +99,58 @@ class SqliteTransaction:
         self.wrote = True
         sessions.forget(self._connection, before, most)
 
+    async def find(self, kind: Kind, **fields: Any) -> Any:
+        conditions = " AND ".join(f"{name} = :{name}" for name in fields)
+        found = _noun(kind).some(self._connection, f"WHERE {conditions} LIMIT 1", fields)
+        return found[0] if found else None
+
+    async def things(self, kind: Kind, after: int, limit: int) -> Any:
+        noun = _noun(kind)
+        key = noun.TABLE.key
+        return noun.some(self._connection, f"WHERE {key} > ? ORDER BY {key} LIMIT ?", (after, limit))
+
+    async def untouched(self) -> Change | None:
+        log = await self.changes.since(0, 2)
+        return log[0] if len(log) == 1 and log[0].kind == "project" and log[0].action == "create" else None
+
+    async def replay(self, log: AsyncIterable[Change]) -> None:
+        if await self.untouched() is None:
+            raise ValueError("something has happened here already")
+        self.wrote = True
+        self._connection.execute("DELETE FROM projects")
+        self._connection.execute("DELETE FROM changes")
+        async for change in log:
+            try:
+                self._repeat(change)
+            except apsw.ConstraintError as error:
+                problem = "does not fit what is there at that time"
+                raise Invalid([Problem(f"change {change.seq}", f"change {change.seq} {problem}")]) from error
+        for kind in KINDS:
+            await self._index_all(kind)
+
+    def _repeat(self, change: Change) -> None:
+        """Do and log what was done elsewhere. The index learns of it in the end."""
+        noun = _noun(change.kind)
+        if change.before is None:
+            records.insert(self._connection, noun.TABLE, noun.values(self._connection, change.after))
+        else:
+            self._replace(noun, change.kind, change.before, change.after)
+        changes.append(self._connection, change)
+
+    async def _index_all(self, kind: Kind) -> None:
+        noun = _noun(kind)
+        number = 0
+        while kind != "project" and (some := await self.things(kind, number, _PAGE)):
+            for entity in some:
+                self._index(noun, None, entity)
+            number = getattr(some[-1], noun.TABLE.key)
+
     async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
         self.wrote = True
         entity = after if after is not None else before
         assert entity is not None
         kind = kind_of(entity)
-        noun: Any = _TABLES[kind]
+        noun = _noun(kind)
         seq = changes.newest(self._connection) + 1
         if before is None:
             after = self._insert(noun, after, seq)
@@ -142,3 +202,7 @@ class SqliteTransaction:
         if old != new:
             number = getattr(after if after is not None else before, noun.TABLE.key)
             self._pending.add(IndexEntry(noun.INDEX, number, new, known=old is not None))
+            self._unindexed += len(new or "")
+            if self._unindexed > _INDEX_ROOM:
+                self._unindexed = 0
+                self._pending.write()

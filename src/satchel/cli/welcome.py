@@ -1,0 +1,58 @@
+"""`satchel` alone: what there is, and what to do next."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from satchel.cli.output import counted
+from satchel.cli.place import Where
+
+if TYPE_CHECKING:
+    from satchel.assembly.desks import Desk
+    from satchel.domain.projects import ProjectSize
+    from satchel.services.tasks import TaskStats
+
+_NEW: Final[tuple[tuple[str, str], ...]] = (
+    ("satchel demo", "a tour in a minute; it leaves your data alone"),
+    ("satchel connect", "which of your MCP clients know Satchel, and how to connect them"),
+    ("satchel prompt add NAME", "keep your first prompt"),
+    ("satchel import FILE", "bring what you have in another program"),
+)
+_KNOWN: Final[tuple[tuple[str, str], ...]] = (
+    ("satchel search TEXT", "find something"),
+    ("satchel task list", "what there is to do"),
+    ("satchel history", "who changed what; satchel undo takes it back"),
+    ("satchel connect", "which of your MCP clients know Satchel"),
+    ("satchel doctor", "whether everything is in order"),
+)
+
+
+async def _sizes(desk: Desk) -> tuple[list[ProjectSize], TaskStats]:
+    return await desk.workspace.projects.all(), await desk.workspace.tasks.stats(desk.caller)
+
+
+def welcome() -> None:
+    """Say what there is, and what to do next."""
+    where = Where(None, None)
+    database = where.settings.database
+    click.secho("Satchel", bold=True, nl=False)
+    click.echo(": the prompts, documents and tasks that you and your agents share.\n")
+    if os.path.exists(database):  # noqa: PTH110  # pathlib is slow to import
+        sizes, stats = where.run(_sizes)
+        words_of = (
+            counted(sum(size.prompts for size in sizes), "prompt"),
+            counted(sum(size.resources for size in sizes), "resource"),
+            counted(stats.total - stats.completed, "open task"),
+            counted(len(sizes), "project"),
+        )
+        click.echo(f"{', '.join(words_of)} in {database}\n")
+        steps = _KNOWN
+    else:
+        steps = _NEW
+    width = max(len(command) for command, _ in steps)
+    for command, words in steps:
+        click.echo(f"  {click.style(command.ljust(width), fg='cyan')}  {words}")
+    click.echo("\nsatchel --help lists all commands.")

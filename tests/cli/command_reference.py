@@ -1,0 +1,57 @@
+"""The reference page of the commands, made from the commands: `python -m tests.cli.command_reference`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from satchel.cli.commands import satchel
+from satchel.cli.serve import USAGE
+from tests.wire import ROOT
+
+PAGE: Path = ROOT / "docs" / "reference" / "commands.md"
+#: What click makes of a terminal of any usual size.
+WIDTH = 78
+
+#: What is above this line is written by hand.
+MARK = "<!-- From here on: python -m tests.cli.command_reference -->\n"
+
+
+def commands(group: click.Group, ctx: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
+    """All commands, each before its own subcommands."""
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        assert command is not None
+        inner = click.Context(command, info_name=name, parent=ctx, terminal_width=WIDTH)
+        yield command, inner
+        if isinstance(command, click.Group):
+            yield from commands(command, inner)
+
+
+def root() -> click.Context:
+    return click.Context(satchel, info_name="satchel", terminal_width=WIDTH)
+
+
+def help_of(command: click.Command, ctx: click.Context) -> str:
+    """The text of a help page."""
+    return USAGE if command.name == "serve" else command.get_help(ctx)
+
+
+def page() -> str:
+    """The whole page."""
+    top = root()
+    parts = [PAGE.read_text().partition(MARK)[0] + MARK, "## satchel\n", _block(satchel.get_help(top))]
+    for command, ctx in commands(satchel, top):
+        level = "##" if ctx.parent is top else "###"
+        parts += [f"{level} {ctx.command_path}\n", _block(help_of(command, ctx))]
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _block(text: str) -> str:
+    return f"```text\n{text.rstrip()}\n```\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,74 @@
+"""The `satchel` command on a terminal, as a person uses it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from tests.wire import ROOT
+
+
+def at_terminal(
+    home: Path,
+    *arguments: str,
+    answers: Sequence[tuple[str, str]] = (),
+    status: int = 0,
+    stdout: int | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Run a command on a terminal to its end; what is on the screen then.
+
+    `answers` are typed when the words before them appear. `stdout` is a file to write to instead.
+    """
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("SATCHEL_") and name not in ("NO_COLOR", "COLUMNS", "VISUAL", "EDITOR")
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "satchel", *arguments],
+        cwd=ROOT,
+        env=inherited | {"SATCHEL_HOME": str(home), "TERM": "xterm"} | dict(variables),
+        stdin=terminal,
+        stdout=terminal if stdout is None else stdout,
+        stderr=terminal,
+        start_new_session=True,
+    )
+    os.close(terminal)
+    screen, waiting = b"", list(answers)
+    try:
+        while select.select([controller], [], [], 30)[0]:
+            try:
+                piece = os.read(controller, 1 << 16)
+            except OSError:
+                # Nobody has the terminal open any more.
+                break
+            if not piece:
+                break
+            screen += piece
+            if waiting and waiting[0][0].encode() in screen:
+                os.write(controller, waiting.pop(0)[1].encode())
+        assert process.wait(30) == status, screen
+    finally:
+        process.kill()
+        process.wait()
+        os.close(controller)
+    assert not waiting, screen
+    return screen.decode().replace("\r\n", "\n")
+
+
+def plain(screen: str) -> str:
+    """What a screen says, without its colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", screen)

@@ -1,0 +1,115 @@
+"""All commands at once: every one explains itself, is documented, and starts quickly."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from satchel.cli.commands import satchel as group
+from tests.cli.command_reference import PAGE, commands, help_of, page, root
+from tests.cli.running import data, failure, satchel
+from tests.wire import ROOT
+
+ALL = [(command, ctx) for command, ctx in commands(group, root()) if command.name != "serve"]
+LEAVES = [(command, ctx) for command, ctx in ALL if not isinstance(command, click.Group)]
+
+
+def path_of(pair: object) -> str:
+    return pair[1].command_path if isinstance(pair, tuple) else str(pair)
+
+
+def test_the_reference_page_is_what_the_commands_say() -> None:
+    assert PAGE.read_text() == page(), "run python -m tests.cli.command_reference"
+
+
+def test_the_list_of_commands_says_what_each_of_them_says() -> None:
+    assert sorted(group.list_commands(root())) == sorted(
+        {ctx.command_path.split()[1] for _, ctx in ALL} | {"serve"}
+    )
+
+
+@pytest.mark.parametrize("pair", LEAVES, ids=path_of)
+def test_every_command_has_an_example_and_explains_its_options(
+    pair: tuple[click.Command, click.Context],
+) -> None:
+    command, ctx = pair
+    text = help_of(command, ctx)
+    assert re.search(rf"Examples?:\n\s+{re.escape(ctx.command_path)}", text), text
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, (ctx.command_path, parameter.name)
+            assert parameter.help.endswith("."), parameter.help
+
+
+@pytest.mark.parametrize("pair", ALL, ids=path_of)
+def test_help_is_what_a_process_prints(pair: tuple[click.Command, click.Context], tmp_path: Path) -> None:
+    command, ctx = pair
+    words = ctx.command_path.split()[1:]
+    printed = satchel(tmp_path, *words, "--help", variables={"COLUMNS": "120"}).stdout
+    assert printed.rstrip() == help_of(command, ctx).rstrip()
+
+
+def test_satchel_alone_says_what_to_do_next(tmp_path: Path) -> None:
+    new = satchel(tmp_path / "home").stdout
+    assert "satchel demo" in new
+    assert "satchel connect" in new
+    assert not (tmp_path / "home").exists()
+    satchel(tmp_path / "home", "task", "add", "One")
+    known = satchel(tmp_path / "home").stdout
+    assert "0 prompts, 0 resources, 1 open task, 1 project in " in known
+    assert "satchel search" in known
+
+
+def test_errors_have_an_envelope_too(tmp_path: Path) -> None:
+    error = failure(satchel(tmp_path, "prompt", "show", "none", "--json", status=3))
+    assert error["code"] == "PROMPT_NOT_FOUND"
+    assert failure(satchel(tmp_path, "prompt", "dance", "--json", status=2))["code"] == "USAGE"
+    assert failure(satchel(tmp_path, "project", "list", "--db", "", "--json", status=2))["code"] == "USAGE"
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    done = satchel(tmp_path, "project", "list", "--db", str(folder), "--json", status=5)
+    assert failure(done)["code"].startswith("STORAGE")
+    assert done.stdout == ""
+    assert data(satchel(tmp_path, "project", "list", "--json"))["projects"][0]["name"] == "default"
+
+
+def seconds(*command: str) -> float:
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, timeout=30, check=True)
+    return time.perf_counter() - begun
+
+
+def test_commands_start_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SATCHEL_HOME", str(tmp_path))
+    # Compiled once, as everywhere.
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    satchel(tmp_path, "prompt", "add", "greeting", "Hello.")
+    measured = {
+        "click": ("-c", "import click"),
+        "help": ("-m", "satchel", "--help"),
+        "show": ("-m", "satchel", "prompt", "show", "greeting"),
+    }
+    for command in measured.values():
+        seconds(*command)
+
+    def ratios() -> tuple[float, float]:
+        took: dict[str, list[float]] = {name: [] for name in measured}
+        for _ in range(7):
+            for name, command in measured.items():
+                took[name].append(seconds(*command))
+        middle = {name: statistics.median(times) for name, times in took.items()}
+        return middle["help"] / middle["click"], middle["show"] / middle["click"]
+
+    # On a busy machine, anything can take longer once.
+    found = [ratios()]
+    if found[0][0] > 2.5 or found[0][1] > 4:
+        found.append(ratios())
+    assert found[-1][0] <= 2.5, found
+    assert found[-1][1] <= 4, found

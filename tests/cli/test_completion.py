@@ -1,0 +1,130 @@
+"""`satchel completion`: scripts that shells take, and what they then complete."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from satchel.cli.completion import serve
+from satchel.cli.serve import USAGE, parsed
+from satchel.contracts.profiles import PROFILES
+from satchel.contracts.tools import TOOLSETS
+from tests.cli.running import satchel
+from tests.wire import ROOT
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def completed(home: Path, line: str) -> list[str]:
+    """What bash is offered for the last word of a line."""
+    words = line.split(" ")
+    variables = {
+        "_SATCHEL_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    done = satchel(home, variables=variables)
+    assert done.stderr == ""
+    return [item.partition(",")[2] for item in done.stdout.splitlines() if item]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_is_printed_that_the_shell_understands(tmp_path: Path, shell: str) -> None:
+    script = satchel(tmp_path, "completion", shell).stdout
+    assert "_SATCHEL_COMPLETE" in script
+    assert f"{shell}_complete" in script
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} here")
+    subprocess.run([shell, "-n"], input=script, text=True, timeout=30, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_shell_is_named(tmp_path: Path) -> None:
+    done = satchel(tmp_path, "completion", "csh", status=2)
+    assert "'bash', 'zsh', 'fish'" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_real_bash_completes_commands_and_options(tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash here")
+    program = tmp_path / "satchel"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m satchel "$@"\n')
+    program.chmod(0o755)
+    script = """
+        eval "$(satchel completion bash)"
+        complete -p satchel >&2
+        for line in "satchel back" "satchel doctor --f" "satchel completion z" "satchel serve --read"; do
+            COMP_WORDS=($line); COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 )); COMPREPLY=()
+            _satchel_completion satchel
+            echo "${COMPREPLY[*]}"
+        done
+    """
+    done = subprocess.run(
+        [bash, "--noprofile", "--norc", "-c", script],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "SATCHEL_HOME": str(tmp_path / "home"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "_satchel_completion" in done.stderr
+    assert done.stdout.splitlines() == ["backup", "--fix", "zsh", "--read-only"]
+
+
+def test_commands_complete_without_being_imported_or_run(tmp_path: Path) -> None:
+    assert completed(tmp_path, "satchel do") == ["doctor"]
+    assert {"backup", "doctor", "completion", "serve", "project"} <= set(completed(tmp_path, "satchel "))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_options_of_serve_complete_too(tmp_path: Path) -> None:
+    assert set(completed(tmp_path, "satchel serve --")) == {
+        *re.findall(r"--[a-z-]+(?= )", usage_options()),
+        "--help",
+    }
+    assert completed(tmp_path, "satchel serve --profile ") == list(PROFILES)
+    assert completed(tmp_path, "satchel serve --profile prompt") == ["prompt-store"]
+    assert completed(tmp_path, "satchel serve --toolsets tasks,s") == ["tasks,search"]
+    assert completed(tmp_path, "satchel serve --toolsets ") == list(TOOLSETS)
+
+
+def usage_options() -> str:
+    return "\n".join(line for line in USAGE.splitlines() if line.startswith("  -"))
+
+
+def test_the_options_that_shells_know_are_those_that_serve_takes() -> None:
+    for option in serve.params:
+        (name,) = option.opts
+        flags = parsed([name] if option.is_flag else [name, "value"])  # type: ignore[attr-defined]
+        assert list(flags) == [name.removeprefix("--").replace("-", "_")]
+    assert {option.opts[0] for option in serve.params} == set(
+        re.findall(r"--[a-z-]+(?= )", usage_options())
+    ) - {"--help"}
+
+
+def test_projects_and_workspaces_complete_and_nothing_is_made_for_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert completed(home, "satchel serve --project ") == []
+    assert completed(home, "satchel serve --workspace ") == []
+    assert not home.exists()
+    satchel(home, "project", "create", "website")
+    satchel(home, "project", "create", "webshop", "--workspace", "other")
+    assert completed(home, "satchel serve --project we") == ["website"]
+    assert completed(home, "satchel serve --workspace other --project we") == ["webshop"]
+    assert completed(home, "satchel serve --workspace ") == ["default", "other"]
+    assert completed(home, f"satchel serve --db {home}/other.db --project we") == ["webshop"]
+    (home / "default.db").write_text("no database")
+    assert completed(home, "satchel serve --project we") == []

@@ -1,0 +1,466 @@
+"""`satchel doctor`: it finds what is wrong, says what to do, survives anything, and changes nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+import pytest
+
+from satchel.assembly.care import examined
+from satchel.config import settings
+from satchel.contracts.profiles import PROFILES
+from satchel.storage.sqlite.migrations import NEWEST
+from tests.cli.running import data, satchel
+from tests.storage.sqlite.children import powerless
+from tests.storage.sqlite.test_backups import filled
+from tests.wire import ROOT, Wire
+
+CORRUPTIONS = int(os.environ.get("TORTURE_CORRUPTIONS", "300"))
+SEED = int(os.environ.get("TORTURE_SEED", "20261115"))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home whose database has something of every kind in it."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    filled(home / "default.db")
+    return home
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def sql(path: Path, *statements: str) -> None:
+    with closing(apsw.Connection(str(path))) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def examine(home: Path, *options: str, status: int = 0) -> Any:
+    """What the doctor says to scripts. What is wrong must come with a fix."""
+    found = data(satchel(home, "doctor", "--json", *options, status=status))
+    for finding in found["findings"]:
+        assert list(finding) == ["level", "topic", "message", "fix"]
+        assert finding["fix"] or finding["level"] == "ok", finding
+    assert found["errors"] == len(levels(found, "error"))
+    return found
+
+
+def levels(found: Any, level: str) -> list[str]:
+    return [finding["topic"] for finding in found["findings"] if finding["level"] == level]
+
+
+def finding(found: Any, topic: str) -> Any:
+    return next(item for item in found["findings"] if item["topic"] == topic)
+
+
+def test_a_healthy_home_is_clean_and_left_as_it_is(home: Path) -> None:
+    before = files(home)
+    found = examine(home)
+    assert (found["errors"], found["warnings"], found["fixed"]) == (0, 0, [])
+    assert found["database"] == str(home / "default.db")
+    checked = {"database", "integrity", "references", "contents", "change log", "search index", "libraries"}
+    assert checked <= set(levels(found, "ok"))
+    assert f"Schema number {NEWEST}" in finding(found, "schema")["message"]
+    assert apsw.sqlite_lib_version() in finding(found, "sqlite")["message"]
+    assert files(home) == before
+
+
+def test_where_there_is_no_database_none_is_made(tmp_path: Path) -> None:
+    found = examine(tmp_path / "home")
+    assert finding(found, "database")["level"] == "note"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_price_of_the_tools_is_what_clients_are_sent(home: Path) -> None:
+    costs = {row["profile"]: row for row in examine(home)["profiles"]}
+    assert list(costs) == list(PROFILES)
+    for profile, row in costs.items():
+        with Wire("satchel", "serve", "--profile", profile, env={"SATCHEL_HOME": str(home)}) as server:
+            server.handshake()
+            answer = server.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        tools = answer.get("result", {}).get("tools", [])
+        size = len(msgspec.json.encode(tools)) if tools else 0
+        assert (row["tools"], row["bytes"]) == (len(tools), size)
+        assert row["tokens"] == -(-size // 4)
+
+
+def test_the_largest_things_are_named(home: Path) -> None:
+    largest = examine(home)["largest"]
+    assert [row["name"] for row in largest["prompts"]] == ["p11", "p10", "p9", "p8", "p7"]
+    assert [(row["project"], row["name"]) for row in largest["resources"]] == [
+        ("default", "r0"),
+        ("default", "r2"),
+        ("default", "r3"),
+    ]
+    assert largest["resources"][0]["bytes"] == len("text 0 " * 500)
+
+
+def test_a_wrong_search_index_is_found_and_mended_only_when_asked_for(home: Path) -> None:
+    sql(home / "default.db", "DELETE FROM task_index WHERE rowid = 1", "DELETE FROM prompt_tags")
+    before = files(home)
+    found = examine(home, status=1)
+    assert set(levels(found, "error")) == {"search index"}
+    assert finding(found, "search index")["fix"] == "satchel doctor --fix"
+    assert files(home) == before
+    found = examine(home, "--fix")
+    assert (found["errors"], found["fixed"]) == (0, ["search index"])
+    assert examine(home)["errors"] == 0
+
+
+def test_fixing_a_sound_database_writes_nothing(home: Path) -> None:
+    before = files(home)
+    assert examine(home, "--fix")["fixed"] == []
+    assert files(home) == before
+
+
+def test_what_cannot_be_mended_is_said_and_left_alone(home: Path) -> None:
+    sql(
+        home / "default.db",
+        "UPDATE tasks SET title = 'behind the back' WHERE id = 2",
+        "UPDATE prompts SET arguments = 'no JSON' WHERE name = 'p2'",
+    )
+    before = files(home)
+    for options in ((), ("--fix",)):
+        found = examine(home, *options, status=1)
+        assert "change log" in levels(found, "error")
+        assert found["fixed"] == []
+    assert "satchel restore BACKUP --force" in finding(found, "change log")["fix"]
+    assert files(home) == before
+
+
+def spoiled(path: Path, kind: str) -> None:
+    content = path.read_bytes()
+    if kind == "a folder":
+        path.unlink()
+        path.mkdir()
+    elif kind == "a pipe":
+        path.unlink()
+        os.mkfifo(path)
+    elif kind == "a dangling link":
+        path.unlink()
+        path.symlink_to("nowhere")
+    elif kind == "newer":
+        sql(path, f"PRAGMA user_version = {NEWEST + 1}")
+    else:
+        path.write_bytes(
+            {
+                "empty": b"",
+                "a text": b"dear diary\n" * 500,
+                "zeros": bytes(len(content)),
+                "half": content[: len(content) // 2],
+                "a header": content[:100],
+                "a page": content[:4096],
+                "without its first page": content[4096:],
+            }[kind]
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "level"),
+    [
+        ("a folder", "error"),
+        ("a pipe", "error"),
+        ("a dangling link", "error"),
+        ("newer", "error"),
+        ("empty", "warning"),
+        ("a text", "error"),
+        ("zeros", "error"),
+        ("half", "error"),
+        ("a header", "error"),
+        ("a page", "error"),
+        ("without its first page", "error"),
+    ],
+)
+def test_whatever_stands_in_place_of_the_database_is_named_with_a_fix(
+    home: Path, kind: str, level: str
+) -> None:
+    spoiled(home / "default.db", kind)
+    before = None if kind == "a pipe" else files(home)
+    done = satchel(home, "doctor", "--fix", status=int(level == "error"))
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.stderr == ""
+    found = examine(home, status=int(level == "error"))
+    assert levels(found, level)
+    assert before is None or files(home) == before
+
+
+def test_an_old_schema_is_no_error(home: Path) -> None:
+    sql(
+        home / "default.db",
+        "DROP TABLE sessions",
+        "DELETE FROM migrations WHERE number = 2",
+        "PRAGMA user_version = 1",
+    )
+    found = examine(home)
+    assert "becomes" in finding(found, "schema")["message"]
+    assert finding(found, "integrity")["level"] == "ok"
+
+
+def test_a_database_that_may_not_be_read_or_written_is_named(home: Path) -> None:
+    def run() -> Any:
+        done = subprocess.run(
+            [*powerless(), sys.executable, "-m", "satchel", "doctor", "--json"],
+            cwd=ROOT,
+            env={**os.environ, "SATCHEL_HOME": str(home)},
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
+        assert done.stderr == b""
+        return msgspec.json.decode(done.stdout)["data"]
+
+    file = home / "default.db"
+    file.chmod(0o000)
+    assert finding(run(), "permissions")["level"] == "error"
+    file.chmod(0o400)
+    home.chmod(0o500)
+    try:
+        found = run()
+    finally:
+        home.chmod(0o700)
+    assert finding(found, "permissions")["level"] == "warning"
+    assert (found["errors"], finding(found, "search index")["level"]) == (0, "ok")
+
+
+def test_a_database_that_others_can_read_and_leftovers_are_worth_a_note(home: Path) -> None:
+    home.chmod(0o755)
+    (home / "default.db").chmod(0o644)
+    (home / ".default.db.abc.satchel-part").write_bytes(b"x")
+    (home / "default.before-restore-20260101T000000Z.db").write_bytes(b"x")
+    found = examine(home)
+    assert found["warnings"] == 0
+    assert "chmod 600" in finding(found, "permissions")["fix"]
+    notes = [item["message"] for item in found["findings"] if item["topic"] == "leftovers"]
+    assert [("not finished" in note, "put aside" in note) for note in notes] == [(True, False), (False, True)]
+
+
+def test_a_log_that_has_grown_too_long_is_a_warning(home: Path) -> None:
+    os.truncate(shutil.copy(home / "default.db", home / "default.db-wal"), 65 * 1024 * 1024)
+    found = examine(home)
+    assert "65 MiB" in finding(found, "log file")["message"]
+
+
+def test_another_kind_of_journal_is_a_warning(home: Path) -> None:
+    sql(home / "default.db", "PRAGMA journal_mode = delete")
+    assert finding(examine(home), "journal")["level"] == "warning"
+
+
+def test_contents_of_nothing_are_worth_a_note(home: Path) -> None:
+    digest = "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
+    sql(home / "default.db", f"INSERT INTO contents VALUES ('{digest}', x'00')")
+    found = examine(home)
+    notes = [item["level"] for item in found["findings"] if item["topic"] == "contents"]
+    assert notes == ["ok", "note"]
+
+
+def test_what_is_wrong_with_libraries_is_told_with_the_command_that_says_more(home: Path) -> None:
+    library = home / "libraries" / "team"
+    library.mkdir(parents=True)
+    (library / "twig.toml").write_text("[prompts\n")
+    checked = satchel(home, "library", "check", status=1).stdout
+    found = examine(home, status=1)
+    item = finding(found, "libraries")
+    assert item["level"] == "error"
+    assert item["fix"] == "satchel library check team"
+    assert item["message"].partition(": ")[0] in checked
+
+
+def test_people_get_lines_that_are_aligned_and_end_in_a_sum(home: Path) -> None:
+    done = satchel(home, "doctor")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("ok ")
+    column = lines[0].index("Satchel")
+    assert all(line[column - 1] == " " and line[column] != " " for line in lines[: lines.index("")])
+    assert lines[-1] == "0 errors, 0 warnings"
+    assert "~tokens" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_terminal_gets_signs_and_colours_unless_it_wants_none(home: Path) -> None:
+    def screen(**variables: str) -> str:
+        controller, terminal = os.openpty()
+        with closing(os.fdopen(controller, "rb", buffering=0)) as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "satchel", "doctor"],
+                cwd=ROOT,
+                env={"PATH": os.environ["PATH"], "SATCHEL_HOME": str(home), "PYTHONUTF8": "1", **variables},
+                stdout=terminal,
+                stderr=subprocess.PIPE,
+            )
+            os.close(terminal)
+            shown = b""
+            try:
+                while chunk := output.read(1 << 16):
+                    shown += chunk
+            except OSError:
+                # How Linux says that nobody has the other end any more.
+                pass
+            assert process.communicate(timeout=30)[1] == b""
+        return shown.decode()
+
+    assert "\x1b[32m✓\x1b[0m  satchel" in screen()
+    plain = screen(NO_COLOR="1")
+    assert "✓  satchel" in plain
+    assert "\x1b" not in plain
+
+
+def test_names_that_would_steer_a_terminal_are_tamed(tmp_path: Path, home: Path) -> None:
+    file = tmp_path / "evil\x1b[2J\x07\n.db"
+    shutil.copy(home / "default.db", file)
+    sql(file, "UPDATE tasks SET title = 'x' WHERE id = 1")
+    done = satchel(home, "doctor", "--db", str(file), status=1)
+    assert "evil" in done.stdout
+    assert not set("\x1b\x07") & set(done.stdout)
+    found = data(
+        satchel(home, "doctor", "--json", variables={"SATCHEL_DATABASE_URL": f"{tmp_path}/\udcff.db"})
+    )
+    assert found["database"] == f"{tmp_path}/\ufffd.db"
+
+
+# Corruption
+
+
+Corruption = Callable[[random.Random, bytearray], None]
+
+
+def flip_a_bit(chance: random.Random, content: bytearray) -> None:
+    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+
+
+def flip_a_bit_at_the_start(chance: random.Random, content: bytearray) -> None:
+    content[chance.randrange(4096)] ^= 1 << chance.randrange(8)
+
+
+def flip_a_bit_in_the_header(chance: random.Random, content: bytearray) -> None:
+    content[chance.randrange(100)] ^= 1 << chance.randrange(8)
+
+
+def flip_a_bit_in_a_page_header(chance: random.Random, content: bytearray) -> None:
+    page = chance.randrange(1, len(content) // 4096)
+    content[page * 4096 + chance.randrange(32)] ^= 1 << chance.randrange(8)
+
+
+def scribble(chance: random.Random, content: bytearray) -> None:
+    at = chance.randrange(len(content) - 300)
+    content[at : at + 300] = chance.randbytes(300)
+
+
+def lose_a_page(chance: random.Random, content: bytearray) -> None:
+    page = chance.randrange(len(content) // 4096)
+    content[page * 4096 : page * 4096 + 4096] = bytes(4096)
+
+
+def mix_up_pages(chance: random.Random, content: bytearray) -> None:
+    one, other = (4096 * page for page in chance.sample(range(len(content) // 4096), 2))
+    content[one : one + 4096], content[other : other + 4096] = (
+        content[other : other + 4096],
+        content[one : one + 4096],
+    )
+
+
+def double_a_page(chance: random.Random, content: bytearray) -> None:
+    one, other = (4096 * page for page in chance.sample(range(len(content) // 4096), 2))
+    content[one : one + 4096] = content[other : other + 4096]
+
+
+def cut_off(chance: random.Random, content: bytearray) -> None:
+    del content[chance.randrange(len(content)) :]
+
+
+def change_a_letter(chance: random.Random, content: bytearray) -> None:
+    """In a text, where SQLite has nothing to compare it with."""
+    places = [at for at in range(4096 * 2, len(content)) if chr(content[at]).isalpha()]
+    content[chance.choice(places)] ^= 0x20
+
+
+CORRUPT: list[Corruption] = [
+    flip_a_bit,
+    flip_a_bit_at_the_start,
+    flip_a_bit_in_the_header,
+    flip_a_bit_in_a_page_header,
+    scribble,
+    lose_a_page,
+    mix_up_pages,
+    double_a_page,
+    cut_off,
+    change_a_letter,
+]
+
+#: What must be what it was if nothing is found.
+DATA = {
+    "projects": "*",
+    "prompts": "*",
+    "resources": "*",
+    "tasks": "*",
+    "contents": "*",
+    "prompt_tags": "*",
+    "changes": "seq, kind, entity",
+}
+
+
+def everything(path: Path) -> dict[str, Any]:
+    with closing(apsw.Connection(str(path))) as connection:
+        return {
+            table: connection.execute(f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3").fetchall()
+            if table != "contents"
+            else connection.execute("SELECT * FROM contents ORDER BY 1").fetchall()
+            for table, columns in DATA.items()
+        }
+
+
+def test_of_hundreds_of_damaged_files_each_is_survived_and_none_is_called_sound(home: Path) -> None:
+    path = home / "default.db"
+    sound = path.read_bytes()
+    expected = everything(path)
+    chosen = settings({"SATCHEL_HOME": str(home)})
+    chance = random.Random(SEED)
+    found = 0
+    for number in range(CORRUPTIONS):
+        corrupt = CORRUPT[number % len(CORRUPT)]
+        content = bytearray(sound)
+        corrupt(chance, content)
+        for file in home.glob("default.db*"):
+            file.unlink()
+        path.write_bytes(content)
+        health = examined(chosen, lambda text: None)
+        assert path.read_bytes() == content, (number, corrupt.__name__)
+        bad = [item for item in health.findings if item.level in ("error", "warning")]
+        assert all(item.fix for item in bad), (number, bad)
+        if bad:
+            found += 1
+        else:
+            assert everything(path) == expected, f"number {number}, {corrupt.__name__}, is called sound"
+    assert found > CORRUPTIONS * 0.6
+
+
+def test_a_damaged_log_beside_a_sound_file_is_survived_and_left_alone(home: Path) -> None:
+    path, log = home / "default.db", home / "default.db-wal"
+    chosen = settings({"SATCHEL_HOME": str(home)})
+    chance = random.Random(SEED)
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute("INSERT INTO sessions VALUES (1, zeroblob(20000), 1)")
+        whole, sound = log.read_bytes(), path.read_bytes()
+    assert len(whole) > 20_000
+    for _ in range(30):
+        content = bytearray(whole)
+        scribble(chance, content)
+        path.write_bytes(sound)
+        log.write_bytes(content)
+        (home / "default.db-shm").unlink(missing_ok=True)
+        health = examined(chosen, lambda text: None)
+        assert (path.read_bytes(), log.read_bytes()) == (sound, bytes(content))
+        assert [item for item in health.findings if item.level == "error"] == []

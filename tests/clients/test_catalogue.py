@@ -1,0 +1,133 @@
+"""Where each client looks for its configuration, on every platform."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from satchel.clients.catalogue import CLIENTS, Machine, Scope
+
+HOME = Path("/home/me")
+WORK = Path("/work/site")
+
+
+def file(client: str, scope: Scope = "user", platform: str = "linux", **environ: str) -> str | None:
+    found = CLIENTS[client].file(scope, Machine(environ, platform, HOME, WORK))
+    return None if found is None else found.as_posix()
+
+
+def test_there_are_eight_clients() -> None:
+    assert list(CLIENTS) == [
+        "claude-code",
+        "claude-desktop",
+        "cursor",
+        "vscode",
+        "codex",
+        "gemini",
+        "windsurf",
+        "zed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("client", "linux", "mac", "windows", "project"),
+    [
+        ("claude-code", ".claude.json", ".claude.json", ".claude.json", ".mcp.json"),
+        (
+            "claude-desktop",
+            ".config/Claude/claude_desktop_config.json",
+            "Library/Application Support/Claude/claude_desktop_config.json",
+            "AppData/Roaming/Claude/claude_desktop_config.json",
+            None,
+        ),
+        ("cursor", ".cursor/mcp.json", ".cursor/mcp.json", ".cursor/mcp.json", ".cursor/mcp.json"),
+        (
+            "vscode",
+            ".config/Code/User/mcp.json",
+            "Library/Application Support/Code/User/mcp.json",
+            "AppData/Roaming/Code/User/mcp.json",
+            ".vscode/mcp.json",
+        ),
+        ("codex", ".codex/config.toml", ".codex/config.toml", ".codex/config.toml", ".codex/config.toml"),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            ".gemini/settings.json",
+            ".gemini/settings.json",
+            ".gemini/settings.json",
+        ),
+        (
+            "windsurf",
+            ".codeium/windsurf/mcp_config.json",
+            ".codeium/windsurf/mcp_config.json",
+            ".codeium/windsurf/mcp_config.json",
+            None,
+        ),
+        (
+            "zed",
+            ".config/zed/settings.json",
+            ".config/zed/settings.json",
+            "AppData/Roaming/Zed/settings.json",
+            ".zed/settings.json",
+        ),
+    ],
+)
+def test_every_client_has_its_place(
+    client: str, linux: str, mac: str, windows: str, project: str | None
+) -> None:
+    assert file(client) == f"/home/me/{linux}"
+    assert file(client, platform="darwin") == f"/home/me/{mac}"
+    assert file(client, platform="win32") == f"/home/me/{windows}"
+    for platform in ("linux", "darwin", "win32"):
+        expected = None if project is None else f"/work/site/{project}"
+        assert file(client, "project", platform) == expected
+
+
+@pytest.mark.parametrize(
+    ("client", "platform", "variable", "expected"),
+    [
+        ("claude-code", "linux", "CLAUDE_CONFIG_DIR", "/x/.claude.json"),
+        ("codex", "darwin", "CODEX_HOME", "/x/config.toml"),
+        ("gemini", "linux", "GEMINI_CLI_HOME", "/x/.gemini/settings.json"),
+        ("claude-desktop", "linux", "XDG_CONFIG_HOME", "/x/Claude/claude_desktop_config.json"),
+        ("vscode", "linux", "XDG_CONFIG_HOME", "/x/Code/User/mcp.json"),
+        ("zed", "linux", "XDG_CONFIG_HOME", "/x/zed/settings.json"),
+        ("zed", "darwin", "XDG_CONFIG_HOME", "/home/me/.config/zed/settings.json"),
+        ("vscode", "win32", "APPDATA", "/x/Code/User/mcp.json"),
+        ("zed", "win32", "APPDATA", "/x/Zed/settings.json"),
+        ("claude-desktop", "win32", "APPDATA", "/x/Claude/claude_desktop_config.json"),
+        ("vscode", "darwin", "APPDATA", "/home/me/Library/Application Support/Code/User/mcp.json"),
+    ],
+)
+def test_variables_that_clients_honour(client: str, platform: str, variable: str, expected: str) -> None:
+    assert file(client, "user", platform, **{variable: "/x"}) == expected
+    assert file(client, "user", platform, **{variable: ""}) == file(client, "user", platform)
+
+
+def test_claude_desktop_of_the_windows_store_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    roaming = tmp_path / "Packages" / "Claude_pzs8" / "LocalCache" / "Roaming"
+    roaming.mkdir(parents=True)
+    environ = {"APPDATA": "/x", "LOCALAPPDATA": str(tmp_path)}
+    found = CLIENTS["claude-desktop"].file("user", Machine(environ, "win32", HOME, WORK))
+    assert found == roaming / "Claude" / "claude_desktop_config.json"
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_is_found_by_its_folder_or_its_program(tmp_path: Path, client: str) -> None:
+    known = CLIENTS[client]
+    machine = Machine({"PATH": str(tmp_path / "bin")}, "linux", tmp_path / "home", tmp_path)
+    machine.home.mkdir()
+    assert not known.is_found(machine)
+    for program in known.programs:
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / program).write_text("#!/bin/sh\n")
+        assert not known.is_found(machine)
+        (tmp_path / "bin" / program).chmod(0o755)
+        assert known.is_found(machine)
+        (tmp_path / "bin" / program).unlink()
+    path = known.file("user", machine)
+    assert path is not None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    assert known.is_found(machine)

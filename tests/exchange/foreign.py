@@ -1,0 +1,48 @@
+"""Databases as other programs make them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+_STAMPS = "created_at TEXT DEFAULT (datetime()), updated_at TEXT DEFAULT (datetime())"
+
+PROMPT_STORE = f"""
+PRAGMA journal_mode = WAL;
+CREATE TABLE prompts (id TEXT PRIMARY KEY, title TEXT UNIQUE, content TEXT, {_STAMPS});
+CREATE TABLE tags (name TEXT PRIMARY KEY);
+CREATE TABLE prompt_tags (prompt_id TEXT, tag_name TEXT, PRIMARY KEY (prompt_id, tag_name));
+"""
+
+MCPKG = f"""
+CREATE TABLE projects (id INTEGER PRIMARY KEY, name TEXT UNIQUE, created_at TEXT DEFAULT (datetime()));
+CREATE TABLE prompts (
+    id INTEGER PRIMARY KEY, project_id INTEGER, name TEXT, content TEXT, description TEXT, {_STAMPS}
+);
+CREATE TABLE resources (
+    id INTEGER PRIMARY KEY, project_id INTEGER, name TEXT, uri TEXT, content BLOB, mime_type TEXT,
+    description TEXT, {_STAMPS}
+);
+"""
+
+TASK_MANAGER = f"""
+CREATE TABLE tasks (
+    id INTEGER PRIMARY KEY, user_id TEXT, title TEXT, project TEXT, priority INTEGER, energy TEXT,
+    time_estimate TEXT, notes TEXT, due_date TEXT, completed BOOLEAN, completed_at TEXT, {_STAMPS}
+);
+"""
+
+
+def database(path: Path, schema: str, **tables: list[dict[str, Any]]) -> apsw.Connection:
+    """A database with these rows, still open."""
+    connection = apsw.Connection(str(path))
+    connection.execute(schema).fetchall()
+    for table, rows in tables.items():
+        for row in rows:
+            marks = ", ".join("?" * len(row))
+            connection.execute(
+                f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values())
+            )
+    return connection

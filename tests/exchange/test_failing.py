@@ -1,0 +1,335 @@
+"""A source with anything wrong in it changes nothing, and it is said what and where."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from satchel.domain.errors import Invalid, SourceFailed
+from tests.exchange.filling import fill
+from tests.exchange.workspaces import everything, rows, take, to_folder, to_json
+from tests.torture.books import Books
+from tests.wire import ROOT
+
+
+async def document(tmp_path: Path) -> dict[str, Any]:
+    """A small export, taken apart."""
+    await fill(tmp_path / "a.db", 30, 10, 20)
+    found: dict[str, Any] = msgspec.json.decode(await to_json(tmp_path / "a.db", tmp_path / "a.json"))
+    return found
+
+
+def first(changes: list[dict[str, Any]], kind: str, action: str) -> dict[str, Any]:
+    return next(change for change in changes if (change["kind"], change["action"]) == (kind, action))
+
+
+def put(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """An edit: `prompts.3.title` and so on."""
+
+    def edit(document: Any) -> None:
+        *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+        for part in way:
+            document = document[part]
+        document[last] = value
+
+    return edit
+
+
+def in_log(kind: str, action: str, field: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def edit(document: dict[str, Any]) -> None:
+        change = first(document["changes"], kind, action)
+        if "." in field:
+            change["after"][field.partition(".")[2]] = value
+        else:
+            change[field] = value
+
+    return edit
+
+
+def swap_changes(document: dict[str, Any]) -> None:
+    changes = document["changes"]
+    changes[4], changes[5] = changes[5], changes[4]
+
+
+def drop_change(document: dict[str, Any]) -> None:
+    document["changes"].remove(first(document["changes"], "prompt", "create"))
+
+
+def delete_default(document: dict[str, Any]) -> None:
+    last = document["changes"][-1]
+    gone = {
+        "seq": last["seq"] + 1,
+        "at": 1,
+        "actor": "x",
+        "action": "delete",
+        "kind": "project",
+        "entity": "1",
+    }
+    document["changes"].append(gone)
+
+
+WITH_HISTORY = {
+    "blank title": (put("prompts.3.title", " "), "prompts 4: Title must not be blank"),
+    "unlisted edit": (put("prompts.3.content", "x"), "is not what the history leads to"),
+    "unknown field": (put("prompts.3.colour", "x"), "prompts 4: Object contains unknown field `colour`"),
+    "wrong type": (put("tasks.0.priority", "high"), "tasks 1: Expected `int`, got `str`"),
+    "unknown project": (put("prompts.0.project", "nowhere"), "there is no project 'nowhere'"),
+    "bad base64": (put("resources.1", {"name": "x", "base64": "!"}), "base64 must be valid base64"),
+    "text in a type of bytes": (put("tasks.0.due_date", "soon"), "Due date must be an ISO 8601 date"),
+    "bad time": (put("prompts.0.created_at", "yesterday"), "created_at must be a time like"),
+    "huge number": (put("prompts.0.version", 2**60), "version is out of range"),
+    "order": (swap_changes, "changes must be in the order of their numbers"),
+    "missing change": (drop_change, "there is nothing to update here"),
+    "unknown action": (in_log("prompt", "update", "action", "rename"), "Invalid enum value 'rename'"),
+    "other thing": (
+        in_log("prompt", "create", "entity", "x"),
+        "it is not the thing that the change is about",
+    ),
+    "wrong number": (in_log("prompt", "create", "after.number", 1), "the number of this thing must be"),
+    "bad name": (in_log("prompt", "create", "after.name", "a b"), "contains invalid characters"),
+    "other place": (in_log("prompt", "create", "after.project", 77), "does not fit what is there"),
+    "missing content": (in_log("resource", "create", "after.sha256", "0" * 64), "its content is missing"),
+    "negative batch": (in_log("prompt", "update", "batch", -5), "batch must be that of the change before it"),
+    "no id": (in_log("task", "create", "after.id", 0), "it is not the thing that the change is about"),
+    "endless actor": (in_log("task", "create", "actor", "x" * 20_000), "actor must be a text of at most"),
+    "default project gone": (delete_default, "does not fit what is there"),
+}
+
+
+@pytest.mark.parametrize("name", WITH_HISTORY)
+async def test_a_bad_export_leaves_an_empty_workspace_empty(tmp_path: Path, name: str) -> None:
+    edit, problem = WITH_HISTORY[name]
+    edited = await document(tmp_path)
+    edit(edited)
+    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+    await take(tmp_path / "b.db", tmp_path / "a.json", dry_run=True)
+    before = everything(tmp_path / "b.db")
+    with pytest.raises(Invalid) as caught:
+        await take(tmp_path / "b.db", tmp_path / "bad.json")
+    assert problem in str(caught.value)
+    assert everything(tmp_path / "b.db") == before
+    await take(tmp_path / "b.db", tmp_path / "a.json")
+    assert everything(tmp_path / "b.db") == everything(tmp_path / "a.db")
+
+
+def without_history(edit: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    def both(document: dict[str, Any]) -> None:
+        del document["changes"], document["contents"]
+        edit(document)
+
+    return both
+
+
+def twice(section: str, **other: Any) -> Callable[[dict[str, Any]], None]:
+    return without_history(lambda found: found[section].append({**found[section][0], **other}))
+
+
+ADDED = {
+    "same id": (twice("prompts", name="other", title="Other"), "it has the same id as prompts 1"),
+    "same name": (twice("prompts", id="", title="Other"), "it has the same prompt name as prompts 1"),
+    "same title": (twice("prompts", id="", name="other"), "it has the same title as prompts 1"),
+    "same URI": (twice("resources", id="", name="other"), "it has the same URI as resources 1"),
+    "same task": (twice("tasks"), "it has the same task id as tasks 1"),
+}
+
+
+@pytest.mark.parametrize("name", ADDED)
+async def test_things_that_are_there_twice_are_named(tmp_path: Path, name: str) -> None:
+    edit, problem = ADDED[name]
+    edited = await document(tmp_path)
+    edit(edited)
+    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+    with pytest.raises(Invalid, match=problem):
+        await take(tmp_path / "b.db", tmp_path / "bad.json")
+    assert len(rows(tmp_path / "b.db", "SELECT * FROM changes")) == 1
+
+
+async def test_all_problems_are_named_up_to_twenty(tmp_path: Path) -> None:
+    edited = await document(tmp_path)
+    for prompt in edited["prompts"]:
+        prompt["title"] = ""
+        prompt["name"] = ""
+    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+    with pytest.raises(Invalid) as caught:
+        await take(tmp_path / "a.db", tmp_path / "bad.json")
+    assert len(caught.value.problems) == 21
+    assert str(caught.value).endswith(f"and {len(edited['prompts']) - 20} more")
+
+
+async def test_a_workspace_with_things_in_it_stays_as_it_is_too(tmp_path: Path) -> None:
+    edited = await document(tmp_path)
+    edited["prompts"][0]["name"] = "another"
+    edited["tasks"][-1]["energy"] = "none"
+    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+    before = everything(tmp_path / "a.db")
+    with pytest.raises(Invalid, match="Energy must be one of"):
+        await take(tmp_path / "a.db", tmp_path / "bad.json", on_conflict="replace")
+    assert everything(tmp_path / "a.db") == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b'{"format":"satchel"}',
+        b'{"format":"satchel","version":2}',
+        b'{"format":"other","version":1}',
+        b'{"format":"satchel","version":1,"prompts":{}}',
+        b'{"format":"satchel","version":1,"more":1}',
+        b'{"format":"satchel","version":NaN}',
+        b'{"format":"\xff","version":1}',
+        b'{"format":"satchel","version":1,"prompts":[{"title":"\\ud800"}]}',
+        b'{"format":"satchel","version":1,"prompts":' + b"[" * 100_000,
+        b'{"format":"satchel","version":1,"prompts":[' + b'{"a":' * 100_000,
+    ],
+)
+async def test_what_is_no_export_is_refused_as_a_whole(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "bad.json").write_bytes(content)
+    with pytest.raises(SourceFailed):
+        await take(tmp_path / "b.db", tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize("item", [b"[" * 500 + b"]" * 500, b"null", b'{"title":"\xff"}'])
+async def test_what_is_no_thing_is_a_problem_of_its_own(tmp_path: Path, item: bytes) -> None:
+    whole = b'{"format":"satchel","version":1,"prompts":[' + item + b"]}"
+    (tmp_path / "bad.json").write_bytes(whole)
+    with pytest.raises(Invalid, match="prompts 1: "):
+        await take(tmp_path / "b.db", tmp_path / "bad.json")
+
+
+# Folders
+
+
+async def a_folder(tmp_path: Path) -> Path:
+    await fill(tmp_path / "a.db", 30, 10, 20)
+    await to_folder(tmp_path / "a.db", tmp_path / "folder")
+    return tmp_path / "folder"
+
+
+BAD_FILES: dict[str, tuple[str | bytes, str]] = {
+    "tasks/000099.md": ("---\nid: 99\ntitle: x\n", "its front matter has no end"),
+    "tasks/000098.md": (
+        "---\n<<<<<<< HEAD\ntitle: a\n=======\ntitle: b\n>>>>>>> x\n---\n",
+        "conflict marks of Git",
+    ),
+    "tasks/000097.md": ("---\ntitle: a\ntitle: b\n---\n", "title is there twice"),
+    "tasks/000096.md": ("---\ntitle: [a\n---\n", "not valid YAML"),
+    "tasks/000095.md": ("---\ntitle: {a: &x [b], c: *x}\n---\n", "Expected `str`, got `object`"),
+    "tasks/000094.md": ("---\ncolour: red\n---\n", "unknown field `colour`"),
+    "tasks/000093.md": (b"---\ntitle: a\n---\n\xff", "it is not UTF-8"),
+    "tasks/000092.md": ("---\ntitle: a\npriority: 9\n---\n", "Priority must be between 1 and 5"),
+    "projects/default/prompts/empty.md": ("---\ntitle: x\n---\n", "Content must not be empty"),
+    "projects/default/prompts/a b.md": ("text", "contains invalid characters"),
+    "projects/default/prompts/big.md": ("x" * 1_600_000, "it has more than"),
+    "projects/default/resources/bare/resource.yaml": ("uri: 'x:y'\n", "there is no file whose name begins"),
+    "projects/default/resources/lost/content.txt": ("text", "no such file"),
+}
+
+
+@pytest.mark.parametrize("path", BAD_FILES)
+async def test_a_bad_file_is_named_and_nothing_is_changed(tmp_path: Path, path: str) -> None:
+    content, problem = BAD_FILES[path]
+    folder = await a_folder(tmp_path)
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_bytes(content if isinstance(content, bytes) else content.encode())
+    before = everything(tmp_path / "a.db")
+    for database in (tmp_path / "a.db", tmp_path / "b.db"):
+        with pytest.raises(Invalid) as caught:
+            await take(database, folder)
+        assert problem in str(caught.value)
+        assert path.rpartition("/")[0] in str(caught.value)
+    assert everything(tmp_path / "a.db") == before
+    assert len(rows(tmp_path / "b.db", "SELECT * FROM changes")) == 1
+
+
+async def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
+    folder = await a_folder(tmp_path)
+    secret = tmp_path / "secret"
+    (secret / "prompts").mkdir(parents=True)
+    (secret / "prompts" / "secret.md").write_text("secret")
+    (folder / "projects" / "linked").symlink_to(secret)
+    (folder / "projects" / "default" / "prompts" / "secret.md").symlink_to(secret / "prompts" / "secret.md")
+    os.mkfifo(folder / "tasks" / "000999.md")
+    intake = await take(tmp_path / "b.db", folder)
+    assert intake.exact
+    assert rows(tmp_path / "b.db", "SELECT * FROM prompts WHERE content = 'secret'") == []
+    assert rows(tmp_path / "b.db", "SELECT * FROM projects WHERE name = 'linked'") == []
+
+
+async def test_an_export_does_not_write_through_links(tmp_path: Path) -> None:
+    folder = await a_folder(tmp_path)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (folder / "tasks").rename(tmp_path / "moved")
+    (folder / "tasks").symlink_to(outside)
+    with pytest.raises(OSError, match=r"[Ll]ink|[Dd]irectory"):
+        await to_folder(tmp_path / "a.db", folder)
+    assert list(outside.iterdir()) == []
+
+
+# Deaths
+
+
+def importing(home: Path, source: Path, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "satchel", "import", str(source)],
+        cwd=ROOT,
+        env={**os.environ, "SATCHEL_HOME": str(home)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+
+
+def size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+async def test_an_import_that_is_killed_has_changed_nothing(tmp_path: Path) -> None:
+    await fill(tmp_path / "a.db", 6_000, 400, 2_000)
+    await to_json(tmp_path / "a.db", tmp_path / "a.json")
+    log = tmp_path / "home" / "default.db-wal"
+    process = importing(tmp_path / "home", tmp_path / "a.json")
+    deadline = time.monotonic() + 30
+    # It writes what does not fit into memory long before it is done.
+    while size(log) < 3_000_000:
+        assert process.poll() is None, "it was done before it could be killed"
+        assert time.monotonic() < deadline
+    process.kill()
+    process.communicate()
+    database = tmp_path / "home" / "default.db"
+    books = Books(database)
+    books.check()
+    books.close()
+    assert len(rows(database, "SELECT * FROM changes")) == 1
+    await take(database, tmp_path / "a.json")
+    assert everything(database) == everything(tmp_path / "a.db")
+
+
+async def test_an_import_for_which_there_is_no_room_changes_nothing(tmp_path: Path) -> None:
+    await fill(tmp_path / "a.db", 6_000, 400, 2_000)
+    await to_json(tmp_path / "a.db", tmp_path / "a.json")
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+
+    process = importing(tmp_path / "home", tmp_path / "a.json", preexec_fn=limit)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 5
+    assert b"nothing was changed" in said
+    assert b"Traceback" not in said
+    database = tmp_path / "home" / "default.db"
+    assert len(rows(database, "SELECT * FROM changes")) == 1
