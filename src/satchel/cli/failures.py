@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from enum import IntEnum
@@ -10,6 +11,7 @@ from typing import Final
 from satchel.config import SettingsError
 from satchel.domain.errors import Conflict, NotFound, SatchelError, StorageError, StorageFailed
 
+_UNKNOWN: Final = "\N{REPLACEMENT CHARACTER}"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -58,9 +60,16 @@ def report(message: str, *hints: str, code: str = "REFUSED") -> None:
         error = {"code": code, "message": message, "hints": hints}
         sys.stderr.write(msgspec.json.encode({"ok": False, "error": error}).decode() + "\n")
         return
-    # What somebody else wrote may be in it, and a terminal would obey it.
-    for line in (f"error: {message}", *(f"hint: {hint}" for hint in hints)):
-        sys.stderr.write(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", line) + "\n")
+    _tell("error:", 31, message)
+    for hint in hints:
+        _tell("hint:", 36, hint)
+
+
+def _tell(label: str, colour: int, words: str) -> None:
+    if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
+        label = f"\x1b[{colour}m{label}\x1b[0m"
+    # What somebody else wrote may be in the words, and a terminal would obey it.
+    sys.stderr.write(f"{label} {_CONTROL.sub(_UNKNOWN, words)}\n")
 
 
 def fail(error: SatchelError, *hints: str) -> Status:
