@@ -48,6 +48,21 @@ def test_every_command_has_an_example_and_explains_its_options(
             assert parameter.help.endswith("."), parameter.help
 
 
+TESTS = "".join(file.read_text() for file in (ROOT / "tests" / "cli").glob("test_*.py"))
+
+
+@pytest.mark.parametrize("pair", LEAVES, ids=path_of)
+def test_every_option_of_every_command_is_tried(pair: tuple[click.Command, click.Context]) -> None:
+    command, ctx = pair
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            names = [*parameter.opts, *parameter.secondary_opts]
+            assert any(f'"{name}"' in TESTS or f"{name} " in TESTS for name in names), names
+    words = ctx.command_path.split()[1:]
+    said = '", "'.join(words)
+    assert f'"{said}"' in TESTS or f'"{words[-1]}"' in TESTS, ctx.command_path
+
+
 @pytest.mark.parametrize("pair", ALL, ids=path_of)
 def test_help_is_what_a_process_prints(pair: tuple[click.Command, click.Context], tmp_path: Path) -> None:
     command, ctx = pair
