@@ -310,7 +310,7 @@ def test_a_terminal_is_asked_for_what_is_missing(tmp_path: Path) -> None:
     assert "\x1b" not in screen
     assert rendered.read_text() == "Go: it fell."
     stopped = at_terminal(tmp_path, "prompt", "render", "explain", answers=[("error", "\x04")], status=1)
-    assert "error: stopped" in stopped
+    assert "error: stopped" in plain(stopped)
 
 
 # On a terminal
@@ -382,19 +382,19 @@ def test_the_editor_writes_new_prompts(tmp_path: Path) -> None:
 def test_an_empty_file_or_a_failing_editor_stores_nothing(tmp_path: Path) -> None:
     empty = editor(tmp_path, 'printf " \\n" > "$1"')
     screen = at_terminal(tmp_path, "prompt", "add", "x", variables=empty, status=1)
-    assert screen == "error: the file was left empty, and nothing is stored\n"
+    assert plain(screen) == "error: the file was left empty, and nothing is stored\n"
     assert drafts(tmp_path) == []
     failing = editor(tmp_path, 'echo half > "$1"; exit 3')
     screen = at_terminal(tmp_path, "prompt", "add", "x", variables=failing, status=1)
     [kept] = drafts(tmp_path)
-    assert screen.startswith("error: the editor failed: ")
-    assert f"hint: your text is in {kept}\n" in screen
+    assert plain(screen).startswith("error: the editor failed: ")
+    assert f"hint: your text is in {kept}\n" in plain(screen)
     assert kept.read_text() == "half\n"
     for command in ("no-such-editor", "'"):
         screen = at_terminal(
             tmp_path, "prompt", "add", "x", variables={**failing, "EDITOR": command}, status=1
         )
-        assert "error: the editor failed: " in screen
+        assert "error: the editor failed: " in plain(screen)
         assert drafts(tmp_path) == [kept]
     satchel(tmp_path, "prompt", "show", "x", status=3)
 
@@ -403,7 +403,7 @@ def test_what_would_be_refused_is_refused_before_it_is_written(tmp_path: Path) -
     satchel(tmp_path, "prompt", "add", "there", "Words")
     never = editor(tmp_path, f"touch {tmp_path}/opened")
     taken = at_terminal(tmp_path, "prompt", "add", "there", variables=never, status=4)
-    assert taken == "error: Prompt 'there' already exists in project 'default'\n"
+    assert plain(taken) == "error: Prompt 'there' already exists in project 'default'\n"
     bad = at_terminal(tmp_path, "prompt", "add", "a b", "-t", "!", variables=never, status=1)
     assert "contains invalid characters" in bad
     assert not (tmp_path / "opened").exists()
@@ -417,7 +417,7 @@ def test_a_text_that_cannot_be_stored_is_kept(tmp_path: Path) -> None:
     screen = at_terminal(tmp_path, "prompt", "add", "x", "--title", "Mine", variables=busy, status=4)
     [kept] = drafts(tmp_path)
     assert kept.read_text() == "My words\n"
-    assert f"hint: your text is in {kept}\n" in screen
+    assert f"hint: your text is in {kept}\n" in plain(screen)
     nul = editor(tmp_path, "printf 'a\\0b' > \"$1\"")
     screen = at_terminal(tmp_path, "prompt", "add", "x", variables=nul, status=1)
     assert "Content must not contain NUL characters" in screen

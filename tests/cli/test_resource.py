@@ -15,7 +15,7 @@ import pytest
 from satchel.cli.mime_types import guessed
 from satchel.domain.resources import CONTENT_BYTES
 from tests.cli.running import data, failure, satchel
-from tests.cli.terminal import at_terminal
+from tests.cli.terminal import at_terminal, plain
 from tests.wire import ROOT
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\xff\xfe"
@@ -224,7 +224,7 @@ def test_a_terminal_sees_text_but_no_bytes(tmp_path: Path) -> None:
     assert at_terminal(tmp_path, "resource", "show", "text") == "Words �[31m\n"
     screen = at_terminal(tmp_path, "resource", "show", "logo.png", status=1)
     assert "is image/png, and would make a mess of a terminal" in screen
-    assert "hint: satchel resource show logo.png --output FILE writes it to a file" in screen
+    assert "hint: satchel resource show logo.png --output FILE writes it to a file" in plain(screen)
     assert output(tmp_path, "resource", "show", "logo.png") == PNG
     assert "just now" in at_terminal(tmp_path, "resource", "list")
 

@@ -32,6 +32,7 @@ SAMPLES: list[tuple[SatchelError, str, Status]] = [
     (errors.UriTaken("x:y", "p"), "DUPLICATE_URI", Status.CONFLICT),
     (errors.SeveralConflicts([errors.UriTaken("x:y", "p")]), "CONFLICT", Status.CONFLICT),
     (errors.Outdated("prompt", "x"), "CONFLICT", Status.CONFLICT),
+    (errors.ChangedMeanwhile(), "CONFLICT", Status.CONFLICT),
     (errors.LibraryExists("x"), "CONFLICT", Status.CONFLICT),
     (errors.LibraryEdited("x", ["a", "b", "c", "d"]), "CONFLICT", Status.CONFLICT),
     (errors.LibrariesBusy(), "CONFLICT", Status.CONFLICT),

@@ -18,6 +18,7 @@ SatchelError
 │   ├── UriTaken             uri, project
 │   ├── SeveralConflicts     conflicts
 │   ├── Outdated             kind, name: someone else was faster
+│   ├── ChangedMeanwhile     what is to be undone was changed again
 │   ├── LibraryExists        name
 │   ├── LibraryEdited        name, files: work that would be lost
 │   ├── LibrariesBusy        another process is changing them

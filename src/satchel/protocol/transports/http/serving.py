@@ -31,6 +31,8 @@ BODY_SECONDS: Final = 14
 WRITE_SECONDS: Final = 30
 #: A connection without a request is kept for so long.
 KEEP_ALIVE_SECONDS: Final = 30
+#: An answer that is longer goes out beside its head, not joined with it.
+LONG_BYTES: Final = 64 * 1024
 #: So many heads of requests are known again on a connection, if they are no longer than this.
 KNOWN_HEADS: Final = 16
 KNOWN_BYTES: Final = 2048
@@ -123,10 +125,11 @@ class _Connection(HttpToolsProtocol):
         answer = self.at_once[head.url](head.scope[HEADERS], body)
         if type(answer) is tuple:
             status, content = answer
-            self.transport.write(
-                b"%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
-                % (STATUS_LINE[status], len(content), content)
+            first = b"%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (
+                STATUS_LINE[status],
+                len(content),
             )
+            self.write(first, content)
             self.answered(keep_alive=True)
             return True
         parser: Any = self.parser
@@ -215,6 +218,13 @@ class _Connection(HttpToolsProtocol):
     def end_message(self) -> None:
         """All of a request has come that is answered in a task."""
         super().on_message_complete()
+
+    def write(self, head: bytes, content: bytes) -> None:
+        """Write an answer in one piece. What is long is not copied for that."""
+        if len(content) > LONG_BYTES:
+            self.transport.writelines((head, content))
+        else:
+            self.transport.write(head + content)
 
     def answered(self, *, keep_alive: bool) -> None:
         """A request was answered at once."""
@@ -353,8 +363,7 @@ class _Immediate:
                 lines.append(b"%b: %b\r\n" % (name, value))
         lines.append(b"content-length: %d\r\n" % len(body))
         lines.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
-        lines.append(body)
-        connection.transport.write(b"".join(lines))
+        connection.write(b"".join(lines), body)
         connection.answered(keep_alive=keep_alive)
 
 
