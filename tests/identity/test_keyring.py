@@ -1,0 +1,435 @@
+"""Keys come and go at the issuer, and the issuer itself comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from satchel.identity import Identity, KeysUnavailable, OAuthSettings, TokenRefused, Verifier, keyring
+from tests.identity.issuer import Clock, Issuer, answer
+from tests.identity.tokens import AUDIENCE, ISSUER, ec_key, good_claims, rsa_key
+
+OLD, NEW = rsa_key("old"), rsa_key("new")
+
+
+def lasting(user: str = "ann") -> dict[str, Any]:
+    """Claims that outlive everything that happens here."""
+    return good_claims(sub=user, exp=9_000_000_000)
+
+
+async def renewed(verifier: Verifier) -> None:
+    """Wait until the keys that are being fetched are here."""
+    renewal = verifier._keyring._renewal
+    assert renewal is not None
+    async with asyncio.timeout(5):
+        await renewal
+
+
+async def test_keys_are_fetched_once_for_many_tokens_at_the_same_time() -> None:
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier()
+        tokens = [OLD.token(lasting(f"user {number}")) for number in range(50)]
+        found = await asyncio.gather(*map(verifier.verify, tokens))
+        assert [identity.user for identity in found] == [f"user {number}" for number in range(50)]
+        assert issuer.fetches == 1
+
+
+async def test_a_new_key_is_accepted_at_once() -> None:
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier()
+        await verifier.verify(OLD.token())
+        issuer.keys.append(NEW)
+        assert (await verifier.verify(NEW.token())).user == "ann"
+        assert (await verifier.verify(OLD.token())).user == "ann"
+        assert issuer.fetches == 2
+
+
+async def test_a_key_that_was_withdrawn_is_refused_after_ten_minutes() -> None:
+    clock = Clock()
+    async with Issuer(OLD, NEW) as issuer:
+        verifier = issuer.verifier(clock)
+        token = OLD.token(lasting())
+        await verifier.verify(token)
+        issuer.keys = [NEW]
+        clock.now += 539
+        assert (await verifier.verify(token)).user == "ann"
+        assert issuer.fetches == 1
+        # Nobody has called for a while: the first one that does is not served with what is old.
+        clock.now += 61
+        with pytest.raises(TokenRefused):
+            await verifier.verify(token)
+        assert (await verifier.verify(NEW.token(lasting()))).user == "ann"
+
+
+async def test_a_key_that_was_withdrawn_is_refused_as_soon_as_the_keys_are_fetched_for_another_reason() -> (
+    None
+):
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier()
+        token = OLD.token()
+        await verifier.verify(token)
+        issuer.keys = [NEW]
+        await verifier.verify(NEW.token())
+        with pytest.raises(TokenRefused):
+            await verifier.verify(token)
+
+
+async def test_all_keys_may_be_withdrawn(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier(clock)
+        await verifier.verify(OLD.token(lasting()))
+        issuer.keys = []
+        clock.now += 600
+        with pytest.raises(TokenRefused):
+            await verifier.verify(OLD.token(lasting()))
+        assert "every token will be refused" in caplog.text
+
+
+async def test_keys_are_renewed_in_the_background_before_they_are_old() -> None:
+    clock = Clock()
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier(clock)
+        token = OLD.token(lasting())
+        await verifier.verify(token)
+        issuer.is_awake.clear()
+        clock.now += 540
+        # The issuer does not answer, and nobody waits for it.
+        for _ in range(20):
+            async with asyncio.timeout(1):
+                assert (await verifier.verify(token)).user == "ann"
+        issuer.keys = [NEW]
+        issuer.is_awake.set()
+        await renewed(verifier)
+        assert issuer.fetches == 2
+        with pytest.raises(TokenRefused):
+            await verifier.verify(token)
+        assert (await verifier.verify(NEW.token(lasting()))).user == "ann"
+
+
+async def test_a_flood_of_unknown_keys_does_not_reach_the_issuer() -> None:
+    clock = Clock()
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier(clock)
+        await verifier.verify(OLD.token(lasting()))
+
+        async def flood(count: int) -> None:
+            headers = [{"alg": "RS256", "kid": f"kid {number}"} for number in range(count)]
+            tokens = [OLD.token(lasting(), header) for header in headers]
+            refusals = await asyncio.gather(*map(verifier.verify, tokens), return_exceptions=True)
+            assert {type(refusal) for refusal in refusals} == {TokenRefused}
+            # One by one as well.
+            for token in tokens[:50]:
+                with pytest.raises(TokenRefused):
+                    await verifier.verify(token)
+
+        await flood(500)
+        assert issuer.fetches == 2
+        clock.now += 9.9
+        await flood(100)
+        assert issuer.fetches == 2
+        clock.now += 0.1
+        await flood(100)
+        assert issuer.fetches == 3
+        assert (await verifier.verify(OLD.token(lasting()))).user == "ann"
+
+
+async def test_a_key_with_another_algorithm_does_not_reach_the_issuer_either() -> None:
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier()
+        await verifier.verify(OLD.token())
+        for name in ("PS256", "ES256", "EdDSA") * 20:
+            with pytest.raises(TokenRefused):
+                await verifier.verify(OLD.token(header={"alg": name, "kid": OLD.kid}))
+        assert issuer.fetches == 2
+
+
+async def test_tokens_that_are_bad_anyway_do_not_make_anybody_fetch() -> None:
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier()
+        for token in ("x", OLD.token(good_claims(exp=1)), OLD.token(good_claims(aud="other"))):
+            with pytest.raises(TokenRefused):
+                await verifier.verify(token)
+        assert issuer.fetches == 0
+
+
+async def test_without_any_keys_nobody_can_tell() -> None:
+    clock = Clock()
+    issuer = Issuer(OLD)
+    await issuer.start()
+    verifier = issuer.verifier(clock)
+    await issuer.stop()
+    for _ in range(3):
+        with pytest.raises(KeysUnavailable) as unavailable:
+            await verifier.verify(OLD.token())
+    assert unavailable.value.status == 503
+    assert "Connect call failed" in str(unavailable.value)
+    async with issuer:
+        # It is not asked again at once ...
+        with pytest.raises(KeysUnavailable):
+            await verifier.verify(OLD.token())
+        assert issuer.fetches == 0
+        # ... but soon.
+        clock.now += 10
+        assert (await verifier.verify(OLD.token())).user == "ann"
+
+
+async def test_an_outage_of_less_than_an_hour_is_not_noticed() -> None:
+    clock = Clock()
+    issuer = Issuer(OLD)
+    await issuer.start()
+    verifier = issuer.verifier(clock)
+    token = OLD.token(lasting())
+    await verifier.verify(token)
+    await issuer.stop()
+    start = clock.now
+    for minute in range(1, 60):
+        clock.now = start + minute * 60
+        assert (await verifier.verify(token)).user == "ann"
+    clock.now = start + 3599.9
+    assert (await verifier.verify(token)).user == "ann"
+    clock.now = start + 3600
+    with pytest.raises(KeysUnavailable):
+        await verifier.verify(token)
+    async with issuer:
+        clock.now += 10
+        assert (await verifier.verify(token)).user == "ann"
+    await verifier.close()
+
+
+async def test_in_an_outage_one_request_waits_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyring, "DEADLINE", 0.05)
+    clock = Clock()
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier(clock)
+        token = OLD.token(lasting())
+        await verifier.verify(token)
+        issuer.is_awake.clear()
+        clock.now += 600
+        assert (await verifier.verify(token)).user == "ann"
+        assert issuer.fetches == 2
+        monkeypatch.setattr(keyring, "DEADLINE", 60.0)
+        issuer.was_asked.clear()
+        for seconds in (9.9, 0.1, 5, 20):
+            clock.now += seconds
+            async with asyncio.timeout(5):
+                assert (await verifier.verify(token)).user == "ann"
+        await issuer.was_asked.wait()
+        # The attempt that is under way is the only one.
+        assert issuer.fetches == 3
+        await verifier.close()
+
+
+async def test_an_unknown_key_in_an_outage_may_be_a_good_one() -> None:
+    clock = Clock()
+    issuer = Issuer(OLD)
+    await issuer.start()
+    verifier = issuer.verifier(clock)
+    await verifier.verify(OLD.token(lasting()))
+    await issuer.stop()
+    for _ in range(2):
+        with pytest.raises(KeysUnavailable):
+            await verifier.verify(NEW.token(lasting()))
+    assert (await verifier.verify(OLD.token(lasting()))).user == "ann"
+    issuer.keys.append(NEW)
+    async with issuer:
+        clock.now += 10
+        assert (await verifier.verify(NEW.token(lasting()))).user == "ann"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"keys": {}}',
+        b'{"keys": null}',
+        b'{"keys": [], "keys": []}',
+        b"\xff\xfe",
+        b'{"keys": [' + b"{}," * 100 + b"{}]}",
+        b'{"keys": ' + b"[" * 100_000,
+    ],
+    ids=lambda document: document[:20].decode("latin-1"),
+)
+async def test_what_is_not_a_key_set_does_not_replace_one(document: bytes) -> None:
+    clock = Clock()
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier(clock)
+        await verifier.verify(OLD.token(lasting()))
+        issuer.answers["/keys"] = answer(document)
+        clock.now += 600
+        assert (await verifier.verify(OLD.token(lasting()))).user == "ann"
+        assert issuer.fetches == 2
+        with pytest.raises(KeysUnavailable, match="key"):
+            await issuer.verifier().verify(OLD.token())
+
+
+@pytest.mark.parametrize(
+    "jwk",
+    [
+        None,
+        1,
+        "key",
+        [],
+        {},
+        {"kty": "RSA"},
+        {"kty": ["RSA"]},
+        {"kty": "RSA", "n": 1, "e": 1},
+        {"kty": "RSA", "n": "", "e": ""},
+        {"kty": "RSA", "n": "!!", "e": "AQAB"},
+        {"kty": "RSA", "n": OLD.jwk["n"], "e": "AQ"},
+        {"kty": "RSA", "n": OLD.jwk["n"], "e": None},
+        {**OLD.jwk, "kid": 1},
+        {**OLD.jwk, "use": ["sig"]},
+        {**OLD.jwk, "key_ops": "verify"},
+        {**OLD.jwk, "key_ops": ["encrypt"]},
+        {**OLD.jwk, "alg": "RSA-OAEP"},
+        {**OLD.jwk, "alg": ["RS256"]},
+        {**OLD.jwk, "crv": "P-256"},
+        {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"},
+        {"kty": "EC", "crv": "secp256k1", "x": ec_key("k").jwk["x"], "y": ec_key("k").jwk["y"]},
+        {"kty": "EC", "crv": "P-256", "x": ec_key("k").jwk["x"], "y": ec_key("l").jwk["y"]},
+        {"kty": "EC", "crv": ["P-256"], "x": ec_key("k").jwk["x"], "y": ec_key("k").jwk["y"]},
+        {"kty": "OKP", "crv": "Ed25519", "x": "AA"},
+        {"kty": "OKP", "crv": "X25519", "x": "A" * 43},
+        {"kty": "oct", "k": "AAAA"},
+    ],
+    ids=lambda jwk: str(jwk)[:60],
+)
+async def test_keys_that_cannot_be_used_are_passed_over(jwk: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async with Issuer(OLD) as issuer:
+        issuer.answers["/keys"] = answer({"keys": [jwk, NEW.jwk]})
+        assert (await issuer.verifier().verify(NEW.token())).user == "ann"
+        assert "every token will be refused" not in caplog.text
+        issuer.answers["/keys"] = answer({"keys": [jwk]})
+        for key in (NEW, OLD):
+            with pytest.raises(TokenRefused):
+                await issuer.verifier().verify(key.token())
+        assert "every token will be refused" in caplog.text
+
+
+async def test_two_keys_may_have_one_id() -> None:
+    twin = ec_key("old")
+    other = rsa_key("old", bits=2049)
+    async with Issuer(other, OLD, twin) as issuer:
+        verifier = issuer.verifier()
+        for key in (OLD, other, twin):
+            assert (await verifier.verify(key.token())).user == "ann"
+
+
+async def test_one_who_leaves_does_not_spoil_it_for_those_who_wait() -> None:
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier()
+        issuer.is_awake.clear()
+        leaving, staying = (asyncio.create_task(verifier.verify(OLD.token())) for _ in range(2))
+        await issuer.was_asked.wait()
+        leaving.cancel()
+        issuer.is_awake.set()
+        assert (await staying).user == "ann"
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+        assert issuer.fetches == 1
+
+
+async def test_while_keys_are_fetched_others_are_answered() -> None:
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier()
+        issuer.is_awake.clear()
+        waiting = asyncio.create_task(verifier.verify(OLD.token()))
+        await issuer.was_asked.wait()
+        with pytest.raises(TokenRefused):
+            await verifier.verify("x.y.z")
+        assert not waiting.done()
+        issuer.is_awake.set()
+        assert (await waiting).user == "ann"
+
+
+async def test_closing_ends_what_is_under_way() -> None:
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier()
+        issuer.is_awake.clear()
+        waiting = asyncio.create_task(verifier.verify(OLD.token()))
+        await issuer.was_asked.wait()
+        await verifier.close()
+        with pytest.raises(KeysUnavailable):
+            await waiting
+        await verifier.close()
+
+
+async def test_a_clock_that_is_set_back_makes_nobody_trust_old_keys() -> None:
+    clock = Clock()
+    async with Issuer(OLD) as issuer:
+        verifier = issuer.verifier(clock)
+        token = OLD.token(lasting() | {"iat": 0})
+        await verifier.verify(token)
+        clock.now -= 86_400
+        issuer.keys = [NEW]
+        with pytest.raises(TokenRefused):
+            await verifier.verify(token)
+
+
+async def test_a_clock_that_is_set_back_in_an_outage_does_not_lose_the_keys() -> None:
+    clock = Clock()
+    issuer = Issuer(OLD)
+    await issuer.start()
+    verifier = issuer.verifier(clock)
+    token = OLD.token(lasting() | {"iat": 0})
+    await verifier.verify(token)
+    await issuer.stop()
+    clock.now -= 86_400
+    assert (await verifier.verify(token)).user == "ann"
+    clock.now += 3000
+    with pytest.raises(KeysUnavailable):
+        await verifier.verify(token)
+
+
+async def test_whatever_a_fetch_raises_is_an_outage_and_its_secrets_are_not_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fetch(url: str) -> bytes:
+        raise RuntimeError(f"cannot get {url}")
+
+    settings = OAuthSettings(issuer=ISSUER, audience=AUDIENCE, jwks="https://example.com/keys?secret=hunter2")
+    with pytest.raises(KeysUnavailable, match="RuntimeError") as unavailable:
+        await Verifier(settings, fetch=fetch, now=Clock()).verify(OLD.token())
+    assert "hunter2" not in str(unavailable.value)
+    assert "RuntimeError" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+async def test_a_fetch_of_ones_own_is_used() -> None:
+    asked = []
+
+    async def fetch(url: str) -> bytes:
+        asked.append(url)
+        return answer({"keys": [OLD.jwk]}).partition(b"\r\n\r\n")[2]
+
+    settings = OAuthSettings(issuer=ISSUER, audience=AUDIENCE, jwks="https://example.com/keys")
+    verifier = Verifier(settings, fetch=fetch, now=Clock())
+    assert isinstance(await verifier.verify(OLD.token()), Identity)
+    assert asked == ["https://example.com/keys"]
+
+
+async def test_nothing_of_a_token_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    caplog.set_level(logging.DEBUG)
+    issuer = Issuer(OLD)
+    await issuer.start()
+    verifier = issuer.verifier(clock)
+    good, unknown = OLD.token(lasting()), NEW.token(lasting())
+    await verifier.verify(good)
+    with pytest.raises(TokenRefused):
+        await verifier.verify(unknown)
+    await issuer.stop()
+    clock.now += 600
+    await verifier.verify(good)
+    assert "cannot be fetched" in caplog.text
+    for token in (good, unknown):
+        for part in token.split("."):
+            assert part not in caplog.text

@@ -1,0 +1,113 @@
+"""Settings that would not keep anybody out are refused, and so is a machine without PyJWT."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from satchel.identity import OAuthMisconfigured, OAuthSettings, Verifier
+from tests.identity.tokens import AUDIENCE, ISSUER
+
+
+def made(**others: Any) -> Verifier:
+    return Verifier(OAuthSettings(**{"issuer": ISSUER, "audience": AUDIENCE, **others}))
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {},
+        {"issuer": "http://localhost:8080/realms/team"},
+        {"issuer": "http://127.0.0.1:8080"},
+        {"issuer": "http://[::1]:8080"},
+        {"issuer": "any text at all", "jwks": "/etc/satchel/keys.json"},
+        {"issuer": "any text at all", "jwks": "https://login.example.com/keys?x=y"},
+        {"jwks": "keys.json", "scope_prefix": "", "leeway_seconds": 0},
+        {"algorithms": ("RS512", "PS384", "ES512")},
+    ],
+    ids=str,
+)
+def test_settings_that_make_sense(others: dict[str, Any]) -> None:
+    made(**others)
+
+
+@pytest.mark.parametrize(
+    ("others", "problem"),
+    [
+        ({"issuer": ""}, "needs an issuer"),
+        ({"audience": ""}, "needs an audience"),
+        ({"issuer": "login.example.com"}, "issuer cannot be used: the address names no server"),
+        ({"issuer": "http://login.example.com"}, "must begin with https"),
+        ({"issuer": "http://127.0.0.1.example.com"}, "must begin with https"),
+        ({"issuer": "http://localhost.example.com"}, "must begin with https"),
+        ({"issuer": "http://127.1"}, "must begin with https"),
+        ({"issuer": "ftp://login.example.com"}, "must begin with https"),
+        ({"issuer": "https://ann:secret@login.example.com"}, "user name"),
+        ({"issuer": "https://login.example.com?x"}, "query"),
+        ({"issuer": "https://login.example.com#x"}, "fragment"),
+        ({"issuer": "https://login.example.com:x"}, "cannot be used"),
+        ({"issuer": "https://login.example.com:0"}, "names no server"),
+        ({"issuer": "https://"}, "names no server"),
+        ({"issuer": "https://[::1"}, "cannot be used"),
+        ({"issuer": "https://login.example.com/\r\nX: y"}, "characters"),
+        ({"issuer": "https://login.example.com/ x"}, "characters"),
+        ({"issuer": "https://lögin.example.com"}, "characters"),
+        ({"issuer": "https://login.example.com/" + "x" * 2000}, "2000 characters"),
+        ({"jwks": "http://login.example.com/keys"}, r"keys \(JWKS\) cannot be used: .* https"),
+        ({"jwks": "file:///etc/keys.json"}, r"keys \(JWKS\) cannot be used"),
+        ({"algorithms": ()}, "at least one algorithm"),
+        ({"user_claim": ""}, "claim"),
+        ({"scope_prefix": "a b"}, "prefix"),
+        ({"scope_prefix": 'a"'}, "prefix"),
+        ({"leeway_seconds": -1}, "leeway"),
+        ({"leeway_seconds": 301}, "leeway"),
+    ],
+    ids=str,
+)
+def test_settings_that_do_not(others: dict[str, Any], problem: str) -> None:
+    with pytest.raises(OAuthMisconfigured, match=problem) as refused:
+        made(**others)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["HS256", "HS384", "HS512", "none", "None", "rs256", "", "ES256K", "RS1"]
+)
+def test_only_algorithms_with_public_keys_can_be_chosen(algorithm: str) -> None:
+    with pytest.raises(OAuthMisconfigured, match="only public keys are used"):
+        made(algorithms=("RS256", algorithm))
+
+
+PROGRAM = """
+import sys
+from satchel.identity import OAuthNotInstalled, OAuthSettings, Verifier
+
+print(*sorted({"jwt", "cryptography", "json"} & set(sys.modules)))
+for name in sys.argv[1:]:
+    sys.modules[name] = None
+try:
+    Verifier(OAuthSettings(issuer="https://login.example.com", audience="satchel"))
+except OAuthNotInstalled as error:
+    print(error)
+else:
+    print("made")
+"""
+
+
+@pytest.mark.parametrize("missing", [["jwt"], ["cryptography"], ["jwt", "cryptography"]], ids="+".join)
+def test_without_pyjwt_it_is_said_what_to_install(missing: list[str]) -> None:
+    assert run(*missing)[1] == (
+        "OAuth needs PyJWT and cryptography, which are not installed: pip install 'satchel[oauth]'"
+    )
+
+
+def test_pyjwt_is_not_loaded_before_it_is_needed() -> None:
+    assert run() == ["", "made"]
+
+
+def run(*missing: str) -> list[str]:
+    command = [sys.executable, "-W", "error", "-c", PROGRAM, *missing]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout.splitlines()
