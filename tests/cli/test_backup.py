@@ -144,7 +144,11 @@ def test_a_wrong_index_is_a_warning_and_not_the_end_of_a_backup(tmp_path: Path, 
 def test_a_running_server_goes_on_after_a_restore(tmp_path: Path, home: Path) -> None:
     def call(tool: str, **arguments: object) -> str:
         params = {"name": tool, "arguments": arguments}
-        answer = server.ask({"jsonrpc": "2.0", "id": tool, "method": "tools/call", "params": params})
+        request = {"jsonrpc": "2.0", "id": tool, "method": "tools/call", "params": params}
+        server.send(msgspec.json.encode(request))
+        # What was restored is news.
+        while (answer := server.message()).get("id") != tool:
+            assert answer["method"].startswith("notifications/")
         return msgspec.json.encode(answer["result"]).decode()
 
     with Wire("satchel", "serve", env={"SATCHEL_HOME": str(home)}) as server:
