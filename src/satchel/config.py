@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -21,8 +21,22 @@ _YES: Final = ("1", "true", "yes", "on")
 _NO: Final = ("", "0", "false", "no", "off")
 
 
+Auth = Literal["off", "tokens"]
+_AUTHS: Final[tuple[Auth, ...]] = get_args(Auth)
+#: A name or an address as requests have it, without a port.
+_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\]")
+
+
 class SettingsError(Exception):
     """A flag or a variable that makes no sense; the message says which, and what would."""
+
+
+class OAuth(Struct, frozen=True):
+    """Whose tokens are accepted besides our own."""
+
+    issuer: str
+    audience: str
+    jwks: str = ""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -40,6 +54,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     toolsets: tuple[str, ...] = ()
     #: Where to listen for HTTP, instead of serving one client on standard input and output.
     http: tuple[str, int] | None = None
+    #: Whether those who come over HTTP have to show who they are.
+    auth: Auth = "off"
+    #: Who else vouches for them.
+    oauth: OAuth | None = None
+    #: Further names under which it is known.
+    allowed_hosts: tuple[str, ...] = ()
     #: Log every request.
     access_log: bool = False
     #: Who is named in the log; nothing for the client's name.
@@ -56,6 +76,8 @@ def settings(
     read_only: bool = False,
     toolsets: str | None = None,
     http: str | None = None,
+    auth: str | None = None,
+    allow_host: Sequence[str] = (),
     access_log: bool = False,
 ) -> Settings:
     """Settings from what was given on the command line and, failing that, in the environment."""
@@ -63,6 +85,10 @@ def settings(
         raise SettingsError("give either --workspace or --db, not both")
     listed = toolsets if toolsets is not None else environment.get("SATCHEL_TOOLSETS", "")
     profile = profile or environment.get("SATCHEL_PROFILE") or DEFAULT_PROFILE
+    chosen = _auth(auth if auth is not None else environment.get("SATCHEL_AUTH") or "off")
+    address = _address(http if http is not None else environment.get("SATCHEL_HTTP") or None, chosen)
+    if auth is not None and chosen != "off" and address is None:
+        raise SettingsError(f"--auth {auth} is for --http: on standard input there is only one client")
     return Settings(
         home=home(environment),
         database=_database(environment, workspace, db),
@@ -71,13 +97,16 @@ def settings(
         foreign_libraries=(_twig_directory(environment),) if profile == "twig" else (),
         read_only=read_only or _truth(environment, "SATCHEL_READ_ONLY"),
         toolsets=tuple(name for item in listed.split(",") if (name := item.strip())),
-        http=_address(http if http is not None else environment.get("SATCHEL_HTTP") or None),
+        http=address,
+        auth=chosen,
+        oauth=_oauth(environment) if chosen != "off" else None,
+        allowed_hosts=_host_names(allow_host or environment.get("SATCHEL_ALLOWED_HOSTS", "").split(",")),
         access_log=access_log or _truth(environment, "SATCHEL_ACCESS_LOG"),
         actor=environment.get("SATCHEL_ACTOR") or None,
     )
 
 
-def from_process(**flags: str | bool | None) -> Settings:
+def from_process(**flags: str | bool | Sequence[str] | None) -> Settings:
     """Settings of this process."""
     return settings(os.environ, **flags)  # type: ignore[arg-type]  # flags are named like the parameters
 
@@ -101,9 +130,9 @@ def person() -> str:
 def _database(environment: Mapping[str, str], workspace: str | None, db: str | None) -> str:
     if db is not None:
         # An empty one is a variable that was not set in somebody's script, not a wish for the usual database.
-        return _file_of(db)
+        return database_of(db)
     if workspace is None and (url := environment.get("SATCHEL_DATABASE_URL")):
-        return _file_of(url)
+        return database_of(url)
     name = DEFAULT_WORKSPACE if workspace is None else workspace
     if not _WORKSPACE.fullmatch(name):
         raise SettingsError(
@@ -112,7 +141,36 @@ def _database(environment: Mapping[str, str], workspace: str | None, db: str | N
     return os.path.join(home(environment), f"{name}.db")  # noqa: PTH118  # pathlib is slow to import
 
 
-def _address(text: str | None) -> tuple[str, int] | None:
+def _auth(text: str) -> Auth:
+    for known in _AUTHS:
+        if text.strip().lower() == known:
+            return known
+    raise SettingsError(f"--auth must be one of {', '.join(_AUTHS)}, not '{text}'")
+
+
+def _oauth(environment: Mapping[str, str]) -> OAuth | None:
+    issuer, audience, jwks = (
+        environment.get(name, "").strip()
+        for name in ("SATCHEL_OAUTH_ISSUER", "SATCHEL_OAUTH_AUDIENCE", "SATCHEL_OAUTH_JWKS")
+    )
+    if not (issuer or audience or jwks):
+        return None
+    if not (issuer and audience):
+        raise SettingsError("OAuth needs both SATCHEL_OAUTH_ISSUER and SATCHEL_OAUTH_AUDIENCE")
+    return OAuth(issuer, audience, jwks)
+
+
+def _host_names(names: Sequence[str]) -> tuple[str, ...]:
+    given = tuple(name.strip().lower() for name in names if name.strip())
+    for name in given:
+        if not _HOST.fullmatch(name):
+            raise SettingsError(
+                f"--allow-host needs a name like satchel.example.org, without a port, not '{name}'"
+            )
+    return given
+
+
+def _address(text: str | None, auth: Auth) -> tuple[str, int] | None:
     """Where `--http` listens: HOST:PORT, or either of them alone."""
     if text is None:
         return None
@@ -124,18 +182,19 @@ def _address(text: str | None) -> tuple[str, int] | None:
     host = host.removeprefix("[").removesuffix("]") or DEFAULT_HTTP[0]
     if port and not (port.isascii() and port.isdigit() and int(port) <= 65535):
         raise SettingsError(f"--http needs an address like {DEFAULT_HTTP[0]}:{DEFAULT_HTTP[1]}, not '{text}'")
-    if host not in ("localhost", "::1") and not re.fullmatch(r"127(\.\d{1,3}){3}", host):
+    is_loopback = host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host)
+    if auth == "off" and not is_loopback:
         raise SettingsError(
-            f"whoever reaches {host} could read and change everything, because this release has no logins: "
-            "listen on 127.0.0.1, and put a proxy that authenticates in front of it"
+            f"whoever reaches {host} could read and change everything: say --auth tokens, and give people "
+            "tokens with satchel token create; or listen on 127.0.0.1"
         )
     return host, int(port) if port else DEFAULT_HTTP[1]
 
 
-def _file_of(url: str) -> str:
-    """The file that `--db` means: a path, or a URL like sqlite:///path."""
+def database_of(url: str) -> str:
+    """What `--db` means: the path of a file, also in a URL like sqlite:///path, or the URL of a server."""
     if url.startswith(("postgresql://", "postgres://")):
-        raise SettingsError("this release keeps its data in SQLite only; give a file, as in --db notes.db")
+        return url
     path = url.removeprefix("sqlite://") if url.startswith("sqlite://") else url
     if path.startswith("/") and url.startswith("sqlite:///") and not url.startswith("sqlite:////"):
         # As everywhere: three slashes for a relative path, four for an absolute one.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import data, satchel
+from tests.cli.running import data, failure, satchel
 
 
 def test_projects_are_created_listed_renamed_and_deleted(tmp_path: Path) -> None:
@@ -59,3 +59,60 @@ def test_workspaces_are_apart(tmp_path: Path) -> None:
     satchel(tmp_path, "project", "create", "one", "--workspace", "work")
     assert "one" not in satchel(tmp_path, "project", "list").stdout
     assert "one" in satchel(tmp_path, "project", "list", "--db", str(tmp_path / "work.db")).stdout
+
+
+# Members
+
+
+def test_projects_are_shared_and_unshared(tmp_path: Path) -> None:
+    satchel(tmp_path, "project", "create", "auth")
+    for name in ("alice", "bob"):
+        satchel(tmp_path, "user", "add", name)
+    nobody = satchel(tmp_path, "project", "members", "auth")
+    assert (nobody.stdout, nobody.stderr) == ("", "Project 'auth' has no members: every user sees it\n")
+    first = satchel(tmp_path, "project", "share", "auth", "alice")
+    assert first.stdout == "'alice' may read and change project 'auth'\n"
+    assert first.stderr == "From now on nobody else sees project 'auth' over HTTP\n"
+    second = satchel(tmp_path, "project", "share", "auth", "bob", "--read")
+    assert (second.stdout, second.stderr) == ("'bob' may read project 'auth'\n", "")
+    assert satchel(tmp_path, "project", "members", "auth").stdout == "user   may\nalice  write\nbob    read\n"
+    satchel(tmp_path, "project", "share", "auth", "bob")
+    assert "bob    write" in satchel(tmp_path, "project", "members", "auth").stdout
+    gone = satchel(tmp_path, "project", "unshare", "auth", "bob")
+    assert gone.stdout == "'bob' is no member of project 'auth' any more\n"
+    last = satchel(tmp_path, "project", "unshare", "auth", "alice", status=4)
+    assert last.stderr == (
+        "error: 'alice' is the last member of project 'auth': without members, everybody sees it\n"
+        "hint: say --open if that is what you want\n"
+    )
+    assert "alice" in satchel(tmp_path, "project", "members", "auth").stdout
+    opened = satchel(tmp_path, "project", "unshare", "auth", "alice", "--open")
+    assert opened.stderr == "From now on every user sees project 'auth'\n"
+
+
+def test_json_of_members_for_scripts(tmp_path: Path) -> None:
+    satchel(tmp_path, "user", "add", "alice")
+    member = {"project": "default", "members": [{"user": "alice", "role": "read"}]}
+    assert data(satchel(tmp_path, "project", "share", "default", "alice", "--read", "--json")) == member
+    assert data(satchel(tmp_path, "project", "members", "default", "--json")) == member
+    error = failure(satchel(tmp_path, "project", "unshare", "default", "alice", "--json", status=4))
+    assert error["code"] == "LAST_MEMBER"
+    opened = satchel(tmp_path, "project", "unshare", "default", "alice", "--open", "--json")
+    assert data(opened) == {"project": "default", "members": []}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("share", "nope", "alice"), "Project 'nope' does not exist"),
+        (("share", "default", "nobody"), "User 'nobody' does not exist"),
+        (("unshare", "default", "alice"), "User 'alice' is no member of project 'default'"),
+        (("unshare", "default", "nobody"), "User 'nobody' does not exist"),
+        (("members", "nope"), "Project 'nope' does not exist"),
+    ],
+)
+def test_members_that_are_not_there(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
+    satchel(tmp_path, "user", "add", "alice")
+    done = satchel(tmp_path, "project", *arguments, status=3)
+    assert problem in done.stderr
+    assert done.stdout == ""

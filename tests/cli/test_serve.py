@@ -100,7 +100,6 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
         ),
         (("--project", "nope"), 3, "there is no project 'nope' in "),
         (("--workspace", "../x"), 2, "'../x' cannot be the name of a workspace"),
-        (("--db", "postgresql://localhost/x"), 2, "this release keeps its data in SQLite only"),
         (("--db",), 2, "--db needs a value"),
         (("--dance",), 2, "satchel serve has no option --dance"),
         (("--read-only=maybe",), 2, "satchel serve has no option --read-only"),
@@ -113,6 +112,14 @@ def test_options_that_make_no_sense_are_refused_with_a_hint(
     assert done.stderr.startswith(f"error: {problem}")
     assert "\nhint: " in done.stderr
     assert done.stdout == ""
+
+
+def test_a_database_server_that_is_away_is_named_without_its_password(tmp_path: Path) -> None:
+    done = satchel(tmp_path, "serve", "--db", "postgresql://ann:s3cret@127.0.0.1:1/x", status=5)
+    assert done.stderr.startswith(
+        "error: postgresql://ann@127.0.0.1:1/x: The database server cannot be reached"
+    )
+    assert "s3cret" not in done.stderr
 
 
 def test_a_variable_that_makes_no_sense_is_refused(tmp_path: Path) -> None:

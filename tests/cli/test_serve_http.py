@@ -18,7 +18,7 @@ import satchel as product
 from satchel.assembly.metrics import Metrics
 from satchel.config import settings
 from tests.cli.running import satchel
-from tests.contracts.over_http import Events, Host, HttpClient, listening, routing
+from tests.contracts.over_http import Events, Host, HttpClient, asked, listening, routing
 from tests.contracts.replay import Json, Server, database, initialize
 from tests.contracts.shelves import ENVELOPE, ERAS, STATELESS, Machine, twig
 
@@ -136,14 +136,111 @@ def refusal(home: Path, address: str, status: int = 2) -> str:
 )
 def test_listening_beyond_loopback_is_refused(tmp_path: Path, address: str, named: str) -> None:
     assert refusal(tmp_path, address) == (
-        f"error: whoever reaches {named} could read and change everything, because this release has no "
-        "logins: listen on 127.0.0.1, and put a proxy that authenticates in front of it"
+        f"error: whoever reaches {named} could read and change everything: say --auth tokens, and give "
+        "people tokens with satchel token create; or listen on 127.0.0.1"
     )
 
 
 def test_the_variable_reaches_no_further_than_the_option(tmp_path: Path) -> None:
     done = satchel(tmp_path, "serve", status=2, variables={"SATCHEL_HTTP": "0.0.0.0:0"})
     assert done.stderr.startswith("error: whoever reaches 0.0.0.0 could")
+
+
+# With tokens
+
+
+@pytest.mark.parametrize(
+    ("options", "variables"),
+    [
+        (("--auth", "tokens"), {}),
+        (("--auth=tokens",), {}),
+        ((), {"SATCHEL_AUTH": "tokens"}),
+        (("--auth", "tokens"), {"SATCHEL_AUTH": "off"}),
+    ],
+)
+def test_with_tokens_it_listens_everywhere(
+    tmp_path: Path, options: tuple[str, ...], variables: dict[str, str]
+) -> None:
+    arguments = ("serve", "--http", "0.0.0.0:0", *options, *database(tmp_path))
+    with Host(*arguments, plain=True, env=variables) as host:
+        host.address = ("127.0.0.1", host.address[1])
+        assert host.get("/healthz").status == 200
+        assert host.post(request("ping"), "/mcp").status == 401
+        # Not under any name at all.
+        assert host.ask("GET", "/healthz", headers={"Host": "satchel.example.org"}).status == 421
+
+
+@pytest.mark.parametrize(
+    ("options", "variables"),
+    [
+        (("--allow-host", "satchel.example.org", "--allow-host=[fd00::1]"), {}),
+        ((), {"SATCHEL_ALLOWED_HOSTS": "satchel.example.org, [fd00::1]"}),
+    ],
+)
+def test_it_is_known_under_further_names(
+    tmp_path: Path, options: tuple[str, ...], variables: dict[str, str]
+) -> None:
+    with Host(*options, *database(tmp_path), env=variables) as host:
+        for name in (
+            "satchel.example.org",
+            "SATCHEL.example.org:443",
+            "[fd00::1]",
+            "[FD00::1]:80",
+            "localhost",
+        ):
+            assert host.ask("GET", "/healthz", headers={"Host": name}).status == 200, name
+        for name in ("example.org", "evil.satchel.example.org", "satchel.example.org.evil", "[fd00::2]"):
+            assert host.ask("GET", "/healthz", headers={"Host": name}).status == 421, name
+        page = {"Origin": "https://satchel.example.org"}
+        assert host.ask("GET", "/healthz", headers=page).status == 200
+        page = {"Origin": "https://example.org"}
+        assert host.ask("GET", "/healthz", headers=page).status == 403
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--http", "--auth", "yes"), "--auth must be one of off, tokens, not 'yes'"),
+        (("--http", "--auth", ""), "--auth must be one of off, tokens, not ''"),
+        (("--http", "--auth"), "--auth needs a value"),
+        (("--auth", "tokens"), "--auth tokens is for --http"),
+        (("--http", "0.0.0.0:0", "--auth", "off"), "whoever reaches 0.0.0.0 could"),
+        (("--http", "--allow-host", "https://x.org"), "--allow-host needs a name like satchel.example.org"),
+        (("--http", "--allow-host", "x.org:80"), "without a port, not 'x.org:80'"),
+        (("--http", "--allow-host", "*"), "not '*'"),
+        (("--http", "--allow-host"), "--allow-host needs a value"),
+        (
+            ("--http", "no.such.host.invalid:0", "--auth", "tokens"),
+            "nothing can listen at no.such.host.invalid:0",
+        ),
+    ],
+)
+def test_authentication_that_makes_no_sense_is_refused(
+    tmp_path: Path, arguments: tuple[str, ...], problem: str
+) -> None:
+    done = satchel(tmp_path, "serve", *arguments, status=2)
+    assert problem in done.stderr
+    assert "hint: " in done.stderr
+    assert not (tmp_path / "default.db").exists()
+
+
+def test_the_variable_does_not_keep_clients_from_standard_input(tmp_path: Path) -> None:
+    hello = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **initialize(ERAS[0])}).decode()
+    done = satchel(tmp_path, "serve", stdin=hello + "\n", variables={"SATCHEL_AUTH": "tokens"})
+    assert "serverInfo" in done.stdout
+
+
+def test_every_answer_has_an_id_also_where_nobody_is_asked_who_they_are(unwritten: Host) -> None:
+    found = [unwritten.get("/healthz"), unwritten.post(request("ping"), "/mcp"), unwritten.get("/nothing")]
+    with ExitStack() as stack:
+        connection = stack.enter_context(closing(unwritten.connect()))
+        frame = msgspec.json.encode(request("ping"))
+        # The same head again and again: answered at once.
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        found += [asked(connection, "POST", "/mcp", frame, headers) for _ in range(5)]
+        named = asked(connection, "POST", "/mcp", frame, {**headers, "X-Request-Id": "mine.1"})
+    assert len({answer.headers["x-request-id"] for answer in found}) == len(found)
+    assert named.headers["x-request-id"] == "mine.1"
 
 
 @pytest.mark.parametrize(
@@ -473,9 +570,10 @@ def test_every_request_is_a_line_of_json(
     lines = [line for line in err.splitlines() if line.startswith("{")]
     entries = [msgspec.json.decode(line) for line in lines]
     for entry in entries:
-        assert list(entry) == ["client", "method", "path", "status", "ms"]
-        assert entry["client"] == "127.0.0.1"
+        assert list(entry) == ["request_id", "client", "user", "method", "path", "status", "ms"]
+        assert (entry["client"], entry["user"]) == ("127.0.0.1", "")
         assert 0 <= entry["ms"] < 10_000
+    assert len({entry["request_id"] for entry in entries}) == len(entries)
     assert [(entry["method"], entry["path"], entry["status"]) for entry in entries] == [
         ("GET", "/healthz", 200),
         ("POST", "/", 200),

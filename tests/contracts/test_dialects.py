@@ -39,6 +39,12 @@ SAMPLES: list[tuple[SatchelError, str, Status]] = [
     (errors.LibraryRefused("x.zip", "is damaged"), "ERROR", Status.REFUSED),
     (errors.SourceFailed("x.zip", "is damaged"), "ERROR", Status.REFUSED),
     (errors.ProjectProtected("default"), "CONFLICT", Status.CONFLICT),
+    (errors.UserNotFound("x"), "NOT_FOUND", Status.NOT_FOUND),
+    (errors.TokenNotFound(7), "NOT_FOUND", Status.NOT_FOUND),
+    (errors.MemberNotFound("x", "p"), "NOT_FOUND", Status.NOT_FOUND),
+    (errors.UserDisabled("x"), "CONFLICT", Status.CONFLICT),
+    (errors.LastMember("x", "p"), "CONFLICT", Status.CONFLICT),
+    (errors.NotAllowed("You may not"), "NOT_ALLOWED", Status.REFUSED),
     (errors.StorageBusy("w"), "STORAGE_ERROR", Status.STORAGE),
     (errors.StorageFull("w"), "STORAGE_ERROR", Status.STORAGE),
     (errors.StorageReadOnly("w"), "STORAGE_ERROR", Status.STORAGE),
@@ -48,6 +54,9 @@ SAMPLES: list[tuple[SatchelError, str, Status]] = [
     (errors.StorageClosed("w"), "STORAGE_ERROR", Status.STORAGE),
     (errors.StorageFailed("w", "secret detail"), "STORAGE_ERROR", Status.STORAGE),
     (errors.LibraryUnwritable("w", "secret detail"), "STORAGE_ERROR", Status.STORAGE),
+    (errors.StorageUnreachable("w", "secret detail"), "STORAGE_ERROR", Status.STORAGE),
+    (errors.StorageUnsure("w", "secret detail"), "STORAGE_ERROR", Status.STORAGE),
+    (errors.CopyRefused("there is something else in it"), "ERROR", Status.REFUSED),
 ]
 
 

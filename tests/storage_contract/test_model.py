@@ -465,7 +465,7 @@ def test_a_store_behaves_like_a_dict(backend: Backend) -> None:
     run_state_machine_as_test(
         lambda: StoreMachine(backend),  # type: ignore[arg-type]  # a factory will do, says its documentation
         settings=settings(
-            max_examples=120,
+            max_examples=backend.examples,
             stateful_step_count=60,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

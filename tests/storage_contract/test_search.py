@@ -55,7 +55,7 @@ pytestmark = pytest.mark.timeout(600)
 numbers = count(1)
 
 searching = settings(
-    max_examples=150,
+    max_examples=60,
     deadline=None,
     # A store for all examples: each has a project or a user of its own in it.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

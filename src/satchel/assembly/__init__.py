@@ -28,7 +28,7 @@ def with_workspace(settings: Settings, work: Callable[[Workspace], Awaitable[T]]
     """Run one piece of work on a workspace that is opened for it."""
 
     async def run() -> T:
-        workspace = open_workspace(settings)
+        workspace = await open_workspace(settings)
         try:
             return await work(workspace)
         finally:
@@ -53,7 +53,7 @@ def check_names(settings: Settings) -> None:
 
 async def built(settings: Settings, observe: Observer | None = None) -> tuple[Place, Server]:
     """The place that the settings mean, and a server that shows it."""
-    workspace = open_workspace(settings)
+    workspace = await open_workspace(settings)
     try:
         project = await workspace.projects.find(settings.project)
     except BaseException:

@@ -9,10 +9,10 @@ from satchel.protocol.aio import asyncio  # isort: skip  # first: it imports asy
 
 from msgspec import Struct
 
+from satchel.assembly.stores import open_store
 from satchel.config import Settings
 from satchel.services.caller import Caller
 from satchel.services.workspace import Desk, Workspace
-from satchel.storage.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from satchel.library.shelf import Shelf
@@ -31,16 +31,16 @@ class LibraryDesk(Struct, frozen=True):
     libraries: Shelf
 
 
-def open_workspace(settings: Settings) -> Workspace:
+async def open_workspace(settings: Settings) -> Workspace:
     """Open the database; it is made if it is not there."""
-    return Workspace(SqliteStore(settings.database))
+    return Workspace(await open_store(settings.database))
 
 
 def at_desk(settings: Settings, actor: str, work: Callable[[Desk], Awaitable[T]]) -> T:
     """Run one piece of work on a workspace that is opened for it."""
 
     async def run() -> T:
-        workspace = open_workspace(settings)
+        workspace = await open_workspace(settings)
         try:
             project = await workspace.projects.find(settings.project)
             return await work(Desk(workspace, Caller(project.id, actor)))

@@ -15,10 +15,12 @@ from satchel.protocol.aio import asyncio  # isort: skip  # first: it imports asy
 import msgspec
 from msgspec import Struct
 
+from satchel.assembly.stores import open_store
 from satchel.config import Settings
 from satchel.domain.errors import Conflict, RenderingFailed, SourceFailed, SourceNotFound
 from satchel.domain.libraries import FILE_BYTES
 from satchel.domain.libraries import SOURCE_BYTES as TEMPLATE_BYTES
+from satchel.domain.ports import Store
 from satchel.domain.prompts import Prompt
 from satchel.exchange import databases, recognise
 from satchel.exchange.fitting import fitted_description, fitted_name, fitted_title
@@ -28,7 +30,6 @@ from satchel.exchange.new_files import new_file
 from satchel.exchange.recognise import FORMATS
 from satchel.exchange.sources import SOURCE_BYTES, Found, Source
 from satchel.services.exchange import Exchange, Intake, OnConflict, Renamed, Tell
-from satchel.storage.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from satchel.library.contents import Library
@@ -58,8 +59,8 @@ class Taken(Struct, frozen=True):
     notes: list[str]
 
 
-async def _in_store(database: str, work: Callable[[SqliteStore], Awaitable[T]]) -> T:
-    store = SqliteStore(database)
+async def _in_store(database: str, work: Callable[[Store], Awaitable[T]]) -> T:
+    store = await open_store(database)
     try:
         return await work(store)
     finally:
@@ -84,7 +85,7 @@ def export(
     Raises `Conflict` if something else is there, and `OSError`.
     """
 
-    async def to_folder(store: SqliteStore) -> dict[str, int]:
+    async def to_folder(store: Store) -> dict[str, int]:
         if project is not None:
             await Exchange(store).require(project)
         files = FolderWriter(target, project=project, history=history)
@@ -95,7 +96,7 @@ def export(
             files.close()
         return {**counts, "files": files.changed}
 
-    async def to_file(store: SqliteStore) -> dict[str, int]:
+    async def to_file(store: Store) -> dict[str, int]:
         with _output(target, overwrite=overwrite) as file:
             return await _written(store, file, project, history=history, tell=tell)
 
@@ -103,7 +104,7 @@ def export(
 
 
 async def _written(
-    store: SqliteStore, file: BinaryIO, project: str | None, *, history: bool, tell: Tell | None = None
+    store: Store, file: BinaryIO, project: str | None, *, history: bool, tell: Tell | None = None
 ) -> dict[str, int]:
     if project is not None:
         await Exchange(store).require(project)
@@ -143,7 +144,7 @@ def take(
     `project`: where all of it goes, whatever the source says.
     """
 
-    async def work(store: SqliteStore) -> Taken:
+    async def work(store: Store) -> Taken:
         intake = await Exchange(store).take(
             source,
             actor=actor,
@@ -203,7 +204,7 @@ def _database(path: str, room: str) -> Source:
             backup.step()
         target.close()
 
-    async def work(store: SqliteStore) -> None:
+    async def work(store: Store) -> None:
         with new_file(listing, overwrite=False) as file:
             await _written(store, file, None, history=True)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
+from collections.abc import Mapping
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from satchel.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
@@ -16,7 +18,8 @@ from satchel.assembly.logs import log_patiently
 from satchel.assembly.metrics import Metrics
 from satchel.config import Settings, SettingsError
 from satchel.contracts.bare_http import BareFace
-from satchel.contracts.profiles import PROFILES
+from satchel.contracts.gate import OPEN, Gate, OwnTokens
+from satchel.contracts.profiles import ACCESSES, PROFILES, Access, access_of, build, follow
 from satchel.contracts.stored_sessions import StoredSessions
 from satchel.contracts.tools import Place
 from satchel.domain.errors import SatchelError
@@ -24,11 +27,34 @@ from satchel.protocol import Server
 from satchel.protocol.jsonrpc import encode
 from satchel.protocol.transports.http import Guard, HttpEndpoint
 from satchel.protocol.transports.http.guards import LOOPBACK
-from satchel.protocol.transports.http.messages import Disconnected, Receive, Scope, Send, respond
+from satchel.protocol.transports.http.messages import (
+    ANYBODY,
+    ASKER,
+    REQUEST_ID,
+    Asker,
+    AtOnce,
+    Disconnected,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    Whole,
+    respond,
+)
+from satchel.protocol.transports.http.messages import Application as Served
+from satchel.protocol.transports.http.request_ids import Identified
 from satchel.protocol.transports.http.serving import GRACE_SECONDS, listening_socket, new_event_loop, serve
 from satchel.services.caller import Caller
 
+if TYPE_CHECKING:
+    from satchel.assembly.oauth import OAuthUsers
+
 _access = logging.getLogger("satchel.access")
+
+_METADATA_PAGES: Final = (
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/oauth-protected-resource/mcp",
+)
 
 _PAGE: Final = """\
 <!doctype html>
@@ -43,14 +69,36 @@ _PAGE_HEADERS: Final = (
 )
 
 
-class Application:
-    """The addresses of a server."""
+class _Face:
+    """Where one server is spoken to."""
 
-    def __init__(self, server: Server, place: Place, metrics: Metrics, *, version: str) -> None:
+    def __init__(self, server: Server, place: Place, version: str) -> None:
         self.endpoint = HttpEndpoint(server, registry=StoredSessions(place.workspace.store))
-        self._bare = BareFace(server, self.endpoint, version)
+        self.bare = BareFace(server, self.endpoint, version)
+
+
+class Application:
+    """The addresses of a server, which is another one for those who may do less."""
+
+    def __init__(
+        self, servers: Mapping[Access, Server], place: Place, metrics: Metrics, *, version: str
+    ) -> None:
+        self._faces = {access: _Face(server, place, version) for access, server in servers.items()}
         self._place = place
         self._metrics = metrics
+        #: Where clients log in, if there is such a place (RFC 9728).
+        self.metadata: bytes | None = None
+
+    def _face(self, asker: Asker) -> _Face:
+        return self._faces[access_of(asker.grant)]
+
+    def at_once(self, headers: Headers, body: bytes, asker: Asker = ANYBODY) -> Whole | Served | None:
+        """Answer a request to `/mcp` at once, if that can be. See `HttpEndpoint.at_once`."""
+        return self._face(asker).endpoint.at_once(headers, body, asker)
+
+    async def close(self, grace: float) -> None:
+        """End everything: `grace` seconds for what is under way."""
+        await asyncio.gather(*(face.endpoint.close(grace) for face in self._faces.values()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Whoever has gone needs no answer.
@@ -59,12 +107,13 @@ class Application:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
+        face = self._face(scope.get(ASKER, ANYBODY))
         if path == "/mcp":
-            await self.endpoint(scope, receive, send)
+            await face.endpoint(scope, receive, send)
         elif path == "/" and method == "POST":
-            await self._bare.post(scope, receive, send)
+            await face.bare.post(scope, receive, send)
         elif path == "/" and method == "HEAD":
-            await self._bare.head(send)
+            await face.bare.head(send)
         elif method not in ("GET", "HEAD"):
             allowed = (b"allow", b"GET, HEAD, POST" if path == "/" else b"GET, HEAD")
             await (respond(send, 405, headers=[allowed]) if path in _PAGES else respond(send, 404))
@@ -74,6 +123,8 @@ class Application:
             await respond(send, 200, encode({"status": "ok", "version": __version__}))
         elif path == "/readyz":
             await self._ready(send)
+        elif path in _METADATA_PAGES and self.metadata is not None:
+            await respond(send, 200, self.metadata)
         elif path == "/metrics":
             await respond(send, 200, (await self._measured()).encode(), b"text/plain; version=0.0.4")
         else:
@@ -89,12 +140,14 @@ class Application:
 
     async def _measured(self) -> str:
         stored = {f'kind="{kind}"': count for kind, count in (await self._sizes()).items()}
-        endpoint = self.endpoint
+        endpoints = [face.endpoint for face in self._faces.values()]
+        streams = sum(endpoint.streams for endpoint in endpoints)
+        sessions = sum(endpoint.sessions for endpoint in endpoints)
         return self._metrics.text(
             {
                 "satchel_stored": ("Things in the store.", stored),
-                "satchel_open_streams": ("Streams that clients listen to.", {"": endpoint.streams}),
-                "satchel_open_sessions": ("Sessions that are open here.", {"": endpoint.sessions}),
+                "satchel_open_streams": ("Streams that clients listen to.", {"": streams}),
+                "satchel_open_sessions": ("Sessions that are open here.", {"": sessions}),
                 "satchel_renderer_restarts_total": (
                     "Processes that died of a template.",
                     {"": self._place.templates.restarts},
@@ -139,7 +192,9 @@ def logged(application: Any) -> Any:
         finally:
             client = scope.get("client") or ("", 0)
             line = {
+                "request_id": scope.get(REQUEST_ID, ""),
                 "client": client[0],
+                "user": scope.get(ASKER, ANYBODY).principal,
                 "method": scope["method"],
                 "path": scope["path"],
                 "status": status,
@@ -159,24 +214,81 @@ def serve_http(settings: Settings, ready: Any) -> None:
     try:
         listener = listening_socket(host, port)
     except OSError as error:
-        reason = os.strerror(error.errno).lower() if error.errno else str(error)
-        raise SettingsError(f"nothing can listen at {host}:{port}: {reason}") from error
+        # The numbers of errors with names of hosts are others.
+        number = None if isinstance(error, socket.gaierror) else error.errno
+        reason = os.strerror(number) if number else error.strerror or str(error)
+        raise SettingsError(f"nothing can listen at {host}:{port}: {reason.lower()}") from error
 
     async def run() -> None:
         metrics = Metrics()
         place, server = await built(settings, metrics.observe)
-        application = Application(
-            server, place, metrics, version=PROFILES[settings.profile].advertised_version
-        )
-        inner = Guard(application, hosts=(*LOOPBACK, host.lower()))
+        profile = PROFILES[settings.profile]
+        servers: dict[Access, Server] = {"write": server}
+        if settings.auth != "off":
+            servers |= _narrower(settings, place, metrics)
+        application = Application(servers, place, metrics, version=profile.advertised_version)
+        inner: Served = application
+        at_once: AtOnce = application.at_once
+        oauth: OAuthUsers | None = None
+        if settings.auth != "off":
+            oauth = _oauth(settings, place)
+            inner = gate = _gate(application, place, oauth)
+            at_once = gate.at_once(application.at_once)
+        guard = Guard(inner, hosts=_hosts(host, settings.allowed_hosts))
+        outer = Identified(logged(guard) if settings.access_log else guard)
         async with server.lifespan():
+            for access, narrower in servers.items():
+                if access != "write":
+                    follow(profile, place, narrower)
             await serve(
-                logged(inner) if settings.access_log else inner,
+                outer,
                 listener,
-                lambda: application.endpoint.close(GRACE_SECONDS / 2),
+                lambda: application.close(GRACE_SECONDS / 2),
                 begin=lambda: ready(listener.getsockname()[1]),
-                at_once={} if settings.access_log else {b"/mcp": inner.at_once(application.endpoint.at_once)},
+                at_once={} if settings.access_log else {b"/mcp": outer.at_once(guard.at_once(at_once))},
             )
+            if oauth is not None:
+                await oauth.close()
 
     with listener, asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(run())
+
+
+def _oauth(settings: Settings, place: Place) -> OAuthUsers | None:
+    if settings.oauth is None:
+        return None
+    # What it needs is loaded only where it is used.
+    from satchel.assembly.oauth import OAuthUsers
+
+    return OAuthUsers(settings.oauth, place.workspace.accounts, place.project)
+
+
+def _gate(application: Application, place: Place, oauth: OAuthUsers | None) -> Gate:
+    own = OwnTokens(place.workspace.accounts, place.project)
+    if oauth is None:
+        return Gate(application, own)
+    application.metadata = oauth.metadata
+    return Gate(
+        application, own, others=oauth, challenge=oauth.challenge, open_to_all=(*OPEN, *_METADATA_PAGES)
+    )
+
+
+def _narrower(settings: Settings, place: Place, metrics: Metrics) -> dict[Access, Server]:
+    """Servers for those who may do less than everything."""
+    return {
+        access: build(
+            PROFILES[settings.profile],
+            place,
+            read_only=settings.read_only,
+            toolsets=settings.toolsets,
+            access=access,
+            observe=metrics.observe,
+        )
+        for access in ACCESSES
+        if access != "write"
+    }
+
+
+def _hosts(host: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    """The names under which this server is known."""
+    return (*LOOPBACK, f"[{host}]" if ":" in host else host, *allowed)

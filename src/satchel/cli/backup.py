@@ -29,7 +29,7 @@ def command(file: str, where: Where, *, force: bool, as_json: bool) -> int | Non
     """
     from satchel.assembly.care import FileRefused, back_up
 
-    settings = where.settings
+    settings = where.file_settings
     path = os.path.expanduser(file)  # noqa: PTH111
     try:
         with progress() as show:

@@ -30,7 +30,7 @@ _COMMANDS: Final = {
         "task": "Add, list, finish, change and delete tasks.",
         "tag": "List, add, rename and remove the tags of prompts.",
         "library": "List, add, update, check, make and remove prompt libraries.",
-        "project": "Create, list, rename and delete projects.",
+        "project": "Create, list, rename, delete and share projects.",
     },
     "Look": {
         "search": "Find a text in prompts, libraries, resources and tasks.",
@@ -39,9 +39,14 @@ _COMMANDS: Final = {
         "undo": "Take back the last change, or several.",
         "restore": "Make a thing what it was after a change, or a database what it was in a backup.",
     },
+    "Share": {
+        "user": "Add, list, disable and enable users of a server.",
+        "token": "Create, list and revoke what users show to a server.",
+    },
     "Care": {
         "import": "Take in an export, a database of another program, or files.",
         "export": "Write everything to one file, or to a folder of readable files.",
+        "copy": "Copy a workspace into another database, SQLite or PostgreSQL.",
         "backup": "Copy the database while servers are using it.",
         "doctor": "Look for everything that could be wrong, and say how to mend it.",
         "completion": "Let the shell complete commands: bash, zsh or fish.",

@@ -48,7 +48,7 @@ def command(where: Where, *, fix: bool, as_json: bool) -> int:
     """
     from satchel.assembly.care import examined
 
-    settings = where.settings
+    settings = where.file_settings
     with progress() as show:
         tell = show or (lambda text: None)
         health = examined(settings, tell)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from satchel.cli.completion import projects, workspaces
 from satchel.cli.inputs import text
-from satchel.config import Settings, from_process, person
+from satchel.config import Settings, SettingsError, from_process, person
 
 if TYPE_CHECKING:
     from satchel.assembly.desks import Desk, LibraryDesk
@@ -29,6 +29,19 @@ class Where(Struct, frozen=True):
     @property
     def settings(self) -> Settings:
         return from_process(workspace=self.workspace, db=self.db, project=self.project)
+
+    @property
+    def file_settings(self) -> Settings:
+        """The settings for what needs a file. Raises `SettingsError` if the database is on a server."""
+        from satchel.assembly.stores import is_file
+
+        settings = self.settings
+        if not is_file(settings.database):
+            raise SettingsError(
+                "this is for databases in files; PostgreSQL has tools of its own, like pg_dump, and "
+                "satchel export works with both"
+            )
+        return settings
 
     def run(self, work: Callable[[Desk], Awaitable[T]]) -> T:
         """Do a piece of work in the workspace, on behalf of whoever sits here."""

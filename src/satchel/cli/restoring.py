@@ -27,7 +27,7 @@ def restore_backup(where: Where, file: str, *, force: bool, as_json: bool) -> in
     """Make the database what it was in a backup; the exit status."""
     from satchel.assembly.care import FileRefused, restore
 
-    settings = where.settings
+    settings = where.file_settings
     path = os.path.expanduser(file)  # noqa: PTH111
     try:
         with progress() as show:

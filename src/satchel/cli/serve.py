@@ -24,6 +24,9 @@ options:
   --workspace NAME   a database in Satchel's data folder (default: default)
   --db FILE          a database anywhere else
   --http [HOST:PORT] listen for HTTP (default: 127.0.0.1:8765)
+  --auth HOW         who may come over HTTP: off (anybody on this machine, the
+                     default) or tokens (see satchel token --help)
+  --allow-host NAME  a further name under which it is reached; any number of times
   --access-log       log every HTTP request to standard error, as JSON
   --read-only        hide and refuse everything that writes
   --toolsets LIST    only these, separated by commas:
@@ -32,7 +35,7 @@ options:
 
 Each option but --workspace has a variable: SATCHEL_PROFILE, SATCHEL_PROJECT,
 SATCHEL_DATABASE_URL, SATCHEL_READ_ONLY, SATCHEL_TOOLSETS, SATCHEL_HTTP,
-SATCHEL_ACCESS_LOG. SATCHEL_HOME is the data
+SATCHEL_AUTH, SATCHEL_ALLOWED_HOSTS, SATCHEL_ACCESS_LOG. SATCHEL_HOME is the data
 folder, SATCHEL_ACTOR the name in the change log instead of the client's, and
 TWIG_DATA_DIR the folder of the libraries that the profile twig serves.
 """
@@ -43,12 +46,13 @@ This is for MCP clients: they start it themselves and speak JSON with it, one me
 satchel demo shows what it does, and how to give it to a client. Ctrl-C ends it.
 """
 
-_WITH_VALUE: Final = ("--profile", "--project", "--workspace", "--db", "--toolsets", "--http")
+_WITH_VALUE: Final = ("--profile", "--project", "--workspace", "--db", "--toolsets", "--http", "--auth")
 
 
-def parsed(arguments: Sequence[str]) -> dict[str, str | bool]:
+def parsed(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]:
     """The options by name. Raises `SettingsError`."""
-    flags: dict[str, str | bool] = {}
+    flags: dict[str, str | bool | list[str]] = {}
+    hosts: list[str] = []
     rest = list(arguments)
     while rest:
         name, has_value, value = rest.pop(0).partition("=")
@@ -57,12 +61,16 @@ def parsed(arguments: Sequence[str]) -> dict[str, str | bool]:
             flags[key] = True
         elif name == "--http" and not has_value:
             flags[key] = rest.pop(0) if rest and not rest[0].startswith("-") else ""
-        elif name in _WITH_VALUE:
+        elif name in _WITH_VALUE or name == "--allow-host":
             if not has_value:
                 if not rest:
                     raise SettingsError(f"{name} needs a value")
                 value = rest.pop(0)
-            flags[key] = value
+            if name == "--allow-host":
+                flags[key] = hosts
+                hosts.append(value)
+            else:
+                flags[key] = value
         else:
             raise SettingsError(f"satchel serve has no option {name}")
     return flags

@@ -36,11 +36,13 @@ async def _sizes(desk: Desk) -> tuple[list[ProjectSize], TaskStats]:
 
 def welcome() -> None:
     """Say what there is, and what to do next."""
+    from satchel.assembly.stores import is_file
+
     where = Where(None, None)
     database = where.settings.database
     click.secho("Satchel", bold=True, nl=False)
     click.echo(": the prompts, documents and tasks that you and your agents share.\n")
-    if os.path.exists(database):  # noqa: PTH110  # pathlib is slow to import
+    if not is_file(database) or os.path.exists(database):  # noqa: PTH110  # pathlib is slow to import
         sizes, stats = where.run(_sizes)
         words_of = (
             counted(sum(size.prompts for size in sizes), "prompt"),
@@ -48,7 +50,8 @@ def welcome() -> None:
             counted(stats.total - stats.completed, "open task"),
             counted(len(sizes), "project"),
         )
-        click.echo(f"{', '.join(words_of)} in {database}\n")
+        # A URL may have a password in it.
+        click.echo(f"{', '.join(words_of)} in {database if is_file(database) else 'PostgreSQL'}\n")
         steps = _KNOWN
     else:
         steps = _NEW

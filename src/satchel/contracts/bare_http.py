@@ -11,7 +11,10 @@ from satchel.protocol.errors import METHOD_NOT_FOUND
 from satchel.protocol.jsonrpc import Decoded, Malformed, decode, encode
 from satchel.protocol.transports.http.delivery import Delivery
 from satchel.protocol.transports.http.messages import (
+    ANYBODY,
+    ASKER,
     Application,
+    Asker,
     Headers,
     Receive,
     Refused,
@@ -55,17 +58,18 @@ class BareFace:
                 await _fail(send, 400, malformed.error.code, malformed.error.message)
             return
         if type(decoded.value) is dict and "jsonrpc" not in decoded.value:
-            await self._bare(decoded, receive, send)
+            await self._bare(decoded, scope.get(ASKER, ANYBODY), receive, send)
         elif type(decoded.value) is not dict and type(decoded.value) is not list:
             await _fail(send, 400, -32600, "Invalid Request: a request is an object")
         else:
             await self._endpoint(scope, _again(body, receive), send)
 
-    async def _bare(self, decoded: Decoded, receive: Receive, send: Send) -> None:
+    async def _bare(self, decoded: Decoded, asker: Asker, receive: Receive, send: Send) -> None:
         """As if it had an envelope, which is taken off again."""
         # There is no room for anything but the result.
         stream = AnswerOnly()
-        session = Session(self._server, stream)
+        session = Session(self._server, stream, principal=asker.principal)
+        session.known_as(asker.grant, hears=asker.hears)
         request = {"jsonrpc": "2.0", "id": 0, **{key: decoded.value.get(key) for key in ("method", "params")}}
         if request["method"] is None:
             await _fail(send, 400, -32600, "Invalid Request: a request needs a method")

@@ -10,6 +10,7 @@ from satchel.domain.errors import (
     Conflict,
     Invalid,
     NameTaken,
+    NotAllowed,
     NotFound,
     Problem,
     ProjectGone,
@@ -88,6 +89,7 @@ _CODES: Final[tuple[tuple[type[SatchelError], str, str | None], ...]] = (
     (NameTaken, "DUPLICATE_NAME", None),
     (UriTaken, "DUPLICATE_URI", None),
     (Conflict, "CONFLICT", None),
+    (NotAllowed, "NOT_ALLOWED", None),
     (StorageError, "STORAGE_ERROR", None),
 )
 
@@ -104,7 +106,7 @@ def as_protocol_errors(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitab
     async def speaking(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await method(*args, **kwargs)
-        except NotFound as error:
+        except (NotFound, NotAllowed) as error:
             raise InvalidParams(str(error)) from error
         except PromptUnusable as error:
             raise InvalidParams(data={"details": str(error)}) from error

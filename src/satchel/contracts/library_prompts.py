@@ -101,7 +101,8 @@ class AllPrompts:
         self._library = library
 
     def stamp(self, ctx: Context) -> Hashable:
-        return (self._stored.stamp(ctx), self._library.stamp(ctx))
+        stored = self._stored.stamp(ctx)
+        return None if stored is None else (stored, self._library.stamp(ctx))
 
     async def list(self, position: str | int | None, ctx: Context) -> Page[PromptInfo]:
         if isinstance(position, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from satchel.contracts.library_prompts import (
 from satchel.contracts.stored_prompts import StoredPrompts
 from satchel.contracts.stored_resources import Missing, StoredResources
 from satchel.contracts.tools import Place, ToolSpec
+from satchel.domain.accounts import Principal
 from satchel.domain.changes import ChangeNews
 from satchel.domain.errors import clipped
 from satchel.protocol import InvalidParams, Limits, MethodNotFound, PromptSource, ResourceNotFound, Server
@@ -139,13 +140,33 @@ PROFILES: Final = {
 }
 
 
-def shown_tools(profile: Profile, *, read_only: bool, toolsets: Collection[str]) -> list[ToolSpec[Any]]:
+#: What those whom a server is for may change: everything, only what is their own, or nothing.
+Access = Literal["write", "own", "read"]
+ACCESSES: Final[tuple[Access, ...]] = get_args(Access)
+
+
+def access_of(grant: Principal | None) -> Access:
+    """What somebody may change; those who are not asked who they are, everything."""
+    if grant is None or grant.changes_project:
+        return "write"
+    return "own" if grant.changes_own else "read"
+
+
+def shown_tools(
+    profile: Profile, *, read_only: bool, toolsets: Collection[str], access: Access = "write"
+) -> list[ToolSpec[Any]]:
     """The tools of a profile that are left when it is narrowed."""
+    access = "read" if read_only else access
     return [
         tool
         for tool in profile.tools
-        if not (read_only and tool.effect.writes) and (not toolsets or tool.toolset in toolsets)
+        if (not tool.effect.writes or access == "write" or (access == "own" and tool.toolset == _OWN_TOOLS))
+        and (not toolsets or tool.toolset in toolsets)
     ]
+
+
+#: Tasks belong to their users, and to no project.
+_OWN_TOOLS: Final = "tasks"
 
 
 def build(
@@ -154,10 +175,11 @@ def build(
     *,
     read_only: bool = False,
     toolsets: Collection[str] = (),
+    access: Access = "write",
     observe: Observer | None = None,
 ) -> Server:
     """A server that shows a place through a profile, and closes the place when it ends."""
-    tools = shown_tools(profile, read_only=read_only, toolsets=toolsets)
+    tools = shown_tools(profile, read_only=read_only, toolsets=toolsets, access=access)
     shown = {tool.name for tool in tools}
     told = [words for needed, words in profile.instructions if shown.issuperset(needed)]
     server = Server(
@@ -188,10 +210,8 @@ def _prompts(profile: Profile, place: Place) -> PromptSource:
 @asynccontextmanager
 async def _serving(profile: Profile, place: Place, server: Server) -> AsyncIterator[None]:
     store = place.workspace.store
-    if profile.announces:
-        store.subscribe(lambda news: announce(server, place, news))
+    follow(profile, place, server)
     if profile.prompts != "stored":
-        place.libraries.subscribe(server.prompts_changed)
         place.libraries.start()
     try:
         yield
@@ -199,6 +219,14 @@ async def _serving(profile: Profile, place: Place, server: Server) -> AsyncItera
         await place.libraries.close()
         place.templates.close()
         await store.close()
+
+
+def follow(profile: Profile, place: Place, server: Server) -> None:
+    """From now on, have a server tell its clients what changes in its place."""
+    if profile.announces:
+        place.workspace.store.subscribe(lambda news: announce(server, place, news))
+    if profile.prompts != "stored":
+        place.libraries.subscribe(server.prompts_changed)
 
 
 def announce(server: Server, place: Place, news: Sequence[ChangeNews]) -> None:

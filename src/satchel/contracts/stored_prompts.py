@@ -25,6 +25,8 @@ class StoredPrompts:
         self._prompts = place.workspace.prompts
 
     def stamp(self, ctx: Context) -> Hashable:
+        if not self._place.is_seen(ctx):
+            return None
         return self._place.workspace.store.stamp("prompt", self._place.project)
 
     async def list(self, position: str | int | None, ctx: Context) -> Page[PromptInfo]:
@@ -112,7 +114,7 @@ async def proposals(
 async def known_values(place: Place, argument: str, typed: str, ctx: Context) -> Sequence[str]:
     """Values for an argument whose name says what it holds: projects or tags."""
     if argument == "project":
-        return await place.workspace.projects.names(typed, MAX_COMPLETIONS + 1)
+        return await place.workspace.projects.names(typed, MAX_COMPLETIONS + 1, place.caller(ctx))
     if argument in ("tag", "tags"):
         tags = await place.workspace.prompts.tags(place.caller(ctx))
         return matching([tag.name for tag in tags], typed)

@@ -57,6 +57,8 @@ class StoredResources:
         self._own = _OWN if own_templates else ()
 
     def stamp(self, ctx: Context) -> Hashable:
+        if not self._place.is_seen(ctx):
+            return None
         return self._place.workspace.store.stamp("resource", self._place.project)
 
     @as_protocol_errors
@@ -113,7 +115,7 @@ class StoredResources:
                 self._place.caller(ctx), [values["tag"]], 100, 0
             )
             return encode(_tag_overview(values["tag"].lower(), page)).decode() if carried else None
-        for size in await self._place.workspace.projects.all():
+        for size in await self._place.workspace.projects.all(self._place.caller(ctx)):
             if size.project.name == values["project"]:
                 counts = {"prompts": size.prompts, "resources": size.resources, "tasks": size.tasks}
                 return encode({"project": size.project.name, **counts}).decode()

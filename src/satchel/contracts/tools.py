@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from msgspec import UNSET, Struct
 
 from satchel.contracts.dialects import Dialect, problem_of, root
+from satchel.domain.accounts import Principal
 from satchel.domain.errors import Invalid, Problem, SatchelError, StorageError
 from satchel.domain.ports import Libraries
 from satchel.domain.text import one_line, query_problem
@@ -37,16 +38,32 @@ class Place(Struct, frozen=True):
     #: Named instead of the client.
     actor: str | None = None
 
+    def is_seen(self, ctx: Context) -> bool:
+        """Whether whoever makes this request may see the project. All who may see the same."""
+        grant = ctx.grant
+        return grant is None or (isinstance(grant, Principal) and grant.sees_project)
+
     def caller(self, ctx: Context) -> Caller:
         """Who makes this request."""
         name = ctx.client.get("name")
-        return Caller(self.project, self.actor or _shown(name[:1000] if isinstance(name, str) else ""))
+        client = name[:1000] if isinstance(name, str) else ""
+        if (grant := ctx.grant) is None:
+            return Caller(self.project, self.actor or _shown(client))
+        assert isinstance(grant, Principal)
+        return Caller(self.project, _behind(grant.user, self.actor or client), grant.user, grant)
 
 
 @lru_cache(maxsize=64)
 def _shown(name: str) -> str:
     """What a client calls itself, as the log has it."""
     return one_line(name) or "mcp"
+
+
+@lru_cache(maxsize=1024)
+def _behind(user: str, client: str) -> str:
+    """Who acts through a client, as the log has it."""
+    shown = one_line(client)
+    return f"{user} via {shown}" if shown else user
 
 
 class Effect(Struct, frozen=True):

@@ -11,7 +11,10 @@ SatchelError
 │   ├── SourceNotFound       source: of a library
 │   ├── ResourceNotFound     reference, project
 │   ├── TaskNotFound         id
-│   └── ChangeNotFound       seq
+│   ├── ChangeNotFound       seq
+│   ├── UserNotFound         user
+│   ├── TokenNotFound        id
+│   └── MemberNotFound       user, project
 ├── Conflict
 │   ├── NameTaken            kind, name, project
 │   ├── TitleTaken           title, project
@@ -22,12 +25,16 @@ SatchelError
 │   ├── LibraryExists        name
 │   ├── LibraryEdited        name, files: work that would be lost
 │   ├── LibrariesBusy        another process is changing them
+│   ├── UserDisabled         user
+│   ├── LastMember           user, project: without members, a project is everybody's
 │   └── ProjectProtected     project: the default project stays
 ├── PromptUnusable           the prompt is there, but cannot be given like this
 │   ├── ArgumentMissing      argument
 │   ├── ContentFileMissing   file
 │   └── RenderingFailed      problem, line, file
+├── NotAllowed               problem: somebody may not do this
 ├── LibraryRefused           source, problem: it breaks a rule
+├── CopyRefused              problem: of where a workspace should go
 ├── SourceFailed             source, problem: it could not be read
 └── StorageError             where
     ├── StorageBusy
@@ -38,7 +45,9 @@ SatchelError
     ├── StorageTooNew        found, known: schema versions
     ├── StorageClosed
     └── StorageFailed        problem
-        └── LibraryUnwritable
+        ├── LibraryUnwritable
+        ├── StorageUnreachable  a server is away
+        └── StorageUnsure    it may have been saved or not
 """
 
 from __future__ import annotations
@@ -185,6 +194,37 @@ class ChangeNotFound(NotFound):
         super().__init__(f"Change {seq} not found")
 
 
+class UserNotFound(NotFound):
+    """There is no such user."""
+
+    code = "USER_NOT_FOUND"
+
+    def __init__(self, user: str) -> None:
+        self.user = user
+        super().__init__(f"User '{clipped(user)}' does not exist")
+
+
+class TokenNotFound(NotFound):
+    """There is no such token."""
+
+    code = "TOKEN_NOT_FOUND"
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+        super().__init__(f"Token {id} does not exist")
+
+
+class MemberNotFound(NotFound):
+    """The user is no member of the project."""
+
+    code = "MEMBER_NOT_FOUND"
+
+    def __init__(self, user: str, project: str) -> None:
+        self.user = user
+        self.project = project
+        super().__init__(f"User '{clipped(user)}' is no member of project '{project}'")
+
+
 class Conflict(SatchelError):
     """Something that is already there stands in the way."""
 
@@ -290,6 +330,29 @@ class LibrariesBusy(Conflict):
         super().__init__("Another process is changing the libraries; try again in a moment")
 
 
+class UserDisabled(Conflict):
+    """The user is disabled."""
+
+    code = "USER_DISABLED"
+
+    def __init__(self, user: str) -> None:
+        self.user = user
+        super().__init__(f"User '{user}' is disabled")
+
+
+class LastMember(Conflict):
+    """Without its last member the project would be everybody's."""
+
+    code = "LAST_MEMBER"
+
+    def __init__(self, user: str, project: str) -> None:
+        self.user = user
+        self.project = project
+        super().__init__(
+            f"'{user}' is the last member of project '{project}': without members, everybody sees it"
+        )
+
+
 class ProjectProtected(Conflict):
     """The default project can be neither renamed nor deleted."""
 
@@ -339,6 +402,16 @@ class RenderingFailed(PromptUnusable):
         place = "" if line is None else f" at line {line}"
         inside = "" if file is None else f" of {file}"
         super().__init__(f"Error rendering prompt template{place}{inside}: {clipped(problem)}")
+
+
+class NotAllowed(SatchelError):
+    """Somebody may not do this."""
+
+    code = "NOT_ALLOWED"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(problem)
 
 
 class LibraryRefused(SatchelError):
@@ -445,3 +518,27 @@ class LibraryUnwritable(StorageFailed):
 
     code = "LIBRARY_UNWRITABLE"
     advice = "Check the disk and the permissions of this folder, then try again"
+
+
+class StorageUnreachable(StorageFailed):
+    """The database server cannot be reached; nothing was changed."""
+
+    code = "STORAGE_UNREACHABLE"
+    advice = "Check that it is running and that its address is right, then try again"
+
+
+class StorageUnsure(StorageFailed):
+    """The database server went away while it was saving this; it may have been saved or not."""
+
+    code = "STORAGE_UNSURE"
+    advice = "Look at what is there before you try again"
+
+
+class CopyRefused(SatchelError):
+    """A workspace could not be copied."""
+
+    code = "COPY_REFUSED"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"The workspace cannot be copied to where it should go: {problem}")

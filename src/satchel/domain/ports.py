@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from satchel.domain.accounts import AccountEvent, Member, Role, Token, User
 from satchel.domain.changes import Action, Change, ChangeNews, Entity, Kind
 from satchel.domain.libraries import LibraryPrompt, LibraryReport
 from satchel.domain.projects import Project, ProjectSize
@@ -172,11 +173,12 @@ class Changes(Protocol):
         name: str | None = None,
         actor: str | None = None,
         since: int | None = None,
+        user: str | None = None,
     ) -> list[Change]:
         """The newest first: those with a smaller number than `before`, in all projects or in one and in none.
 
         `name`: only of things that ever had this name, title or URI. `since`: a time. Neither these
-        nor `actor` narrow the changes of one `entity`.
+        nor `actor` narrow the changes of one `entity`. `user`: of tasks, only this user's, in any case.
         """
         ...
 
@@ -196,6 +198,64 @@ class KeptSession(Struct, frozen=True):
 
 class Sessions(Protocol):
     async def get(self, id: str) -> KeptSession | None: ...
+
+
+class Accounts(Protocol):
+    """Users, tokens and members of projects.
+
+    They are not in the change log, because nothing of them may be undone. Those who write here have made sure
+    that it makes sense, and note it.
+    """
+
+    async def user(self, name: str) -> User | None:
+        """By name, in any case: no two names differ in case only."""
+        ...
+
+    async def users(self) -> list[User]:
+        """In the order of their names."""
+        ...
+
+    async def token(self, id: int) -> Token | None: ...
+
+    async def token_by_hash(self, hash: str) -> Token | None: ...
+
+    async def tokens(self, user: str | None = None) -> list[Token]:
+        """All, or those of a user, in the order of creation."""
+        ...
+
+    async def hashes(self) -> dict[int, str]:
+        """What is kept of each token, by its number."""
+        ...
+
+    async def members(self, project: int) -> list[Member]:
+        """In the order of their names."""
+        ...
+
+    async def hidden_from(self, user: str) -> set[int]:
+        """The projects, those of the past too, that have members of which this user is none."""
+        ...
+
+    async def events(self, limit: int) -> list[AccountEvent]:
+        """The newest first."""
+        ...
+
+    async def put_user(self, user: User) -> None:
+        """Add a user, or change the one of this name."""
+        ...
+
+    async def add_token(self, token: Token, hash: str) -> Token:
+        """Store a new token; it, with its number."""
+        ...
+
+    async def put_token(self, token: Token) -> None:
+        """Change when a token was revoked and last used."""
+        ...
+
+    async def put_member(self, project: int, user: str, role: Role | None) -> None:
+        """Make somebody a member, or with nothing for a role, no member any more."""
+        ...
+
+    async def note(self, event: AccountEvent) -> None: ...
 
 
 class Transaction(Protocol):
@@ -221,6 +281,9 @@ class Transaction(Protocol):
 
     @property
     def sessions(self) -> Sessions: ...
+
+    @property
+    def accounts(self) -> Accounts: ...
 
     def new_id(self) -> str: ...
 
@@ -259,6 +322,10 @@ class Transaction(Protocol):
 
         The change that made the default project has to be among them: there is nothing left before the first.
         """
+        ...
+
+    async def repeat(self, log: Sequence[Change]) -> None:
+        """Do here what was done in another workspace, after all that was done in both, and log it alike."""
         ...
 
     async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:

@@ -80,6 +80,8 @@ class Context:
     ) -> None:
         self.session = session
         self.outlet = outlet
+        #: What whoever asks may do, as far as the transport has made sure of it.
+        self.grant: object | None = session.grant
         self.revision: Revision = session.revision
         self.id = request_id
         self.method = method

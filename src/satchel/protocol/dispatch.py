@@ -41,6 +41,10 @@ class Session:
 
     # Over HTTP a session may last for one request: it costs only what it needs.
     _closing = False
+    #: What whoever asks may do, in the words of whoever builds the server.
+    grant: object | None = None
+    #: Whether the client is told of changes.
+    hears = True
     _subscriptions: Subscriptions | None = None
     _questions: OpenQuestions | None = None
 
@@ -60,7 +64,7 @@ class Session:
     def subscriptions(self) -> Subscriptions:
         """What the client wants to be told of."""
         if self._subscriptions is None:
-            self._subscriptions = Subscriptions(self.server, self.outlet)
+            self._subscriptions = Subscriptions(self.server, self.outlet, hears=self.hears)
         return self._subscriptions
 
     @property
@@ -69,6 +73,13 @@ class Session:
         if self._questions is None:
             self._questions = OpenQuestions()
         return self._questions
+
+    def known_as(self, grant: object | None, *, hears: bool = True) -> None:
+        """The requests that come from now on are made by somebody with this grant."""
+        self.grant = grant
+        self.hears = hears
+        if self._subscriptions is not None:
+            self._subscriptions.hears = hears
 
     # Frames in
 

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from satchel.protocol.context import Context
-from satchel.protocol.errors import InvalidRequest
+from satchel.protocol.errors import InvalidRequest, ResourceNotFound
 from satchel.protocol.jsonrpc import encode, notification_frame, result_frame
 from satchel.protocol.results import SERVER_INFO
 from satchel.protocol.server import ListKind, Server
@@ -34,7 +34,9 @@ class _Stream(Struct, frozen=True):
 class Subscriptions:
     """Those of one session: by handshake for everything declared, or by streams for what they name."""
 
-    def __init__(self, server: Server, outlet: Outlet) -> None:
+    def __init__(self, server: Server, outlet: Outlet, *, hears: bool = True) -> None:
+        """`hears`: whether the client may be told of anything at all."""
+        self.hears = hears
         self._server = server
         self._outlet = outlet
         #: The client has shaken hands, and may be sent what it did not ask for.
@@ -57,6 +59,8 @@ class Subscriptions:
         self.ready = self._greeted
 
     def subscribe(self, uri: str) -> None:
+        if not self.hears:
+            raise ResourceNotFound(uri)
         limit = self._server.limits.subscribed_uris
         if len(self.uris) >= limit:
             raise InvalidRequest(f"Too many subscriptions: {limit} at most")
@@ -91,6 +95,8 @@ class Subscriptions:
 
     def list_changed(self, kind: ListKind) -> None:
         """Tell the client that a list has changed, if it wants to know."""
+        if not self.hears:
+            return
         method = f"notifications/{kind}/list_changed"
         if self.ready and self._announces(kind):
             self._outlet.message(notification_frame(method))
@@ -104,6 +110,8 @@ class Subscriptions:
 
     def resource_updated(self, uri: str) -> None:
         """Tell the client that a resource has changed, if it watches it."""
+        if not self.hears:
+            return
         method = "notifications/resources/updated"
         if uri in self.uris:
             self._outlet.message(notification_frame(method, {"uri": uri}))

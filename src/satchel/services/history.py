@@ -12,6 +12,7 @@ from satchel.domain.errors import (
     ChangedMeanwhile,
     ChangeNotFound,
     NameTaken,
+    NotAllowed,
     ProjectGone,
     TitleTaken,
     UriTaken,
@@ -21,7 +22,7 @@ from satchel.domain.projects import Project
 from satchel.domain.prompts import Prompt
 from satchel.domain.resources import Resource
 from satchel.domain.tasks import Task
-from satchel.services.caller import Caller
+from satchel.services.caller import Caller, project_of, project_to_change
 from satchel.services.projects import empty
 
 #: So many changes of one thing are looked at at a time.
@@ -29,7 +30,10 @@ _PAGE: Final = 100
 
 
 class History:
-    """Lists changes, and restores what was there before or after one."""
+    """Lists changes, and restores what was there before or after one.
+
+    Use cases without a caller are for the owner of the machine, who may see everything.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -43,15 +47,23 @@ class History:
         before: int | None = None,
         limit: int = 20,
     ) -> list[Change]:
-        """What happened in the caller's project and to tasks, the newest first."""
+        """What happened in the caller's project and to the caller's tasks, the newest first."""
 
         async def work(transaction: Transaction) -> list[Change]:
+            if caller.grant is not None:
+                await project_of(transaction, caller)
             return await transaction.changes.page(
-                caller.project, kind=kind, entity=entity, before=before, limit=limit
+                caller.project,
+                kind=kind,
+                entity=entity,
+                before=before,
+                limit=limit,
+                user=caller.only_user,
             )
 
         # Whoever looks for something rare looks through much of the log.
-        return await self._store.read(work, slow=kind is not None and entity is None)
+        is_rare = kind is not None or caller.only_user is not None
+        return await self._store.read(work, slow=is_rare and entity is None)
 
     async def log(
         self,
@@ -150,6 +162,11 @@ class History:
         async def work(transaction: Transaction) -> list[Change]:
             change = await _existing(transaction, caller, seq)
             undone = await transaction.changes.batch(change.batch)
+            if not all(_is_seen(caller, item) for item in undone):
+                # What was done together is undone together, or not at all.
+                raise ChangeNotFound(seq)
+            for item in undone:
+                _require_right(caller, item)
             for item in reversed(undone):
                 await _put(transaction, item, item.before)
             return undone
@@ -169,6 +186,7 @@ class History:
 
         async def work(transaction: Transaction) -> Entity | None:
             change = await _existing(transaction, caller, seq)
+            _require_right(caller, change)
             return await _put(transaction, change, change.after)
 
         return await self._store.write(work, actor=caller.actor)
@@ -191,10 +209,27 @@ async def _later(transaction: Transaction, changes: Sequence[Change]) -> list[Ch
 
 
 async def _existing(transaction: Transaction, caller: Caller, seq: int) -> Change:
+    """A change that the caller may take back. Raises `ChangeNotFound`: a foreign one is as good as none."""
+    if caller.grant is not None:
+        await project_to_change(transaction, caller)
     change = await transaction.changes.get(seq)
-    if change is None or change.project not in (None, caller.project):
+    if change is None or change.project not in (None, caller.project) or not _is_seen(caller, change):
         raise ChangeNotFound(seq)
     return change
+
+
+def _is_seen(caller: Caller, change: Change) -> bool:
+    """Whether a change is of the caller's project or of the caller's tasks."""
+    if caller.grant is None:
+        return True
+    entity = change.after if change.after is not None else change.before
+    return entity.user == caller.user if isinstance(entity, Task) else change.project == caller.project
+
+
+def _require_right(caller: Caller, change: Change) -> None:
+    """Raises `NotAllowed` for a whole project: undoing that it was made takes away everything in it."""
+    if change.kind == "project" and caller.grant is not None and not caller.grant.has("admin"):
+        raise NotAllowed("To undo what was done to a whole project, use a token with the scope admin")
 
 
 async def _put(transaction: Transaction, change: Change, wanted: Entity | None) -> Entity | None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from satchel.domain.errors import NameTaken, ProjectNotFound, ProjectProtected
 from satchel.domain.ports import Store, Transaction
 from satchel.domain.projects import DEFAULT_PROJECT, Project, ProjectSize, checked_name
+from satchel.services.caller import Caller
 
 
 class Projects:
@@ -21,15 +22,38 @@ class Projects:
 
         return await self._store.read(work)
 
-    async def all(self) -> list[ProjectSize]:
+    async def all(self, caller: Caller | None = None) -> list[ProjectSize]:
+        """Those that the caller may see, and how many of the tasks are theirs; without one, everything."""
+
         async def work(transaction: Transaction) -> list[ProjectSize]:
-            return await transaction.projects.all()
+            sizes = await transaction.projects.all()
+            if caller is None or caller.grant is None:
+                return sizes
+            hidden = await transaction.accounts.hidden_from(caller.user)
+            tasks: dict[str | None, int] = {}
+            for group in await transaction.tasks.groups(caller.user):
+                tasks[group.project] = tasks.get(group.project, 0) + group.total
+            return [
+                replace(size, tasks=tasks.get(size.project.name, 0))
+                for size in sizes
+                if size.project.id not in hidden
+            ]
 
         return await self._store.read(work, slow=True)
 
-    async def names(self, prefix: str, limit: int) -> list[str]:
+    async def names(self, prefix: str, limit: int, caller: Caller | None = None) -> list[str]:
+        """Names that begin with `prefix`, in any case, of projects that the caller may see."""
+
         async def work(transaction: Transaction) -> list[str]:
-            return await transaction.projects.names(prefix, limit)
+            if caller is None or caller.grant is None:
+                return await transaction.projects.names(prefix, limit)
+            hidden = await transaction.accounts.hidden_from(caller.user)
+            found: list[str] = []
+            for name in await transaction.projects.names(prefix, limit + len(hidden)):
+                project = await transaction.projects.by_name(name)
+                if project is not None and project.id not in hidden:
+                    found.append(name)
+            return found[:limit]
 
         return await self._store.read(work)
 

@@ -31,7 +31,7 @@ from satchel.domain.prompts import (
     problems,
     template_problem,
 )
-from satchel.services.caller import Caller, checked_query, project_of
+from satchel.services.caller import Caller, checked_query, project_of, project_to_change, require_sight
 
 
 class PromptPage(Struct, frozen=True):
@@ -110,7 +110,7 @@ class Prompts:
         )
 
         async def work(transaction: Transaction) -> tuple[Prompt, Project]:
-            project = await project_of(transaction, caller)
+            project = await project_to_change(transaction, caller)
             prompt = Prompt(
                 number=0,
                 id=transaction.new_id(),
@@ -137,6 +137,7 @@ class Prompts:
         async def work(transaction: Transaction) -> Prompt:
             return await address.find(transaction, await project_of(transaction, caller))
 
+        require_sight(caller)
         # What is not there needs a second look: perhaps all of its project is gone.
         found = None if address.any is not None else await self._store.read(lookup, single=True)
         return await self._store.read(work) if found is None else found
@@ -155,7 +156,7 @@ class Prompts:
             given["description"] = change.description or None
 
         async def work(transaction: Transaction) -> tuple[Prompt, Project]:
-            project = await project_of(transaction, caller)
+            project = await project_to_change(transaction, caller)
             prompt = await address.find(transaction, project)
             if version is not None and version != prompt.version:
                 raise Outdated("prompt", prompt.name)
@@ -176,7 +177,7 @@ class Prompts:
 
     async def delete(self, caller: Caller, address: PromptAddress) -> tuple[Prompt, Project]:
         async def work(transaction: Transaction) -> tuple[Prompt, Project]:
-            project = await project_of(transaction, caller)
+            project = await project_to_change(transaction, caller)
             prompt = await address.find(transaction, project)
             await transaction.write("delete", prompt, None)
             return prompt, project
@@ -187,7 +188,7 @@ class Prompts:
         """Delete prompts, all of them or, if one is missing, none."""
 
         async def work(transaction: Transaction) -> list[Prompt]:
-            project = await project_of(transaction, caller)
+            project = await project_to_change(transaction, caller)
             found = [await address.find(transaction, project) for address in addresses]
             gone = list({prompt.id: prompt for prompt in found}.values())
             for prompt in gone:
@@ -275,7 +276,7 @@ class Prompts:
         removed = merged_tags(remove)
 
         async def work(transaction: Transaction) -> tuple[Prompt, bool]:
-            prompt = await address.find(transaction, await project_of(transaction, caller))
+            prompt = await address.find(transaction, await project_to_change(transaction, caller))
             kept = [tag for tag in prompt.tags if tag not in removed]
             tags = merged_tags([*kept, *add])
             require(problems(tags=tags))
@@ -294,7 +295,7 @@ class Prompts:
         (old,), (new,) = merged_tags([old]), merged_tags([new])
 
         async def work(transaction: Transaction) -> list[str]:
-            project = await project_of(transaction, caller)
+            project = await project_to_change(transaction, caller)
             names = []
             for found in await transaction.prompts.ids_tagged(project.id, old):
                 # One at a time: all of them might not fit into memory.

@@ -27,7 +27,7 @@ from satchel.domain.resources import (
     is_text,
     problems,
 )
-from satchel.services.caller import Caller, project_of
+from satchel.services.caller import Caller, project_of, project_to_change
 
 
 class ResourceChange(Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Resources:
         data = _bytes(content, mime_type)
 
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
-            project = await project_of(transaction, caller)
+            project = await project_to_change(transaction, caller)
             await _require_free(transaction, project, name, uri)
             resource = Resource(
                 number=0,
@@ -102,7 +102,7 @@ class Resources:
         place = {field: value for field in ("name", "uri") if (value := getattr(change, field)) is not UNSET}
 
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
-            project = await project_of(transaction, caller)
+            project = await project_to_change(transaction, caller)
             resource = await _existing(transaction, project, name)
             kind = resource.mime_type if change.mime_type is UNSET else change.mime_type
             # Only now is it known of what type the content has to be.
@@ -129,7 +129,7 @@ class Resources:
 
     async def delete(self, caller: Caller, name: str) -> tuple[Resource, Project]:
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
-            project = await project_of(transaction, caller)
+            project = await project_to_change(transaction, caller)
             resource = await _existing(transaction, project, name)
             await transaction.write("delete", resource, None)
             return resource, project
@@ -140,7 +140,7 @@ class Resources:
         """Delete resources by name or URI, all of them or, if one is missing, none."""
 
         async def work(transaction: Transaction) -> list[Resource]:
-            project = await project_of(transaction, caller)
+            project = await project_to_change(transaction, caller)
             found = [await _by_any(transaction, project, reference) for reference in references]
             gone = list({resource.id: resource for resource in found}.values())
             for resource in gone:
@@ -182,6 +182,7 @@ class Resources:
         """Those whose URIs have variables."""
 
         async def work(transaction: Transaction) -> list[Resource]:
+            await project_of(transaction, caller)
             return await transaction.resources.templates(caller.project)
 
         return await self._store.read(work)
@@ -197,6 +198,7 @@ class Resources:
 
     async def uris(self, caller: Caller, prefix: str, limit: int) -> list[str]:
         async def work(transaction: Transaction) -> list[str]:
+            await project_of(transaction, caller)
             return await transaction.resources.uris(caller.project, prefix, limit)
 
         return await self._store.read(work)

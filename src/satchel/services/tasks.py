@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from satchel.domain.errors import TaskNotFound, require
 from satchel.domain.ports import Store, Transaction
 from satchel.domain.tasks import Task, TaskGroup, problems
-from satchel.services.caller import Caller, checked_query
+from satchel.services.caller import Caller, checked_query, require_writer
 
 
 class TaskStats(Struct, frozen=True):
@@ -38,6 +38,7 @@ class Tasks:
 
     async def create(self, caller: Caller, **fields: Any) -> Task:
         """Store a new task; `fields` are those of `Task`, as far as they are given."""
+        require_writer(caller)
         fields = _checked(fields)
 
         async def work(transaction: Transaction) -> Task:
@@ -105,6 +106,7 @@ class Tasks:
 
     async def update(self, caller: Caller, id: int, **fields: Any) -> Task:
         """Change the fields that are given."""
+        require_writer(caller)
         fields = _checked(fields)
 
         async def work(transaction: Transaction) -> Task:
@@ -117,6 +119,7 @@ class Tasks:
 
     async def complete(self, caller: Caller, id: int) -> Task:
         """Mark a task as done. One that is done already stays as it is."""
+        require_writer(caller)
 
         async def work(transaction: Transaction) -> Task:
             task = await _existing(transaction, caller, id)
@@ -130,6 +133,8 @@ class Tasks:
         return await self._store.write(work, actor=caller.actor)
 
     async def delete(self, caller: Caller, id: int) -> Task:
+        require_writer(caller)
+
         async def work(transaction: Transaction) -> Task:
             task = await _existing(transaction, caller, id)
             await transaction.write("delete", task, None)
@@ -148,6 +153,8 @@ class Tasks:
     async def _mark(
         self, caller: Caller, ids: Sequence[int], completed_at: Callable[[int], int | None]
     ) -> list[TaskMark]:
+        require_writer(caller)
+
         async def work(transaction: Transaction) -> list[TaskMark]:
             now = transaction.now
             marks = []
@@ -166,6 +173,7 @@ class Tasks:
 
     async def delete_all(self, caller: Caller, ids: Sequence[int]) -> list[Task]:
         """Delete tasks, all of them or, if one is missing, none."""
+        require_writer(caller)
 
         async def work(transaction: Transaction) -> list[Task]:
             gone = []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from satchel.domain.ports import Store
@@ -12,6 +15,9 @@ from satchel.services.prompts import Prompts
 from satchel.services.resources import Resources
 from satchel.services.search import Search
 from satchel.services.tasks import Tasks
+
+if TYPE_CHECKING:
+    from satchel.services.accounts import Accounts
 
 
 class Workspace:
@@ -25,6 +31,13 @@ class Workspace:
         self.tasks = Tasks(store)
         self.search = Search(store)
         self.history = History(store)
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """Whom it knows. Few need that: it is imported when it is used."""
+        from satchel.services.accounts import Accounts
+
+        return Accounts(self.store)
 
 
 class Desk(Struct, frozen=True):

@@ -430,10 +430,11 @@ def test_a_restore_that_is_killed_has_changed_nothing_or_everything(tmp_path: Pa
         ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=30, check=False)
         assert ended.returncode in (0, 9), ended.stderr
         found = dump(target)
-        assert found == (after if ended.returncode == 0 else before), moment
-        outcomes.add(ended.returncode)
+        # Killed between the last page and the end, it has changed everything.
+        assert found == after or (ended.returncode == 9 and found == before), moment
+        outcomes.add((ended.returncode, found == after))
         check(target)
-    assert outcomes == {0, 9}
+    assert {(0, True), (9, False)} <= outcomes
 
 
 def test_a_database_that_is_damaged_is_moved_aside_as_it_is(tmp_path: Path, database: Path) -> None:

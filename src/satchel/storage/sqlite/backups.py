@@ -300,10 +300,16 @@ def _holds_something(database: str) -> bool:
         return False
     try:
         with looking(database) as present:
-            return newest_change(present) > _UNUSED
+            return newest_change(present) > _UNUSED or _knows_somebody(present)
     except StorageError:
         # What cannot be read may be worth a lot to somebody who can.
         return True
+
+
+def _knows_somebody(connection: apsw.Connection) -> bool:
+    """Whether there are users, who are in no log."""
+    there = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'users'").get
+    return there is not None and connection.execute("SELECT 1 FROM users LIMIT 1").get is not None
 
 
 # Files

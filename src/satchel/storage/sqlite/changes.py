@@ -9,6 +9,7 @@ import msgspec
 
 from satchel.domain.changes import KINDS, Change, ChangeNews, Kind
 from satchel.domain.resources import Resource
+from satchel.domain.tasks import Task
 from satchel.storage.sqlite.rows import Row, all_rows, first_row, value
 
 #: Beyond every sequence number.
@@ -86,15 +87,18 @@ class ChangeTable:
         name: str | None = None,
         actor: str | None = None,
         since: int | None = None,
+        user: str | None = None,
     ) -> list[Change]:
         before = _FAR if before is None else max(0, min(before, _FAR))
         if entity is not None:
             kinds = KINDS if kind is None else (kind,)
             found = [change for name in kinds for change in self._of(name, entity, before, limit)]
             found.sort(key=lambda change: change.seq, reverse=True)
-            return [change for change in found if project is None or change.project in (None, project)][
-                :limit
-            ]
+            return [
+                change
+                for change in found
+                if (project is None or change.project in (None, project)) and _is_for(user, change)
+            ][:limit]
         conditions = ["seq < :before"]
         if project is not None:
             conditions.append("(project = :project OR project IS NULL)")
@@ -105,6 +109,8 @@ class ChangeTable:
             conditions.append("actor = :actor")
         if since is not None:
             conditions.append("at >= :since")
+        if user is not None:
+            conditions.append("(kind <> 'task' OR coalesce(after, before) ->> 'user' = :user)")
         if name is not None:
             conditions.append(f"(kind, entity) IN (SELECT kind, entity FROM changes WHERE {_NAMED})")
         rows = all_rows(
@@ -117,6 +123,7 @@ class ChangeTable:
                 "actor": actor,
                 "since": since,
                 "name": name,
+                "user": user,
                 "limit": limit,
             },
         )
@@ -160,6 +167,12 @@ class ChangeTable:
             )
         sql = f"SELECT {_COLUMNS} FROM changes WHERE seq = ? AND entity = ? AND seq < ?"
         return all_rows(self._connection, sql, (number, entity, before))
+
+
+def _is_for(user: str | None, change: Change) -> bool:
+    """Whether a change may be shown to a user: of tasks, only their own."""
+    task = change.after if change.after is not None else change.before
+    return user is None or not isinstance(task, Task) or task.user == user
 
 
 def append(connection: apsw.Connection, change: Change) -> None:

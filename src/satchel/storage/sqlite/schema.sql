@@ -1,5 +1,14 @@
 -- What all migrations lead to. Made by: python -m tests.storage.sqlite.schema
 
+CREATE TABLE account_events (
+    number    INTEGER PRIMARY KEY AUTOINCREMENT,
+    at        INTEGER NOT NULL,
+    actor     TEXT    NOT NULL,
+    action    TEXT    NOT NULL,
+    user_name TEXT    NOT NULL,
+    detail    TEXT    NOT NULL
+) STRICT;
+
 CREATE TABLE changes (
     seq     INTEGER PRIMARY KEY,
     batch   INTEGER,
@@ -21,6 +30,13 @@ CREATE TABLE contents (
     sha256 TEXT NOT NULL UNIQUE,
     bytes  BLOB NOT NULL
 ) STRICT;
+
+CREATE TABLE members (
+    project   INTEGER NOT NULL,
+    user_name TEXT    NOT NULL REFERENCES users (name),
+    role      TEXT    NOT NULL CHECK (role IN ('read', 'write')),
+    PRIMARY KEY (project, user_name)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE migrations (
     number     INTEGER PRIMARY KEY,
@@ -152,3 +168,26 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_by_project ON tasks (user, project, priority DESC, id, completed_at);
 
 CREATE INDEX tasks_in_order ON tasks (user, priority DESC, id, completed_at);
+
+CREATE TABLE tokens (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    sha256     TEXT    NOT NULL UNIQUE,
+    user_name  TEXT    NOT NULL REFERENCES users (name),
+    scope      TEXT    NOT NULL CHECK (scope IN ('read', 'write', 'admin')),
+    label      TEXT    NOT NULL,
+    hint       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    used_at    INTEGER
+) STRICT;
+
+CREATE INDEX tokens_by_user ON tokens (user_name, id);
+
+CREATE TABLE users (
+    name        TEXT    PRIMARY KEY,
+    created_at  INTEGER NOT NULL,
+    disabled_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX users_in_any_case ON users (lower(name));

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Sequence
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
@@ -13,6 +13,7 @@ from satchel.domain.changes import KINDS, Action, Change, Entity, Kind, key_of, 
 from satchel.domain.errors import Invalid, Outdated, Problem
 from satchel.storage.ids import uuid7
 from satchel.storage.sqlite import changes, projects, prompts, records, resources, sessions, tasks
+from satchel.storage.sqlite.accounts import AccountTables
 from satchel.storage.sqlite.changes import ChangeTable
 from satchel.storage.sqlite.projects import ProjectTable
 from satchel.storage.sqlite.prompts import PromptTable
@@ -77,6 +78,10 @@ class SqliteTransaction:
         self._batch = 0
         self._unindexed = 0
 
+    @property
+    def accounts(self) -> AccountTables:
+        return AccountTables(self._connection, self)
+
     def new_id(self) -> str:
         return uuid7(self.now)
 
@@ -128,8 +133,14 @@ class SqliteTransaction:
         for kind in KINDS:
             await self._index_all(kind)
 
+    async def repeat(self, log: Sequence[Change]) -> None:
+        self.wrote = True
+        for change in log:
+            self._repeat(change)
+            self._index(_noun(change.kind), change.before, change.after)
+
     def _repeat(self, change: Change) -> None:
-        """Do and log what was done elsewhere. The index learns of it in the end."""
+        """Do and log what was done elsewhere. Whoever calls it tells the index."""
         noun = _noun(change.kind)
         if change.before is None:
             records.insert(self._connection, noun.TABLE, noun.values(self._connection, change.after))

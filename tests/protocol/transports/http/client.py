@@ -138,8 +138,12 @@ class Client:
             connection.putheader(name, value)
         if body and "content-length" not in names:
             connection.putheader("Content-Length", str(len(body)))
-        connection.endheaders(body)
-        reply = Reply(connection)
+        try:
+            connection.endheaders(body)
+            reply = Reply(connection)
+        except BaseException:
+            connection.close()
+            raise
         self._replies.append(reply)
         return reply
 

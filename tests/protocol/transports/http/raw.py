@@ -29,7 +29,11 @@ class Raw:
         if buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self.socket.settimeout(seconds)
-        self.socket.connect(("127.0.0.1", port))
+        try:
+            self.socket.connect(("127.0.0.1", port))
+        except BaseException:
+            self.socket.close()
+            raise
         self._unread = b""
 
     def __enter__(self) -> Self:

@@ -29,7 +29,10 @@ from satchel.protocol.server import Server
 from satchel.protocol.transports.http import headers as routing
 from satchel.protocol.transports.http.delivery import Delivery
 from satchel.protocol.transports.http.messages import (
+    ANYBODY,
+    ASKER,
     Application,
+    Asker,
     Disconnected,
     Header,
     Headers,
@@ -100,14 +103,14 @@ class HttpEndpoint:
         self._streams = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers.of(scope)
+        headers, asker = Headers.of(scope), scope.get(ASKER, ANYBODY)
         try:
             if scope["method"] == "POST":
-                await self._post(headers, receive, send)
+                await self._post(headers, receive, send, asker)
             elif scope["method"] == "GET":
-                await self._get(headers, receive, send)
+                await self._get(headers, receive, send, asker)
             elif scope["method"] == "DELETE":
-                await self._delete(headers, send)
+                await self._delete(headers, send, asker)
             else:
                 raise _not_allowed()
         except Refused as refused:
@@ -134,7 +137,7 @@ class HttpEndpoint:
 
     # POST
 
-    def at_once(self, headers: Headers, body: bytes) -> Whole | Application | None:
+    def at_once(self, headers: Headers, body: bytes, asker: Asker = ANYBODY) -> Whole | Application | None:
         """Answer a request outside of sessions here and now.
 
         If that takes longer, an application brings the answer. `None`: nothing was done, and the request is
@@ -145,20 +148,20 @@ class HttpEndpoint:
             return None
         try:
             decoded = decode(body)
-            begun = self._begin(decoded, headers, manner)
+            begun = self._begin(decoded, headers, manner, asker)
         except (Malformed, Refused):
             return None
         if begun is None:
             return None
         if (frame := begun.stream.only_answer()) is not None:
-            return begun.status_of(begun.stream.error), frame
+            return begun.status_of(begun.stream.error), frame, b""
 
         async def rest(scope: Scope, receive: Receive, send: Send) -> None:
-            await self._deliver(begun, _Exchange(decoded, headers, receive, send, manner))
+            await self._deliver(begun, _Exchange(decoded, headers, receive, send, manner, asker=asker))
 
         return rest
 
-    async def _post(self, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _post(self, headers: Headers, receive: Receive, send: Send, asker: Asker) -> None:
         manner = headers.learned.get(_Manner) or _Manner.of(headers)
         body = await read_body(headers, receive, self._limits.body_bytes, self._limits.body_seconds)
         try:
@@ -166,9 +169,9 @@ class HttpEndpoint:
         except Malformed as malformed:
             await refuse(send, Refused(400, malformed.error), malformed.request_id)
             return
-        exchange = _Exchange(decoded, headers, receive, send, manner)
+        exchange = _Exchange(decoded, headers, receive, send, manner, asker=asker)
         try:
-            if (begun := self._begin(decoded, headers, manner)) is not None:
+            if (begun := self._begin(decoded, headers, manner, asker)) is not None:
                 await self._deliver(begun, exchange)
             elif _is_stateless(decoded.value, manner):
                 await self._listen(exchange)
@@ -179,7 +182,7 @@ class HttpEndpoint:
 
     # Outside of sessions
 
-    def _begin(self, decoded: Decoded, headers: Headers, manner: _Manner) -> _Begun | None:
+    def _begin(self, decoded: Decoded, headers: Headers, manner: _Manner, asker: Asker) -> _Begun | None:
         """Begin to answer a request that is not part of a session, nor begins one. Raises `Refused`."""
         message = decoded.value
         if type(message) is not dict or "id" not in message or "method" not in message:
@@ -192,7 +195,7 @@ class HttpEndpoint:
         elif manner.session is not None or message["method"] == "initialize":
             return None
         stream = manner.new_stream()
-        session = Session(self._server, stream)
+        session = self._session(stream, asker)
         if not stateless:
             session.revision = REVISIONS[_version(headers) or V2025_03_26]
         session.take(decoded, stream)
@@ -233,7 +236,7 @@ class HttpEndpoint:
         self._check_stateless(message, exchange.headers)
         self._count_stream()
         stream = Stream()
-        session = Session(self._server, stream)
+        session = self._session(stream, exchange.asker)
         self._passing.add(session)
         try:
             session.take(exchange.decoded, stream)
@@ -262,7 +265,7 @@ class HttpEndpoint:
             return
         session_id = exchange.headers.get(SESSION)
         if session_id is not None:
-            await self._in_session(session_id, await self._opened(session_id), exchange)
+            await self._in_session(session_id, await self._opened(session_id, exchange.asker), exchange)
             return
         revision = REVISIONS[_version(exchange.headers) or V2025_03_26]
         if not exchange.expects_answer:
@@ -270,20 +273,23 @@ class HttpEndpoint:
             return
         # A batch, or something that is no message.
         stream = exchange.manner.new_stream()
-        session = Session(self._server, stream)
+        session = self._session(stream, exchange.asker)
         session.revision = revision
         session.take(exchange.decoded, stream)
         await self._deliver(_Begun(session, stream, _handshake_status, stateless=False), exchange)
 
     async def _initialize(self, exchange: _Exchange) -> None:
         stream = Stream()
-        session = Session(self._server, stream)
+        session = self._session(stream, exchange.asker)
         session.take(exchange.decoded, stream)
         headers: tuple[Header, ...] = ()
         if stream.error is None:
             session_id = os.urandom(16).hex()
             state = SessionState(
-                version=session.revision.version, capabilities=session.capabilities, client=session.client
+                version=session.revision.version,
+                capabilities=session.capabilities,
+                client=session.client,
+                principal=session.principal,
             )
             if len(encode(state)) > _STATE_BYTES:
                 raise Refused(400, InvalidRequest("Invalid Request: the client says too much of itself"))
@@ -318,7 +324,7 @@ class HttpEndpoint:
 
     # GET and DELETE
 
-    async def _get(self, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _get(self, headers: Headers, receive: Receive, send: Send, asker: Asker) -> None:
         if headers.get(routing.VERSION) in STATELESS_VERSIONS:
             raise _not_allowed()
         if not headers.accepts("text/event-stream"):
@@ -326,7 +332,7 @@ class HttpEndpoint:
         session_id = headers.get(SESSION)
         if session_id is None:
             raise _not_allowed()
-        opened = await self._opened(session_id)
+        opened = await self._opened(session_id, asker)
         _version(headers)
         stream, after = opened.own, opened.own.taken
         if (last := headers.get(LAST_EVENT)) is not None:
@@ -347,11 +353,12 @@ class HttpEndpoint:
             opened.connections -= 1
             self._streams -= 1
 
-    async def _delete(self, headers: Headers, send: Send) -> None:
+    async def _delete(self, headers: Headers, send: Send, asker: Asker) -> None:
         session_id = headers.get(SESSION)
         if headers.get(routing.VERSION) in STATELESS_VERSIONS or session_id is None:
             raise _not_allowed()
-        if not await self._registry.end(session_id):
+        state = await self._registry.find(session_id)
+        if state is None or state.principal != asker.principal or not await self._registry.end(session_id):
             raise _no_session()
         opened = self._open.pop(session_id, None)
         if opened is not None:
@@ -360,8 +367,19 @@ class HttpEndpoint:
 
     # Sessions
 
-    async def _opened(self, session_id: str) -> OpenSession:
+    def _session(self, outlet: Stream, asker: Asker) -> Session:
+        """A session for one request."""
+        if asker is ANYBODY:
+            return Session(self._server, outlet)
+        session = Session(self._server, outlet, principal=asker.principal)
+        session.known_as(asker.grant, hears=asker.hears)
+        return session
+
+    async def _opened(self, session_id: str, asker: Asker) -> OpenSession:
+        """A session of whoever asks. Somebody else's is as good as none."""
         state = await self._registry.find(session_id)
+        if state is not None and state.principal != asker.principal:
+            raise _no_session()
         if state is None:
             if (ended := self._open.pop(session_id, None)) is not None:
                 await ended.close(0)
@@ -375,6 +393,7 @@ class HttpEndpoint:
         if opened is None:
             opened = self._open[session_id] = OpenSession(self._server, state)
         opened.update(state)
+        opened.asked_by(asker)
         opened.used_at = now
         return opened
 
@@ -458,11 +477,19 @@ class _Begun(Struct, frozen=True):
 class _Exchange:
     """A POST request whose body is JSON, and the way back."""
 
-    __slots__ = ("_receive", "decoded", "headers", "manner", "send")
+    __slots__ = ("_receive", "asker", "decoded", "headers", "manner", "send")
 
     def __init__(
-        self, decoded: Decoded, headers: Headers, receive: Receive, send: Send, manner: _Manner
+        self,
+        decoded: Decoded,
+        headers: Headers,
+        receive: Receive,
+        send: Send,
+        manner: _Manner,
+        *,
+        asker: Asker,
     ) -> None:
+        self.asker = asker
         self.decoded = decoded
         self.headers = headers
         self.send = send

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable, Iterable, MutableMapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from satchel.protocol.aio import asyncio
 from satchel.protocol.errors import ProtocolError, WireError
 from satchel.protocol.jsonrpc import error_frame
@@ -15,8 +17,8 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
-#: A whole answer: the status of HTTP, and JSON.
-Whole: TypeAlias = tuple[int, bytes]
+#: A whole answer: the status of HTTP, JSON, and lines of further headers.
+Whole: TypeAlias = tuple[int, bytes, bytes]
 
 JSON: Final = b"application/json"
 EVENTS: Final = b"text/event-stream"
@@ -24,6 +26,25 @@ EVENTS: Final = b"text/event-stream"
 _BOTH: Final = b"application/json, text/event-stream"
 #: Where a request carries its headers for all who ask for them.
 HEADERS: Final = "satchel.headers"
+#: Where a request says who makes it, if somebody has found that out.
+ASKER: Final = "satchel.asker"
+#: Where it carries the id under which it is logged.
+REQUEST_ID: Final = "satchel.request_id"
+
+
+class Asker(Struct, frozen=True):
+    """Who makes a request, as far as that was found out."""
+
+    #: Sessions belong to it.
+    principal: str = ""
+    #: What they may do, in the words of whoever builds the server.
+    grant: Any = None
+    #: Whether they are told of changes.
+    hears: bool = True
+
+
+#: Where nobody is asked who they are.
+ANYBODY: Final = Asker()
 
 
 class Disconnected(Exception):
@@ -99,6 +120,8 @@ class Headers:
 #: Answers a POST request at once, or says who answers it later. `None`: nothing was done, and it is to be
 #: answered in the usual way.
 AtOnce: TypeAlias = Callable[[Headers, bytes], Whole | Application | None]
+#: The same for somebody who is known.
+AtOnceFor: TypeAlias = Callable[[Headers, bytes, Asker], Whole | Application | None]
 
 
 def _wants(parameters: Iterable[str]) -> bool:

@@ -124,9 +124,10 @@ class _Connection(HttpToolsProtocol):
         body = data[end:]
         answer = self.at_once[head.url](head.scope[HEADERS], body)
         if type(answer) is tuple:
-            status, content = answer
-            first = b"%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (
+            status, content, more = answer
+            first = b"%bcontent-type: application/json\r\n%bcontent-length: %d\r\n\r\n" % (
                 STATUS_LINE[status],
+                more,
                 len(content),
             )
             self.write(first, content)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from satchel.protocol.dispatch import DEFAULT_LOG_LEVEL, Session
 from satchel.protocol.eras import REVISIONS
 from satchel.protocol.server import Server
+from satchel.protocol.transports.http.messages import Asker
 from satchel.protocol.transports.http.streams import MAX_BYTES, AnswerOnly, Stream
 from satchel.protocol.types import JsonObject
 
@@ -91,6 +92,10 @@ class OpenSession:
         #: How many connections take from its streams.
         self.connections = 0
         self.used_at = 0.0
+
+    def asked_by(self, asker: Asker) -> None:
+        """A request comes from its owner, who may do other things by now."""
+        self.session.known_as(asker.grant, hears=asker.hears)
 
     def update(self, state: SessionState) -> None:
         """Take what other processes have changed."""

@@ -1,0 +1,1 @@
+"""Workspaces in PostgreSQL databases."""

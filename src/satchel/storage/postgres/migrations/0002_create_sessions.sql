@@ -1,0 +1,9 @@
+-- Sessions of clients that speak over HTTP, so that any process can go on with them. They are nobody's data, and
+-- not in the change log.
+CREATE TABLE sessions (
+    id      text   COLLATE "C" PRIMARY KEY,
+    state   bytea  NOT NULL,
+    used_at bigint NOT NULL
+);
+
+CREATE INDEX sessions_used_at ON sessions (used_at);

@@ -1,0 +1,103 @@
+"""A pool of connections for reading, which are opened when they are needed and kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from satchel.domain.errors import StorageBusy, StorageClosed
+from satchel.storage.postgres.connections import STATEMENT_SECONDS, Address, connect
+from satchel.storage.postgres.transaction import Tables
+
+#: So many readers at once: a server has to serve many processes.
+MOST: Final = 8
+
+CLOSING_SECONDS: Final = 1.0
+
+
+class Pool:
+    """Lends connections, the one last returned first."""
+
+    def __init__(self, where: Address) -> None:
+        self._where = where
+        self._free: list[Tables] = []
+        self._lent: set[Tables] = set()
+        self._opening = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[Tables]:
+        """A connection until the end of the block. Raises `Lost` if there is none to be had."""
+        tables = await self._take()
+        self._lent.add(tables)
+        try:
+            yield tables
+        finally:
+            self._lent.discard(tables)
+            self._give_back(tables)
+
+    async def _take(self) -> Tables:
+        while True:
+            if self._closed:
+                raise StorageClosed(self._where.shown)
+            while self._free:
+                tables = self._free.pop()
+                if not tables.connection.is_closed():
+                    return tables
+            if len(self._lent) + self._opening < MOST:
+                return await self._open()
+            await self._wait()
+
+    async def _open(self) -> Tables:
+        self._opening += 1
+        try:
+            return Tables(await connect(self._where, writable=False))
+        finally:
+            self._opening -= 1
+            self._wake()
+
+    async def _wait(self) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            async with asyncio.timeout(STATEMENT_SECONDS):
+                await turn
+        except BaseException as error:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            else:
+                # It was our turn, and we do not take it.
+                self._wake()
+            if isinstance(error, TimeoutError):
+                raise StorageBusy(self._where.shown) from None
+            raise
+
+    def _give_back(self, tables: Tables) -> None:
+        connection = tables.connection
+        if self._closed or connection.is_closed() or connection.is_in_transaction():
+            connection.terminate()
+        else:
+            self._free.append(tables)
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    async def close(self) -> None:
+        """Close all connections, also those on which somebody waits for an answer."""
+        self._closed = True
+        for tables in self._lent:
+            tables.connection.terminate()
+        free, self._free = self._free, []
+        closing = [tables.connection.close(timeout=CLOSING_SECONDS) for tables in free]
+        await asyncio.gather(*closing, return_exceptions=True)
+        while self._waiting:
+            self._wake()

@@ -1,0 +1,70 @@
+"""Projects in PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from satchel.domain.projects import Project, ProjectSize
+from satchel.domain.text import folded
+from satchel.storage.postgres.connections import Connection
+from satchel.storage.postgres.records import Table
+from satchel.storage.postgres.rows import Row, all_rows, first_row
+
+TABLE: Final = Table("projects", "id")
+
+_COLUMNS = "id, name, created_at, updated_at, version"
+
+
+def _project(row: Row) -> Project:
+    return Project(id=row[0], name=row[1], created_at=row[2], updated_at=row[3], version=row[4])
+
+
+class ProjectTable:
+    """Reading projects."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def get(self, id: int) -> Project | None:
+        row = await first_row(self._connection, f"SELECT {_COLUMNS} FROM projects WHERE id = $1", id)
+        return None if row is None else _project(row)
+
+    async def by_name(self, name: str) -> Project | None:
+        row = await first_row(self._connection, f"SELECT {_COLUMNS} FROM projects WHERE name = $1", name)
+        return None if row is None else _project(row)
+
+    async def all(self) -> list[ProjectSize]:
+        rows = await all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS},
+                       (SELECT count(*) FROM prompts WHERE project = projects.id),
+                       (SELECT count(*) FROM resources WHERE project = projects.id),
+                       coalesce(found, 0)
+                FROM projects
+                LEFT JOIN (SELECT project, count(*) AS found FROM tasks GROUP BY project) AS counted
+                       ON counted.project = projects.name
+                ORDER BY id""",
+        )
+        return [
+            ProjectSize(project=_project(row), prompts=row[5], resources=row[6], tasks=row[7]) for row in rows
+        ]
+
+    async def names(self, prefix: str, limit: int) -> list[str]:
+        names = (
+            row[0] for row in await all_rows(self._connection, "SELECT name FROM projects ORDER BY name")
+        )
+        return [name for name in names if folded(name).startswith(folded(prefix))][:limit]
+
+
+async def some(connection: Connection, rest: str, *values: Any) -> list[Project]:
+    """Those for which the rest of a query holds."""
+    return [
+        _project(row)
+        for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM projects {rest}", *values)
+    ]
+
+
+async def values(connection: Connection, project: Project) -> dict[str, Any]:
+    return msgspec.structs.asdict(project)

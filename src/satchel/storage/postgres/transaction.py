@@ -1,0 +1,207 @@
+"""A transaction on a PostgreSQL connection: one view of all tables, and one way to write, through the log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Sequence
+from types import ModuleType
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
+
+from satchel.domain.changes import Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
+from satchel.domain.errors import Invalid, Outdated, Problem
+from satchel.storage.ids import uuid7
+from satchel.storage.postgres import changes, projects, prompts, records, resources, sessions, tasks
+from satchel.storage.postgres.accounts import AccountTables
+from satchel.storage.postgres.changes import ChangeTable
+from satchel.storage.postgres.connections import Connection, ConstraintError, quoted
+from satchel.storage.postgres.projects import ProjectTable
+from satchel.storage.postgres.prompts import PromptTable
+from satchel.storage.postgres.resources import ResourceTable
+from satchel.storage.postgres.sessions import SessionTable
+from satchel.storage.postgres.tasks import TaskTable
+
+E = TypeVar("E", bound=Entity)
+
+#: Each has a `TABLE`, `values` for a row of it and `some` that reads rows.
+_TABLES: Final[dict[Kind, ModuleType]] = {
+    "project": projects,
+    "prompt": prompts,
+    "resource": resources,
+    "task": tasks,
+}
+
+
+def _noun(kind: Kind) -> Any:
+    return _TABLES[kind]
+
+
+class Tables:
+    """Everything there is to read on one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.projects = ProjectTable(connection)
+        self.prompts = PromptTable(connection)
+        self.resources = ResourceTable(connection)
+        self.tasks = TaskTable(connection)
+        self.changes = ChangeTable(connection)
+        self.sessions = SessionTable(connection)
+
+
+class LogEnd:
+    """The end of the log, for as long as a writer has the lock and nobody else can add to it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._seq: int | None = None
+        #: Whether anything was added.
+        self.moved = False
+
+    async def seq(self) -> int:
+        """The number of the last change."""
+        if self._seq is None:
+            self._seq = await changes.newest(self._connection)
+        return self._seq
+
+    def move(self, seq: int) -> None:
+        self._seq = seq
+        self.moved = True
+
+
+class PostgresTransaction:
+    """See `satchel.domain.ports.Transaction`."""
+
+    def __init__(self, tables: Tables, now: int, actor: str = "", end: LogEnd | None = None) -> None:
+        self.now = now
+        self.projects = tables.projects
+        self.prompts = tables.prompts
+        self.resources = tables.resources
+        self.tasks = tables.tasks
+        self.changes = tables.changes
+        self.sessions = tables.sessions
+        #: Whether anything has been written: then failing needs a rollback.
+        self.wrote = False
+        self._connection = tables.connection
+        self._end = end or LogEnd(tables.connection)
+        self._actor = actor
+        self._batch = 0
+
+    @property
+    def accounts(self) -> AccountTables:
+        return AccountTables(self._connection, self)
+
+    def new_id(self) -> str:
+        return uuid7(self.now)
+
+    async def keep(self, content: bytes) -> str:
+        self.wrote = True
+        return await resources.keep(self._connection, content)
+
+    async def content(self, sha256: str) -> bytes:
+        return await resources.content_of(self._connection, sha256)
+
+    async def keep_session(self, id: str, state: bytes) -> None:
+        self.wrote = True
+        await sessions.keep(self._connection, id, state, self.now)
+
+    async def end_session(self, id: str) -> bool:
+        self.wrote = True
+        return await sessions.end(self._connection, id)
+
+    async def forget_sessions(self, before: int, most: int) -> None:
+        self.wrote = True
+        await sessions.forget(self._connection, before, most)
+
+    async def find(self, kind: Kind, **fields: Any) -> Any:
+        conditions = " AND ".join(f"{quoted(name)} = ${place}" for place, name in enumerate(fields, 1))
+        found = await _noun(kind).some(self._connection, f"WHERE {conditions} LIMIT 1", *fields.values())
+        return found[0] if found else None
+
+    async def things(self, kind: Kind, after: int, limit: int) -> Any:
+        noun = _noun(kind)
+        key = noun.TABLE.key
+        return await noun.some(self._connection, f"WHERE {key} > $1 ORDER BY {key} LIMIT $2", after, limit)
+
+    async def untouched(self) -> Change | None:
+        log = await self.changes.since(0, 2)
+        return log[0] if len(log) == 1 and log[0].kind == "project" and log[0].action == "create" else None
+
+    async def replay(self, log: AsyncIterable[Change]) -> None:
+        if await self.untouched() is None:
+            raise ValueError("something has happened here already")
+        self.wrote = True
+        await self._connection.execute("DELETE FROM projects")
+        await self._connection.execute("DELETE FROM changes")
+        async for change in log:
+            try:
+                await self._repeat(change)
+            except ConstraintError as error:
+                problem = "does not fit what is there at that time"
+                raise Invalid([Problem(f"change {change.seq}", f"change {change.seq} {problem}")]) from error
+
+    async def repeat(self, log: Sequence[Change]) -> None:
+        self.wrote = True
+        for change in log:
+            await self._repeat(change)
+
+    async def _repeat(self, change: Change) -> None:
+        """Do and log what was done elsewhere."""
+        noun = _noun(change.kind)
+        if change.before is None:
+            row = await noun.values(self._connection, change.after)
+            await records.insert(self._connection, noun.TABLE, row)
+        else:
+            await self._replace(noun, change.kind, change.before, change.after)
+        await changes.append(self._connection, change)
+        self._end.move(change.seq)
+
+    async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
+        self.wrote = True
+        entity = after if after is not None else before
+        assert entity is not None
+        kind = kind_of(entity)
+        noun = _noun(kind)
+        seq = await self._end.seq() + 1
+        if before is None:
+            after = await self._insert(noun, after, seq)
+        else:
+            await self._replace(noun, kind, before, after)
+        entity = after if after is not None else before
+        assert entity is not None
+        self._batch = self._batch or seq
+        change = Change(
+            seq=seq,
+            batch=self._batch,
+            at=self.now,
+            actor=self._actor,
+            action=action,
+            kind=kind,
+            entity=key_of(entity),
+            project=project_of(entity),
+            before=before,
+            after=after,
+        )
+        await changes.append(self._connection, change)
+        self._end.move(seq)
+        return after
+
+    async def _insert(self, noun: Any, entity: Any, seq: int) -> Any:
+        """Add a row, with a number if it has none yet; the entity as it is stored."""
+        key = noun.TABLE.key
+        if key == "number" and not entity.number:
+            entity = replace(entity, number=seq)
+        row = await noun.values(self._connection, entity)
+        number = await records.insert(self._connection, noun.TABLE, row)
+        return entity if getattr(entity, key) == number else replace(entity, **{key: number})
+
+    async def _replace(self, noun: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
+        """Change or delete a row. Raises `Outdated` if it is not as `before` says."""
+        number = getattr(before, noun.TABLE.key)
+        if after is None:
+            done = await records.delete(self._connection, noun.TABLE, number, before.version)
+        else:
+            row = await noun.values(self._connection, after)
+            done = await records.update(self._connection, noun.TABLE, number, before.version, row)
+        if not done:
+            raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))

@@ -1,0 +1,298 @@
+"""The gate on one connection and on many: who is let in, how often, and as whom."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from http.client import HTTPConnection
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.accounts.world import Json, Somebody, World, headers_of
+from tests.contracts.over_http import BOTH, JSON, NO_HEADERS, Answer, Host, asked
+
+PING = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+#: Whatever is revoked is worthless everywhere by then.
+SECONDS = 5.0
+
+
+def post(
+    connection: HTTPConnection,
+    token: str | None,
+    body: bytes = PING,
+    *,
+    more: Mapping[str, str] = NO_HEADERS,
+) -> Answer:
+    headers = {"Content-Type": JSON, "Accept": BOTH, **headers_of(token), **more}
+    return asked(connection, "POST", "/mcp", body, headers)
+
+
+def call(connection: HTTPConnection, token: str, tool: str, **arguments: Any) -> Json:
+    params = {"name": tool, "arguments": arguments}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    answer: Json = post(connection, token, msgspec.json.encode(body)).json()["result"]
+    return answer
+
+
+def content(result: Json) -> Any:
+    return msgspec.json.decode(result["content"][0]["text"])
+
+
+def refused_in_time(connection: HTTPConnection, token: str) -> None:
+    """Ask again and again, until the token is worthless."""
+    deadline = time.monotonic() + SECONDS
+    while (answer := post(connection, token)).status != 401:
+        assert answer.status == 200
+        assert time.monotonic() < deadline, "it is still good"
+        time.sleep(0.02)
+    assert answer.headers["www-authenticate"] == 'Bearer realm="satchel", error="invalid_token"'
+
+
+@pytest.mark.parametrize(
+    ("headers", "error"),
+    [
+        ({}, False),
+        ({"Authorization": ""}, False),
+        ({"Authorization": "Basic YWxpY2U6eA=="}, False),
+        ({"Authorization": "TOKEN"}, False),
+        ({"X-Authorization": "Bearer TOKEN"}, False),
+        ({"Cookie": "Authorization=Bearer TOKEN"}, False),
+        ({"Authorization": "Bearer"}, True),
+        ({"Authorization": "Bearer "}, True),
+        ({"Authorization": "Bearer  TOKEN"}, True),
+        ({"Authorization": "Bearer TOKEN x"}, True),
+        ({"Authorization": "Bearer TOKEN,"}, True),
+        ({"Authorization": 'Bearer "TOKEN"'}, True),
+        ({"Authorization": "Bearer Bearer TOKEN"}, True),
+        ({"Authorization": "Bearer token"}, True),
+    ],
+)
+def test_a_token_comes_in_one_way_only(world: World, headers: dict[str, str], error: bool) -> None:
+    token = world.known[0].token
+    given = {name: value.replace("TOKEN", token) for name, value in headers.items()}
+    host = world.host("satchel")
+    for path in ("/mcp", f"/mcp?access_token={token}"):
+        answer = host.ask("POST", path, PING, {"Content-Type": JSON, **given})
+        assert answer.status == 401
+        assert ("invalid_token" in answer.headers["www-authenticate"]) == error
+        assert token not in str(answer)
+    assert (
+        host.ask("POST", "/mcp", PING, {"Content-Type": JSON, "Authorization": f"bearer {token}"}).status
+        == 200
+    )
+
+
+def test_two_tokens_are_none(world: World) -> None:
+    connection = world.host("satchel").connect()
+    connection.putrequest("POST", "/mcp")
+    for who in world.known[:2]:
+        connection.putheader("Authorization", f"Bearer {who.token}")
+    connection.putheader("Content-Type", JSON)
+    connection.putheader("Content-Length", str(len(PING)))
+    connection.endheaders(PING)
+    assert connection.getresponse().status == 401
+    connection.close()
+
+
+def test_everybody_is_who_they_are_on_one_connection(world: World) -> None:
+    connection = world.host("satchel").connect()
+    member, other, *_ = world.known
+    for _ in range(5):
+        for who in (member, other):
+            made = call(connection, who.token, "task_create", title="Mine")
+            assert content(made)["user_id"] == who.user
+            (change,) = content(call(connection, who.token, "list_changes", limit=1))["changes"]
+            assert change["actor"] == who.user
+        assert post(connection, None).status == 401
+        assert post(connection, member.token[:-1] + "!").status == 401
+    connection.close()
+
+
+def test_the_log_says_who_acts_through_which_client(world: World) -> None:
+    host, who = world.host("satchel"), world.known[0]
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "Cursor\n2", "version": "1"},
+    }
+    params = {"name": "task_create", "arguments": {"title": "Mine"}, "_meta": meta}
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    routed = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "task_create"}
+    connection = host.connect()
+    assert post(connection, who.token, body, more=routed).status == 200
+    connection.close()
+    assert world.run(world.workspace.history.log(None, limit=1))[0].actor == "alice via Cursor 2"
+
+
+# Revoked, disabled, no member any more
+
+
+def test_revoking_and_disabling_is_felt_on_every_server_within_seconds(own_world: World) -> None:
+    hosts = [own_world.host("satchel"), own_world.host("mcpkg")]
+    member, other, *_ = own_world.known
+    connections = [host.connect() for host in hosts]
+    for connection in connections:
+        for who in (member, other):
+            # On the way that is quickest too: the same head again.
+            assert [post(connection, who.token).status for _ in range(3)] == [200] * 3
+    tokens, _ = own_world.run(own_world.workspace.accounts.tokens("alice"))
+    mine = [token.id for token in tokens if token.hint == member.token[-4:]]
+    own_world.run(own_world.workspace.accounts.revoke(mine, actor="tests"))
+    for connection in connections:
+        refused_in_time(connection, member.token)
+    own_world.run(own_world.workspace.accounts.disable("bob", actor="tests"))
+    for connection in connections:
+        refused_in_time(connection, other.token)
+        assert post(connection, own_world.known[2].token).status == 200
+        connection.close()
+
+
+def test_who_is_no_member_any_more_sees_nothing_within_seconds(own_world: World) -> None:
+    connection, who = own_world.host("satchel").connect(), own_world.known[0]
+    assert call(connection, who.token, "get_prompt", id=own_world.prompt)["isError"] is False
+    own_world.run(own_world.workspace.accounts.unshare("team", "alice", actor="tests"))
+    deadline = time.monotonic() + SECONDS
+    while call(connection, who.token, "get_prompt", id=own_world.prompt)["isError"] is False:
+        assert time.monotonic() < deadline, "they still see it"
+        time.sleep(0.02)
+    own_world.run(own_world.workspace.accounts.share("team", "alice", "read", actor="tests"))
+    deadline = time.monotonic() + SECONDS
+    while call(connection, who.token, "get_prompt", id=own_world.prompt)["isError"]:
+        assert time.monotonic() < deadline, "they do not see it again"
+        time.sleep(0.02)
+    listed = post(connection, who.token, PING.replace(b"ping", b"tools/list")).json()["result"]["tools"]
+    assert "create_prompt" not in {tool["name"] for tool in listed}
+    connection.close()
+
+
+def test_a_token_says_when_it_was_used(own_world: World) -> None:
+    connection, who = own_world.host("satchel").connect(), own_world.known[0]
+    assert post(connection, who.token).status == 200
+    deadline = time.monotonic() + SECONDS
+    while True:
+        tokens, _ = own_world.run(own_world.workspace.accounts.tokens("alice"))
+        used = {token.hint for token in tokens if token.used_at is not None}
+        if used:
+            break
+        assert time.monotonic() < deadline
+    assert used == {who.token[-4:]}
+    connection.close()
+
+
+# Too many requests
+
+
+def test_a_token_is_good_for_so_many_requests_and_no_other_suffers(own_world: World) -> None:
+    host = own_world.host("satchel")
+    busy, calm = own_world.known[0], own_world.known[1]
+    first, second = host.connect(), host.connect()
+    statuses = []
+    refused: Answer | None = None
+    for _ in range(2000):
+        answer = post(first, busy.token)
+        statuses.append(answer.status)
+        if answer.status == 429:
+            refused = answer
+            break
+    assert refused is not None, "it may ask as often as it likes"
+    assert len(statuses) >= 200
+    assert set(statuses[:-1]) == {200}
+    assert refused.headers["retry-after"] == "1"
+    assert "Too many requests" in refused.json()["error"]["message"]
+    assert post(second, calm.token).status == 200
+    deadline = time.monotonic() + 2
+    while post(first, busy.token).status == 429:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    first.close()
+    second.close()
+
+
+# Ids of requests
+
+
+def test_every_answer_has_an_id_of_its_own_or_the_one_that_was_sent(world: World) -> None:
+    connection, who = world.host("satchel").connect(), world.known[0]
+    made = [post(connection, who.token).headers["x-request-id"] for _ in range(10)]
+    made += [post(connection, None).headers["x-request-id"] for _ in range(3)]
+    assert len(set(made)) == len(made)
+    assert all(re.fullmatch(r"[0-9a-f]{12}-[0-9a-f]+", name) for name in made)
+    for sane in ("a", "A-z_0.9", "x" * 64):
+        for _ in range(3):
+            answer = post(connection, who.token, more={"X-Request-Id": sane})
+            assert answer.headers.get_all("x-request-id") == [sane]
+    for strange in ("", "x" * 65, "a b", "a\tb", "ä", "a,b", "<x>"):
+        (named,) = (
+            post(connection, who.token, more={"X-Request-Id": strange}).headers.get_all("x-request-id") or []
+        )
+        assert re.fullmatch(r"[0-9a-f]{12}-[0-9a-f]+", named), strange
+    connection.close()
+
+
+def test_the_access_log_names_request_and_user_and_never_a_token(own_world: World) -> None:
+    host = own_world.host("satchel", "--access-log")
+    connection = host.connect()
+    member = own_world.known[0]
+    post(connection, member.token, more={"X-Request-Id": "mine-1"})
+    post(connection, own_world.unknown["revoked"], more={"X-Request-Id": "mine-2"})
+    asked(connection, "GET", "/metrics", None, headers_of(member.token))
+    asked(connection, "GET", f"/mcp?access_token={member.token}", None, {})
+    connection.close()
+    _, _, err = host.end()
+    lines = [msgspec.json.decode(line) for line in err.splitlines() if line.startswith("{")]
+    found = [(line["request_id"], line["user"], line["path"], line["status"]) for line in lines]
+    assert found[:2] == [("mine-1", "alice", "/mcp", 200), ("mine-2", "", "/mcp", 401)]
+    assert [line[1:] for line in found[2:]] == [("alice", "/metrics", 403), ("", "/mcp", 401)]
+    for token in (member.token, own_world.unknown["revoked"]):
+        assert str(token) not in err
+
+
+# Sessions
+
+
+def opened(host: Host, who: Somebody) -> str:
+    params = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    connection = host.connect()
+    answer = post(connection, who.token, msgspec.json.encode(body))
+    connection.close()
+    assert answer.status == 200
+    return str(answer.headers["mcp-session-id"])
+
+
+def test_somebody_elses_session_is_as_good_as_none(world: World) -> None:
+    host = world.host("satchel")
+    member, other, *_ = world.known
+    session = opened(host, member)
+    read_only = next(who for who in world.known if who.name == "read scope")
+
+    def answers(who: Somebody, name: str) -> list[tuple[int, bytes]]:
+        headers = {
+            "Content-Type": JSON,
+            "Accept": BOTH,
+            "Mcp-Session-Id": name,
+            "MCP-Protocol-Version": "2025-11-25",
+            **headers_of(who.token),
+        }
+        found = [
+            host.ask("POST", "/mcp", PING, headers),
+            host.ask("GET", "/mcp", None, headers),
+            host.ask("DELETE", "/mcp", None, headers),
+        ]
+        return [(answer.status, answer.body) for answer in found]
+
+    foreign, missing = answers(other, session), answers(other, "0" * 32)
+    assert foreign == missing
+    assert [status for status, _ in foreign] == [404] * 3
+    headers = {"Content-Type": JSON, "Accept": BOTH, "Mcp-Session-Id": session}
+    for who in (member, read_only):
+        # It is there, for all tokens of its user.
+        assert host.ask("POST", "/mcp", PING, {**headers, **headers_of(who.token)}).status == 200
+    assert host.ask("DELETE", "/mcp", None, {**headers, **headers_of(member.token)}).status == 204

@@ -1,0 +1,119 @@
+"""Users of an issuer of OAuth tokens, on a real server."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.cli.running import satchel
+from tests.identity.tokens import AUDIENCE, ISSUER, Key, good_claims, rsa_key
+from tests.protocol.transports.http.runner import Running
+
+METADATA = "https://satchel.example.com/.well-known/oauth-protected-resource/mcp"
+
+
+def claims(**others: Any) -> dict[str, Any]:
+    """What a token says that is good now."""
+    now = int(time.time())
+    return good_claims(iat=now - 10, exp=now + 600, **others)
+
+
+@pytest.fixture(scope="module")
+def key() -> Key:
+    return rsa_key("one")
+
+
+@pytest.fixture
+def served(tmp_path: Path, key: Key, monkeypatch: pytest.MonkeyPatch) -> Running:
+    keys = tmp_path / "keys.json"
+    keys.write_bytes(msgspec.json.encode({"keys": [key.jwk]}))
+    monkeypatch.setenv("SATCHEL_OAUTH_ISSUER", ISSUER)
+    monkeypatch.setenv("SATCHEL_OAUTH_AUDIENCE", AUDIENCE)
+    monkeypatch.setenv("SATCHEL_OAUTH_JWKS", str(keys))
+    return Running.product(tmp_path / "home", "--auth", "tokens")
+
+
+def asked(
+    running: Running, token: str | None, tool: str | None = None, **arguments: Any
+) -> tuple[int, http.client.HTTPMessage, Any]:
+    """Call a tool, or list all of them; the status, the headers and the answer."""
+    params: dict[str, Any] = {} if tool is None else {"name": tool, "arguments": arguments}
+    method = "tools/list" if tool is None else "tools/call"
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=10)
+    try:
+        connection.request("POST", "/mcp", body, headers)
+        reply = connection.getresponse()
+        return reply.status, reply.headers, msgspec.json.decode(reply.read())
+    finally:
+        connection.close()
+
+
+def names(answer: Any) -> set[str]:
+    return {tool["name"] for tool in answer["result"]["tools"]}
+
+
+def test_users_of_an_issuer(tmp_path: Path, served: Running, key: Key) -> None:
+    with served as running:
+        status, _, answer = asked(running, key.token(claims()))
+        assert status == 200
+        assert "task_create" in names(answer)
+        status, _, answer = asked(running, key.token(claims(sub="bob", scope="satchel:read")))
+        assert status == 200
+        assert "task_create" not in names(answer)
+        # Each has tasks of their own, and is named in the log.
+        assert asked(running, key.token(claims()), "task_create", title="Ann's")[0] == 200
+        listed = asked(running, key.token(claims()), "task_list")[2]
+        assert "Ann's" in msgspec.json.encode(listed).decode()
+        other = asked(running, key.token(claims(sub="bob")), "task_list")[2]
+        assert "Ann's" not in msgspec.json.encode(other).decode()
+        history = satchel(tmp_path / "home", "history", "--kind", "task", "--json").stdout
+        assert '"actor":"ann' in history
+        # Our own tokens go on working, and a user who is disabled here is nobody.
+        satchel(tmp_path / "home", "user", "add", "eve")
+        own = satchel(tmp_path / "home", "token", "create", "--user", "eve", "--scope", "read").stdout.strip()
+        assert asked(running, own)[0] == 200
+        assert asked(running, key.token(claims(sub="eve")))[0] == 200
+        satchel(tmp_path / "home", "user", "disable", "eve")
+        deadline = time.monotonic() + 5
+        while asked(running, key.token(claims(sub="eve")))[0] == 200:
+            assert time.monotonic() < deadline
+
+
+def test_what_clients_are_told(served: Running, key: Key) -> None:
+    with served as running:
+        status, headers, _ = asked(running, None)
+        assert (status, headers["WWW-Authenticate"]) == (401, f'Bearer resource_metadata="{METADATA}"')
+        for bad in (key.token(claims(aud="https://elsewhere.example.com")), "not-a-token", key.token()[:-5]):
+            status, headers, _ = asked(running, bad)
+            assert status == 401
+            assert headers["WWW-Authenticate"] == (
+                f'Bearer error="invalid_token", resource_metadata="{METADATA}"'
+            )
+        status, headers, _ = asked(running, key.token(claims(scope="openid")))
+        assert status == 403
+        assert 'error="insufficient_scope", scope="satchel:read' in headers["WWW-Authenticate"]
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=10)
+        for path in ("/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"):
+            connection.request("GET", path)
+            reply = connection.getresponse()
+            about = msgspec.json.decode(reply.read())
+            assert reply.status == 200
+            assert (about["resource"], about["authorization_servers"]) == (AUDIENCE, [ISSUER])
+        connection.close()
+
+
+def test_settings_that_make_no_sense(tmp_path: Path) -> None:
+    serve = ("serve", "--http", "127.0.0.1:0", "--auth", "tokens")
+    half = satchel(tmp_path, *serve, status=2, variables={"SATCHEL_OAUTH_ISSUER": ISSUER})
+    assert "SATCHEL_OAUTH_AUDIENCE" in half.stderr
+    wrong = {"SATCHEL_OAUTH_ISSUER": "http://far.example.com", "SATCHEL_OAUTH_AUDIENCE": AUDIENCE}
+    assert "OAuth" in satchel(tmp_path, *serve, status=2, variables=wrong).stderr

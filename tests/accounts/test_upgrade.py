@@ -1,0 +1,56 @@
+"""A database from before there were users."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from satchel.domain.projects import DEFAULT_PROJECT
+from satchel.services.caller import Caller
+from satchel.services.workspace import Workspace
+from satchel.storage.sqlite.connections import APPLICATION_ID
+from satchel.storage.sqlite.migrations import NEWEST, steps
+from satchel.storage.sqlite.store import SqliteStore
+
+#: The last schema without them.
+BEFORE = 2
+
+
+def made_before(path: Path) -> None:
+    """What an older Satchel has left there: a database with a task and a session."""
+    connection = apsw.Connection(str(path))
+    connection.pragma("application_id", APPLICATION_ID)
+    connection.pragma("journal_mode", "wal")
+    connection.execute(
+        "CREATE TABLE migrations"
+        " (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"
+    )
+    for number, name, sql in steps()[:BEFORE]:
+        connection.execute(sql)
+        connection.execute("INSERT INTO migrations VALUES (?, ?, 1)", (number, name))
+    connection.pragma("user_version", BEFORE)
+    connection.execute(
+        "INSERT INTO tasks (user, title, priority, energy, time_estimate, created_at, updated_at, version)"
+        " VALUES ('dev-user', 'Old', 3, 'medium', '1hr', 1, 1, 1)"
+    )
+    connection.execute("INSERT INTO sessions VALUES ('s', x'00', 1)")
+    connection.close()
+
+
+async def test_it_is_brought_up_to_date_and_keeps_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    made_before(path)
+    workspace = Workspace(SqliteStore(str(path)))
+    try:
+        project = await workspace.projects.find(DEFAULT_PROJECT)
+        assert (await workspace.tasks.get(Caller(project.id, "tests"), 1)).title == "Old"
+        await workspace.accounts.add_user("alice", actor="tests")
+        made = await workspace.accounts.create_token("alice", "read", actor="tests")
+        assert await workspace.accounts.authenticate(made.text, project.id) is not None
+    finally:
+        await workspace.store.close()
+    connection = apsw.Connection(str(path))
+    assert connection.pragma("user_version") == NEWEST
+    assert connection.execute("SELECT count(*) FROM sessions").get == 1
+    connection.close()

@@ -1,0 +1,219 @@
+"""`satchel user` and `satchel token`, as a person and as a script use them."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from satchel.cli.token import moment_of
+from tests.cli.running import data, failure, satchel
+
+
+def created(home: Path, *options: str) -> str:
+    return satchel(home, "token", "create", *options).stdout.strip()
+
+
+def test_users_are_added_listed_disabled_and_enabled(tmp_path: Path) -> None:
+    none = satchel(tmp_path, "user", "list")
+    assert (none.stdout, none.stderr) == ("", "There are no users yet; satchel user add NAME makes one\n")
+    added = satchel(tmp_path, "user", "add", "alice")
+    assert added.stdout == "Added user 'alice'\n"
+    assert "satchel token create --user alice --scope write" in added.stderr
+    satchel(tmp_path, "user", "add", "bob@example.org")
+    created(tmp_path, "--user", "alice", "--scope", "read")
+    created(tmp_path, "--user", "alice", "--scope", "write")
+    done = satchel(tmp_path, "user", "disable", "alice")
+    assert done.stdout == "Disabled user 'alice' and revoked 2 tokens\n"
+    again = satchel(tmp_path, "user", "disable", "alice")
+    assert again.stdout == "Disabled user 'alice' and revoked 0 tokens\n"
+    listed = satchel(tmp_path, "user", "list").stdout
+    assert re.search(r"^alice +\d{4}-\d\d-\d\d  disabled$", listed, re.MULTILINE)
+    assert re.search(r"^bob@example.org +\d{4}-\d\d-\d\d  active$", listed, re.MULTILINE)
+    refused = satchel(tmp_path, "token", "create", "--user", "alice", "--scope", "read", status=4)
+    assert (refused.stdout, refused.stderr) == ("", "error: User 'alice' is disabled\n")
+    assert satchel(tmp_path, "user", "enable", "alice").stdout == "Enabled user 'alice'\n"
+    # The old tokens stay what they are.
+    assert satchel(tmp_path, "token", "list", "--user", "alice").stdout == ""
+    created(tmp_path, "--user", "alice", "--scope", "read")
+
+
+def test_json_of_users_for_scripts(tmp_path: Path) -> None:
+    added = data(satchel(tmp_path, "user", "add", "alice", "--json"))
+    assert added == {"name": "alice", "created_at": added["created_at"], "disabled_at": None}
+    assert data(satchel(tmp_path, "user", "list", "--json")) == {"users": [added]}
+    created(tmp_path, "--user", "alice", "--scope", "read")
+    disabled = data(satchel(tmp_path, "user", "disable", "alice", "--json"))
+    assert disabled["revoked"] == [1]
+    assert disabled["disabled_at"] is not None
+    assert data(satchel(tmp_path, "user", "enable", "alice", "--json")) == added
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "problem"),
+    [
+        (("user", "add", "alice"), 4, "User 'alice' already exists"),
+        (("user", "add", "ALICE"), 4, "User 'alice' already exists"),
+        (("user", "add", ""), 1, "User name must be 1-100 characters"),
+        (("user", "add", "x" * 101), 1, "User name must be 1-100 characters"),
+        (("user", "add", "--", "-x"), 1, "begins with a letter, a digit or _"),
+        (("user", "add", "a b"), 1, "User name may have"),
+        (("user", "add", "a\nb"), 1, "User name may have"),
+        (("user", "add", "ä"), 1, "User name may have"),
+        (("user", "add", "a\x1b[31m"), 1, "User name may have"),
+        (("user", "disable", "nobody"), 3, "User 'nobody' does not exist"),
+        (("user", "enable", "nobody"), 3, "User 'nobody' does not exist"),
+        (("user", "add"), 2, "Missing argument 'NAME'"),
+        (("token", "create", "--user", "nobody", "--scope", "read"), 3, "User 'nobody' does not exist"),
+        (("token", "create", "--user", "alice"), 2, "Missing option '--scope'"),
+        (("token", "create", "--scope", "read"), 2, "Missing option '--user'"),
+        (("token", "create", "--user", "alice", "--scope", "root"), 2, "'root' is not one of"),
+        (
+            ("token", "create", "--user", "alice", "--scope", "read", "--expires", "soon"),
+            2,
+            "is no time to come",
+        ),
+        (
+            ("token", "create", "--user", "alice", "--scope", "read", "--expires", "0d"),
+            2,
+            "is no time to come",
+        ),
+        (
+            ("token", "create", "--user", "alice", "--scope", "read", "--expires", "2020-01-01"),
+            2,
+            "is no time to come",
+        ),
+        (
+            ("token", "create", "--user", "alice", "--scope", "read", "--expires", "99999y"),
+            2,
+            "is no time to come",
+        ),
+        (("token", "create", "--user", "alice", "--scope", "read", "--label", "x" * 101), 1, "Label must be"),
+        (("token", "create", "--user", "alice", "--scope", "read", "--label", "a\nb"), 1, "Label must not"),
+        (("token", "list", "--user", "nobody"), 3, "User 'nobody' does not exist"),
+        (("token", "revoke", "7"), 3, "Token 7 does not exist"),
+        (("token", "revoke", "9" * 30), 3, "does not exist"),
+        (("token", "revoke", "0"), 2, "0 is not in the range"),
+        (("token", "revoke", "x"), 2, "'x' is not a valid integer"),
+        (("token", "revoke"), 2, "Missing argument 'ID...'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_on_standard_error(
+    tmp_path: Path, arguments: tuple[str, ...], status: int, problem: str
+) -> None:
+    satchel(tmp_path, "user", "add", "alice")
+    done = satchel(tmp_path, *arguments, status=status)
+    assert problem in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_token_is_all_that_is_printed(tmp_path: Path) -> None:
+    satchel(tmp_path, "user", "add", "alice")
+    done = satchel(
+        tmp_path,
+        "token",
+        "create",
+        "--user",
+        "ALICE",
+        "--scope",
+        "write",
+        "--label",
+        "laptop",
+        "--expires",
+        "30d",
+    )
+    assert re.fullmatch(r"satchel_[A-Za-z0-9_-]{49}\n", done.stdout)
+    assert re.fullmatch(
+        r"Token 1 for alice \(write, until \d{4}-\d\d-\d\dT[\d:]+Z\)\. It is shown only now:\n", done.stderr
+    )
+
+
+def test_tokens_are_listed_and_revoked(tmp_path: Path) -> None:
+    for name in ("alice", "bob"):
+        satchel(tmp_path, "user", "add", name)
+    tokens = [
+        created(tmp_path, "--user", "alice", "--scope", "read", "--label", "laptop"),
+        created(tmp_path, "--user", "alice", "--scope", "write", "--expires", "2199-12-31"),
+        created(tmp_path, "--user", "bob", "--scope", "admin"),
+    ]
+    listed = satchel(tmp_path, "token", "list").stdout
+    lines = listed.splitlines()
+    assert lines[0].split() == ["id", "user", "scope", "token", "state", "expires", "used", "label"]
+    assert lines[1].split() == [
+        "1",
+        "alice",
+        "read",
+        f"...{tokens[0][-4:]}",
+        "active",
+        "never",
+        "never",
+        "laptop",
+    ]
+    assert lines[2].split()[5].startswith("2199-12-3")
+    for token in tokens:
+        assert token not in listed
+        assert token[8:20] not in listed
+    assert satchel(tmp_path, "token", "list", "--user", "bob").stdout.count("\n") == 2
+    assert satchel(tmp_path, "token", "revoke", "1", "3").stdout == (
+        "Revoked token 1 of alice\nRevoked token 3 of bob\n"
+    )
+    # All or none.
+    satchel(tmp_path, "token", "revoke", "2", "99", status=3)
+    shown = data(satchel(tmp_path, "token", "list", "--json"))["tokens"]
+    assert [(token["id"], token["state"]) for token in shown] == [(2, "active")]
+    everything = data(satchel(tmp_path, "token", "list", "--all", "--json"))["tokens"]
+    assert [(token["id"], token["state"]) for token in everything] == [
+        (1, "revoked"),
+        (2, "active"),
+        (3, "revoked"),
+    ]
+    assert set(everything[0]) == {
+        "id", "user", "scope", "label", "hint", "state", "created_at", "expires_at", "revoked_at", "used_at",
+    }  # fmt: skip
+    assert data(satchel(tmp_path, "token", "revoke", "2", "--json")) == {"revoked": [2]}
+    none = satchel(tmp_path, "token", "list")
+    assert (none.stdout, none.stderr) == ("", "There are no tokens here; satchel token create makes one\n")
+
+
+def test_json_of_a_new_token_has_it_once(tmp_path: Path) -> None:
+    satchel(tmp_path, "user", "add", "alice")
+    made = data(satchel(tmp_path, "token", "create", "--user", "alice", "--scope", "read", "--json"))
+    assert made["token"].startswith("satchel_")
+    assert (made["id"], made["user"], made["scope"], made["state"]) == (1, "alice", "read", "active")
+    error = failure(satchel(tmp_path, "token", "revoke", "5", "--json", status=3))
+    assert error["code"] == "TOKEN_NOT_FOUND"
+
+
+def test_accounts_are_those_of_one_workspace(tmp_path: Path) -> None:
+    satchel(tmp_path, "user", "add", "alice", "--workspace", "work")
+    assert "alice" not in satchel(tmp_path, "user", "list").stdout
+    assert "alice" in satchel(tmp_path, "user", "list", "--db", str(tmp_path / "work.db")).stdout
+
+
+NOW = datetime(2026, 11, 15, 14, 30, tzinfo=timezone(timedelta(hours=1)))
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("12h", NOW + timedelta(hours=12)),
+        ("30d", NOW + timedelta(days=30)),
+        (" 8 W ", NOW + timedelta(weeks=8)),
+        ("1y", NOW + timedelta(days=365)),
+        ("2027-01-01", datetime(2027, 1, 1, tzinfo=NOW.tzinfo)),
+        ("2026-11-15 14:31", NOW + timedelta(minutes=1)),
+        ("2026-11-15T13:31:00+00:00", NOW + timedelta(minutes=1)),
+    ],
+)
+def test_times_to_come_in_words(words: str, meant: datetime) -> None:
+    assert moment_of(words, NOW) == meant
+
+
+@pytest.mark.parametrize(
+    "words", ["", "d", "0d", "-1d", "1.5d", "2026-11-15", "2026-11-15 14:30", "١d", "1d 2h"]
+)
+def test_what_is_no_time_to_come(words: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  # of any kind
+        moment_of(words, NOW)

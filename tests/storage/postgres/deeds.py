@@ -1,0 +1,95 @@
+"""Deeds that can be counted: tasks with titles of their own, and a journal of what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from satchel.domain.errors import StorageError
+from satchel.domain.ports import Store, Transaction
+from satchel.domain.tasks import Task
+
+USER = "doer"
+
+
+async def do(store: Store, title: str) -> Task:
+    """Create a task."""
+
+    async def work(transaction: Transaction) -> Task:
+        now = transaction.now
+        task = Task(id=0, user=USER, title=title, created_at=now, updated_at=now)
+        stored = await transaction.write("create", None, task)
+        assert stored is not None
+        return stored
+
+    return await store.write(work, actor="doer")
+
+
+async def done(store: Store) -> Counter[str]:
+    """How often each title is there. The log must agree."""
+
+    async def work(transaction: Transaction) -> tuple[list[Task], list[str]]:
+        tasks = await transaction.tasks.page(
+            USER, project=None, priority=None, completed=True, limit=10**6, offset=0
+        )
+        log = await transaction.changes.since(0, 10**6)
+        assert [change.seq for change in log] == list(range(1, len(log) + 1))
+        logged = [change.after.title for change in log if isinstance(change.after, Task)]
+        return tasks, logged
+
+    tasks, logged = await store.read(work)
+    titles = Counter(task.title for task in tasks)
+    assert Counter(logged) == titles
+    return titles
+
+
+@asynccontextmanager
+async def at_work(stores: Sequence[Store], count: int) -> AsyncIterator[list[Journal]]:
+    """So many who do one thing after the other, at one store or the other, until the end of the block."""
+    journals = [Journal(stores[number % len(stores)], f"w{number}") for number in range(count)]
+    stop = asyncio.Event()
+    work = [asyncio.create_task(journal.keep(stop)) for journal in journals]
+    try:
+        yield journals
+    finally:
+        stop.set()
+        await asyncio.gather(*work)
+
+
+class Journal:
+    """Somebody who does one thing after the other, and remembers what was acknowledged and what was not."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.acknowledged: list[str] = []
+        self.failed: list[tuple[str, StorageError]] = []
+        self._store = store
+        self._name = name
+        self._number = 0
+        self._more = asyncio.Event()
+
+    async def keep(self, stop: asyncio.Event) -> None:
+        """Go on until told to stop."""
+        while not stop.is_set():
+            self._number += 1
+            title = f"{self._name}-{self._number}"
+            try:
+                await do(self._store, title)
+            except StorageError as error:
+                self.failed.append((title, error))
+            else:
+                self.acknowledged.append(title)
+                self._more.set()
+
+    async def until_more(self, count: int) -> None:
+        """Wait for so many further acknowledgements."""
+        enough = len(self.acknowledged) + count
+        while len(self.acknowledged) < enough:
+            self._more.clear()
+            await self._more.wait()
+
+    def check(self, titles: Counter[str]) -> None:
+        """What was acknowledged is there once; what was not is there once or not at all."""
+        assert [title for title in self.acknowledged if titles[title] != 1] == []
+        assert [title for title, _ in self.failed if titles[title] > 1] == []

@@ -1,0 +1,120 @@
+"""Texts and numbers at the edge of what there is: kept as they are, or not there, and never an error."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from satchel.domain.errors import SatchelError
+from satchel.domain.ports import Transaction
+from tests.storage_contract.desk import Desk
+from tests.storage_contract.ledger import check_books
+
+Lookup = Callable[[Transaction, int, str], Awaitable[Any]]
+
+LOOKUPS: dict[str, Lookup] = {
+    "a project": lambda transaction, project, text: transaction.projects.by_name(text),
+    "projects": lambda transaction, project, text: transaction.projects.names(text, 10),
+    "a prompt by id": lambda transaction, project, text: transaction.prompts.by_id(project, text),
+    "a prompt by name": lambda transaction, project, text: transaction.prompts.by_name(project, text),
+    "a prompt by title": lambda transaction, project, text: transaction.prompts.by_title(project, text),
+    "a name that is taken": lambda transaction, project, text: transaction.prompts.name_taken(project, text),
+    "a title that is taken": lambda transaction, project, text: transaction.prompts.title_taken(
+        project, text
+    ),
+    "ids by tag": lambda transaction, project, text: transaction.prompts.ids_tagged(project, text),
+    "tags": lambda transaction, project, text: transaction.prompts.tags_carried(project, [text]),
+    "a resource by name": lambda transaction, project, text: transaction.resources.by_name(project, text),
+    "a resource by URI": lambda transaction, project, text: transaction.resources.by_uri(project, text),
+    "URIs": lambda transaction, project, text: transaction.resources.uris(project, text, 10),
+    "a task": lambda transaction, project, text: transaction.tasks.get(text, 1),
+    "a change": lambda transaction, project, text: transaction.changes.latest("prompt", text),
+    "a session": lambda transaction, project, text: transaction.sessions.get(text),
+    "changes of a thing": lambda transaction, project, text: transaction.changes.page(
+        None, kind=None, entity=text, before=None, limit=10
+    ),
+    "changes by a name": lambda transaction, project, text: transaction.changes.page(
+        None, kind=None, entity=None, before=None, limit=10, name=text
+    ),
+}
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0", "\0a", "p\0", "default\0"])
+async def test_a_text_that_can_be_nowhere_is_found_nowhere(desk: Desk, text: str) -> None:
+    await desk.prompt("p", tags=("p",))
+    await desk.resource("p", uri="x:1")
+    await desk.task("p")
+    for what, look in LOOKUPS.items():
+        found = await desk.read(lambda transaction, look=look: look(transaction, desk.project, text))  # type: ignore[misc]
+        assert not found, what
+
+
+async def test_a_tag_that_can_be_nowhere_hides_no_other(desk: Desk) -> None:
+    await desk.prompt("p", "needle", tags=("t",))
+
+    async def work(transaction: Transaction) -> list[int]:
+        prompts = transaction.prompts
+        return [
+            (await prompts.tagged(desk.project, ["\0", "t"], 10, 0))[0],
+            (await prompts.search(desk.project, "needle", 10, 0, ["\0", "t"]))[0],
+            (await prompts.tagged(desk.project, ["\0"], 10, 0))[0],
+            (await prompts.search(desk.project, "needle", 10, 0, ["\0"]))[0],
+            len(await prompts.tags_carried(desk.project, ["\0", "t"])),
+        ]
+
+    assert await desk.read(work) == [1, 1, 0, 0, 1]
+
+
+async def test_the_longest_texts_are_kept_and_told_from_each_other(desk: Desk) -> None:
+    title, uri = "𝔗" * 199, "x:" + "🎒" * 2045
+    for last in "ab":
+        await desk.prompt(f"p{last}" + "n" * 253, "€" * 300_000 + last, title=title + last)
+        await desk.resource(f"r{last}", "€" * 1_000_000 + last, uri=uri + last, title=title + last)
+        await desk.task("𝔗" * 499 + last, notes="𝔫" * 99_999 + last, project="𝔭" * 99 + last)
+    for last in "ab":
+
+        async def look(transaction: Transaction, last: str = last) -> list[Any]:
+            prompt = await transaction.prompts.by_title(desk.project, title + last)
+            resource = await transaction.resources.by_uri(desk.project, uri + last)
+            assert prompt is not None
+            assert resource is not None
+            content = await transaction.content(resource.sha256)
+            (task,) = await transaction.tasks.page(
+                desk.caller.user,
+                project="𝔭" * 99 + last,
+                priority=None,
+                completed=True,
+                limit=10,
+                offset=0,
+            )
+            return [prompt.content[-1], content.decode()[-1], (task.notes or "")[-1]]
+
+        assert await desk.read(look) == [last] * 3
+        page = await desk.workspace.prompts.search(desk.caller, "€" * 900 + last, 10, 0)
+        assert page.total == 1
+    with pytest.raises(SatchelError):
+        await desk.resource("rc", uri=uri + "a")
+    await check_books(desk.store)
+
+
+async def test_orders_are_those_of_bytes(desk: Desk) -> None:
+    names = ["Z", "a", "B", "b", "-x", "_x", ".x", "1", "10", "9", "aB", "a-b", "ab", "a_b"]
+    for name in names:
+        await desk.prompt(name, tags=(f"t{name}".replace(".", "-").lower(),))
+        await desk.resource(name, uri=f"x:{name}")
+        await desk.workspace.projects.create(name, actor="x")
+    in_order = sorted(names, key=str.encode)
+
+    async def look(transaction: Transaction) -> list[list[str]]:
+        return [
+            await transaction.prompts.names(desk.project, 100),
+            [uri.removeprefix("x:") for uri in await transaction.resources.uris(desk.project, "X:", 100)],
+            [name for name in await transaction.projects.names("", 100) if name != "default"],
+        ]
+
+    assert await desk.read(look) == [in_order] * 3
+    tags = [tag.name for tag in await desk.workspace.prompts.tags(desk.caller)]
+    counts = {tag: sum(tag == f"t{name}".replace(".", "-").lower() for name in names) for tag in tags}
+    assert tags == sorted(tags, key=lambda tag: (-counts[tag], tag.encode()))

@@ -1,0 +1,124 @@
+"""Search in a store of some size: whatever is asked for, every backend finds the same, in the same order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import pytest
+
+from satchel.domain.ports import Transaction
+from satchel.domain.prompts import Prompt, PromptSummary
+from satchel.domain.text import folded, neighbourhood
+from tests.storage_contract.desk import Desk
+
+DOCUMENTS = 10_000
+QUERIES = 1_000
+LIMIT = 20
+
+#: Letters whose cases are odd, signs that mean something to LIKE, to regular expressions, to SQL or to
+#: full-text search, marks that combine, and words of all sorts.
+PIECES = [
+    *"abcdeABCDE ßẞſKkÅåİıIiςσΣŉǰﬀﬁﬄΐᾳᏸꭰႠⅧΩ%_\\'\"*-^$()[]{}:;+~!?#@&|=<>,./\t\n\u00a0\u2028\ufeff\uffff",
+    *["👩‍👩‍👧", "🇩🇪", "e\u0301", "é", "i\u0307", "\u0327\u0301", "שלום", "漢字", "仮名", "हिन्दी", "ไทย"],
+    *["Straße", "STRASSE", "ΟΔΥΣΣΕΥΣ", "Οδυσσευς", "İstanbul", "ffi", "SS", "ss"],
+    *[
+        "select",
+        "OR",
+        "NOT",
+        "NEAR(",
+        "null",
+        "100%",
+        "a_b",
+        "x\\y",
+        "''",
+        '"',
+        "--",
+        "/*",
+        "$1",
+        ":p",
+        ".*",
+        "[a-z]",
+    ],
+    *["the", "prompt", "Review", "code", "and", "explain", "review", "Satchel"],
+]
+CASES = (str, str.upper, str.lower, str.title, str.swapcase, str.casefold)
+
+
+def documents(chance: random.Random) -> list[tuple[str, str]]:
+    """Titles, no two of which are equal, and contents."""
+    return [
+        (
+            f"{number} {text(chance, 4)}".replace("\n", " ")
+            .replace("\t", " ")
+            .replace("\u2028", " ")
+            .strip(),
+            text(chance, chance.choice([3, 12, 40])) + f" {number}",
+        )
+        for number in range(DOCUMENTS)
+    ]
+
+
+def text(chance: random.Random, most: int) -> str:
+    return "".join(chance.choice(PIECES) for _ in range(chance.randint(1, most)))
+
+
+def queries(chance: random.Random, stored: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Pieces of what is there in other cases, and texts that may not be there, many of them very short."""
+    for number in range(QUERIES):
+        if number % 3 == 0:
+            yield text(chance, chance.choice([1, 1, 2, 3, 5]))
+            continue
+        whole = chance.choice(stored)[number % 2]
+        start = chance.randrange(len(whole))
+        piece: str = chance.choice(CASES)(whole[start : start + chance.choice([1, 2, 3, 4, 8, 30])])
+        yield piece
+
+
+@pytest.mark.timeout(300)
+async def test_a_thousand_nasty_queries_find_exactly_what_is_there(desk: Desk) -> None:
+    chance = random.Random(20261120)
+    stored = documents(chance)
+
+    async def store(start: int, transaction: Transaction) -> None:
+        for number, (title, content) in enumerate(stored[start : start + 1000], start):
+            prompt = Prompt(
+                number=0,
+                id=transaction.new_id(),
+                project=desk.project,
+                name=f"p{number}",
+                title=title,
+                content=content,
+                created_at=transaction.now,
+                updated_at=transaction.now,
+            )
+            await transaction.write("create", None, prompt)
+
+    for start in range(0, DOCUMENTS, 1000):
+        await desk.write(partial(store, start))
+
+    newest_first = [(title, content, folded(title), folded(content)) for title, content in reversed(stored)]
+    matches = empty = 0
+    for query in queries(chance, stored):
+        needle = folded(query)
+        expected = [
+            (title, content)
+            for title, content, folded_title, folded_content in newest_first
+            if needle in folded_title or needle in folded_content
+        ]
+        offset = chance.choice([0, 0, 1, LIMIT, len(expected), len(expected) + 5])
+
+        async def ask(
+            transaction: Transaction, query: str = query, offset: int = offset
+        ) -> tuple[int, list[PromptSummary]]:
+            return await transaction.prompts.search(desk.project, query, LIMIT, offset)
+
+        total, page = await desk.read(ask, slow=True)
+        assert total == len(expected), query
+        assert [(item.title, item.snippet) for item in page] == [
+            (title, neighbourhood(content, query)) for title, content in expected[offset : offset + LIMIT]
+        ], query
+        matches += total > 0
+        empty += total == 0
+    assert min(matches, empty) > QUERIES * 0.05, "both sorts of query should be tried"
