@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from satchel.domain.changes import KINDS, Change, ChangeNews, Kind
-from satchel.domain.resources import Resource
 from satchel.storage.postgres.connections import Connection
-from satchel.storage.postgres.rows import Bindings, Row, all_rows, first_row, value
+from satchel.storage.postgres.rows import Bindings, all_rows, first_row, value
+from satchel.storage.readings import change_of, news_of
 
 #: Beyond every sequence number.
 _FAR: Final = (1 << 63) - 1
@@ -22,26 +22,6 @@ _NAMES: Final = ", ".join(
 _COLUMNS: Final = "seq, batch, at, actor, action, kind, entity, project, before, after"
 
 
-def _entity(kind: Kind, text: str | None) -> Any:
-    return None if text is None else msgspec.json.decode(text, type=KINDS[kind])
-
-
-def _change(row: Row) -> Change:
-    kind: Kind = row[5]
-    return Change(
-        seq=row[0],
-        batch=row[1],
-        at=row[2],
-        actor=row[3],
-        action=row[4],
-        kind=kind,
-        entity=row[6],
-        project=row[7],
-        before=_entity(kind, row[8]),
-        after=_entity(kind, row[9]),
-    )
-
-
 class ChangeTable:
     """Reading the log."""
 
@@ -50,13 +30,13 @@ class ChangeTable:
 
     async def _some(self, rest: str, *values: Any) -> list[Change]:
         rows = await all_rows(self._connection, f"SELECT {_COLUMNS} FROM changes {rest}", *values)
-        return [_change(row) for row in rows]
+        return [change_of(row) for row in rows]
 
     async def get(self, seq: int) -> Change | None:
         if not 0 < seq <= _FAR:
             return None
         row = await first_row(self._connection, f"SELECT {_COLUMNS} FROM changes WHERE seq = $1", seq)
-        return None if row is None else _change(row)
+        return None if row is None else change_of(row)
 
     async def batch(self, batch: int) -> list[Change]:
         # What was done together has no gap in it.
@@ -148,27 +128,4 @@ async def news_since(connection: Connection, seq: int, limit: int) -> list[tuple
         seq,
         limit,
     )
-    return [(row[0], _news(row)) for row in rows]
-
-
-def _news(row: Row) -> ChangeNews:
-    _, kind, project, before, after = row
-    if kind != "resource":
-        return ChangeNews(kind, project)
-    old: Resource | None = _entity("resource", before)
-    new: Resource | None = _entity("resource", after)
-    uris = dict.fromkeys(item.uri for item in (old, new) if item is not None)
-    return ChangeNews(kind, project, tuple(uris), _listed(old) != _listed(new))
-
-
-def _listed(resource: Resource | None) -> Any:
-    if resource is None:
-        return None
-    return (
-        resource.name,
-        resource.uri,
-        resource.title,
-        resource.description,
-        resource.mime_type,
-        resource.size,
-    )
+    return [(row[0], news_of(row)) for row in rows]

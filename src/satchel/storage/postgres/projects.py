@@ -10,15 +10,12 @@ from satchel.domain.projects import Project, ProjectSize
 from satchel.domain.text import folded
 from satchel.storage.postgres.connections import Connection
 from satchel.storage.postgres.records import Table
-from satchel.storage.postgres.rows import Row, all_rows, first_row
+from satchel.storage.postgres.rows import all_rows, first_row
+from satchel.storage.readings import project_of
 
 TABLE: Final = Table("projects", "id")
 
 _COLUMNS = "id, name, created_at, updated_at, version"
-
-
-def _project(row: Row) -> Project:
-    return Project(id=row[0], name=row[1], created_at=row[2], updated_at=row[3], version=row[4])
 
 
 class ProjectTable:
@@ -29,11 +26,11 @@ class ProjectTable:
 
     async def get(self, id: int) -> Project | None:
         row = await first_row(self._connection, f"SELECT {_COLUMNS} FROM projects WHERE id = $1", id)
-        return None if row is None else _project(row)
+        return None if row is None else project_of(row)
 
     async def by_name(self, name: str) -> Project | None:
         row = await first_row(self._connection, f"SELECT {_COLUMNS} FROM projects WHERE name = $1", name)
-        return None if row is None else _project(row)
+        return None if row is None else project_of(row)
 
     async def all(self) -> list[ProjectSize]:
         rows = await all_rows(
@@ -48,7 +45,8 @@ class ProjectTable:
                 ORDER BY id""",
         )
         return [
-            ProjectSize(project=_project(row), prompts=row[5], resources=row[6], tasks=row[7]) for row in rows
+            ProjectSize(project=project_of(row), prompts=row[5], resources=row[6], tasks=row[7])
+            for row in rows
         ]
 
     async def names(self, prefix: str, limit: int) -> list[str]:
@@ -61,7 +59,7 @@ class ProjectTable:
 async def some(connection: Connection, rest: str, *values: Any) -> list[Project]:
     """Those for which the rest of a query holds."""
     return [
-        _project(row)
+        project_of(row)
         for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM projects {rest}", *values)
     ]
 

@@ -11,8 +11,9 @@ from satchel.domain.resources import Resource
 from satchel.domain.text import beginning, folded, neighbourhood
 from satchel.storage.postgres.connections import Connection
 from satchel.storage.postgres.records import Table
-from satchel.storage.postgres.rows import Row, all_rows, first_row, knowable, like_literal, lowered, value
+from satchel.storage.postgres.rows import all_rows, first_row, knowable, like_literal, lowered, value
 from satchel.storage.postgres.search import contains, folded_or_none, pattern
+from satchel.storage.readings import resource_of
 
 TABLE: Final = Table("resources", "number")
 
@@ -20,24 +21,6 @@ _COLUMNS: Final = (
     "number, id, project, name, uri, title, description, mime_type, sha256, size, "
     "created_at, updated_at, version"
 )
-
-
-def _resource(row: Row) -> Resource:
-    return Resource(
-        number=row[0],
-        id=row[1],
-        project=row[2],
-        name=row[3],
-        uri=row[4],
-        title=row[5],
-        description=row[6],
-        mime_type=row[7],
-        sha256=row[8],
-        size=row[9],
-        created_at=row[10],
-        updated_at=row[11],
-        version=row[12],
-    )
 
 
 def _digest(uri: str) -> bytes:
@@ -61,7 +44,7 @@ class ResourceTable:
     async def _one(self, condition: str, *bindings: Any) -> Resource | None:
         sql = f"SELECT {_COLUMNS} FROM resources WHERE {condition}"
         row = await first_row(self._connection, sql, *bindings)
-        return None if row is None else _resource(row)
+        return None if row is None else resource_of(row)
 
     async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
         rest = "WHERE project = $1 AND is_template = $2 AND number > $3 ORDER BY number LIMIT $4"
@@ -92,7 +75,7 @@ class ResourceTable:
         )
         if not rows and offset:
             return (await self.search(project, query, 1, 0))[0], []
-        found = [_resource(row) for row in rows]
+        found = [resource_of(row) for row in rows]
         return (rows[0][-1] if rows else 0), [(item, await self._snippet(item, query)) for item in found]
 
     async def _snippet(self, resource: Resource, query: str) -> str:
@@ -107,7 +90,7 @@ class ResourceTable:
 async def some(connection: Connection, rest: str, *values: Any) -> list[Resource]:
     """Those of any project for which the rest of a query holds."""
     rows = await all_rows(connection, f"SELECT {_COLUMNS} FROM resources {rest}", *values)
-    return [_resource(row) for row in rows]
+    return [resource_of(row) for row in rows]
 
 
 async def keep(connection: Connection, content: bytes) -> str:

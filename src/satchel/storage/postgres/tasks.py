@@ -9,8 +9,9 @@ import msgspec
 from satchel.domain.tasks import Task, TaskGroup
 from satchel.storage.postgres.connections import Connection
 from satchel.storage.postgres.records import Table
-from satchel.storage.postgres.rows import Bindings, Row, all_rows, first_row
+from satchel.storage.postgres.rows import Bindings, all_rows, first_row
 from satchel.storage.postgres.search import contains, folded_or_none, pattern
+from satchel.storage.readings import task_of
 
 TABLE: Final = Table("tasks", "id")
 
@@ -18,24 +19,6 @@ _COLUMNS: Final = (
     'id, "user", title, project, priority, energy, time_estimate, notes, due_date, completed_at, '
     "created_at, updated_at, version"
 )
-
-
-def _task(row: Row) -> Task:
-    return Task(
-        id=row[0],
-        user=row[1],
-        title=row[2],
-        project=row[3],
-        priority=row[4],
-        energy=row[5],
-        time_estimate=row[6],
-        notes=row[7],
-        due_date=row[8],
-        completed_at=row[9],
-        created_at=row[10],
-        updated_at=row[11],
-        version=row[12],
-    )
 
 
 def _conditions(bindings: Bindings, user: str, project: str | None, priority: int | None) -> list[str]:
@@ -58,7 +41,7 @@ class TaskTable:
             return None
         sql = f'SELECT {_COLUMNS} FROM tasks WHERE id = $1 AND "user" = $2'
         row = await first_row(self._connection, sql, id, user)
-        return None if row is None else _task(row)
+        return None if row is None else task_of(row)
 
     async def page(
         self,
@@ -110,7 +93,7 @@ class TaskTable:
             pattern(query),
             limit,
         )
-        return (rows[0][-1] if rows else 0), [_task(row) for row in rows]
+        return (rows[0][-1] if rows else 0), [task_of(row) for row in rows]
 
     async def groups(self, user: str) -> list[TaskGroup]:
         sql = """SELECT project, priority, count(*), count(completed_at) FROM tasks WHERE "user" = $1
@@ -120,7 +103,9 @@ class TaskTable:
 
 async def some(connection: Connection, rest: str, *values: Any) -> list[Task]:
     """Those of any user for which the rest of a query holds."""
-    return [_task(row) for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", *values)]
+    return [
+        task_of(row) for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", *values)
+    ]
 
 
 async def values(connection: Connection, task: Task) -> dict[str, Any]:

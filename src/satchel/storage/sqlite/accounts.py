@@ -7,7 +7,8 @@ from typing import Final, Protocol
 import apsw
 
 from satchel.domain.accounts import AccountEvent, Member, Role, Token, User
-from satchel.storage.sqlite.rows import Row, all_rows, first_row
+from satchel.storage.readings import token_of, user_of
+from satchel.storage.sqlite.rows import all_rows, first_row
 
 _USER: Final = "name, created_at, disabled_at"
 _TOKEN: Final = "id, user_name, scope, label, hint, created_at, expires_at, revoked_at, used_at"  # noqa: S105  # columns
@@ -29,25 +30,27 @@ class AccountTables:
     async def user(self, name: str) -> User | None:
         sql = f"SELECT {_USER} FROM users WHERE lower(name) = lower(?)"
         row = first_row(self._connection, sql, (name,))
-        return None if row is None else _user(row)
+        return None if row is None else user_of(row)
 
     async def users(self) -> list[User]:
-        return [_user(row) for row in all_rows(self._connection, f"SELECT {_USER} FROM users ORDER BY name")]
+        return [
+            user_of(row) for row in all_rows(self._connection, f"SELECT {_USER} FROM users ORDER BY name")
+        ]
 
     async def token(self, id: int) -> Token | None:
         if not 0 < id < 1 << 63:
             return None
         row = first_row(self._connection, f"SELECT {_TOKEN} FROM tokens WHERE id = ?", (id,))
-        return None if row is None else _token(row)
+        return None if row is None else token_of(row)
 
     async def token_by_hash(self, hash: str) -> Token | None:
         row = first_row(self._connection, f"SELECT {_TOKEN} FROM tokens WHERE sha256 = ?", (hash,))
-        return None if row is None else _token(row)
+        return None if row is None else token_of(row)
 
     async def tokens(self, user: str | None = None) -> list[Token]:
         narrowed = "" if user is None else "WHERE user_name = :user"
         sql = f"SELECT {_TOKEN} FROM tokens {narrowed} ORDER BY id"
-        return [_token(row) for row in all_rows(self._connection, sql, {"user": user})]
+        return [token_of(row) for row in all_rows(self._connection, sql, {"user": user})]
 
     async def hashes(self) -> dict[int, str]:
         rows = all_rows(self._connection, "SELECT id, sha256 FROM tokens")
@@ -131,21 +134,3 @@ class AccountTables:
             event.user,
             event.detail,
         )
-
-
-def _user(row: Row) -> User:
-    return User(name=row[0], created_at=row[1], disabled_at=row[2])
-
-
-def _token(row: Row) -> Token:
-    return Token(
-        id=row[0],
-        user=row[1],
-        scope=row[2],
-        label=row[3],
-        hint=row[4],
-        created_at=row[5],
-        expires_at=row[6],
-        revoked_at=row[7],
-        used_at=row[8],
-    )

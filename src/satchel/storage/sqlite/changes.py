@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import apsw
 import msgspec
 
 from satchel.domain.changes import KINDS, Change, ChangeNews, Kind
-from satchel.domain.resources import Resource
 from satchel.domain.tasks import Task
+from satchel.storage.readings import change_of, news_of
 from satchel.storage.sqlite.rows import Row, all_rows, first_row, value
 
 #: Beyond every sequence number.
@@ -33,26 +33,6 @@ _NAMED: Final = "({})".format(
 _COLUMNS: Final = "seq, coalesce(batch, seq), at, actor, action, kind, entity, project, before, after"
 
 
-def _entity(kind: Kind, text: str | None) -> Any:
-    return None if text is None else msgspec.json.decode(text, type=KINDS[kind])
-
-
-def _change(row: Row) -> Change:
-    kind: Kind = row[5]
-    return Change(
-        seq=row[0],
-        batch=row[1],
-        at=row[2],
-        actor=row[3],
-        action=row[4],
-        kind=kind,
-        entity=row[6],
-        project=row[7],
-        before=_entity(kind, row[8]),
-        after=_entity(kind, row[9]),
-    )
-
-
 class ChangeTable:
     """Reading the log."""
 
@@ -63,7 +43,7 @@ class ChangeTable:
         if not 0 < seq < 1 << 63:
             return None
         row = first_row(self._connection, f"SELECT {_COLUMNS} FROM changes WHERE seq = ?", (seq,))
-        return None if row is None else _change(row)
+        return None if row is None else change_of(row)
 
     async def batch(self, batch: int) -> list[Change]:
         # What was done together has no gap in it.
@@ -73,7 +53,7 @@ class ChangeTable:
         ):
             if row[1] != batch:
                 break
-            found.append(_change(row))
+            found.append(change_of(row))
         return found
 
     async def page(
@@ -127,7 +107,7 @@ class ChangeTable:
                 "limit": limit,
             },
         )
-        return [_change(row) for row in rows]
+        return [change_of(row) for row in rows]
 
     async def since(self, seq: int, limit: int, *, kind: Kind | None = None) -> list[Change]:
         narrowed = "" if kind is None else "AND kind = :kind"
@@ -136,7 +116,7 @@ class ChangeTable:
             f"SELECT {_COLUMNS} FROM changes WHERE seq > :seq {narrowed} ORDER BY seq LIMIT :limit",
             {"seq": seq, "kind": kind, "limit": limit},
         )
-        return [_change(row) for row in rows]
+        return [change_of(row) for row in rows]
 
     async def latest(self, kind: Kind, entity: str) -> Change | None:
         found = self._of(kind, entity, _FAR, 1)
@@ -152,7 +132,7 @@ class ChangeTable:
         )
         if kind in _NUMBERED and len(rows) < limit:
             rows += self._creation(_NUMBERED[kind], entity, before)
-        return [_change(row) for row in rows]
+        return [change_of(row) for row in rows]
 
     def _creation(self, table: str, entity: str, before: int) -> list[Row]:
         """The change that created a thing, which has the number of that thing, whether it is there or not."""
@@ -210,27 +190,4 @@ def news_since(connection: apsw.Connection, seq: int, limit: int) -> list[tuple[
            FROM changes WHERE seq > ? ORDER BY seq LIMIT ?""",
         (seq, limit),
     )
-    return [(row[0], _news(row)) for row in rows]
-
-
-def _news(row: Row) -> ChangeNews:
-    _, kind, project, before, after = row
-    if kind != "resource":
-        return ChangeNews(kind, project)
-    old: Resource | None = _entity("resource", before)
-    new: Resource | None = _entity("resource", after)
-    uris = dict.fromkeys(item.uri for item in (old, new) if item is not None)
-    return ChangeNews(kind, project, tuple(uris), _listed(old) != _listed(new))
-
-
-def _listed(resource: Resource | None) -> Any:
-    if resource is None:
-        return None
-    return (
-        resource.name,
-        resource.uri,
-        resource.title,
-        resource.description,
-        resource.mime_type,
-        resource.size,
-    )
+    return [(row[0], news_of(row)) for row in rows]

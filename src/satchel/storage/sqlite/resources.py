@@ -9,8 +9,9 @@ import msgspec
 
 from satchel.domain.resources import Resource
 from satchel.domain.text import beginning, folded, neighbourhood
+from satchel.storage.readings import resource_of
 from satchel.storage.sqlite.records import Table
-from satchel.storage.sqlite.rows import Bindings, Row, all_rows, first_row, like_literal, value
+from satchel.storage.sqlite.rows import Bindings, all_rows, first_row, like_literal, value
 from satchel.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
 
 TABLE: Final = Table("resources", "number")
@@ -30,24 +31,6 @@ _MATCHES: Final = (
 )
 
 
-def _resource(row: Row) -> Resource:
-    return Resource(
-        number=row[0],
-        id=row[1],
-        project=row[2],
-        name=row[3],
-        uri=row[4],
-        title=row[5],
-        description=row[6],
-        mime_type=row[7],
-        sha256=row[8],
-        size=row[9],
-        created_at=row[10],
-        updated_at=row[11],
-        version=row[12],
-    )
-
-
 class ResourceTable:
     """Reading resources."""
 
@@ -63,7 +46,7 @@ class ResourceTable:
 
     def _one(self, condition: str, bindings: tuple[Any, ...]) -> Resource | None:
         row = first_row(self._connection, f"SELECT {_COLUMNS} FROM resources WHERE {condition}", bindings)
-        return None if row is None else _resource(row)
+        return None if row is None else resource_of(row)
 
     async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
         rows = all_rows(
@@ -72,11 +55,11 @@ class ResourceTable:
                 ORDER BY number LIMIT ?""",
             (project, templates, after, limit),
         )
-        return [_resource(row) for row in rows]
+        return [resource_of(row) for row in rows]
 
     async def templates(self, project: int) -> list[Resource]:
         sql = f"SELECT {_COLUMNS} FROM resources WHERE project = ? AND is_template ORDER BY number"
-        return [_resource(row) for row in all_rows(self._connection, sql, (project,))]
+        return [resource_of(row) for row in all_rows(self._connection, sql, (project,))]
 
     async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
         sql = r"""SELECT uri FROM resources WHERE project = ? AND NOT is_template AND uri LIKE ? ESCAPE '\'
@@ -99,7 +82,7 @@ class ResourceTable:
         )
         if not rows and offset:
             return (await self.search(project, query, 1, 0))[0], []
-        found = [_resource(row) for row in rows]
+        found = [resource_of(row) for row in rows]
         return (rows[0][-1] if rows else 0), [(item, self._snippet(item, query)) for item in found]
 
     def _snippet(self, resource: Resource, query: str) -> str:
@@ -109,13 +92,13 @@ class ResourceTable:
 
     async def in_project(self, project: int) -> list[Resource]:
         sql = f"SELECT {_COLUMNS} FROM resources WHERE project = ? ORDER BY number"
-        return [_resource(row) for row in all_rows(self._connection, sql, (project,))]
+        return [resource_of(row) for row in all_rows(self._connection, sql, (project,))]
 
 
 def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Resource]:
     """Those of any project for which the rest of a query holds."""
     rows = all_rows(connection, f"SELECT {_COLUMNS} FROM resources {rest}", bindings)
-    return [_resource(row) for row in rows]
+    return [resource_of(row) for row in rows]
 
 
 def keep(connection: apsw.Connection, content: bytes) -> str:

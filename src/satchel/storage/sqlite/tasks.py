@@ -9,8 +9,9 @@ import msgspec
 
 from satchel.domain.tasks import Task, TaskGroup
 from satchel.domain.text import folded
+from satchel.storage.readings import task_of
 from satchel.storage.sqlite.records import Table
-from satchel.storage.sqlite.rows import Bindings, Row, all_rows, first_row
+from satchel.storage.sqlite.rows import Bindings, all_rows, first_row
 from satchel.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
 
 TABLE: Final = Table("tasks", "id")
@@ -22,24 +23,6 @@ _COLUMNS: Final = (
 )
 _TITLE: Final = contains("title", "folded_title")
 _NOTES: Final = contains("notes", "folded_notes")
-
-
-def _task(row: Row) -> Task:
-    return Task(
-        id=row[0],
-        user=row[1],
-        title=row[2],
-        project=row[3],
-        priority=row[4],
-        energy=row[5],
-        time_estimate=row[6],
-        notes=row[7],
-        due_date=row[8],
-        completed_at=row[9],
-        created_at=row[10],
-        updated_at=row[11],
-        version=row[12],
-    )
 
 
 class TaskTable:
@@ -54,7 +37,7 @@ class TaskTable:
             return None
         sql = f"SELECT {_COLUMNS} FROM tasks WHERE id = ? AND user = ?"
         row = first_row(self._connection, sql, (id, user))
-        return None if row is None else _task(row)
+        return None if row is None else task_of(row)
 
     async def page(
         self,
@@ -82,7 +65,7 @@ class TaskTable:
                 ORDER BY priority DESC, id""",
             {"user": user, "project": project, "priority": priority, "limit": limit, "offset": offset},
         )
-        return [_task(row) for row in rows]
+        return [task_of(row) for row in rows]
 
     async def chosen(
         self,
@@ -116,7 +99,7 @@ class TaskTable:
                 "limit": -1 if limit is None else limit,
             },
         )
-        return [_task(row) for row in rows]
+        return [task_of(row) for row in rows]
 
     async def search(
         self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
@@ -131,7 +114,7 @@ class TaskTable:
                 ORDER BY priority DESC, id LIMIT :limit""",
             {**needle.bindings(), "user": user, "limit": -1 if limit is None else limit},
         )
-        return (rows[0][-1] if rows else 0), [_task(row) for row in rows]
+        return (rows[0][-1] if rows else 0), [task_of(row) for row in rows]
 
     async def groups(self, user: str) -> list[TaskGroup]:
         sql = """SELECT project, priority, count(*), count(completed_at) FROM tasks WHERE user = ?
@@ -141,7 +124,7 @@ class TaskTable:
 
 def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Task]:
     """Those of any user for which the rest of a query holds."""
-    return [_task(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", bindings)]
+    return [task_of(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", bindings)]
 
 
 def values(connection: apsw.Connection, task: Task) -> dict[str, Any]:
