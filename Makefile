@@ -12,12 +12,13 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-run: $(VENV)/.run ## a tour: a real MCP session with a sample workspace
+run: $(VENV)/.run ## Satchel with a sample workspace, in your browser (off a terminal: a tour)
 	@$(BIN)/satchel demo $(ARGS)
 
 test: $(VENV)/.dev ## all tests; ARGS are handed on to pytest
 	@$(BIN)/python -m tests.interop.environments
-	$(BIN)/pytest $(ARGS)
+	@$(BIN)/python -m tests.programs
+	@$(BIN)/python -m tests $(ARGS)
 
 check: $(VENV)/.dev ## format, lint, types, import rules, conformance and all tests
 	$(BIN)/ruff format --check .
@@ -35,11 +36,14 @@ format: $(VENV)/.dev ## put the code into its format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev ## the engine beside others, a full store beside bare SQLite, libraries, and HTTP, as tables
+bench: $(VENV)/.dev ## the engine beside others, stores, libraries, HTTP, databases, fleets and pages, as tables
 	@$(BIN)/python -m benchmarks.engines $(ARGS)
 	@$(BIN)/python -m benchmarks.store $(ARGS)
 	@$(BIN)/python -m benchmarks.libraries $(ARGS)
 	@$(BIN)/python -m benchmarks.http $(ARGS)
+	@$(BIN)/python -m benchmarks.databases $(ARGS)
+	@$(BIN)/python -m benchmarks.fleet $(ARGS)
+	@$(BIN)/python -m benchmarks.pages $(ARGS)
 
 torture: $(VENV)/.dev ## only the tests that try to break things
 	$(BIN)/pytest tests/torture $(ARGS)

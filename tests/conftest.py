@@ -3,8 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
+
+#: What watches the clock: it would be disturbed by others, and disturb them.
+_ALONE: Final = (
+    "tests/accounts/test_gate.py",
+    "tests/accounts/test_streams.py",
+    "tests/cli/test_commands.py",
+    "tests/contracts/test_library_news.py",
+    "tests/contracts/test_news.py",
+    "tests/e2e/",
+    "tests/fleet/",
+    "tests/library/render/",
+    "tests/protocol/transports/",
+    "tests/storage/postgres/test_losses.py",
+    "tests/storage_contract/test_news.py",
+    "tests/torture/",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(_ALONE):
+            item.add_marker(pytest.mark.alone)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -20,6 +20,8 @@ from urllib.parse import quote, urlencode
 import pytest
 
 STARTING_SECONDS: Final = 30.0
+#: It kills its own processes after 5.
+_CRASHING_SECONDS: Final = 10
 
 #: Its name in every server.
 USER: Final = "satchel"
@@ -106,7 +108,14 @@ class Server:
         """End it: SIGINT is a fast shutdown, SIGQUIT an immediate one, as if it had crashed."""
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(STARTING_SECONDS)
+            try:
+                self._process.wait(STARTING_SECONDS if how == signal.SIGINT else _CRASHING_SECONDS)
+            except subprocess.TimeoutExpired:
+                if how == signal.SIGINT:
+                    raise
+                # Nobody will miss what it had to say.
+                self._signal_all(signal.SIGKILL)
+                self._process.wait()
             self._process = None
 
     def pause(self) -> None:

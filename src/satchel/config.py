@@ -44,6 +44,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     #: The folder of Satchel's own data.
     home: str
+    #: Whether that is not the usual one.
+    has_own_home: bool = False
     #: The database file.
     database: str
     #: Where the server that the profile stands in for keeps its libraries, if it has any.
@@ -91,6 +93,7 @@ def settings(
         raise SettingsError(f"--auth {auth} is for --http: on standard input there is only one client")
     return Settings(
         home=home(environment),
+        has_own_home=bool(environment.get("SATCHEL_HOME")),
         database=_database(environment, workspace, db),
         project=project or environment.get("SATCHEL_PROJECT") or DEFAULT_PROJECT,
         profile=profile,

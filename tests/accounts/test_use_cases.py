@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from satchel.domain.accounts import Principal
 from satchel.domain.changes import Kind
 from satchel.domain.errors import ChangeNotFound, NotAllowed, ProjectGone, PromptNotFound, TaskNotFound
+from satchel.domain.tasks import TaskChoice
 from satchel.services.caller import Caller
-from satchel.services.history import History
+from satchel.services.history import Filter, History
+from satchel.services.overview import Overview
 from satchel.services.prompts import PromptAddress, PromptChange, Prompts
 from satchel.services.resources import ResourceChange, Resources
 from satchel.services.search import SEARCHED, Search
@@ -29,6 +31,7 @@ SERVICES: dict[str, type] = {
     "tasks": Tasks,
     "search": Search,
     "history": History,
+    "overview": Overview,
 }
 KINDS: tuple[Kind, ...] = SEARCHED
 
@@ -40,6 +43,7 @@ class Place(Struct, frozen=True):
     caller: Caller
     task: int
     change: int
+    task_change: int
 
 
 @pytest.fixture
@@ -52,7 +56,8 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     task = await workspace.tasks.create(caller, title="One")
     await workspace.prompts.create(caller, name="last", content="Words")
     change = (await workspace.history.page(caller, limit=1))[0].seq
-    yield Place(workspace, caller, task.id, change)
+    task_change = (await workspace.history.page(caller, kind="task", limit=1))[0].seq
+    yield Place(workspace, caller, task.id, change, task_change)
     await workspace.store.close()
 
 
@@ -79,6 +84,12 @@ def own(call: Callable[[Any, Caller, Place], Awaitable[Any]], *, changes: bool =
 
 ONE = PromptAddress(name="one")
 
+
+async def _by_id(resources: Resources, who: Caller, place: Place) -> Any:
+    known = await resources.get(place.caller, "one")
+    return await resources.by_id(who, known.id)
+
+
 CASES: dict[str, Case] = {
     "prompts.create": writes(lambda it, who, place: it.create(who, name="new", content="Words")),
     "prompts.get": reads(lambda it, who, place: it.get(who, ONE)),
@@ -93,6 +104,7 @@ CASES: dict[str, Case] = {
     "prompts.tags": reads(lambda it, who, place: it.tags(who)),
     "prompts.retag": writes(lambda it, who, place: it.retag(who, ONE, add=["b"])),
     "prompts.rename_tag": writes(lambda it, who, place: it.rename_tag(who, "a", "b")),
+    "prompts.chosen": reads(lambda it, who, place: it.chosen(who, limit=10, offset=0)),
     "resources.create": writes(
         lambda it, who, place: it.create(who, name="new", uri="file:///new", content="Words")
     ),
@@ -105,7 +117,20 @@ CASES: dict[str, Case] = {
     "resources.templates": reads(lambda it, who, place: it.templates(who)),
     "resources.listing": reads(lambda it, who, place: it.listing(who, 0, 10, templates=False)),
     "resources.uris": reads(lambda it, who, place: it.uris(who, "", 10)),
+    "resources.page": reads(lambda it, who, place: it.page(who, limit=10)),
+    "resources.by_id": reads(_by_id),
+    "resources.contents": reads(lambda it, who, place: it.contents(who, [])),
     "search.everything": reads(lambda it, who, place: it.everything(who, "Words", KINDS, 10)),
+    "search.glance": reads(lambda it, who, place: it.glance(who, "Words", KINDS, 10)),
+    "overview.contents": reads(lambda it, who, place: it.contents(who)),
+    "overview.usage": reads(lambda it, who, place: it.usage(who, "somebody")),
+    "history.look": reads(lambda it, who, place: it.look(who)),
+    "history.actors": reads(lambda it, who, place: it.actors(who, Filter())),
+    "history.show": reads(lambda it, who, place: it.show(who, place.change)),
+    "history.undoing": reads(lambda it, who, place: it.undoing(who, place.change)),
+    "history.undo_anywhere": writes(
+        lambda it, who, place: it.undo_anywhere(who, place.change, seen=place.change)
+    ),
     "history.page": reads(lambda it, who, place: it.page(who)),
     "history.undo": writes(lambda it, who, place: it.undo(who, place.change)),
     "history.restore": writes(lambda it, who, place: it.restore(who, place.change)),
@@ -121,6 +146,17 @@ CASES: dict[str, Case] = {
     "tasks.complete_all": own(lambda it, who, place: it.complete_all(who, [place.task]), changes=True),
     "tasks.reopen_all": own(lambda it, who, place: it.reopen_all(who, [place.task]), changes=True),
     "tasks.delete_all": own(lambda it, who, place: it.delete_all(who, [place.task]), changes=True),
+    "tasks.board": own(
+        lambda it, who, place: it.board(who, TaskChoice(), "priority", order="priority", limit=5, width=5)
+    ),
+    "tasks.listing": own(
+        lambda it, who, place: it.listing(who, TaskChoice(), order="priority", limit=5, offset=0)
+    ),
+    "tasks.done_times": own(lambda it, who, place: it.done_times(who, 0)),
+    "tasks.latest_change": own(lambda it, who, place: it.latest_change(who, place.task)),
+    "tasks.take_back": own(
+        lambda it, who, place: it.take_back(who, place.task, place.task_change), changes=True
+    ),
     "tasks.search": own(lambda it, who, place: it.search(who, "One")),
     "tasks.groups": own(lambda it, who, place: it.groups(who)),
     "tasks.stats": own(lambda it, who, place: it.stats(who)),

@@ -12,9 +12,11 @@ from typing import Any, Final, Literal, Self, TypeVar
 
 import msgspec
 
+from satchel.assembly.stores import is_file
 from satchel.domain.accounts import Scope
 from satchel.services.caller import Caller
 from satchel.services.workspace import Workspace
+from satchel.storage.postgres.store import PostgresStore
 from satchel.storage.sqlite.store import SqliteStore, microseconds
 from tests.contracts.over_http import BOTH, JSON, Answer, Host, asked
 
@@ -58,9 +60,11 @@ class Somebody(msgspec.Struct, frozen=True):
 class World:
     """The workspace, from inside and from outside."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, database: str | None = None) -> None:
+        """`database`: a URL, or nothing for a file in the folder."""
         self.folder = folder
         self.file = folder / "satchel.db"
+        self.database = database or str(self.file)
         self._stack = ExitStack()
         self._hosts: dict[tuple[str, ...], Host] = {}
         self._numbers = count(1)
@@ -78,7 +82,9 @@ class World:
         self._stack.close()
 
     async def _opened(self, clock: Callable[[], int] = microseconds) -> Workspace:
-        return Workspace(SqliteStore(str(self.file), clock))
+        if is_file(self.database):
+            return Workspace(SqliteStore(self.database, clock))
+        return Workspace(await PostgresStore.open(self.database, clock))
 
     def run(self, work: Awaitable[T]) -> T:
         async def wait() -> T:
@@ -193,13 +199,15 @@ class World:
 
     # From outside
 
-    def host(self, profile: str, *options: str) -> Host:
+    def host(self, profile: str, *options: str, module: str = "satchel") -> Host:
         """A server that asks who comes; one for all who want the same."""
-        key = (profile, *options)
+        key = (profile, module, *options)
         if key not in self._hosts:
-            arguments = ("--profile", profile, "--project", TEAM, "--db", str(self.file), "--auth", "tokens")
+            arguments = ("--profile", profile, "--project", TEAM, "--db", self.database, "--auth", "tokens")
             home = {"SATCHEL_HOME": str(self.folder), "TWIG_DATA_DIR": str(self.folder / "twig")}
-            self._hosts[key] = self._stack.enter_context(Host(*arguments, *options, env=home))
+            begin = () if module == "satchel" else ("serve", "--http", "127.0.0.1:0")
+            host = Host(*begin, *arguments, *options, module=module, env=home)
+            self._hosts[key] = self._stack.enter_context(host)
         return self._hosts[key]
 
 

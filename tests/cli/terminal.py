@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -21,14 +21,15 @@ from tests.wire import ROOT
 def at_terminal(
     home: Path,
     *arguments: str,
-    answers: Sequence[tuple[str, str]] = (),
+    answers: Sequence[tuple[str, str | Callable[[str], str]]] = (),
     status: int = 0,
     stdout: int | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Run a command on a terminal to its end; what is on the screen then.
 
-    `answers` are typed when the words before them appear. `stdout` is a file to write to instead.
+    `answers` are typed when the words before them appear, Ctrl-C too; one may depend on what the screen says.
+    `stdout` is a file to write to instead.
     """
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
@@ -45,6 +46,8 @@ def at_terminal(
         stdout=terminal if stdout is None else stdout,
         stderr=terminal,
         start_new_session=True,
+        # Its terminal, so that keys can interrupt it.
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # no other thread runs
     )
     os.close(terminal)
     screen, waiting = b"", list(answers)
@@ -59,7 +62,9 @@ def at_terminal(
                 break
             screen += piece
             if waiting and waiting[0][0].encode() in screen:
-                os.write(controller, waiting.pop(0)[1].encode())
+                answer = waiting.pop(0)[1]
+                typed = answer if isinstance(answer, str) else answer(screen.decode())
+                os.write(controller, typed.encode())
         assert process.wait(30) == status, screen
     finally:
         process.kill()

@@ -6,16 +6,26 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.cli.running import data, failure, satchel
 from tests.databases import Server, running
 from tests.exchange.filling import fill
 from tests.wire import ROOT
+
+#: Prompts, resources and tasks, each with a history. `COPY_THINGS=50000` is a long run.
+THINGS = int(os.environ.get("COPY_THINGS", "2000"))
+#: For one command on so many things.
+SECONDS = 30.0 + THINGS / 50
+
+pytestmark = pytest.mark.timeout(120 + 12 * SECONDS if THINGS > 2000 else 120)
 
 numbers = count(1)
 
@@ -27,24 +37,45 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def url(server: Server) -> str:
+def schema() -> str:
     """Where no workspace is yet."""
-    return server.url(schema=f"copy_{next(numbers)}")
+    return f"copy_{next(numbers)}"
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Path:
-    path = tmp_path / "source.db"
-    asyncio.run(fill(path, 300, 60, 300))
-    satchel(tmp_path, "user", "add", "ann", "--db", str(path))
-    satchel(tmp_path, "token", "create", "--user", "ann", "--scope", "write", "--db", str(path))
-    satchel(tmp_path, "project", "share", "side", "ann", "--db", str(path))
+def url(server: Server, schema: str) -> str:
+    return server.url(schema=schema)
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is copied. Nobody writes to it."""
+    home = tmp_path_factory.mktemp("source")
+    path = home / "source.db"
+    asyncio.run(fill(path, THINGS // 2 + THINGS // 40, THINGS // 10, THINGS * 2 // 5 + THINGS // 40))
+    satchel(home, "user", "add", "ann", "--db", str(path))
+    satchel(home, "token", "create", "--user", "ann", "--scope", "write", "--db", str(path))
+    satchel(home, "project", "share", "side", "ann", "--db", str(path))
     return path
+
+
+def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "SATCHEL_HOME": str(home)}
+    command = [sys.executable, "-m", "satchel", *arguments]
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def finished(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, however much it has to do."""
+    with started(home, *arguments) as process:
+        out, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+    return subprocess.CompletedProcess(arguments, 0, out)
 
 
 def exported(home: Path, database: str) -> str:
     """All there is in a workspace, with its history."""
-    return satchel(home, "export", "-", "--db", database).stdout
+    return finished(home, "export", "-", "--db", database).stdout
 
 
 def accounts(home: Path, database: str) -> list[object]:
@@ -53,41 +84,66 @@ def accounts(home: Path, database: str) -> list[object]:
 
 
 def test_there_and_back_nothing_is_lost(tmp_path: Path, database: Path, url: str) -> None:
-    done = satchel(tmp_path, "copy", "--from", str(database), "--to", url)
+    done = finished(tmp_path, "copy", "--from", str(database), "--to", url)
     assert "both are equal" in done.stdout
     back = tmp_path / "back.db"
-    copied = data(satchel(tmp_path, "copy", "--from", url, "--to", str(back), "--json"))
-    assert copied["changes"] == copied["copied"] > 1000
+    copied = data(finished(tmp_path, "copy", "--from", url, "--to", str(back), "--json"))
+    assert copied["changes"] == copied["copied"] > 2 * THINGS
     assert copied["things"]["project"] == 3
+    assert sum(copied["things"].values()) >= THINGS
     whole = exported(tmp_path, str(database))
     assert exported(tmp_path, url) == whole
     assert exported(tmp_path, str(back)) == whole
     assert accounts(tmp_path, url) == accounts(tmp_path, str(back)) == accounts(tmp_path, str(database))
-    assert data(satchel(tmp_path, "doctor", "--db", str(back), "--json"))["errors"] == 0
+    assert data(finished(tmp_path, "doctor", "--db", str(back), "--json"))["errors"] == 0
+
+
+def newest_in_file(path: Path) -> int:
+    """The number of the last change in a database that may not be there yet."""
+    if not path.exists():
+        return 0
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        connection.set_busy_timeout(1000)
+        has_log = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'changes'").fetchall()
+        return int(connection.execute("SELECT max(seq) FROM changes").fetchall()[0][0] or 0) if has_log else 0
+
+
+def newest_in_schema(server: Server, schema: str) -> int:
+    if not server.sql(f"SELECT 1 FROM pg_tables WHERE schemaname = '{schema}' AND tablename = 'changes'"):
+        return 0
+    return int(server.sql(f"SELECT coalesce(max(seq), 0) FROM {schema}.changes")[0])
+
+
+def killed_half_way(process: subprocess.Popen[str], newest: Callable[[], int], total: int) -> int:
+    """Kill a copy as soon as a good part of it is there; how much of it is."""
+    deadline = time.monotonic() + SECONDS
+    while newest() < total // 3:
+        assert process.poll() is None, "it has ended before it could be killed"
+        assert time.monotonic() < deadline
+    process.kill()
+    process.communicate()
+    return newest()
 
 
 @pytest.mark.parametrize("to_server", [True, False])
 def test_a_copy_that_was_killed_is_gone_on_with(
-    tmp_path: Path, database: Path, url: str, *, to_server: bool
+    tmp_path: Path, database: Path, server: Server, schema: str, url: str, *, to_server: bool
 ) -> None:
-    source, target = str(database), url
+    source, target, total = str(database), url, newest_in_file(database)
+
+    def newest() -> int:
+        return newest_in_schema(server, schema) if to_server else newest_in_file(Path(target))
+
     if not to_server:
-        satchel(tmp_path, "copy", "--from", source, "--to", url)
+        finished(tmp_path, "copy", "--from", source, "--to", url)
         source, target = url, str(tmp_path / "back.db")
-    command = [sys.executable, "-m", "satchel", "copy", "--from", source, "--to", target]
-    environment = {**os.environ, "SATCHEL_HOME": str(tmp_path)}
-    process = subprocess.Popen(command, cwd=ROOT, env=environment)
-    # As soon as anything of it is there.
-    while process.poll() is None:
-        listed = satchel(tmp_path, "history", "--limit", "2", "--db", target, "--json")
-        if len(data(listed)["changes"]) == 2:
-            process.kill()
-            break
-    process.wait()
-    copied = data(satchel(tmp_path, "copy", "--from", source, "--to", target, "--json"))
-    assert copied["copied"] <= copied["changes"]
-    assert exported(tmp_path, target) == exported(tmp_path, source)
-    again = data(satchel(tmp_path, "copy", "--from", source, "--to", target, "--json"))
+    done = killed_half_way(started(tmp_path, "copy", "--from", source, "--to", target), newest, total)
+    assert total // 3 <= done < total
+    copied = data(finished(tmp_path, "copy", "--from", source, "--to", target, "--json"))
+    assert (copied["changes"], copied["copied"]) == (total, total - done)
+    assert exported(tmp_path, target) == exported(tmp_path, str(database))
+    assert accounts(tmp_path, target) == accounts(tmp_path, str(database))
+    again = data(finished(tmp_path, "copy", "--from", source, "--to", target, "--json"))
     assert again["copied"] == 0
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from http.cookiejar import CookieJar
 from pathlib import Path
+from urllib.request import HTTPCookieProcessor, build_opener
 
 from tests.cli.running import data, satchel
+from tests.cli.terminal import at_terminal, plain
 
 
 def test_the_tour_shows_a_real_session_and_what_to_do_next(tmp_path: Path) -> None:
@@ -16,6 +20,27 @@ def test_the_tour_shows_a_real_session_and_what_to_do_next(tmp_path: Path) -> No
     assert '"mcpServers"' in done.stdout
     # Nothing was made where a person's own data would be.
     assert not (tmp_path / "home").exists()
+
+
+def test_where_there_is_no_terminal_it_is_the_tour(tmp_path: Path) -> None:
+    assert satchel(tmp_path, "demo", "--once").stdout.count("\n9. ") == 1
+    assert satchel(tmp_path, "demo").stdout.count("\n9. ") == 1
+
+
+def test_at_a_terminal_it_shows_the_pages_until_it_is_ended(tmp_path: Path) -> None:
+    def visit(screen: str) -> str:
+        found = re.search(r"http://127\.0\.0\.1:\d+/sign-in\?key=[\w-]+", plain(screen))
+        assert found is not None
+        browser = build_opener(HTTPCookieProcessor(CookieJar()))
+        with browser.open(found[0], timeout=10) as welcome:
+            assert welcome.status == 200
+        with browser.open(found[0].partition("/sign-in")[0], timeout=10) as first:
+            assert first.url.endswith("/p/auth-module")
+        return "\x03"
+
+    screen = at_terminal(tmp_path / "home", "demo", "--no-browser", answers=[("Ctrl-C ends it", visit)])
+    assert "Open this link in your browser" in plain(screen)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_narrow_terminal_gets_one_column(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from satchel.cli.mime_types import guessed
+from satchel.domain.mime_types import guessed
 from satchel.domain.resources import CONTENT_BYTES
 from tests.cli.running import data, failure, satchel
 from tests.cli.terminal import at_terminal, plain

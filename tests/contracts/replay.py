@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Literal, Protocol, Self, TypeVar
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -126,13 +126,17 @@ def satchel(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str
     return done
 
 
-def database(directory: Path) -> tuple[str, str]:
-    """The option that names the database in a directory."""
-    return "--db", str(directory / "satchel.db")
+#: Where a workspace is: a directory with a file in it, or a URL.
+Place = Path | str
 
 
-def create_project(directory: Path, name: str) -> None:
-    satchel("project", "create", name, *database(directory))
+def database(place: Place) -> tuple[str, str]:
+    """The option that names the database in a place."""
+    return "--db", place if isinstance(place, str) else str(place / "satchel.db")
+
+
+def create_project(place: Place, name: str) -> None:
+    satchel("project", "create", name, *database(place))
 
 
 def initialize(version: str | None) -> Json:
@@ -141,7 +145,21 @@ def initialize(version: str | None) -> Json:
 
 
 Transport = Literal["stdio", "http"]
-TRANSPORTS: Final[tuple[Transport, ...]] = ("stdio", "http")
+Backend = Literal["sqlite", "postgres"]
+
+
+class Way(NamedTuple):
+    """How a server is spoken to, and where it keeps things."""
+
+    transport: Transport = "stdio"
+    backend: Backend = "sqlite"
+
+    def __str__(self) -> str:
+        return self.transport if self.backend == "sqlite" else f"{self.transport}-{self.backend}"
+
+
+#: Those that contracts are replayed on.
+WAYS: Final = (Way("stdio"), Way("http"), Way("stdio", "postgres"), Way("http", "postgres"))
 
 
 class Line(Protocol):
@@ -215,9 +233,10 @@ class HttpLine:
     def end(self) -> str:
         _, out, err = self._host.end()
         assert out == ""
-        listens, _, rest = err.partition("\n")
+        listens, pages, *rest = err.splitlines(keepends=True)
         assert listens.startswith("Satchel listens at "), err
-        return rest
+        assert pages.startswith("Its pages for people: "), err
+        return "".join(rest)
 
     def close(self) -> None:
         self._client.close()
@@ -241,11 +260,11 @@ class Hosts:
 
 
 class Server:
-    """`satchel serve` on the database in a directory, with a session opened."""
+    """`satchel serve` on the database in a place, with a session opened."""
 
     def __init__(
         self,
-        directory: Path,
+        place: Place,
         profile: str = "satchel",
         *options: str,
         hello: Json | None = None,
@@ -256,7 +275,7 @@ class Server:
         """`hosts`: over HTTP, take the server from there, and leave it running."""
         self.profile = profile
         self.introduction: Json = {}
-        self._arguments = ("--profile", profile, *database(directory), *options)
+        self._arguments = ("--profile", profile, *database(place), *options)
         self._env = env
         self._transport = transport
         self._hosts = hosts

@@ -15,7 +15,7 @@ from typing import Any, Self
 import msgspec
 
 from tests.contracts.over_http import Complaints
-from tests.contracts.replay import HANDSHAKE_VERSIONS, Json, Transport, database
+from tests.contracts.replay import HANDSHAKE_VERSIONS, Json, Place, Transport, database
 from tests.wire import ROOT, Wire
 
 STATELESS = "2026-07-28"
@@ -61,8 +61,10 @@ class Late(AssertionError):
 class Machine:
     """Where a server finds its libraries: a home of its own for every test."""
 
-    def __init__(self, root: Path, *, transport: Transport = "stdio") -> None:
+    def __init__(self, root: Path, *, transport: Transport = "stdio", place: Place | None = None) -> None:
         self.root = root
+        #: Where its workspace is.
+        self.place = root if place is None else place
         #: How its servers are spoken to.
         self.transport = transport
         self.home = root / "satchel"
@@ -101,7 +103,7 @@ class Client:
         self.version = version
         #: When it was told that the list has changed.
         self.news: list[float] = []
-        options = ("--profile", profile, *database(machine.root))
+        options = ("--profile", profile, *database(machine.place))
         self._wire = Wire("satchel", "serve", *options, env=machine.env)
         self._ids = count(1)
         assert self._wire.process.stderr is not None

@@ -33,6 +33,8 @@ SAMPLES: list[tuple[SatchelError, str, Status]] = [
     (errors.SeveralConflicts([errors.UriTaken("x:y", "p")]), "CONFLICT", Status.CONFLICT),
     (errors.Outdated("prompt", "x"), "CONFLICT", Status.CONFLICT),
     (errors.ChangedMeanwhile(), "CONFLICT", Status.CONFLICT),
+    (errors.KeyReused("k"), "KEY_REUSED", Status.CONFLICT),
+    (errors.AlreadyDone(1, 2, 3), "ALREADY_DONE", Status.CONFLICT),
     (errors.LibraryExists("x"), "CONFLICT", Status.CONFLICT),
     (errors.LibraryEdited("x", ["a", "b", "c", "d"]), "CONFLICT", Status.CONFLICT),
     (errors.LibrariesBusy(), "CONFLICT", Status.CONFLICT),

@@ -1,11 +1,9 @@
 """Every example of the mcpkg contract, replayed in its own profile and in the default one,
-over every transport."""
+over every transport and on both databases."""
 
 from __future__ import annotations
 
 import re
-import shutil
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,14 +12,13 @@ import pytest
 from tests.contracts.replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
-    TRANSPORTS,
+    WAYS,
     Contract,
     Json,
     Serve,
     Server,
-    Transport,
+    Way,
     contracted,
-    create_project,
     initialize,
 )
 
@@ -38,24 +35,20 @@ TOOLS_LIST = "Tools API > tools/list Request"
 CALL = "Tools API > tools/call Request - "
 
 
-@pytest.fixture(params=TRANSPORTS)
-def transport(request: pytest.FixtureRequest) -> Transport:
-    chosen: Transport = request.param
+@pytest.fixture(params=WAYS, ids=str)
+def way(request: pytest.FixtureRequest) -> Way:
+    chosen: Way = request.param
     return chosen
 
 
 @pytest.fixture(scope="module")
-def with_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with a database that has the contract's project."""
-    directory = tmp_path_factory.mktemp("project")
-    create_project(directory, PROJECT)
-    return directory
+def project() -> str:
+    return PROJECT
 
 
 @pytest.fixture(params=[PROFILE, "satchel"])
-def server(request: pytest.FixtureRequest, with_project: Path, tmp_path: Path, serve: Serve) -> Server:
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     """A server on the contract's project, with a session opened as the contract shows."""
-    shutil.copytree(with_project, tmp_path, dirs_exist_ok=True)
     return serve(request.param, "--project", PROJECT, hello=CONTRACT[f"{INITIALIZE} > Request"])
 
 

@@ -1,5 +1,5 @@
 """Every example of the prompt store's contract, replayed in its own profile and in the default one,
-over every transport."""
+over every transport and on both databases."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from tests.contracts.replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
-    TRANSPORTS,
     UUID,
+    WAYS,
     Contract,
     Json,
     Serve,
     Server,
-    Transport,
+    Way,
     compact,
     contracted,
     initialize,
@@ -40,9 +40,9 @@ TOOLS = {
 }
 
 
-@pytest.fixture(params=TRANSPORTS)
-def transport(request: pytest.FixtureRequest) -> Transport:
-    chosen: Transport = request.param
+@pytest.fixture(params=WAYS, ids=str)
+def way(request: pytest.FixtureRequest) -> Way:
+    chosen: Way = request.param
     return chosen
 
 

@@ -1,5 +1,5 @@
 """Every example of the task manager's contract, replayed in its own profile and in the default one,
-over every transport."""
+over every transport and on both databases."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from tests.contracts.replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
-    TRANSPORTS,
+    WAYS,
     Contract,
     Json,
     Serve,
     Server,
-    Transport,
+    Way,
     contracted,
     initialize,
     timeless,
@@ -33,9 +33,9 @@ CALL = "Method: tools/call"
 TESTS = "Testing Protocol Compliance > Integration Tests > "
 
 
-@pytest.fixture(params=TRANSPORTS)
-def transport(request: pytest.FixtureRequest) -> Transport:
-    chosen: Transport = request.param
+@pytest.fixture(params=WAYS, ids=str)
+def way(request: pytest.FixtureRequest) -> Way:
+    chosen: Way = request.param
     return chosen
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.client import HTTPResponse
-from pathlib import Path
 from socket import create_connection
 from typing import Any
 
@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from tests.contracts.over_http import JSON, Answer, Host
-from tests.contracts.replay import HANDSHAKE_VERSIONS, Contract, Hosts, Json, contracted, database
+from tests.contracts.replay import HANDSHAKE_VERSIONS, Contract, Hosts, Json, Place, Way, contracted, database
 from tests.contracts.shelves import ENVELOPE
 from tests.contracts.test_task_manager import (
     CALL,
@@ -42,20 +42,29 @@ PROFILES = {
 }
 
 
+@pytest.fixture(params=[Way("http"), Way("http", "postgres")], ids=str)
+def way(request: pytest.FixtureRequest) -> Way:
+    chosen: Way = request.param
+    return chosen
+
+
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
+def host(request: pytest.FixtureRequest, way: Way, place: Place) -> Iterator[Host]:
     """A server of the contract's profile, for a test that writes."""
-    with Host("--profile", PROFILE, *database(tmp_path)) as started:
-        yield started
+    options = ("--profile", PROFILE, *database(place))
+    if way.backend == "postgres":
+        yield request.getfixturevalue("warm").hosts.host(*options, env={})
+    else:
+        with Host(*options) as started:
+            yield started
 
 
 @pytest.fixture(scope="module")
 def unwritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Host]]:
     """Servers of the profiles, for tests that write nothing."""
-    hosts = Hosts()
     directory = tmp_path_factory.mktemp("unwritten")
-    yield lambda profile: hosts.host("--profile", profile, *database(directory), env={})
-    hosts.close()
+    with closing(Hosts()) as hosts:
+        yield lambda profile: hosts.host("--profile", profile, *database(directory), env={})
 
 
 def bare(host: Host, request: Json) -> Any:
@@ -74,12 +83,12 @@ def enveloped(host: Host, request: Json) -> Any:
     return envelope["result"]
 
 
-Way = Callable[[Host, Json], Any]
+Ask = Callable[[Host, Json], Any]
 
 
 @pytest.fixture(params=[bare, enveloped])
-def ask(request: pytest.FixtureRequest) -> Way:
-    way: Way = request.param
+def ask(request: pytest.FixtureRequest) -> Ask:
+    way: Ask = request.param
     return way
 
 
@@ -154,14 +163,14 @@ def test_http_is_spoken_as_in_the_contract(unwritten: Callable[[str], Host], key
 @CONTRACT.replays(f"{INITIALIZE} > Request", f"{INITIALIZE} > Response (Success)")
 @pytest.mark.parametrize("key", INTRODUCTIONS)
 def test_initialize_is_answered_as_in_the_contract(
-    unwritten: Callable[[str], Host], ask: Way, key: str
+    unwritten: Callable[[str], Host], ask: Ask, key: str
 ) -> None:
     answer = ask(unwritten(PROFILE), CONTRACT[f"{INITIALIZE} > {key}"])
     assert answer == CONTRACT[f"{INITIALIZE} > {INTRODUCTIONS[key]}"]
 
 
 @CONTRACT.replays(f"{LIST} > Request", f"{LIST} > Response (Success)")
-def test_tools_are_listed_as_in_the_contract(unwritten: Callable[[str], Host], ask: Way) -> None:
+def test_tools_are_listed_as_in_the_contract(unwritten: Callable[[str], Host], ask: Ask) -> None:
     listed = ask(unwritten(PROFILE), CONTRACT[f"{LIST} > Request"])["tools"]
     assert [tool["name"] for tool in listed] == list(TOOLS)
     create = contracted(listed[0])
@@ -174,7 +183,7 @@ def test_tools_are_listed_as_in_the_contract(unwritten: Callable[[str], Host], a
 
 @CONTRACT.replays(*(replay.request for replay in REPLAYS), *(replay.response for replay in REPLAYS))
 @pytest.mark.parametrize("replay", REPLAYS, ids=lambda replay: replay.response)
-def test_the_request_is_answered_as_in_the_contract(host: Host, ask: Way, replay: Replay) -> None:
+def test_the_request_is_answered_as_in_the_contract(host: Host, ask: Ask, replay: Replay) -> None:
     for task in replay.given:
         made = call(host, "task_create", title=task["title"], project=task.get("project"))
         if task.get("completed"):
@@ -188,7 +197,7 @@ ERROR_SHAPES = (f"{CALL} > Response (Error)", "Error Codes > Application Errors 
 @CONTRACT.replays(
     f"{HANDLER}Request Body", f"{CALL} > Request", f"{CALL} > Response (Success)", *ERROR_SHAPES
 )
-def test_every_call_has_the_general_shapes(host: Host, ask: Way) -> None:
+def test_every_call_has_the_general_shapes(host: Host, ask: Ask) -> None:
     request = CONTRACT[f"{CALL} > Request"]
     assert request.keys() == CONTRACT[f"{HANDLER}Request Body"].keys()
     request["params"] |= PLACEHOLDER
@@ -215,11 +224,9 @@ class Client:
         return self._host.ask("POST", path, msgspec.json.encode(json), {"Content-Type": JSON})
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """The document's tests do without a database each, so they share one."""
-    with Host("--profile", PROFILE, *database(tmp_path_factory.mktemp("client"))) as started:
-        yield Client(started)
+@pytest.fixture
+def client(host: Host) -> Client:
+    return Client(host)
 
 
 THEIR_TESTS = [key for key in CONTRACT.examples if key.startswith(TESTS)]
@@ -313,7 +320,7 @@ def test_a_mistake_in_an_envelope_is_answered_in_one(
     ],
 )
 def test_the_mistakes_of_tools_are_no_errors_of_http(
-    unwritten: Callable[[str], Host], ask: Way, tool: str, arguments: Json, words: str
+    unwritten: Callable[[str], Host], ask: Ask, tool: str, arguments: Json, words: str
 ) -> None:
     params = {"name": tool, "arguments": arguments}
     result = ask(unwritten(PROFILE), {"method": "tools/call", "params": params})
@@ -336,7 +343,7 @@ def test_to_listen_without_an_envelope_is_refused_in_words(unwritten: Callable[[
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_profile_introduces_itself(unwritten: Callable[[str], Host], ask: Way, profile: str) -> None:
+def test_every_profile_introduces_itself(unwritten: Callable[[str], Host], ask: Ask, profile: str) -> None:
     result = ask(unwritten(profile), CONTRACT[f"{INITIALIZE} > Request"])
     assert (result["serverInfo"]["name"], result["protocolVersion"]) == PROFILES[profile]
 
@@ -358,8 +365,8 @@ def test_every_profile_gives_the_same_answer_at_both_addresses(
             assert (without.status, without.json()) == (404, {"error": here.json()["error"]})
 
 
-def test_what_is_stored_without_an_envelope_is_stored(tmp_path: Path) -> None:
-    with Host(*database(tmp_path)) as host:
+def test_what_is_stored_without_an_envelope_is_stored(place: Place) -> None:
+    with Host(*database(place)) as host:
         prompt = call(host, "add_prompt", title="Größe 🎒", content='"\\\n\u2028', tags=["a"])
         assert call(host, "get_prompt", id=prompt["id"])["content"] == '"\\\n\u2028'
         (listed,) = bare(host, {"method": "prompts/list"})["prompts"]

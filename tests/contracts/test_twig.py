@@ -1,5 +1,5 @@
 """Every example of the twig contract, replayed in its own profile and in the default one,
-over every transport."""
+over every transport and on both databases."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ import pytest
 from tests.contracts.replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
-    TRANSPORTS,
+    WAYS,
     Contract,
     Json,
+    Place,
     Server,
+    Way,
     initialize,
 )
 from tests.contracts.shelves import DISCOVER, ENVELOPE, STATELESS, Machine, manifest, write
@@ -47,9 +49,16 @@ Focus on:
 - Adherence to {{ language|title }} best practices"""
 
 
-@pytest.fixture(params=TRANSPORTS)
-def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
-    return Machine(tmp_path, transport=request.param)
+# Libraries are not in the database, so this takes one of the ways to PostgreSQL only.
+@pytest.fixture(params=[way for way in WAYS if way != Way("stdio", "postgres")], ids=str)
+def way(request: pytest.FixtureRequest) -> Way:
+    chosen: Way = request.param
+    return chosen
+
+
+@pytest.fixture
+def machine(tmp_path: Path, way: Way, place: Place) -> Machine:
+    return Machine(tmp_path, transport=way.transport, place=place)
 
 
 @pytest.fixture(params=[PROFILE, "satchel"])
@@ -67,7 +76,7 @@ def library(machine: Machine, profile: str, toml: str, **files: str) -> Path:
 
 
 def opened(machine: Machine, profile: str, hello: Json | None = None) -> Server:
-    return Server(machine.root, profile, hello=hello, env=machine.env, transport=machine.transport)
+    return Server(machine.place, profile, hello=hello, env=machine.env, transport=machine.transport)
 
 
 def without_nulls(value: Any) -> Any:
@@ -218,7 +227,7 @@ def test_a_missing_content_file_is_answered_as_in_the_contract(machine: Machine)
     write(machine.foreign / "my_coding_lib", {"twig.toml": UNDESCRIBED})
     # With no more said than where the user is at home: it is found where Twig keeps its data.
     env = machine.env | {"TWIG_DATA_DIR": "", "XDG_DATA_HOME": ""}
-    with Server(machine.root, PROFILE, env=env, transport=machine.transport) as server:
+    with Server(machine.place, PROFILE, env=env, transport=machine.transport) as server:
         answer = server.ask(CONTRACT[f"{GET} > Request"])
     assert answer == expected(f"{GET} > Content file missing", PROFILE)
 

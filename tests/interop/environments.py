@@ -81,7 +81,9 @@ CONFORMANCE: Final = Environment(
     {"@modelcontextprotocol/conformance": "0.2.0-alpha.12"},
     "node",
 )
-ENVIRONMENTS: Final = (PYTHON_2, PYTHON_1, TYPESCRIPT_2, TYPESCRIPT_1, INSPECTOR, CONFORMANCE)
+#: What looks for barriers on pages.
+AXE: Final = Environment("axe", "axe-core 4.12.1", {"axe-core": "4.12.1"}, "node")
+ENVIRONMENTS: Final = (PYTHON_2, PYTHON_1, TYPESCRIPT_2, TYPESCRIPT_1, INSPECTOR, CONFORMANCE, AXE)
 
 
 class SetupFailed(Exception):

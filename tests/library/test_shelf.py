@@ -15,6 +15,7 @@ from satchel.library import keeping
 from satchel.library.places import Directories
 from satchel.library.render.renderer import TemplateRenderer
 from satchel.library.shelf import Shelf
+from tests.processes import children
 
 
 def write(home: Path, name: str, count: int = 2, text: str = "Hello {{ who }}\n") -> Path:
@@ -51,14 +52,6 @@ async def until(ready: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> 
     async with asyncio.timeout(seconds):
         while not await ready():  # noqa: ASYNC110  # nothing else tells what is on the shelf now
             await asyncio.sleep(0.01)
-
-
-def children() -> set[int]:
-    """The processes that this one has started."""
-    found: set[int] = set()
-    for task in Path("/proc/self/task").iterdir():
-        found.update(map(int, (task / "children").read_text().split()))
-    return found
 
 
 def cache_of(home: Path) -> Path:

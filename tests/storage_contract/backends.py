@@ -52,7 +52,7 @@ class PostgresSchemas:
     """Stores in schemas of one PostgreSQL server."""
 
     stamps = False
-    examples = 15
+    examples = 40
 
     def __init__(self, server: Server) -> None:
         self._server = server

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from satchel.domain.errors import NameTaken, PromptNotFound, TitleTaken
 from satchel.domain.names import NAME_LENGTH
 from satchel.domain.ports import Transaction
-from satchel.domain.prompts import CONTENT_BYTES, TITLE_LENGTH, Argument, Prompt, TagCount
+from satchel.domain.prompts import CONTENT_BYTES, TITLE_LENGTH, Argument, Prompt, PromptOrder, TagCount
 from satchel.services.prompts import PromptAddress
 from tests.storage_contract.desk import Desk, OpenStore, desk_at
 from tests.storage_contract.ledger import check_books
@@ -297,3 +297,65 @@ async def test_tags_follow_a_prompt_through_update_deletion_and_undo(desk: Desk)
     assert [await carrying(tag) for tag in "abc"] == [0, 0, 0]
     await desk.undo((await desk.newest_change()).seq)
     assert [await carrying(tag) for tag in "abc"] == [0, 1, 1]
+
+
+async def test_chosen_prompts_carry_every_tag_have_the_text_and_come_in_the_order_asked_for(
+    desk: Desk,
+) -> None:
+    made = {}
+    for number, (name, tags) in enumerate(reversed(TAGGED.items())):
+        text = f"{'x' * 300} {'Straße' if number % 2 else 'ab%_'} end"
+        arguments = [Argument(name=f"a{at}") for at in range(number)]
+        made[name] = await desk.prompt(name, text, tags=tags, description=f"on {name}", arguments=arguments)
+    await desk.change_prompt("p3", description="newer")
+    await (await desk_at(desk.store, "elsewhere")).prompt("p9", "strasse", tags=["a", "b", "c"])
+    orders: dict[PromptOrder, list[str]] = {
+        "updated": ["p3", "p0", "p1", "p2", "p4", "p5"],
+        "created": ["p0", "p1", "p2", "p3", "p4", "p5"],
+        "name": sorted(TAGGED),
+    }
+    texts = {"": TAGGED, "STRASSE": ("p4", "p2", "p0"), "b%_": ("p5", "p3", "p1"), "P1": ("p1",), "no": ()}
+    for order, names in orders.items():
+        for size in range(3):
+            for wanted in combinations(["a", "b", "c", "a_b", "nobody's"], size):
+                for query, having in texts.items():
+                    expected = [n for n in names if set(wanted) <= set(TAGGED[n]) and n in having]
+                    pages = [
+                        await desk.workspace.prompts.chosen(
+                            desk.caller, query=query, tags=wanted, order=order, limit=2, offset=at
+                        )
+                        for at in range(0, 8, 2)
+                    ]
+                    assert [item.name for page in pages for item in page.entries] == expected
+                    assert {(page.total, page.is_more) for page in pages} == {(len(expected), False)}
+    (entry,) = (await desk.workspace.prompts.chosen(desk.caller, tags=["C", "B"], limit=9, offset=0)).entries
+    assert (entry.id, entry.title, entry.description, entry.argument_count) == (
+        made["p3"].id,
+        "p3",
+        "newer",
+        2,
+    )
+    assert (entry.snippet, entry.tags) == ("x" * 200 + "...", ("c", "b", "a"))
+    assert (entry.created_at, entry.updated_at) > (made["p3"].created_at, made["p3"].updated_at)
+    (found, *_) = (
+        await desk.workspace.prompts.chosen(desk.caller, query="straße", limit=1, offset=0)
+    ).entries
+    assert "Straße" in found.snippet
+
+
+@pytest.mark.parametrize("wanted", [{"query": "needle"}, {"tags": ["a"]}, {"query": "n", "tags": ["a"]}])
+async def test_of_very_many_that_fit_the_first_are_found(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("satchel.services.prompts.MOST_FOUND", 5)
+    for number in range(8):
+        await desk.prompt(f"p{number}", "needle", tags=["a"])
+    pages = [
+        await desk.workspace.prompts.chosen(desk.caller, **wanted, order="name", limit=2, offset=at)
+        for at in range(0, 8, 2)
+    ]
+    names = [[item.name for item in page.entries] for page in pages]
+    assert names == [["p0", "p1"], ["p2", "p3"], ["p4"], []]
+    assert {(page.total, page.is_more) for page in pages} == {(5, True)}
+    whole = await desk.workspace.prompts.chosen(desk.caller, order="name", limit=9, offset=0)
+    assert (len(whole.entries), whole.total, whole.is_more) == (8, 8, False)

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,15 +16,19 @@ from satchel import __version__
 from satchel.assembly import built, check_names
 from satchel.assembly.logs import log_patiently
 from satchel.assembly.metrics import Metrics
+from satchel.assembly.stores import is_file
+from satchel.assembly.web import Front
 from satchel.config import Settings, SettingsError
 from satchel.contracts.bare_http import BareFace
 from satchel.contracts.gate import OPEN, Gate, OwnTokens
+from satchel.contracts.key_headers import beside, has_key
 from satchel.contracts.profiles import ACCESSES, PROFILES, Access, access_of, build, follow
 from satchel.contracts.stored_sessions import StoredSessions
 from satchel.contracts.tools import Place
 from satchel.domain.errors import SatchelError
-from satchel.protocol import Server
+from satchel.protocol import Context, Server
 from satchel.protocol.jsonrpc import encode
+from satchel.protocol.server import Observer
 from satchel.protocol.transports.http import Guard, HttpEndpoint
 from satchel.protocol.transports.http.guards import LOOPBACK
 from satchel.protocol.transports.http.messages import (
@@ -44,28 +48,17 @@ from satchel.protocol.transports.http.messages import (
 from satchel.protocol.transports.http.messages import Application as Served
 from satchel.protocol.transports.http.request_ids import Identified
 from satchel.protocol.transports.http.serving import GRACE_SECONDS, listening_socket, new_event_loop, serve
-from satchel.services.caller import Caller
+from satchel.web.calls import Calls
 
 if TYPE_CHECKING:
     from satchel.assembly.oauth import OAuthUsers
 
+_log = logging.getLogger("satchel")
 _access = logging.getLogger("satchel.access")
 
 _METADATA_PAGES: Final = (
     "/.well-known/oauth-protected-resource",
     "/.well-known/oauth-protected-resource/mcp",
-)
-
-_PAGE: Final = """\
-<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Satchel</title>
-<h1>Satchel</h1>
-<p>This is a server for MCP clients. Give them the address <code>/mcp</code>.</p>
-</html>
-"""
-_PAGE_HEADERS: Final = (
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"x-content-type-options", b"nosniff"),
 )
 
 
@@ -94,6 +87,9 @@ class Application:
 
     def at_once(self, headers: Headers, body: bytes, asker: Asker = ANYBODY) -> Whole | Served | None:
         """Answer a request to `/mcp` at once, if that can be. See `HttpEndpoint.at_once`."""
+        if has_key(headers):
+            # On the usual way the key is noticed.
+            return None
         return self._face(asker).endpoint.at_once(headers, body, asker)
 
     async def close(self, grace: float) -> None:
@@ -102,7 +98,7 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Whoever has gone needs no answer.
-        with contextlib.suppress(Disconnected):
+        with contextlib.suppress(Disconnected), beside(Headers.of(scope)):
             await self._answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,8 +113,6 @@ class Application:
         elif method not in ("GET", "HEAD"):
             allowed = (b"allow", b"GET, HEAD, POST" if path == "/" else b"GET, HEAD")
             await (respond(send, 405, headers=[allowed]) if path in _PAGES else respond(send, 404))
-        elif path == "/":
-            await respond(send, 200, _PAGE.encode(), b"text/html; charset=utf-8", _PAGE_HEADERS)
         elif path == "/healthz":
             await respond(send, 200, encode({"status": "ok", "version": __version__}))
         elif path == "/readyz":
@@ -160,7 +154,7 @@ class Application:
         workspace = self._place.workspace
         try:
             sizes = await workspace.projects.all()
-            tasks = (await workspace.tasks.stats(Caller(self._place.project, "metrics"))).total
+            tasks = await workspace.tasks.total()
         except SatchelError:
             return {}
         return {
@@ -205,8 +199,13 @@ def logged(application: Any) -> Any:
     return logging_application
 
 
-def serve_http(settings: Settings, ready: Any) -> None:
-    """Serve clients over HTTP, until SIGTERM or SIGINT. `ready` is told the address."""
+def serve_http(
+    settings: Settings, ready: Callable[[int], None], tell_link: Callable[[int, str], None]
+) -> None:
+    """Serve clients and browsers over HTTP, until SIGTERM or SIGINT.
+
+    `ready` is told the port; `tell_link` the port and a key that lets one browser in, where no token does.
+    """
     check_names(settings)
     log_patiently(access=settings.access_log)
     assert settings.http is not None
@@ -220,12 +219,19 @@ def serve_http(settings: Settings, ready: Any) -> None:
         raise SettingsError(f"nothing can listen at {host}:{port}: {reason.lower()}") from error
 
     async def run() -> None:
-        metrics = Metrics()
-        place, server = await built(settings, metrics.observe)
+        metrics, calls = Metrics("sqlite" if is_file(settings.database) else "postgresql"), Calls()
+
+        def observe(ctx: Context, outcome: str, seconds: float) -> None:
+            metrics.observe(ctx.method, outcome, seconds)
+            calls.observe(ctx, outcome, seconds)
+
+        place, server = await built(settings, observe)
+        await _caution(settings, place)
+        port = listener.getsockname()[1]
         profile = PROFILES[settings.profile]
         servers: dict[Access, Server] = {"write": server}
         if settings.auth != "off":
-            servers |= _narrower(settings, place, metrics)
+            servers |= _narrower(settings, place, observe)
         application = Application(servers, place, metrics, version=profile.advertised_version)
         inner: Served = application
         at_once: AtOnce = application.at_once
@@ -234,7 +240,18 @@ def serve_http(settings: Settings, ready: Any) -> None:
             oauth = _oauth(settings, place)
             inner = gate = _gate(application, place, oauth)
             at_once = gate.at_once(application.at_once)
-        guard = Guard(inner, hosts=_hosts(host, settings.allowed_hosts))
+        front = Front(settings, place, inner, calls, lambda key: tell_link(port, key), others=oauth)
+        guard = Guard(front, hosts=_hosts(host, settings.allowed_hosts))
+
+        async def end() -> None:
+            front.close()
+            await application.close(GRACE_SECONDS / 2)
+
+        def begin() -> None:
+            ready(port)
+            if (key := front.new_link_key()) is not None:
+                tell_link(port, key)
+
         outer = Identified(logged(guard) if settings.access_log else guard)
         async with server.lifespan():
             for access, narrower in servers.items():
@@ -243,8 +260,8 @@ def serve_http(settings: Settings, ready: Any) -> None:
             await serve(
                 outer,
                 listener,
-                lambda: application.close(GRACE_SECONDS / 2),
-                begin=lambda: ready(listener.getsockname()[1]),
+                end,
+                begin=begin,
                 at_once={} if settings.access_log else {b"/mcp": outer.at_once(guard.at_once(at_once))},
             )
             if oauth is not None:
@@ -252,6 +269,13 @@ def serve_http(settings: Settings, ready: Any) -> None:
 
     with listener, asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(run())
+
+
+async def _caution(settings: Settings, place: Place) -> None:
+    """Say what whoever serves several users should know."""
+    if settings.auth != "off":
+        for caution in await place.workspace.store.cautions():
+            _log.warning(caution)
 
 
 def _oauth(settings: Settings, place: Place) -> OAuthUsers | None:
@@ -273,7 +297,7 @@ def _gate(application: Application, place: Place, oauth: OAuthUsers | None) -> G
     )
 
 
-def _narrower(settings: Settings, place: Place, metrics: Metrics) -> dict[Access, Server]:
+def _narrower(settings: Settings, place: Place, observe: Observer) -> dict[Access, Server]:
     """Servers for those who may do less than everything."""
     return {
         access: build(
@@ -282,7 +306,7 @@ def _narrower(settings: Settings, place: Place, metrics: Metrics) -> dict[Access
             read_only=settings.read_only,
             toolsets=settings.toolsets,
             access=access,
-            observe=metrics.observe,
+            observe=observe,
         )
         for access in ACCESSES
         if access != "write"

@@ -9,6 +9,10 @@ import threading
 from collections import deque
 from typing import Final
 
+from satchel.domain.times import iso
+from satchel.protocol.in_hand import request_in_hand
+from satchel.protocol.jsonrpc import encode
+
 #: What is logged faster than it is read is forgotten, the oldest first.
 _MAX_LINES: Final = 1000
 #: How long the end of the process waits for the last lines to be read.
@@ -60,9 +64,43 @@ class PatientHandler(logging.Handler):
             self._more.wait_for(lambda: not self._lines and not self._busy, timeout=_FLUSH_SECONDS)
 
 
+class _Words(logging.Formatter):
+    """Lines for people."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the name it has there
+        message = super().formatMessage(record)
+        return f"{message} (request {request_id})" if (request_id := _request_id()) else message
+
+
+class _Json(logging.Formatter):
+    """Lines for programs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": iso(int(record.created * 1_000_000)),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "request_id": _request_id(),
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return encode(line).decode()
+
+
+def _request_id() -> str:
+    """Of the request that is being handled; empty if it is none that came over HTTP."""
+    return request_in_hand.get().decode()
+
+
 def log_patiently(*, access: bool = False) -> None:
-    """From now on, warnings and errors go to standard error in this way; with `access`, all requests too."""
-    logging.getLogger().addHandler(PatientHandler())
+    """From now on, warnings and errors go to standard error in this way.
+
+    With `access`, so do all requests, and every line is JSON.
+    """
+    handler = PatientHandler()
+    handler.setFormatter(_Json() if access else _Words())
+    logging.getLogger().addHandler(handler)
     if access:
         requests = logging.getLogger("satchel.access")
         requests.setLevel(logging.INFO)

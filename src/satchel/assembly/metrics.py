@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from satchel import __version__
 from satchel.protocol.methods import IMPLEMENTATIONS
 
 #: In seconds.
@@ -13,9 +16,15 @@ _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0
 
 
 class Metrics:
-    """Counts requests. See `satchel.protocol.server.Observer`."""
+    """Counts requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, backend: str = "") -> None:
+        """`backend`: the kind of database, which is told together with the version and the process."""
+        self._about = {
+            "version": __version__,
+            "server": f"{socket.gethostname()}:{os.getpid()}",
+            "backend": backend,
+        }
         self._requests: dict[tuple[str, str], int] = {}
         self._histograms: dict[str, list[int]] = {}
         self._seconds: dict[str, float] = {}
@@ -34,7 +43,11 @@ class Metrics:
 
     def text(self, gauges: Mapping[str, tuple[str, Mapping[str, int]]]) -> str:
         """Everything there is to tell; `gauges` by name, with a description and the value of each label."""
+        about = ",".join(f'{name}="{_escaped(value)}"' for name, value in self._about.items())
         lines = [
+            "# HELP satchel_info The server process that tells all this.",
+            "# TYPE satchel_info gauge",
+            f"satchel_info{{{about}}} 1",
             "# HELP satchel_requests_total Requests by method and outcome.",
             "# TYPE satchel_requests_total counter",
             *(
@@ -62,3 +75,8 @@ class Metrics:
             yield f'satchel_request_seconds_bucket{{method="{method}",le="{most}"}} {total}'
         yield f'satchel_request_seconds_sum{{method="{method}"}} {self._seconds[method]:.6f}'
         yield f'satchel_request_seconds_count{{method="{method}"}} {total}'
+
+
+def _escaped(value: str) -> str:
+    """A value as a label has it."""
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

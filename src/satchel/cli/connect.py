@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,7 +129,10 @@ def _launch(where: Where, profile: str | None) -> Launch:
     if where.workspace is not None:
         arguments += ["--workspace", where.workspace]
     if where.db is not None:
-        arguments += ["--db", str(Path(settings.database).absolute())]
+        from satchel.assembly.stores import is_file
+
+        database = settings.database
+        arguments += ["--db", str(Path(database).absolute()) if is_file(database) else database]
     if where.project is not None:
         arguments += ["--project", where.project]
     if profile is not None:
@@ -141,16 +143,10 @@ def _launch(where: Where, profile: str | None) -> Launch:
         arguments += ["--profile", profile]
     # The client will not have the variables of this terminal.
     variables = {"SATCHEL_HOME": home(os.environ)} if os.environ.get("SATCHEL_HOME") else {}
-    command, prefix = _program()
+    from satchel.assembly.connections import program
+
+    command, prefix = program()
     return Launch(command, prefix, tuple(arguments), variables)
-
-
-def _program() -> tuple[str, tuple[str, ...]]:
-    """The program that is running, wherever the client is. A link to it outlives what it leads to."""
-    started = sys.argv[0]
-    if Path(started).name != "__main__.py" and (found := shutil.which(started)):
-        return str(Path(found).absolute()), ()
-    return sys.executable, ("-m", "satchel")
 
 
 def _do(target: Target, launch: Launch, *, remove: bool, dry_run: bool, as_json: bool) -> None:

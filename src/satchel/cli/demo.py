@@ -1,4 +1,4 @@
-"""`satchel demo`: a real MCP session with a sample workspace, request and answer side by side."""
+"""`satchel demo`: a sample workspace in the browser, or as a real MCP session in the terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from satchel.assembly import with_workspace
 from satchel.cli.output import print_json
-from satchel.cli.sample import PROJECT, fill, write_library
+from satchel.cli.sample import PROJECT, act, fill, write_library
 from satchel.config import SettingsError, beside, settings
 
 #: An answer has this long to come.
@@ -157,19 +157,29 @@ def _database(keep: str | None) -> Iterator[str]:
 
 @click.command("demo")
 @click.option("--keep", metavar="FILE", help="Keep the sample workspace in this new file.")
-@click.option("--json", "as_json", is_flag=True, help="Print every request and answer as JSON.")
-def command(keep: str | None, *, as_json: bool) -> None:
-    """A tour: a real MCP session with a sample workspace. It leaves your own data alone.
+@click.option("--once", is_flag=True, help="A tour in the terminal instead: a real MCP session.")
+@click.option("--browser/--no-browser", default=True, help="Whether to open a browser.")
+@click.option("--json", "as_json", is_flag=True, help="The tour, every request and answer as JSON.")
+def command(keep: str | None, *, once: bool, browser: bool, as_json: bool) -> None:
+    """Try Satchel on a sample workspace, in your browser. It leaves your own data alone.
+
+    It stays up until you end it with Ctrl-C. With --once, and wherever there is no terminal, it is a tour
+    instead: a real MCP session, request and answer side by side.
 
     \b
     Examples:
       satchel demo
-      satchel demo --keep sample.db
+      satchel demo --once
+      satchel demo --no-browser --keep sample.db
     """
     with _database(keep) as database:
         with_workspace(settings({}, db=database), fill)
         with tempfile.TemporaryDirectory(prefix="satchel-demo-", ignore_cleanup_errors=True) as home:
             write_library(Path(home))
+            if not (once or as_json) and sys.stdout.isatty():
+                with_workspace(settings({}, db=database), act)
+                _serve(database, home, opens=browser)
+                return
             session = Session(database, home)
             try:
                 if as_json:
@@ -179,6 +189,36 @@ def command(keep: str | None, *, as_json: bool) -> None:
                     _show(_tour(session), kept=database if keep else None)
             finally:
                 session.end()
+
+
+def _serve(database: str, home: str, *, opens: bool) -> None:
+    """Show the pages until somebody ends it."""
+    from satchel.assembly.http import serve_http
+
+    def tell_link(port: int, key: str) -> None:
+        link = f"http://127.0.0.1:{port}/sign-in?key={key}"
+        opened = opens and _opened(link)
+        click.echo(f"\nA sample workspace is at {click.style(link, fg='cyan')}")
+        click.echo(
+            "Your browser shows it now." if opened else "Open this link in your browser; it works once."
+        )
+        click.echo(f"Agents are welcome too, at http://127.0.0.1:{port}/mcp")
+        click.echo(
+            "Ctrl-C ends it. Your own data is not touched; satchel demo --once is a tour in the terminal.\n"
+        )
+
+    chosen = settings({"SATCHEL_HOME": home}, db=database, project=PROJECT, http="127.0.0.1:0")
+    serve_http(chosen, lambda port: None, tell_link)
+
+
+def _opened(link: str) -> bool:
+    """Whether a browser could be opened."""
+    import webbrowser
+
+    try:
+        return webbrowser.open(link)
+    except (webbrowser.Error, OSError):
+        return False
 
 
 def _show(steps: Iterator[Exchange], *, kept: str | None) -> None:

@@ -14,11 +14,11 @@ import click
 
 from satchel.cli.failures import Status
 from satchel.cli.inputs import STREAM, label, meaning, read_bytes, refuse, refuse_error, text, usage
-from satchel.cli.mime_types import guessed
 from satchel.cli.output import json_option, print_json, print_table, printable, shown
 from satchel.cli.place import Where, in_project
 from satchel.cli.prompt_views import limit_option, updated, write_text
 from satchel.domain.errors import ResourceNotFound
+from satchel.domain.mime_types import guessed
 from satchel.domain.names import NAME_LENGTH
 from satchel.domain.resources import CONTENT_BYTES, Resource
 from satchel.domain.times import iso

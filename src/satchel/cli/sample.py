@@ -7,6 +7,7 @@ from typing import Final
 
 from satchel.domain.prompts import Argument
 from satchel.services.caller import Caller
+from satchel.services.prompts import PromptAddress, PromptChange
 from satchel.services.workspace import Workspace
 
 PROJECT: Final = "auth-module"
@@ -124,3 +125,39 @@ async def fill(workspace: Workspace) -> None:
         await workspace.resources.create(caller, **resource)
     for task in _TASKS:
         await workspace.tasks.create(caller, **task)
+
+
+async def act(workspace: Workspace) -> None:
+    """Let some agents and people work on the sample, so that there is something to look back at."""
+    project = await workspace.projects.find(PROJECT)
+    claude, cursor, ann = (Caller(project.id, actor) for actor in ("claude-code", "cursor", "ann via web"))
+    review = PromptAddress(name="code-review")
+    found = await workspace.prompts.get(claude, review)
+    await workspace.prompts.update(
+        claude,
+        review,
+        PromptChange(content=f"{found.content}\n- Session fixation", tags=["security", "review"]),
+    )
+    await workspace.prompts.update(ann, review, PromptChange(title="Security review"))
+    await workspace.tasks.create(
+        cursor, title="Cover the login with tests", project=PROJECT, priority=4, energy="deep"
+    )
+    done = await workspace.tasks.create(claude, title="Add a rate limit to the login", project=PROJECT)
+    await workspace.tasks.complete_all(ann, [done.id])
+    await workspace.resources.create(
+        claude,
+        name="login-times",
+        title="Login times",
+        uri="file:///reports/login-times.csv",
+        mime_type="text/csv",
+        description="How long logins took last week",
+        content="day,logins,median ms\nMonday,412,38\nTuesday,398,41\nWednesday,455,37\nThursday,430,39\n",
+    )
+    await workspace.resources.create(
+        cursor,
+        name="settings",
+        uri="file:///settings.json",
+        mime_type="application/json",
+        description="The settings of the login",
+        content='{"login": {"attempts": 5, "lockout": {"minutes": 15, "notify": ["ann"]}}, "mfa": true}\n',
+    )

@@ -76,10 +76,20 @@ def parsed(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]:
     return flags
 
 
-def _tell_address(host: str, port: int) -> None:
-    shown = f"[{host}]" if ":" in host else host
-    sys.stderr.write(f"Satchel listens at http://{shown}:{port}/mcp (Ctrl-C ends it)\n")
+def _tell_address(host: str, port: int, *, needs_token: bool) -> None:
+    sys.stderr.write(f"Satchel listens at {_origin(host, port)}/mcp (Ctrl-C ends it)\n")
+    if needs_token:
+        sys.stderr.write(f"Its pages for people: {_origin(host, port)}/ (sign in with a token)\n")
     sys.stderr.flush()
+
+
+def _tell_link(host: str, port: int, key: str) -> None:
+    sys.stderr.write(f"Its pages for people: {_origin(host, port)}/sign-in?key={key} (works once)\n")
+    sys.stderr.flush()
+
+
+def _origin(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -93,7 +103,12 @@ def run(arguments: Sequence[str]) -> int:
             from satchel.assembly.http import serve_http
 
             host = settings.http[0]
-            serve_http(settings, lambda port: _tell_address(host, port))
+            needs_token = settings.auth != "off"
+            serve_http(
+                settings,
+                lambda port: _tell_address(host, port, needs_token=needs_token),
+                lambda port, key: _tell_link(host, port, key),
+            )
             return Status.OK
         if sys.stdin is not None and sys.stdin.isatty():
             sys.stderr.write(_TO_PEOPLE)

@@ -20,8 +20,6 @@ from satchel.services.tasks import TaskMark
 
 #: A list shows so many, unless it is told otherwise.
 _LISTED: Final = 50
-#: What takes a due date away.
-_NEVER: Final = ("", "none", "never")
 
 
 @click.group("task")
@@ -31,10 +29,8 @@ def command() -> None:
 
 def when(value: str) -> str:
     """The type of options that are a day, in words or in digits."""
-    if value.strip().lower() in _NEVER:
-        return ""
     try:
-        return dates.due_date(text(value), dates.now().date())
+        return dates.meant(text(value), dates.now().date())
     except dates.NotADate as error:
         raise click.BadParameter(
             f"'{shown(value)}' names no day. Write one like these: {dates.EXAMPLES}."

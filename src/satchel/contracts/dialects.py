@@ -7,8 +7,10 @@ from functools import wraps
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 from satchel.domain.errors import (
+    AlreadyDone,
     Conflict,
     Invalid,
+    KeyReused,
     NameTaken,
     NotAllowed,
     NotFound,
@@ -88,6 +90,8 @@ _CODES: Final[tuple[tuple[type[SatchelError], str, str | None], ...]] = (
     (TitleTaken, "DUPLICATE_TITLE", "A prompt with this title already exists"),
     (NameTaken, "DUPLICATE_NAME", None),
     (UriTaken, "DUPLICATE_URI", None),
+    (KeyReused, "KEY_REUSED", None),
+    (AlreadyDone, "ALREADY_DONE", None),
     (Conflict, "CONFLICT", None),
     (NotAllowed, "NOT_ALLOWED", None),
     (StorageError, "STORAGE_ERROR", None),

@@ -12,12 +12,12 @@ from satchel.domain.errors import SatchelError
 from satchel.domain.ports import KeptSession, Store, Transaction
 from satchel.protocol import InternalError
 from satchel.protocol.transports.http.messages import Refused
-from satchel.protocol.transports.http.sessions import SessionState
+from satchel.protocol.transports.http.sessions import SessionState, merged
 
 T = TypeVar("T")
 
 #: In microseconds: a session that is not used for so long has ended ...
-_IDLE: Final = 24 * 3600 * 1_000_000
+_IDLE: Final = 7 * 24 * 3600 * 1_000_000
 #: ... and its use is noted only so often.
 _NOTED: Final = 600 * 1_000_000
 _MOST: Final = 10_000
@@ -50,13 +50,14 @@ class StoredSessions:
             return None
         state = _decode(kept.state)
         if unused > _NOTED:
-            await self.replace(id, state)
+            await self.change(id, state, state)
         return state
 
-    async def replace(self, id: str, state: SessionState) -> None:
+    async def change(self, id: str, before: SessionState, after: SessionState) -> None:
         async def work(transaction: Transaction) -> None:
             # Another process may have ended it.
-            if await transaction.sessions.get(id) is not None:
+            if (kept := await transaction.sessions.get(id)) is not None:
+                state = merged(_decode(kept.state), before, after)
                 await transaction.keep_session(id, msgspec.msgpack.encode(state))
 
         await self._done(self._store.write(work, actor=""))

@@ -8,8 +8,10 @@ from functools import lru_cache
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from satchel.contracts.dialects import Dialect, problem_of, root
+from satchel.contracts.keys import key_of
 from satchel.domain.accounts import Principal
 from satchel.domain.errors import Invalid, Problem, SatchelError, StorageError
 from satchel.domain.ports import Libraries
@@ -104,7 +106,10 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
 
         async def run(arguments: Arguments, ctx: Context) -> ToolResult:
             try:
-                return await self.run(Desk(place.workspace, place.caller(ctx)), arguments)
+                caller = place.caller(ctx)
+                if self.effect.writes and (key := key_of(ctx)) is not None:
+                    return await self._run_once(place, caller, arguments, key, ctx)
+                return await self.run(Desk(place.workspace, caller), arguments)
             except SatchelError as error:
                 if isinstance(error, StorageError):
                     _log.warning("%s failed on %s", self.name, error.where, exc_info=error)
@@ -126,6 +131,16 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
                 open_world_hint=False,
             ),
         )
+
+    async def _run_once(
+        self, place: Place, caller: Caller, arguments: Arguments, key: str, ctx: Context
+    ) -> ToolResult:
+        # Few calls need it, and it takes time to import.
+        from satchel.contracts.repeats import answered_once, keyed_call
+
+        call = keyed_call(caller.only_user or "", key, ctx, place.project)
+        desk = Desk(place.workspace, replace(caller, call=call))
+        return await answered_once(call, place.workspace.repeats, lambda: self.run(desk, arguments))
 
     def _words(self, arguments: Mapping[str, Any]) -> Dialect:
         return self.dialect if self.voice is None else self.voice(arguments)

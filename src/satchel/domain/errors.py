@@ -22,6 +22,8 @@ SatchelError
 │   ├── SeveralConflicts     conflicts
 │   ├── Outdated             kind, name: someone else was faster
 │   ├── ChangedMeanwhile     what is to be undone was changed again
+│   ├── KeyReused            key: it came with another request before
+│   ├── AlreadyDone          at, first, last: it was carried out, and the answer is not known any more
 │   ├── LibraryExists        name
 │   ├── LibraryEdited        name, files: work that would be lost
 │   ├── LibrariesBusy        another process is changing them
@@ -56,6 +58,8 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
 from msgspec import Struct
+
+from satchel.domain.times import iso
 
 #: As much of a foreign value as a message shows. No valid name is longer.
 SHOWN_LENGTH: Final = 300
@@ -292,6 +296,36 @@ class ChangedMeanwhile(Conflict):
 
     def __init__(self) -> None:
         super().__init__("Something of it was changed again meanwhile; look at it once more")
+
+
+class KeyReused(Conflict):
+    """An idempotency key came with another request before."""
+
+    code = "KEY_REUSED"
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(
+            f"The idempotency key '{key}' came with another request before; use a new key for every request"
+        )
+
+
+class AlreadyDone(Conflict):
+    """The request was carried out before, and the answer is not known any more."""
+
+    code = "ALREADY_DONE"
+
+    def __init__(self, at: int, first: int | None, last: int | None) -> None:
+        """`at`: when. `first`, `last`: the numbers of its changes, if there are any."""
+        self.at = at
+        self.first = first
+        self.last = last
+        changes = f"as change {first}" if first == last else f"as changes {first} to {last}"
+        done = "and changed nothing" if first is None else changes
+        super().__init__(
+            f"This request was carried out already, at {iso(at)}, {done}; its answer is not known any more."
+            " Read what is there instead of repeating it"
+        )
 
 
 class LibraryExists(Conflict):

@@ -6,17 +6,25 @@ Everything is asynchronous. Where a backend never waits, its coroutines run to t
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Hashable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
 from satchel.domain.accounts import AccountEvent, Member, Role, Token, User
+from satchel.domain.answers import KeptAnswer
 from satchel.domain.changes import Action, Change, ChangeNews, Entity, Kind
 from satchel.domain.libraries import LibraryPrompt, LibraryReport
 from satchel.domain.projects import Project, ProjectSize
-from satchel.domain.prompts import Prompt, PromptListing, PromptSummary, TagCount
+from satchel.domain.prompts import (
+    Prompt,
+    PromptEntry,
+    PromptListing,
+    PromptOrder,
+    PromptSummary,
+    TagCount,
+)
 from satchel.domain.resources import Resource
-from satchel.domain.tasks import Task, TaskGroup
+from satchel.domain.tasks import Task, TaskChoice, TaskColumn, TaskGroup, TaskKey, TaskOrder
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Entity)
@@ -31,6 +39,20 @@ class Projects(Protocol):
 
     async def names(self, prefix: str, limit: int) -> list[str]:
         """Names that begin with `prefix`, in any case."""
+        ...
+
+    async def contents(self, id: int, user: str) -> tuple[int, int, int]:
+        """How many prompts and resources a project has, and how many tasks of a user are yet to be done."""
+        ...
+
+    async def glance(
+        self, kind: Kind, project: int, user: str, query: str, limit: int
+    ) -> list[tuple[str | int, str, str]]:
+        """Some things of a project, or tasks of a user, with `query` in them: address, title and snippet.
+
+        Those with it in the title come first. It is quick rather than complete: of very many that may have
+        the query in them, only some are looked at, the newest or, of tasks, the most important ones.
+        """
         ...
 
 
@@ -86,7 +108,28 @@ class Prompts(Protocol):
         """
         ...
 
+    async def chosen(
+        self,
+        project: int,
+        *,
+        query: str,
+        tags: Sequence[str],
+        order: PromptOrder,
+        limit: int,
+        offset: int,
+        most: int,
+    ) -> tuple[int, list[PromptEntry]]:
+        """How many carry all of the tags and have `query` in title or content, and a page of them.
+
+        With tags or a query there are at most `most`, the first of them, however many more there may be.
+        """
+        ...
+
     async def in_project(self, project: int) -> list[Prompt]: ...
+
+
+#: Those updated last first, by name, the largest first, by MIME type and then by name.
+ResourceOrder = Literal["updated", "name", "size", "type"]
 
 
 class Resources(Protocol):
@@ -108,6 +151,23 @@ class Resources(Protocol):
         self, project: int, query: str, limit: int, offset: int
     ) -> tuple[int, list[tuple[Resource, str]]]:
         """How many have `query` in name, title or text, and a page of them with snippets."""
+        ...
+
+    async def chosen(
+        self,
+        project: int,
+        *,
+        text: str,
+        mime_type: str | None,
+        order: ResourceOrder,
+        limit: int,
+        offset: int,
+    ) -> tuple[int, list[Resource]]:
+        """How many have `text` in name, title or URI and are of this type, or of any, and a page of them."""
+        ...
+
+    async def types(self, project: int, limit: int) -> list[tuple[str, int]]:
+        """The MIME types there are and how many are of each, the most used first, then by name."""
         ...
 
     async def in_project(self, project: int) -> list[Resource]: ...
@@ -154,12 +214,43 @@ class Tasks(Protocol):
 
     async def groups(self, user: str) -> list[TaskGroup]: ...
 
+    async def total(self) -> int:
+        """How many there are of all users."""
+        ...
+
+    async def columns(
+        self,
+        user: str,
+        choice: TaskChoice,
+        by: TaskKey | None,
+        keys: Sequence[int | str] | None,
+        *,
+        span: range,
+        order: TaskOrder,
+        limit: int,
+        offset: int = 0,
+    ) -> tuple[int, list[TaskColumn]]:
+        """How many columns there are, and those of a span: how many tasks each has, and some of them.
+
+        `keys`: the values of `by` that are columns, an empty text for no project; without them, all there
+        are, those with the most tasks first. Without `by`, all tasks are in one column of the key 0.
+        """
+        ...
+
+    async def done_times(self, user: str, since: int) -> dict[int, int]:
+        """How many were done in each quarter of an hour, counted from 1970, since a time."""
+        ...
+
 
 class Changes(Protocol):
     async def get(self, seq: int) -> Change | None: ...
 
-    async def batch(self, batch: int) -> list[Change]:
-        """What was done together, in order."""
+    async def batch(self, batch: int, limit: int | None = None) -> list[Change]:
+        """What was done together, in order; with `limit`, the first of it."""
+        ...
+
+    async def batch_size(self, batch: int) -> int:
+        """How many changes were done together, also those that are hidden from whoever is looking."""
         ...
 
     async def page(
@@ -188,6 +279,52 @@ class Changes(Protocol):
 
     async def latest(self, kind: Kind, entity: str) -> Change | None: ...
 
+    async def newest(self) -> int:
+        """The number of the last change."""
+        ...
+
+    async def matching(
+        self,
+        project: int | None,
+        *,
+        after: int,
+        before: int,
+        limit: int,
+        oldest_first: bool = False,
+        kind: Kind | None = None,
+        actor: str | None = None,
+        text: str | None = None,
+        user: str | None = None,
+    ) -> list[tuple[int, int]]:
+        """Those with a number between the two: their numbers, and how many bytes they hold.
+
+        In all projects, or in one and in none. `text`: only of things with this in their name, title or URI,
+        in any case. `user`: of tasks, only this user's.
+        """
+        ...
+
+    async def these(self, seqs: Sequence[int]) -> list[Change]:
+        """Those with these numbers, the newest first."""
+        ...
+
+    async def reach(self, before: int, count: int, size: int) -> int:
+        """The number of the first of so many changes up to `before` that hold no more bytes than `size`."""
+        ...
+
+    async def actors(self, project: int | None, *, after: int, limit: int, user: str | None) -> list[str]:
+        """Who has made changes since, in alphabetical order."""
+        ...
+
+    async def per_day(
+        self, project: int, *, after: int, before: int, user: str | None
+    ) -> list[tuple[int, str, int]]:
+        """Of those with a number between the two: the day, counted from 1970, the actor, and how many."""
+        ...
+
+    async def addresses(self, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
+        """How those of these things that are there are addressed: by id, by URI, a project by its name."""
+        ...
+
 
 class KeptSession(Struct, frozen=True):
     """A session of an HTTP client: whatever the protocol has to know of it."""
@@ -198,6 +335,12 @@ class KeptSession(Struct, frozen=True):
 
 class Sessions(Protocol):
     async def get(self, id: str) -> KeptSession | None: ...
+
+
+class Answers(Protocol):
+    """Answers to calls that came with a key, by whose it is."""
+
+    async def get(self, owner: str, key: str) -> KeptAnswer | None: ...
 
 
 class Accounts(Protocol):
@@ -283,6 +426,9 @@ class Transaction(Protocol):
     def sessions(self) -> Sessions: ...
 
     @property
+    def answers(self) -> Answers: ...
+
+    @property
     def accounts(self) -> Accounts: ...
 
     def new_id(self) -> str: ...
@@ -303,6 +449,21 @@ class Transaction(Protocol):
 
     async def forget_sessions(self, before: int, most: int) -> None:
         """Forget those that were not used since, and the oldest of more than `most`."""
+        ...
+
+    async def note_call(self, owner: str, key: str, digest: bytes) -> None:
+        """What was done up to here in this transaction was a call with a key, which is not answered yet.
+
+        Like sessions, keys and answers are not logged.
+        """
+        ...
+
+    async def keep_answer(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
+        """Store the answer to a call that was noted."""
+        ...
+
+    async def forget_answers(self, before: int, most: int) -> None:
+        """Forget calls that were made before, the oldest first, and not more than `most`."""
         ...
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
@@ -342,19 +503,26 @@ Work = Callable[[Transaction], Awaitable[T]]
 class Store(Protocol):
     """A workspace."""
 
-    async def read(self, work: Work[T], *, slow: bool = False, single: bool = False) -> T:
+    async def read(
+        self, work: Work[T], *, slow: bool = False, single: bool = False, viewer: str | None = None
+    ) -> T:
         """Run `work` on a consistent view.
 
         `slow`: it may take more than a moment, so let others go on. `single`: it asks one thing only, for
-        which there need be no transaction.
+        which there need be no transaction. `viewer`: the user who is looking; a store that can keeps
+        everything else from `work`, whatever it asks for. Nothing for the operator, who sees everything.
         """
         ...
 
-    async def write(self, work: Work[T], *, actor: str) -> T:
+    async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
         """Run `work` in a transaction of its own; when this returns, what it wrote is durable.
 
-        `work` may be run more than once; only its last run counts.
+        `work` may be run more than once; only its last run counts. `viewer`: as for `read`.
         """
+        ...
+
+    async def cautions(self) -> list[str]:
+        """What whoever serves several users from here should know."""
         ...
 
     async def check(self) -> None:
@@ -409,8 +577,30 @@ class Libraries(Protocol):
         """What a prompt says with these values. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
         ...
 
+    async def prompts(self, library: str) -> list[LibraryPrompt]:
+        """All prompts of a library, in the order of their names."""
+        ...
+
+    async def source(self, name: str) -> tuple[LibraryPrompt, str, str]:
+        """A prompt, the path of its file, and its text before anything is filled in.
+
+        Raises `LibraryPromptNotFound` or `PromptUnusable`.
+        """
+        ...
+
+    async def origins(self) -> dict[str, tuple[str, str]]:
+        """Where libraries are from, by name: `git`, `link` and so on, and from which address or folder.
+
+        Those that were put there by hand are not in here.
+        """
+        ...
+
     async def reports(self) -> list[LibraryReport]:
         """All libraries, also those that are broken, and what is wrong with each."""
+        ...
+
+    async def check(self) -> list[LibraryReport]:
+        """The reports after a closer look at every template, which takes its time."""
         ...
 
     def stamp(self) -> Hashable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -74,6 +74,24 @@ class PromptSummary(Struct, frozen=True):
     tags: tuple[str, ...]
     created_at: int
     updated_at: int
+
+
+class PromptEntry(Struct, frozen=True, kw_only=True):
+    """As much of a prompt as a list to choose from shows."""
+
+    id: str
+    name: str
+    title: str
+    description: str | None
+    snippet: str
+    tags: tuple[str, ...]
+    argument_count: int
+    created_at: int
+    updated_at: int
+
+
+#: What a list of prompts is ordered by: times with the newest first, names by their characters.
+PromptOrder = Literal["updated", "created", "name"]
 
 
 class TagCount(Struct, frozen=True):

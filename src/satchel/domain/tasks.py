@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -60,6 +60,62 @@ class TaskGroup(Struct, frozen=True):
     priority: int
     total: int
     completed: int
+
+
+#: By what a board has its columns.
+TaskKey = Literal["priority", "project", "energy"]
+#: What comes first: what matters most, what is due soonest, what was added last, or what was done last.
+TaskOrder = Literal["priority", "due", "newest", "done"]
+
+
+class TaskChoice(Struct, frozen=True, kw_only=True):
+    """Which tasks are meant: those for which everything holds that is given."""
+
+    completed: bool = False
+    #: Empty for those that belong to no project.
+    project: str | None = None
+    priority: int | None = None
+    energy: str | None = None
+    #: The first and the last day on which they are due, as due dates name them.
+    due_from: str | None = None
+    due_by: str | None = None
+    #: The minute it is now, here and in UTC, as in 2026-03-01T17:00: only those that are overdue.
+    overdue_at: tuple[str, str] | None = None
+    #: Stands in title or notes, in any case.
+    text: str = ""
+
+
+class TaskListing(Struct, frozen=True):
+    """A task as lists show it."""
+
+    id: int
+    title: str
+    project: str | None
+    priority: int
+    energy: str
+    time_estimate: str
+    due_date: str | None
+    completed_at: int | None
+    version: int
+    #: The first characters of the notes.
+    notes: str
+
+    @property
+    def completed(self) -> bool:
+        return self.completed_at is not None
+
+
+#: So many characters of the notes are in a listing.
+LISTED_NOTES: Final = 160
+
+
+class TaskColumn(Struct, frozen=True):
+    """The tasks that have one thing in common: how many there are, and the first of them."""
+
+    #: The priority, project or energy that they share; an empty text for no project.
+    key: int | str
+    total: int
+    tasks: list[TaskListing]
 
 
 def problems(

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from satchel.domain.errors import ContentFileMissing, LibraryPromptNotFound, PromptUnusable, RenderingFailed
 from satchel.domain.libraries import SOURCE_BYTES, LibraryPrompt, LibraryReport
 from satchel.domain.text import folded, neighbourhood
+from satchel.library import origins
 from satchel.library.disk import Disk
 from satchel.library.enclosure import Folder, Missing, Unreadable
 from satchel.library.places import Directories, shown
@@ -207,6 +208,11 @@ class Shelf:
                         found.append((prompt, neighbourhood(text, query)))
         return total, found
 
+    async def origins(self) -> dict[str, tuple[str, str]]:
+        home = self._directories.home
+        found = await self._disk.run(lambda: origins.records(home))
+        return {name: (origin.kind, origin.location) for name, origin in found.items()}
+
     async def reports(self) -> list[LibraryReport]:
         await self._ready.wait()
         return [] if self._catalogue is None else self._catalogue.reports()
@@ -216,7 +222,8 @@ class Shelf:
         from satchel.library.checking import Checker
 
         await self._ready.wait()
-        assert self._catalogue is not None
+        if self._catalogue is None:
+            return []
         reports = []
         for report in self._catalogue.reports():
             checker = Checker(self._catalogue.libraries[report.folder], self._renderer)

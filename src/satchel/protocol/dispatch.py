@@ -275,7 +275,7 @@ class Session:
 
     def _observed(self, ctx: Context, outcome: str) -> None:
         if self.server.observe is not None:
-            self.server.observe(ctx.method, outcome, perf_counter() - ctx.begun)
+            self.server.observe(ctx, outcome, perf_counter() - ctx.begun)
 
     def _ask_back(self, ctx: Context, required: InputRequired) -> None:
         if not METHODS[ctx.method, ctx.revision.version].asks:

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from satchel.protocol.eras import Revision
+from satchel.protocol.in_hand import request_in_hand
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -196,7 +197,10 @@ def to_wire(error: BaseException, revision: Revision) -> WireError:
     if isinstance(error, ToolError | InputRejected):
         return WireError(INTERNAL_ERROR, _clipped(str(error)))
     _log.error("a handler failed", exc_info=error)
-    return WireError(INTERNAL_ERROR, "Internal error")
+    # Whoever runs the server finds it in the log.
+    request_id = request_in_hand.get().decode()
+    where = f" (request {request_id})" if request_id else ""
+    return WireError(INTERNAL_ERROR, f"Internal error{where}")
 
 
 def as_tool_error(error: Exception, revision: Revision) -> ToolError | None:

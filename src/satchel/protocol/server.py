@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 ListKind = Literal["tools", "prompts", "resources"]
 
-#: A method, how it ended ("ok", "error" or "cancelled"), and the seconds that it took.
-Observer = Callable[[str, str, float], object]
+#: A request, how it ended ("ok", "error" or "cancelled"), and the seconds that it took.
+Observer = Callable[[Context, str, float], object]
 
 Arguments = TypeVar("Arguments")
 

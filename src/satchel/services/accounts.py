@@ -173,9 +173,10 @@ class Accounts:
 
     async def recognise(self, text: str, project: int) -> Recognised | None:
         """Who has this token, and what they may do in a project; nothing if it is not valid (any more)."""
-        if not is_token(text):
-            return None
-        hashed = token_hash(text)
+        return await self.recognise_hash(token_hash(text), project) if is_token(text) else None
+
+    async def recognise_hash(self, hashed: str, project: int) -> Recognised | None:
+        """Like `recognise`, by what is kept of a token."""
 
         async def work(transaction: Transaction) -> Recognised | None:
             token = await transaction.accounts.token_by_hash(hashed)

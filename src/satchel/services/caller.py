@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from typing import TypeVar
+
 from msgspec import Struct
 
 from satchel.domain.accounts import Principal
 from satchel.domain.errors import NotAllowed, Problem, ProjectGone, require
-from satchel.domain.ports import Transaction
+from satchel.domain.ports import Store, Transaction, Work
 from satchel.domain.projects import Project
 from satchel.domain.tasks import DEFAULT_USER
 from satchel.domain.text import query_problem
+from satchel.services.repeats import KeyedCall, once
+
+T = TypeVar("T")
 
 
 class Caller(Struct, frozen=True):
@@ -22,11 +28,42 @@ class Caller(Struct, frozen=True):
     user: str = DEFAULT_USER
     #: What the caller may do; nothing for whoever owns the machine, who may do everything.
     grant: Principal | None = None
+    #: What is done is this call, which came with a key: it is done only once.
+    call: KeyedCall | None = None
 
     @property
     def only_user(self) -> str | None:
-        """Whose tasks may be seen in the log; nothing for everybody's."""
+        """Whose eyes it is for: nothing for those of the owner of the machine, who may see everything."""
         return None if self.grant is None else self.user
+
+
+class CallersStore:
+    """A store that is only asked on a caller's behalf.
+
+    It is told who is looking, so that it can keep from them what is not theirs, should a use case ask for
+    too much. Without a caller it is the owner of the machine who is looking.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def read(
+        self, caller: Caller | None, work: Work[T], *, slow: bool = False, single: bool = False
+    ) -> Awaitable[T]:
+        viewer = None if caller is None else caller.only_user
+        return self._store.read(work, slow=slow, single=single, viewer=viewer)
+
+    def write(self, caller: Caller, work: Work[T]) -> Awaitable[T]:
+        """Raises `CarriedOut` or `KeyReused` if the call has a key with which something was done before."""
+        if caller.call is not None:
+            return self._write_once(caller, caller.call, work)
+        return self._store.write(work, actor=caller.actor, viewer=caller.only_user)
+
+    async def _write_once(self, caller: Caller, call: KeyedCall, work: Work[T]) -> T:
+        work = work if call.is_done else once(call, work)
+        result = await self._store.write(work, actor=caller.actor, viewer=caller.only_user)
+        call.is_done = True
+        return result
 
 
 async def project_of(transaction: Transaction, caller: Caller) -> Project:

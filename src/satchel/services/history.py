@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from satchel.domain.changes import Change, Entity, Kind
@@ -22,11 +23,73 @@ from satchel.domain.projects import Project
 from satchel.domain.prompts import Prompt
 from satchel.domain.resources import Resource
 from satchel.domain.tasks import Task
-from satchel.services.caller import Caller, project_of, project_to_change
+from satchel.services.caller import Caller, CallersStore, project_of, project_to_change
 from satchel.services.projects import empty
 
 #: So many changes of one thing are looked at at a time.
 _PAGE: Final = 100
+
+#: Whoever looks for something rare looks through so many changes at a time; for a name, which stands further
+#: inside, through fewer of them and so many bytes.
+_LOOKED: Final = 50_000
+_LOOKED_INTO: Final = 15_000
+_BYTES_LOOKED_INTO: Final = 16 * 1024 * 1024
+#: So many bytes of changes are shown at a time, however few changes that may be.
+_BYTES_SHOWN: Final = 8 * 1024 * 1024
+#: Among so many changes somebody is found who has made one.
+_RECENT: Final = 5000
+_MOST_ACTORS: Final = 100
+#: So much of what was done together is looked at before it is undone.
+_PLANNED: Final = 200
+
+
+class Look(Struct, frozen=True):
+    """Some changes, the newest first, and where to look on."""
+
+    changes: list[Change]
+    #: Before which change there may be more; nothing if there are none.
+    older: int | None
+    #: After which change there may be more.
+    newer: int | None
+    #: Whether it ends because enough was looked at, though less was found.
+    is_cut: bool = False
+    #: How the things and their projects are addressed that are still there, by kind and id.
+    addresses: dict[tuple[Kind, str], str] = {}
+
+
+class Undoing(Struct, frozen=True):
+    """What it means to undo a change."""
+
+    change: Change
+    #: What was done and is undone together, the newest first: all of it, or as much as was looked at.
+    together: list[Change]
+    total: int
+    #: What was done since to the same things, and would be overwritten; the newest first.
+    later: list[Change]
+
+    @property
+    def seen(self) -> int:
+        """The last change that whoever sees this knows of."""
+        return max(change.seq for change in (*self.together, *self.later))
+
+
+class Undone(Struct, frozen=True):
+    """What was undone, and the change by which that can be undone."""
+
+    changes: list[Change]
+    #: Nothing if everything was already as it had been.
+    by: int | None
+
+
+class Filter(Struct, frozen=True):
+    """Which changes are looked for."""
+
+    kind: Kind | None = None
+    actor: str | None = None
+    #: Stands in a name, title or URI of a thing.
+    text: str | None = None
+    #: In all projects, which only the owner of the machine sees.
+    everywhere: bool = False
 
 
 class History:
@@ -36,7 +99,9 @@ class History:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store = CallersStore(store)
+        #: For use cases of the owner of the machine.
+        self._everything = store
 
     async def page(
         self,
@@ -63,7 +128,73 @@ class History:
 
         # Whoever looks for something rare looks through much of the log.
         is_rare = kind is not None or caller.only_user is not None
-        return await self._store.read(work, slow=is_rare and entity is None)
+        return await self._store.read(caller, work, slow=is_rare and entity is None)
+
+    async def look(
+        self,
+        caller: Caller,
+        wanted: Filter = Filter(),  # noqa: B008  # it cannot be changed
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 50,
+    ) -> Look:
+        """What happened in the caller's project and to the caller's tasks, as far as it is quickly found.
+
+        The newest, those before a change, or those after one.
+        """
+        _require_owner(caller, wanted)
+
+        async def work(transaction: Transaction) -> Look:
+            if caller.grant is not None:
+                await project_of(transaction, caller)
+            found = await _look(transaction, caller, wanted, before=before, after=after, limit=limit)
+            return replace(found, addresses=await _addresses(transaction, found.changes))
+
+        return await self._store.read(caller, work, slow=True)
+
+    async def actors(self, caller: Caller, wanted: Filter) -> list[str]:
+        """Who has changed something lately that the caller sees."""
+        _require_owner(caller, wanted)
+
+        async def work(transaction: Transaction) -> list[str]:
+            if caller.grant is not None:
+                await project_of(transaction, caller)
+            project = None if wanted.everywhere else caller.project
+            since = max(await transaction.changes.newest() - _RECENT, 0)
+            return await transaction.changes.actors(
+                project, after=since, limit=_MOST_ACTORS, user=caller.only_user
+            )
+
+        return await self._store.read(caller, work, slow=True)
+
+    async def show(self, caller: Caller, seq: int) -> tuple[Change, bytes | None, bytes | None]:
+        """One change, and what a resource held before and after. Raises `ChangeNotFound`."""
+
+        async def work(transaction: Transaction) -> tuple[Change, bytes | None, bytes | None]:
+            change = await _visible(transaction, caller, seq)
+            old, new = [
+                await transaction.content(state.sha256) if isinstance(state, Resource) else None
+                for state in (change.before, change.after)
+            ]
+            return change, old, new
+
+        return await self._store.read(caller, work)
+
+    async def undoing(self, caller: Caller, seq: int) -> Undoing:
+        """What it would mean to undo a change. Raises `ChangeNotFound`."""
+
+        async def work(transaction: Transaction) -> Undoing:
+            change = await _visible(transaction, caller, seq)
+            total = await transaction.changes.batch_size(change.batch)
+            together = await transaction.changes.batch(change.batch, _PLANNED)
+            if not all(_is_seen(caller, item) for item in together) or len(together) < min(total, _PLANNED):
+                raise ChangeNotFound(seq)
+            together.reverse()
+            later = [item for item in await _later(transaction, together) if item.batch != change.batch]
+            return Undoing(change, together, total, later)
+
+        return await self._store.read(caller, work, slow=True)
 
     async def log(
         self,
@@ -94,7 +225,7 @@ class History:
                 limit=limit,
             )
 
-        return await self._store.read(work, slow=True)
+        return await self._everything.read(work, slow=True)
 
     async def change(self, seq: int) -> Change:
         """One change, in whichever project. Raises `ChangeNotFound`."""
@@ -105,7 +236,7 @@ class History:
                 raise ChangeNotFound(seq)
             return found
 
-        return await self._store.read(work)
+        return await self._everything.read(work)
 
     async def contents(self, *states: Entity | None) -> list[bytes | None]:
         """What resources hold or held; nothing for anything else."""
@@ -116,7 +247,7 @@ class History:
                 for state in states
             ]
 
-        return await self._store.read(work)
+        return await self._everything.read(work)
 
     async def together(self, changes: Iterable[Change]) -> list[Change]:
         """All that was done together with any of these changes, the newest first."""
@@ -126,7 +257,7 @@ class History:
             found = [change for batch in batches for change in await transaction.changes.batch(batch)]
             return sorted(found, key=lambda change: change.seq, reverse=True)
 
-        return await self._store.read(work, slow=True)
+        return await self._everything.read(work, slow=True)
 
     async def later(self, changes: Sequence[Change]) -> list[Change]:
         """What has happened since to things that these changes are about, the newest first."""
@@ -134,7 +265,7 @@ class History:
         async def work(transaction: Transaction) -> list[Change]:
             return await _later(transaction, changes)
 
-        return await self._store.read(work, slow=True)
+        return await self._everything.read(work, slow=True)
 
     async def undo_all(
         self, changes: Sequence[Change], *, actor: str, overwriting: Iterable[Change] = ()
@@ -151,7 +282,25 @@ class History:
             for change in changes:
                 await _put(transaction, change, change.before)
 
-        await self._store.write(work, actor=actor)
+        await self._everything.write(work, actor=actor)
+
+    async def undo_anywhere(self, caller: Caller, seq: int, *, seen: int) -> Undone:
+        """Like `undo`, but for the owner of the machine in whichever project.
+
+        Raises `ChangedMeanwhile` if that would overwrite changes that came after `seen`.
+        """
+
+        async def work(transaction: Transaction) -> Undone:
+            change = await _visible(transaction, caller, seq)
+            if caller.grant is not None:
+                await project_to_change(transaction, caller)
+            newest = await transaction.changes.newest()
+            undone = await _undo(transaction, caller, change, seen)
+            latest = [await transaction.changes.latest(item.kind, item.entity) for item in undone[:1]]
+            by = next((item.seq for item in latest if item is not None and item.seq > newest), None)
+            return Undone(undone, by)
+
+        return await self._store.write(caller, work)
 
     async def undo(self, caller: Caller, seq: int) -> list[Change]:
         """Put back what was there before a change and before all that was done together with it.
@@ -160,18 +309,9 @@ class History:
         """
 
         async def work(transaction: Transaction) -> list[Change]:
-            change = await _existing(transaction, caller, seq)
-            undone = await transaction.changes.batch(change.batch)
-            if not all(_is_seen(caller, item) for item in undone):
-                # What was done together is undone together, or not at all.
-                raise ChangeNotFound(seq)
-            for item in undone:
-                _require_right(caller, item)
-            for item in reversed(undone):
-                await _put(transaction, item, item.before)
-            return undone
+            return await _undo(transaction, caller, await _existing(transaction, caller, seq))
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def restore_any(self, change: Change, *, actor: str) -> Entity | None:
         """Like `restore`, in whichever project."""
@@ -179,7 +319,7 @@ class History:
         async def work(transaction: Transaction) -> Entity | None:
             return await _put(transaction, change, change.after)
 
-        return await self._store.write(work, actor=actor)
+        return await self._everything.write(work, actor=actor)
 
     async def restore(self, caller: Caller, seq: int) -> Entity | None:
         """Make one thing again what it was right after a change; nothing, if that deleted it."""
@@ -189,7 +329,112 @@ class History:
             _require_right(caller, change)
             return await _put(transaction, change, change.after)
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
+
+
+async def _look(
+    transaction: Transaction,
+    caller: Caller,
+    wanted: Filter,
+    *,
+    before: int | None,
+    after: int | None,
+    limit: int,
+) -> Look:
+    changes = transaction.changes
+    newest = await changes.newest()
+    # What lies between the two is looked at, without them.
+    if after is not None:
+        low, high = after, min(after + (_LOOKED if wanted.text is None else _LOOKED_INTO), newest) + 1
+    else:
+        high = newest + 1 if before is None else min(before, newest + 1)
+        low = max(high - _LOOKED, 0)
+        if wanted.text is not None:
+            low = await changes.reach(high, _LOOKED_INTO, _BYTES_LOOKED_INTO) - 1
+    found = await changes.matching(
+        None if wanted.everywhere else caller.project,
+        after=low,
+        before=high,
+        limit=limit + 1,
+        oldest_first=after is not None,
+        kind=wanted.kind,
+        actor=wanted.actor,
+        text=wanted.text,
+        user=caller.only_user,
+    )
+    shown = _fitting(found[:limit])
+    is_more = len(shown) < len(found)
+    page = await changes.these(shown)
+    if after is not None:
+        newer = page[0].seq if is_more else (high - 1 if high <= newest else None)
+        return Look(
+            page, page[-1].seq if page else after + 1, newer, is_cut=not is_more and newer is not None
+        )
+    older = page[-1].seq if is_more else (low + 1 if low > 0 else None)
+    return Look(
+        page,
+        older,
+        None if high > newest else (page[0].seq if page else high - 1),
+        is_cut=not is_more and older is not None,
+    )
+
+
+def _fitting(found: Sequence[tuple[int, int]]) -> list[int]:
+    """The numbers of the first of these, with their sizes, that can be shown at once."""
+    shown: list[int] = []
+    total = 0
+    for seq, size in found:
+        total += size
+        if shown and total > _BYTES_SHOWN:
+            break
+        shown.append(seq)
+    return shown
+
+
+async def _addresses(transaction: Transaction, changes: Iterable[Change]) -> dict[tuple[Kind, str], str]:
+    ids: dict[Kind, dict[str, None]] = {}
+    for change in changes:
+        ids.setdefault(change.kind, {})[change.entity] = None
+        if change.project is not None:
+            ids.setdefault("project", {})[str(change.project)] = None
+    return {
+        (kind, entity): address
+        for kind, entities in ids.items()
+        for entity, address in (await transaction.changes.addresses(kind, list(entities))).items()
+    }
+
+
+async def _undo(
+    transaction: Transaction, caller: Caller, change: Change, seen: int | None = None
+) -> list[Change]:
+    """Put back what was there. Raises `ChangedMeanwhile` if that overwrites later changes than `seen`."""
+    undone = await transaction.changes.batch(change.batch)
+    whole = len(undone) == await transaction.changes.batch_size(change.batch)
+    if not whole or not all(_is_seen(caller, item) for item in undone):
+        # What was done together is undone together, or not at all.
+        raise ChangeNotFound(change.seq)
+    for item in undone:
+        _require_right(caller, item)
+    if seen is not None and any(item.seq > seen for item in await _later(transaction, undone)):
+        raise ChangedMeanwhile
+    for item in reversed(undone):
+        await _put(transaction, item, item.before)
+    return undone
+
+
+def _require_owner(caller: Caller, wanted: Filter) -> None:
+    if wanted.everywhere and caller.grant is not None:
+        raise NotAllowed("Only the owner of the machine sees all projects")
+
+
+async def _visible(transaction: Transaction, caller: Caller, seq: int) -> Change:
+    """A change that the caller may see. Raises `ChangeNotFound`: a foreign one is as good as none."""
+    if caller.grant is not None:
+        await project_of(transaction, caller)
+    change = await transaction.changes.get(seq)
+    if change is None or not _is_seen(caller, change):
+        raise ChangeNotFound(seq)
+    return change
 
 
 async def _later(transaction: Transaction, changes: Sequence[Change]) -> list[Change]:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from satchel.domain.errors import NameTaken, ProjectNotFound, ProjectProtected
+from satchel.domain.errors import NameTaken, NotAllowed, ProjectNotFound, ProjectProtected
 from satchel.domain.ports import Store, Transaction
 from satchel.domain.projects import DEFAULT_PROJECT, Project, ProjectSize, checked_name
-from satchel.services.caller import Caller
+from satchel.services.caller import Caller, CallersStore
 
 
 class Projects:
     """Create, list, rename and delete projects."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store = CallersStore(store)
+        #: For use cases of the owner of the machine.
+        self._everything = store
 
     async def find(self, name: str) -> Project:
         async def work(transaction: Transaction) -> Project:
             return await _existing(transaction, name)
 
-        return await self._store.read(work)
+        return await self._everything.read(work)
 
     async def all(self, caller: Caller | None = None) -> list[ProjectSize]:
         """Those that the caller may see, and how many of the tasks are theirs; without one, everything."""
@@ -39,7 +41,7 @@ class Projects:
                 if size.project.id not in hidden
             ]
 
-        return await self._store.read(work, slow=True)
+        return await self._store.read(caller, work, slow=True)
 
     async def names(self, prefix: str, limit: int, caller: Caller | None = None) -> list[str]:
         """Names that begin with `prefix`, in any case, of projects that the caller may see."""
@@ -55,7 +57,7 @@ class Projects:
                     found.append(name)
             return found[:limit]
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
 
     async def create(self, name: str, *, actor: str) -> Project:
         checked_name(name)
@@ -68,7 +70,13 @@ class Projects:
             assert stored is not None
             return stored
 
-        return await self._store.write(work, actor=actor)
+        return await self._everything.write(work, actor=actor)
+
+    async def create_for(self, caller: Caller, name: str) -> Project:
+        """Like `create`. Raises `NotAllowed` for whoever is known by a token without the scope admin."""
+        if not may_create(caller):
+            raise NotAllowed("To make a project, use a token with the scope admin")
+        return await self.create(name, actor=caller.actor)
 
     async def rename(self, name: str, new_name: str, *, actor: str) -> Project:
         checked_name(new_name)
@@ -84,7 +92,7 @@ class Projects:
             await transaction.write("update", project, renamed)
             return renamed
 
-        return await self._store.write(work, actor=actor)
+        return await self._everything.write(work, actor=actor)
 
     async def delete(self, name: str, *, actor: str) -> Project:
         """Delete a project with its prompts and resources. Tasks stay: they name projects freely."""
@@ -95,7 +103,12 @@ class Projects:
             await transaction.write("delete", project, None)
             return project
 
-        return await self._store.write(work, actor=actor)
+        return await self._everything.write(work, actor=actor)
+
+
+def may_create(caller: Caller) -> bool:
+    """Whether the caller may make projects."""
+    return caller.grant is None or caller.grant.has("admin")
 
 
 async def empty(transaction: Transaction, project: Project) -> None:

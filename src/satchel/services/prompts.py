@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -21,17 +21,30 @@ from satchel.domain.names import NAME_LENGTH, alternatives, name_from
 from satchel.domain.ports import Store, Transaction
 from satchel.domain.projects import Project
 from satchel.domain.prompts import (
+    MAX_TAGS,
     TITLE_LENGTH,
     Argument,
     Prompt,
+    PromptEntry,
     PromptListing,
+    PromptOrder,
     PromptSummary,
     TagCount,
     merged_tags,
     problems,
     template_problem,
 )
-from satchel.services.caller import Caller, checked_query, project_of, project_to_change, require_sight
+from satchel.services.caller import (
+    Caller,
+    CallersStore,
+    checked_query,
+    project_of,
+    project_to_change,
+    require_sight,
+)
+
+#: So many prompts with tags or a text are found; whoever needs more looks for something rarer.
+MOST_FOUND: Final = 1000
 
 
 class PromptPage(Struct, frozen=True):
@@ -39,6 +52,15 @@ class PromptPage(Struct, frozen=True):
 
     prompts: list[PromptSummary]
     total: int
+
+
+class PromptEntries(Struct, frozen=True):
+    """Some of the prompts that were chosen, and how many there are."""
+
+    entries: list[PromptEntry]
+    total: int
+    #: Whether there are more than that, which nobody has counted.
+    is_more: bool = False
 
 
 class PromptChange(Struct, frozen=True, kw_only=True):
@@ -84,7 +106,7 @@ class Prompts:
     """Create, find, list, change and delete prompts."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store = CallersStore(store)
 
     async def create(
         self,
@@ -128,7 +150,7 @@ class Prompts:
             assert stored is not None
             return stored, project
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def get(self, caller: Caller, address: PromptAddress) -> Prompt:
         async def lookup(transaction: Transaction) -> Prompt | None:
@@ -139,8 +161,8 @@ class Prompts:
 
         require_sight(caller)
         # What is not there needs a second look: perhaps all of its project is gone.
-        found = None if address.any is not None else await self._store.read(lookup, single=True)
-        return await self._store.read(work) if found is None else found
+        found = None if address.any is not None else await self._store.read(caller, lookup, single=True)
+        return await self._store.read(caller, work) if found is None else found
 
     async def update(
         self, caller: Caller, address: PromptAddress, change: PromptChange, *, version: int | None = None
@@ -173,7 +195,7 @@ class Prompts:
             await transaction.write("update", prompt, changed)
             return changed, project
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def delete(self, caller: Caller, address: PromptAddress) -> tuple[Prompt, Project]:
         async def work(transaction: Transaction) -> tuple[Prompt, Project]:
@@ -182,7 +204,7 @@ class Prompts:
             await transaction.write("delete", prompt, None)
             return prompt, project
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def delete_all(self, caller: Caller, addresses: Sequence[PromptAddress]) -> list[Prompt]:
         """Delete prompts, all of them or, if one is missing, none."""
@@ -195,7 +217,7 @@ class Prompts:
                 await transaction.write("delete", prompt, None)
             return gone
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def names(self, caller: Caller, limit: int) -> list[str]:
         """In alphabetical order."""
@@ -204,7 +226,7 @@ class Prompts:
             await project_of(transaction, caller)
             return await transaction.prompts.names(caller.project, limit)
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
 
     async def listing(self, caller: Caller, after: int, limit: int) -> list[PromptListing]:
         """In the order of creation."""
@@ -213,7 +235,7 @@ class Prompts:
             await project_of(transaction, caller)
             return await transaction.prompts.listing(caller.project, after, limit)
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
 
     async def recent(self, caller: Caller, limit: int, offset: int) -> PromptPage:
         """Those updated last come first."""
@@ -223,7 +245,7 @@ class Prompts:
             found = await transaction.prompts.recent(caller.project, limit, offset)
             return PromptPage(found, await transaction.prompts.count(caller.project))
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
 
     async def search(
         self, caller: Caller, query: str, limit: int, offset: int, tags: Sequence[str] = ()
@@ -243,7 +265,7 @@ class Prompts:
             total, found = await transaction.prompts.search(caller.project, query, limit, offset, wanted)
             return PromptPage(found, total)
 
-        return await self._store.read(work, slow=True)
+        return await self._store.read(caller, work, slow=True)
 
     async def tagged(
         self, caller: Caller, tags: Sequence[str], limit: int, offset: int
@@ -257,7 +279,38 @@ class Prompts:
             carried = await transaction.prompts.tags_carried(caller.project, wanted)
             return PromptPage(found, total), carried
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
+
+    async def chosen(
+        self,
+        caller: Caller,
+        *,
+        query: str = "",
+        tags: Sequence[str] = (),
+        order: PromptOrder = "updated",
+        limit: int,
+        offset: int,
+    ) -> PromptEntries:
+        """Those that carry all of `tags` and have `query` in title or content, in any case."""
+        wanted = merged_tags(tags)[:MAX_TAGS]
+        checked_query(query)
+
+        async def work(transaction: Transaction) -> PromptEntries:
+            await project_of(transaction, caller)
+            total, found = await transaction.prompts.chosen(
+                caller.project,
+                query=query,
+                tags=wanted,
+                order=order,
+                limit=limit,
+                offset=offset,
+                most=MOST_FOUND + 1,
+            )
+            if (query or wanted) and total > MOST_FOUND:
+                return PromptEntries(found[: max(MOST_FOUND - offset, 0)], MOST_FOUND, is_more=True)
+            return PromptEntries(found, total)
+
+        return await self._store.read(caller, work, slow=bool(query or wanted))
 
     async def tags(self, caller: Caller) -> list[TagCount]:
         """The tags in use, the most used first."""
@@ -266,7 +319,7 @@ class Prompts:
             await project_of(transaction, caller)
             return await transaction.prompts.tags_in_use(caller.project)
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
 
     async def retag(
         self, caller: Caller, address: PromptAddress, *, add: Sequence[str] = (), remove: Sequence[str] = ()
@@ -284,7 +337,7 @@ class Prompts:
                 return prompt, False
             return await _with_tags(transaction, prompt, tags), True
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def rename_tag(self, caller: Caller, old: str, new: str) -> list[str]:
         """Give a tag another name on every prompt of the project, all at once.
@@ -306,7 +359,7 @@ class Prompts:
                 names.append(prompt.name)
             return names
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
 
 async def _with_tags(transaction: Transaction, prompt: Prompt, tags: tuple[str, ...]) -> Prompt:

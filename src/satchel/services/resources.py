@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -10,13 +11,14 @@ from msgspec.structs import replace
 from satchel.domain.errors import (
     Conflict,
     NameTaken,
+    Outdated,
     Problem,
     ResourceNotFound,
     SeveralConflicts,
     UriTaken,
     require,
 )
-from satchel.domain.ports import Store, Transaction
+from satchel.domain.ports import ResourceOrder, Store, Transaction
 from satchel.domain.projects import Project
 from satchel.domain.prompts import size_problem
 from satchel.domain.resources import (
@@ -27,7 +29,12 @@ from satchel.domain.resources import (
     is_text,
     problems,
 )
-from satchel.services.caller import Caller, project_of, project_to_change
+from satchel.services.caller import Caller, CallersStore, checked_query, project_of, project_to_change
+
+#: More types than that help nobody to choose.
+_MAX_TYPES: Final = 50
+#: Of so many projects it is remembered which types there are.
+_MAX_KNOWN: Final = 100
 
 
 class ResourceChange(Struct, frozen=True, kw_only=True):
@@ -42,11 +49,24 @@ class ResourceChange(Struct, frozen=True, kw_only=True):
     description: str | UnsetType = UNSET
 
 
+class ResourcePage(Struct, frozen=True):
+    """A page of a list."""
+
+    #: On all pages.
+    total: int
+    resources: list[Resource]
+    #: The MIME types in the project and how many are of each, the most used first.
+    types: list[tuple[str, int]]
+
+
 class Resources:
     """Create, find, list, change and delete resources."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store = CallersStore(store)
+        self._stamp = store.stamp
+        #: The types in projects, and as of when.
+        self._types: dict[int, tuple[Hashable, list[tuple[str, int]]]] = {}
 
     async def create(
         self,
@@ -90,9 +110,12 @@ class Resources:
             assert stored is not None
             return stored, project
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
-    async def update(self, caller: Caller, name: str, change: ResourceChange) -> tuple[Resource, Project]:
+    async def update(
+        self, caller: Caller, name: str, change: ResourceChange, *, version: int | None = None
+    ) -> tuple[Resource, Project]:
+        """Change what is given; with `version`, only if it has not been changed since it had that one."""
         content = None if change.content is UNSET else change.content
         texts = {
             field: value or None
@@ -104,6 +127,8 @@ class Resources:
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
             project = await project_to_change(transaction, caller)
             resource = await _existing(transaction, project, name)
+            if version is not None and version != resource.version:
+                raise Outdated("resource", resource.name)
             kind = resource.mime_type if change.mime_type is UNSET else change.mime_type
             # Only now is it known of what type the content has to be.
             require(_problems(content, mime_type=kind, **place, **texts))
@@ -125,7 +150,7 @@ class Resources:
             await transaction.write("update", resource, changed)
             return changed, project
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def delete(self, caller: Caller, name: str) -> tuple[Resource, Project]:
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
@@ -134,7 +159,7 @@ class Resources:
             await transaction.write("delete", resource, None)
             return resource, project
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def delete_all(self, caller: Caller, references: Sequence[str]) -> list[Resource]:
         """Delete resources by name or URI, all of them or, if one is missing, none."""
@@ -147,7 +172,7 @@ class Resources:
                 await transaction.write("delete", resource, None)
             return gone
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def get(self, caller: Caller, reference: str) -> Resource:
         """A resource by its name or URI. Raises `ResourceNotFound`."""
@@ -155,7 +180,64 @@ class Resources:
         async def work(transaction: Transaction) -> Resource:
             return await _by_any(transaction, await project_of(transaction, caller), reference)
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
+
+    async def by_id(self, caller: Caller, id: str) -> Resource:
+        """A resource, whatever it is called by now. Raises `ResourceNotFound`."""
+
+        async def work(transaction: Transaction) -> Resource:
+            project = await project_of(transaction, caller)
+            found: Resource | None = await transaction.find("resource", id=id)
+            if found is None or found.project != project.id:
+                raise ResourceNotFound(id, project.name)
+            return found
+
+        return await self._store.read(caller, work)
+
+    async def contents(self, caller: Caller, states: Sequence[Resource]) -> list[bytes]:
+        """What resources of the caller's project hold, or held when they were like that."""
+
+        async def work(transaction: Transaction) -> list[bytes]:
+            project = await project_of(transaction, caller)
+            if any(state.project != project.id for state in states):
+                raise ValueError("a resource of another project")
+            return [await transaction.content(state.sha256) for state in states]
+
+        return await self._store.read(caller, work)
+
+    async def page(
+        self,
+        caller: Caller,
+        *,
+        text: str = "",
+        mime_type: str | None = None,
+        order: ResourceOrder = "updated",
+        limit: int,
+        offset: int = 0,
+    ) -> ResourcePage:
+        """Those with `text` in name, title or URI, of one type or of any; templates too."""
+        checked_query(text)
+
+        async def work(transaction: Transaction) -> ResourcePage:
+            project = await project_of(transaction, caller)
+            total, found = await transaction.resources.chosen(
+                project.id, text=text, mime_type=mime_type, order=order, limit=limit, offset=offset
+            )
+            if types is not None:
+                return ResourcePage(total, found, types)
+            return ResourcePage(total, found, await transaction.resources.types(project.id, _MAX_TYPES))
+
+        stamp = self._stamp("resource", caller.project)
+        known, types = self._types.get(caller.project, (None, None))
+        if stamp is None or stamp != known:
+            types = None
+        page = await self._store.read(caller, work, slow=True)
+        # All resources have to be looked at for this.
+        if stamp is not None:
+            if len(self._types) >= _MAX_KNOWN:
+                self._types.clear()
+            self._types[caller.project] = stamp, page.types
+        return page
 
     async def all(self, caller: Caller) -> list[Resource]:
         """Templates too, in the order of creation."""
@@ -164,7 +246,7 @@ class Resources:
             await project_of(transaction, caller)
             return await transaction.resources.in_project(caller.project)
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
 
     async def read(self, caller: Caller, uri: str) -> tuple[Resource, bytes]:
         """A resource with its content. Raises `ResourceNotFound`."""
@@ -176,7 +258,7 @@ class Resources:
                 raise ResourceNotFound(uri, project.name)
             return resource, await transaction.content(resource.sha256)
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
 
     async def templates(self, caller: Caller) -> list[Resource]:
         """Those whose URIs have variables."""
@@ -185,7 +267,7 @@ class Resources:
             await project_of(transaction, caller)
             return await transaction.resources.templates(caller.project)
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
 
     async def listing(self, caller: Caller, after: int, limit: int, *, templates: bool) -> list[Resource]:
         """In the order of creation."""
@@ -194,14 +276,14 @@ class Resources:
             await project_of(transaction, caller)
             return await transaction.resources.listing(caller.project, after, limit, templates=templates)
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
 
     async def uris(self, caller: Caller, prefix: str, limit: int) -> list[str]:
         async def work(transaction: Transaction) -> list[str]:
             await project_of(transaction, caller)
             return await transaction.resources.uris(caller.project, prefix, limit)
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
 
 
 def _require_text(content: bytes, mime_type: str) -> None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from satchel.domain.changes import Kind
 from satchel.domain.ports import Store, Transaction
 from satchel.domain.text import neighbourhood
-from satchel.services.caller import Caller, checked_query, project_of
+from satchel.services.caller import Caller, CallersStore, checked_query, project_of
 
 SEARCHED: tuple[Kind, ...] = ("prompt", "resource", "task")
 
@@ -28,7 +28,7 @@ class Search:
     """Finds text in prompts, resources and tasks."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store = CallersStore(store)
 
     async def everything(
         self, caller: Caller, query: str, kinds: Collection[Kind], limit: int
@@ -57,4 +57,20 @@ class Search:
                 ]
             return hits, totals
 
-        return await self._store.read(work, slow=True)
+        return await self._store.read(caller, work, slow=True)
+
+    async def glance(self, caller: Caller, query: str, kinds: Collection[Kind], limit: int) -> list[Hit]:
+        """Some hits of each kind, found quickly: those with the query in the title first, then the newest."""
+        checked_query(query)
+
+        async def work(transaction: Transaction) -> list[Hit]:
+            await project_of(transaction, caller)
+            return [
+                Hit(kind, *found)
+                for kind in kinds
+                for found in await transaction.projects.glance(
+                    kind, caller.project, caller.user, query, limit
+                )
+            ]
+
+        return await self._store.read(caller, work, slow=True)

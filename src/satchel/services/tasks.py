@@ -8,10 +8,21 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from satchel.domain.errors import TaskNotFound, require
+from satchel.domain.changes import Change
+from satchel.domain.errors import ChangedMeanwhile, Outdated, TaskNotFound, require
 from satchel.domain.ports import Store, Transaction
-from satchel.domain.tasks import Task, TaskGroup, problems
-from satchel.services.caller import Caller, checked_query, require_writer
+from satchel.domain.tasks import (
+    ENERGIES,
+    PRIORITIES,
+    Task,
+    TaskChoice,
+    TaskColumn,
+    TaskGroup,
+    TaskKey,
+    TaskOrder,
+    problems,
+)
+from satchel.services.caller import Caller, CallersStore, checked_query, require_writer
 
 
 class TaskStats(Struct, frozen=True):
@@ -30,11 +41,19 @@ class TaskMark(Struct, frozen=True):
     changed: bool
 
 
+class TaskBoard(Struct, frozen=True):
+    """Tasks in columns, and how many columns there are."""
+
+    columns: list[TaskColumn]
+    #: With those that are not here.
+    count: int
+
+
 class Tasks:
     """Create, find, list, change, complete and delete tasks. Everybody sees only their own."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store = CallersStore(store)
 
     async def create(self, caller: Caller, **fields: Any) -> Task:
         """Store a new task; `fields` are those of `Task`, as far as they are given."""
@@ -48,13 +67,13 @@ class Tasks:
             assert stored is not None
             return stored
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def get(self, caller: Caller, id: int) -> Task:
         async def work(transaction: Transaction) -> Task:
             return await _existing(transaction, caller, id)
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
 
     async def page(
         self,
@@ -78,7 +97,7 @@ class Tasks:
                 offset=offset,
             )
 
-        return await self._store.read(work)
+        return await self._store.read(caller, work)
 
     async def chosen(
         self,
@@ -102,20 +121,22 @@ class Tasks:
                 limit=limit,
             )
 
-        return await self._store.read(work, slow=True)
+        return await self._store.read(caller, work, slow=True)
 
-    async def update(self, caller: Caller, id: int, **fields: Any) -> Task:
-        """Change the fields that are given."""
+    async def update(self, caller: Caller, id: int, *, version: int | None = None, **fields: Any) -> Task:
+        """Change the fields that are given; with `version`, only if it has not been changed since then."""
         require_writer(caller)
         fields = _checked(fields)
 
         async def work(transaction: Transaction) -> Task:
             task = await _existing(transaction, caller, id)
+            if version is not None and version != task.version:
+                raise Outdated("task", task.title)
             changed = replace(task, **fields, updated_at=transaction.now, version=task.version + 1)
             await transaction.write("update", task, changed)
             return changed
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def complete(self, caller: Caller, id: int) -> Task:
         """Mark a task as done. One that is done already stays as it is."""
@@ -130,7 +151,7 @@ class Tasks:
             await transaction.write("update", task, done)
             return done
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def delete(self, caller: Caller, id: int) -> Task:
         require_writer(caller)
@@ -140,7 +161,7 @@ class Tasks:
             await transaction.write("delete", task, None)
             return task
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def complete_all(self, caller: Caller, ids: Sequence[int]) -> list[TaskMark]:
         """Mark tasks as done, all of them or, if one is missing, none."""
@@ -169,7 +190,7 @@ class Tasks:
                 marks.append(TaskMark(changed if is_news else task, is_news))
             return marks
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def delete_all(self, caller: Caller, ids: Sequence[int]) -> list[Task]:
         """Delete tasks, all of them or, if one is missing, none."""
@@ -183,7 +204,7 @@ class Tasks:
                 gone.append(task)
             return gone
 
-        return await self._store.write(work, actor=caller.actor)
+        return await self._store.write(caller, work)
 
     async def search(
         self, caller: Caller, query: str, *, title: bool = True, notes: bool = True, limit: int | None = None
@@ -194,7 +215,93 @@ class Tasks:
         async def work(transaction: Transaction) -> tuple[int, list[Task]]:
             return await transaction.tasks.search(caller.user, query, title=title, notes=notes, limit=limit)
 
-        return await self._store.read(work, slow=True)
+        return await self._store.read(caller, work, slow=True)
+
+    async def listing(
+        self, caller: Caller, choice: TaskChoice, *, order: TaskOrder, limit: int, offset: int
+    ) -> TaskColumn:
+        """How many of them there are, and a page of them."""
+        checked_query(choice.text)
+
+        async def work(transaction: Transaction) -> TaskColumn:
+            _, [found] = await transaction.tasks.columns(
+                caller.user, choice, None, [0], span=range(1), order=order, limit=limit, offset=offset
+            )
+            return found
+
+        return await self._store.read(caller, work, slow=True)
+
+    async def board(
+        self,
+        caller: Caller,
+        choice: TaskChoice,
+        by: TaskKey,
+        *,
+        order: TaskOrder,
+        limit: int,
+        width: int,
+        first: int = 0,
+    ) -> TaskBoard:
+        """The first tasks of each column, for so many columns as it is wide, from number `first` on.
+
+        Priorities and energies are all there, from the highest on; of projects, those with the most tasks.
+        """
+        checked_query(choice.text)
+
+        async def work(transaction: Transaction) -> TaskBoard:
+            keys = _keys(choice, by)
+            last = first + width if keys is None else min(first + width, len(keys))
+            count, columns = await transaction.tasks.columns(
+                caller.user, choice, by, keys, span=range(min(first, last), last), order=order, limit=limit
+            )
+            return TaskBoard(columns, count)
+
+        return await self._store.read(caller, work, slow=True)
+
+    async def done_times(self, caller: Caller, since: int) -> dict[int, int]:
+        """How many were done in each quarter of an hour, counted from 1970, since a time."""
+
+        async def work(transaction: Transaction) -> dict[int, int]:
+            return await transaction.tasks.done_times(caller.user, since)
+
+        return await self._store.read(caller, work, slow=True)
+
+    async def latest_change(self, caller: Caller, id: int) -> Change:
+        """What was done last to a task, also to one that is gone. Raises `TaskNotFound`."""
+
+        async def work(transaction: Transaction) -> Change:
+            return await _latest_change(transaction, caller, id)
+
+        return await self._store.read(caller, work)
+
+    async def take_back(self, caller: Caller, id: int, seq: int) -> Task | None:
+        """Make a task again what it was before a change, its latest; nothing, if that created it.
+
+        Raises `ChangedMeanwhile` if it is not the latest any more.
+        """
+        require_writer(caller)
+
+        async def work(transaction: Transaction) -> Task | None:
+            latest = await _latest_change(transaction, caller, id)
+            if latest.seq != seq:
+                raise ChangedMeanwhile
+            wanted, current = latest.before, latest.after
+            if wanted is None:
+                await transaction.write("restore", current, None)
+                return None
+            last = wanted if current is None else current
+            assert isinstance(wanted, Task)
+            return await transaction.write("restore", current, replace(wanted, version=last.version + 1))
+
+        return await self._store.write(caller, work)
+
+    async def total(self) -> int:
+        """How many there are of all users: for the owner of the machine."""
+
+        async def work(transaction: Transaction) -> int:
+            return await transaction.tasks.total()
+
+        return await self._store.read(None, work, slow=True)
 
     async def groups(self, caller: Caller) -> list[TaskGroup]:
         """How many there are of each project and priority, and how many of them are done."""
@@ -202,7 +309,7 @@ class Tasks:
         async def work(transaction: Transaction) -> list[TaskGroup]:
             return await transaction.tasks.groups(caller.user)
 
-        return await self._store.read(work, slow=True)
+        return await self._store.read(caller, work, slow=True)
 
     async def stats(self, caller: Caller) -> TaskStats:
         groups = await self.groups(caller)
@@ -226,6 +333,24 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
         name: value or None if name in ("project", "notes", "due_date") else value
         for name, value in fields.items()
     }
+
+
+def _keys(choice: TaskChoice, by: TaskKey) -> list[int] | list[str] | None:
+    """The columns of a board, as far as they are known beforehand."""
+    if by == "priority":
+        every = list(range(PRIORITIES[1], PRIORITIES[0] - 1, -1))
+        return every if choice.priority is None else [choice.priority]
+    if by == "energy":
+        return list(reversed(ENERGIES)) if choice.energy is None else [choice.energy]
+    return None if choice.project is None else [choice.project]
+
+
+async def _latest_change(transaction: Transaction, caller: Caller, id: int) -> Change:
+    change = await transaction.changes.latest("task", str(id))
+    task = None if change is None else change.after or change.before
+    if change is None or not isinstance(task, Task) or task.user != caller.user:
+        raise TaskNotFound(id)
+    return change
 
 
 async def _existing(transaction: Transaction, caller: Caller, id: int) -> Task:

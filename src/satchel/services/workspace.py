@@ -12,12 +12,14 @@ from satchel.services.caller import Caller
 from satchel.services.history import History
 from satchel.services.projects import Projects
 from satchel.services.prompts import Prompts
+from satchel.services.repeats import Repeats
 from satchel.services.resources import Resources
 from satchel.services.search import Search
 from satchel.services.tasks import Tasks
 
 if TYPE_CHECKING:
     from satchel.services.accounts import Accounts
+    from satchel.services.overview import Overview
 
 
 class Workspace:
@@ -31,6 +33,7 @@ class Workspace:
         self.tasks = Tasks(store)
         self.search = Search(store)
         self.history = History(store)
+        self.repeats = Repeats(store)
 
     @cached_property
     def accounts(self) -> Accounts:
@@ -38,6 +41,13 @@ class Workspace:
         from satchel.services.accounts import Accounts
 
         return Accounts(self.store)
+
+    @cached_property
+    def overview(self) -> Overview:
+        """What it holds at a glance. Only pages for people show that."""
+        from satchel.services.overview import Overview
+
+        return Overview(self.store)
 
 
 class Desk(Struct, frozen=True):

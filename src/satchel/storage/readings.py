@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from satchel.domain.accounts import Token, User
+from satchel.domain.answers import KeptAnswer
 from satchel.domain.changes import KINDS, Change, ChangeNews, Kind
 from satchel.domain.projects import Project
 from satchel.domain.resources import Resource
@@ -97,6 +98,10 @@ def _listed(resource: Resource | None) -> Any:
         resource.mime_type,
         resource.size,
     )
+
+
+def answer_of(row: Row) -> KeptAnswer:
+    return KeptAnswer(digest=row[0], at=row[1], first=row[2], last=row[3], answer=row[4])
 
 
 def user_of(row: Row) -> User:

@@ -23,6 +23,7 @@ from satchel.library.render import workers
 from satchel.library.render.reader import FileReader
 from satchel.library.render.renderer import TemplateRenderer
 from satchel.library.render.workers import Crew, Worker, WorkerDied
+from tests import processes
 from tests.wire import ROOT
 
 ENDLESS = "{% for a in range(100000) %}" * 5 + "{% endfor %}" * 5
@@ -60,10 +61,18 @@ async def blamed(answer: Awaitable[bytes]) -> str:
     return death.value.problem
 
 
+#: Children of other tests, which stay until all are over.
+OTHERS: set[int] = set()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def others() -> None:
+    OTHERS.update(children())
+
+
 def children() -> list[int]:
     """Our children: no test here starts others."""
-    tasks = Path("/proc/self/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    return [child for child in processes.children() if child not in OTHERS]
 
 
 def of_process(process: int, what: str) -> Path:

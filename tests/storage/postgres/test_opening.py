@@ -118,12 +118,35 @@ async def test_tables_of_another_program_are_left_alone(
     assert server.sql(count) == ["1"]
 
 
+#: What takes back a migration.
+TAKEN_BACK = {
+    4: """
+        DROP FUNCTION viewer(), only_operator(), note_content_use(), close_or_open_project() CASCADE;
+        DROP TABLE answers, closed_projects, content_uses CASCADE;
+        DROP POLICY new ON contents;
+        DO $$ DECLARE guarded regclass; BEGIN
+            FOR guarded IN SELECT oid FROM pg_class WHERE relrowsecurity
+                           AND relnamespace = current_schema()::regnamespace LOOP
+                EXECUTE format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', guarded);
+                EXECUTE format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', guarded);
+            END LOOP;
+        END $$;
+    """
+}
+
+
+def _take_back(server: Server, schema: str, number: int) -> None:
+    undo = f"{TAKEN_BACK[number]} DELETE FROM migrations WHERE number = {number}"
+    server.sql(f"SET client_min_messages = error; SET search_path = {schema}; {undo}")
+
+
 async def test_an_interrupted_migration_is_taken_up_again(
     server: Server, schema: str, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
     await do(store, "before")
     await store.close()
+    _take_back(server, schema, 4)
     server.sql(
         f"DROP TABLE {schema}.account_events, {schema}.members, {schema}.tokens, {schema}.users;"
         f" DELETE FROM {schema}.counters WHERE name = 'tokens';"
@@ -133,6 +156,39 @@ async def test_an_interrupted_migration_is_taken_up_again(
     await store.check()
     assert await done(store) == {"before": 1}
     assert server.sql(f"SELECT max(number) FROM {schema}.migrations") == [str(NEWEST)]
+
+
+async def test_what_was_there_before_is_guarded_like_what_comes_later(
+    server: Server, schema: str, open_store: OpenStore
+) -> None:
+    server.sql(f"CREATE ROLE {schema}_clerk LOGIN; CREATE SCHEMA {schema} AUTHORIZATION {schema}_clerk")
+    url = server.url(schema=schema, user=f"{schema}_clerk")
+    await (await open_store(url)).close()
+    _take_back(server, schema, 4)
+    resource = "number, id, project, name, uri, uri_digest, mime_type, is_text, is_template, sha256, size"
+    log = "seq, batch, at, actor, action, kind, entity, project, before, after"
+    server.sql(
+        f"""SET search_path = {schema};
+        INSERT INTO users VALUES ('ann', 1), ('bea', 1);
+        INSERT INTO projects VALUES (2, 'closed', 1, 1, 1), (3, 'open', 1, 1, 1);
+        INSERT INTO members VALUES (2, 'ann', 'write');
+        INSERT INTO contents VALUES ('a', 'now'), ('b', 'long ago'), ('c', 'everybodys');
+        INSERT INTO resources ({resource}, created_at, updated_at, version) VALUES
+            (5, 'x', 2, 'x', 'x:', '', 'text/plain', true, false, 'a', 3, 1, 1, 2),
+            (6, 'y', 3, 'y', 'y:', '', 'text/plain', true, false, 'c', 3, 1, 1, 1);
+        INSERT INTO changes ({log}) VALUES
+            (5, 5, 1, 'x', 'create', 'resource', 'x', 2, NULL, '{{"sha256": "b"}}'),
+            (6, 6, 1, 'x', 'update', 'resource', 'x', 2, '{{"sha256": "b"}}', '{{"sha256": "a"}}')"""
+    )
+    store = await open_store(url)
+
+    async def shown(transaction: Transaction) -> set[str]:
+        rows = await transaction._connection.fetch("SELECT sha256 FROM contents")  # type: ignore[attr-defined]
+        return {row[0] for row in rows}
+
+    assert await store.read(shown) == {"a", "b", "c"}
+    assert await store.read(shown, viewer="ann") == {"a", "b", "c"}
+    assert await store.read(shown, viewer="bea") == {"c"}
 
 
 async def test_workspaces_in_schemas_of_one_database_know_nothing_of_each_other(
@@ -281,6 +337,14 @@ async def test_searches_use_trigrams_where_the_extension_is_and_it_may_come_late
         store = await open_store(url)
         assert server.sql(indexes, "poor") == ["prompts_trigrams", "resources_trigrams", "tasks_trigrams"]
         for table, condition in SEARCHES.items():
+            # The operator's own connection has them, although the role is ordinary and there are policies.
+            await asked(store, "SELECT set_config('enable_seqscan', 'off', false)")
+            plan = await asked(
+                store, f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {table} WHERE {condition}", "%needle%"
+            )
+            assert f"{table}_trigrams" in plan
+            # It pays nothing for the policies.
+            assert "viewer" not in plan
             query = f"EXPLAIN SELECT 1 FROM {table} WHERE {condition}".replace("$1", "'%needle%'")
             plan = server.sql(f"SET search_path = first; SET enable_seqscan = off; {query}", "poor")
             assert f"Bitmap Index Scan on {table}_trigrams" in "".join(plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias
@@ -156,6 +157,8 @@ class Lost(Exception):
 
 async def connect(where: Address, *, writable: bool, seconds: float = CONNECT_SECONDS) -> Connection:
     """Open a connection. A reader may not write. Raises `Lost` if nobody answers, or too many do."""
+    # The driver's deadline needs a task. Whoever answers at once has none yet, but has one after a pause.
+    await asyncio.sleep(0)
     settings = {**_SETTINGS, **(_WRITING if writable else _READING)}
     if where.schema is not None:
         settings["search_path"] = quoted(where.schema)

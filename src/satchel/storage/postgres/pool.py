@@ -19,7 +19,7 @@ CLOSING_SECONDS: Final = 1.0
 
 
 class Pool:
-    """Lends connections, the one last returned first."""
+    """Lends connections, the one last returned first. Users have other connections than the operator."""
 
     def __init__(self, where: Address) -> None:
         self._where = where
@@ -30,9 +30,12 @@ class Pool:
         self._closed = False
 
     @asynccontextmanager
-    async def lent(self) -> AsyncIterator[Tables]:
-        """A connection until the end of the block. Raises `Lost` if there is none to be had."""
-        tables = await self._take()
+    async def lent(self, viewer: str | None) -> AsyncIterator[Tables]:
+        """A connection until the end of the block, and a user looks through it, or the operator.
+
+        Raises `Lost` if there is none to be had.
+        """
+        tables = await self._take(viewer)
         self._lent.add(tables)
         try:
             yield tables
@@ -40,17 +43,25 @@ class Pool:
             self._lent.discard(tables)
             self._give_back(tables)
 
-    async def _take(self) -> Tables:
+    async def _take(self, viewer: str | None) -> Tables:
         while True:
             if self._closed:
                 raise StorageClosed(self._where.shown)
             while self._free:
-                tables = self._free.pop()
+                tables = self._free.pop(self._best(viewer))
                 if not tables.connection.is_closed():
                     return tables
             if len(self._lent) + self._opening < MOST:
                 return await self._open()
             await self._wait()
+
+    def _best(self, viewer: str | None) -> int:
+        """The place of a free connection: one through which the same user looked last, if there is one."""
+        if viewer is not None:
+            for place in range(len(self._free) - 1, -1, -1):
+                if self._free[place].viewing.was_by(viewer):
+                    return place
+        return -1
 
     async def _open(self) -> Tables:
         self._opening += 1
@@ -64,8 +75,10 @@ class Pool:
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            async with asyncio.timeout(STATEMENT_SECONDS):
-                await turn
+            # Not `asyncio.timeout`: whoever answers at once has no task yet.
+            done, _ = await asyncio.wait((turn,), timeout=STATEMENT_SECONDS)
+            if not done:
+                raise TimeoutError  # noqa: TRY301  # it is handled like any other end of waiting
         except BaseException as error:
             if turn in self._waiting:
                 self._waiting.remove(turn)

@@ -6,10 +6,12 @@ from typing import Any, Final
 
 import msgspec
 
+from satchel.domain.changes import Kind
 from satchel.domain.projects import Project, ProjectSize
 from satchel.domain.text import folded
 from satchel.storage.postgres.connections import Connection
-from satchel.storage.postgres.records import Table
+from satchel.storage.postgres.glances import glance
+from satchel.storage.postgres.records import Contents, Table
 from satchel.storage.postgres.rows import all_rows, first_row
 from satchel.storage.readings import project_of
 
@@ -55,6 +57,18 @@ class ProjectTable:
         )
         return [name for name in names if folded(name).startswith(folded(prefix))][:limit]
 
+    async def contents(self, id: int, user: str) -> tuple[int, int, int]:
+        sql = """SELECT (SELECT count(*) FROM prompts WHERE project = $1),
+                        (SELECT count(*) FROM resources WHERE project = $1),
+                        (SELECT count(*) FROM tasks WHERE "user" = $2 AND completed_at IS NULL)"""
+        row = await first_row(self._connection, sql, id, user)
+        return (0, 0, 0) if row is None else (row[0], row[1], row[2])
+
+    async def glance(
+        self, kind: Kind, project: int, user: str, query: str, limit: int
+    ) -> list[tuple[str | int, str, str]]:
+        return await glance(self._connection, kind, user if kind == "task" else project, query, limit)
+
 
 async def some(connection: Connection, rest: str, *values: Any) -> list[Project]:
     """Those for which the rest of a query holds."""
@@ -64,5 +78,5 @@ async def some(connection: Connection, rest: str, *values: Any) -> list[Project]
     ]
 
 
-async def values(connection: Connection, project: Project) -> dict[str, Any]:
+async def values(content: Contents, project: Project) -> dict[str, Any]:
     return msgspec.structs.asdict(project)

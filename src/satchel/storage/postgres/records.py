@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from satchel.storage.postgres.connections import Connection, quoted
+
+#: Bytes by their SHA-256.
+Contents: TypeAlias = Callable[[str], Awaitable[bytes]]
 
 
 class Table(Struct, frozen=True):

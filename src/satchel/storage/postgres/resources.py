@@ -7,12 +7,22 @@ from typing import Any, Final
 
 import msgspec
 
+from satchel.domain.ports import ResourceOrder
 from satchel.domain.resources import Resource
 from satchel.domain.text import beginning, folded, neighbourhood
 from satchel.storage.postgres.connections import Connection
-from satchel.storage.postgres.records import Table
-from satchel.storage.postgres.rows import all_rows, first_row, knowable, like_literal, lowered, value
+from satchel.storage.postgres.records import Contents, Table
+from satchel.storage.postgres.rows import (
+    Bindings,
+    all_rows,
+    first_row,
+    knowable,
+    like_literal,
+    lowered,
+    value,
+)
 from satchel.storage.postgres.search import contains, folded_or_none, pattern
+from satchel.storage.postgres.viewing import Viewing
 from satchel.storage.readings import resource_of
 
 TABLE: Final = Table("resources", "number")
@@ -21,6 +31,12 @@ _COLUMNS: Final = (
     "number, id, project, name, uri, title, description, mime_type, sha256, size, "
     "created_at, updated_at, version"
 )
+_ORDERS: Final[dict[ResourceOrder, str]] = {
+    "updated": "updated_at DESC, number DESC",
+    "name": "name",
+    "size": "size DESC, number DESC",
+    "type": "mime_type, name",
+}
 
 
 def _digest(uri: str) -> bytes:
@@ -30,8 +46,9 @@ def _digest(uri: str) -> bytes:
 class ResourceTable:
     """Reading resources."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, viewing: Viewing) -> None:
         self._connection = connection
+        self._viewing = viewing
 
     async def by_name(self, project: int, name: str) -> Resource | None:
         return await self._one("project = $1 AND name = $2", project, name)
@@ -62,21 +79,53 @@ class ResourceTable:
     async def search(
         self, project: int, query: str, limit: int, offset: int
     ) -> tuple[int, list[tuple[Resource, str]]]:
+        texts = f"lower(name) LIKE $2 OR {contains('title', '$2')} OR folded_content LIKE $2"
+        condition, bindings = await self._viewing.indexed(
+            "resources", f"project = $1 AND ({texts})", Bindings(project, pattern(query))
+        )
+        page = f"LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
         rows = await all_rows(
             self._connection,
-            f"""SELECT {_COLUMNS}, count(*) OVER () FROM resources
-                WHERE project = $1
-                  AND (lower(name) LIKE $2 OR {contains("title", "$2")} OR folded_content LIKE $2)
-                ORDER BY updated_at DESC, number DESC LIMIT $3 OFFSET $4""",
-            project,
-            pattern(query),
-            limit,
-            offset,
+            f"""SELECT {_COLUMNS}, count(*) OVER () FROM resources WHERE {condition}
+                ORDER BY updated_at DESC, number DESC {page}""",
+            *bindings.values,
         )
         if not rows and offset:
             return (await self.search(project, query, 1, 0))[0], []
         found = [resource_of(row) for row in rows]
         return (rows[0][-1] if rows else 0), [(item, await self._snippet(item, query)) for item in found]
+
+    async def chosen(
+        self,
+        project: int,
+        *,
+        text: str,
+        mime_type: str | None,
+        order: ResourceOrder,
+        limit: int,
+        offset: int,
+    ) -> tuple[int, list[Resource]]:
+        bindings = Bindings(project)
+        conditions = ["project = $1"]
+        if text:
+            # A URI is compared like a name, of which it often is the end.
+            plain, needle = bindings.add(f"%{like_literal(lowered(text))}%"), bindings.add(pattern(text))
+            conditions.append(
+                f"(lower(name) LIKE {plain} OR lower(uri) LIKE {plain} OR {contains('title', needle)})"
+            )
+        if mime_type is not None:
+            conditions.append(f"mime_type = {bindings.add(mime_type)}")
+        rest = f"WHERE {' AND '.join(conditions)}"
+        total: int | None = await value(
+            self._connection, f"SELECT count(*) FROM resources {rest}", *bindings.values
+        )
+        rest += f" ORDER BY {_ORDERS[order]} LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
+        return total or 0, await some(self._connection, rest, *bindings.values)
+
+    async def types(self, project: int, limit: int) -> list[tuple[str, int]]:
+        sql = """SELECT mime_type, count(*) FROM resources WHERE project = $1
+                 GROUP BY mime_type ORDER BY count(*) DESC, mime_type LIMIT $2"""
+        return [(row[0], row[1]) for row in await all_rows(self._connection, sql, project, limit)]
 
     async def _snippet(self, resource: Resource, query: str) -> str:
         if not resource.is_text:
@@ -109,8 +158,8 @@ async def content_of(connection: Connection, digest: str) -> bytes:
     return found
 
 
-async def values(connection: Connection, resource: Resource) -> dict[str, Any]:
-    text = (await content_of(connection, resource.sha256)).decode() if resource.is_text else None
+async def values(content: Contents, resource: Resource) -> dict[str, Any]:
+    text = (await content(resource.sha256)).decode() if resource.is_text else None
     return {
         **msgspec.structs.asdict(resource),
         "uri_digest": _digest(resource.uri),

@@ -41,6 +41,8 @@ class PostgresStore:
         self._where = where
         self._clock = clock
         self._pool = Pool(where)
+        #: For users: what the operator's connections have prepared must not serve them.
+        self._users_pool = Pool(where)
         self._writer: Writer
         self._feed: Feed
         self._closed = False
@@ -84,13 +86,29 @@ class PostgresStore:
         self._require_open()
         await patiently(lambda: self._on_connection(look), self.path)
 
+    async def cautions(self) -> list[str]:
+        async def look(tables: Tables) -> str | None:
+            name: str | None = await tables.connection.fetchval(
+                "SELECT rolname FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)"
+            )
+            return name
+
+        role = await patiently(lambda: self._on_connection(look), self.path)
+        if role is None:
+            return []
+        kept_apart = "what keeps users apart is Satchel alone"
+        what_to_do = "Use a role that is neither SUPERUSER nor BYPASSRLS"
+        return [f"The role '{role}' skips PostgreSQL's row-level security, so {kept_apart}. {what_to_do}."]
+
     def _require_open(self) -> None:
         if self._closed:
             raise StorageClosed(self.path)
 
     # Reading
 
-    async def read(self, work: Work[T], *, slow: bool = False, single: bool = False) -> T:
+    async def read(
+        self, work: Work[T], *, slow: bool = False, single: bool = False, viewer: str | None = None
+    ) -> T:
         self._require_open()
 
         async def at_once(tables: Tables) -> T:
@@ -105,22 +123,25 @@ class PostgresStore:
                 if not connection.is_closed():
                     await connection.execute("COMMIT")
 
-        return await patiently(lambda: self._on_connection(at_once if single else on_one_view), self.path)
+        run = at_once if single else on_one_view
+        return await patiently(lambda: self._on_connection(run, viewer), self.path)
 
-    async def _on_connection(self, work: Callable[[Tables], Any]) -> Any:
+    async def _on_connection(self, work: Callable[[Tables], Any], viewer: str | None = None) -> Any:
         """Run something on a connection for reading; errors of the driver become errors of the store."""
-        async with self._pool.lent() as tables:
+        pool = self._pool if viewer is None else self._users_pool
+        async with pool.lent(viewer) as tables:
             try:
+                await tables.viewing.begin(viewer)
                 return await work(tables)
             except DRIVER_ERRORS as error:
                 raise understood(error, tables.connection, self.path) from error
 
     # Writing
 
-    async def write(self, work: Work[T], *, actor: str) -> T:
+    async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
         self._require_open()
         loop = get_running_loop()
-        job = Job(work=work, actor=actor, future=loop.create_future(), since=loop.time())
+        job = Job(work=work, actor=actor, viewer=viewer, future=loop.create_future(), since=loop.time())
         self._writer.submit(job)
         try:
             result: T = await job.future
@@ -147,6 +168,7 @@ class PostgresStore:
         await self._feed.close()
         await self._writer.close()
         await self._pool.close()
+        await self._users_pool.close()
 
 
 async def _first_schema(connection: Connection, where: Address) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
-from satchel.domain.tasks import Task, TaskGroup
+from satchel.domain.tasks import Task, TaskChoice, TaskColumn, TaskGroup, TaskKey, TaskOrder
 from satchel.storage.postgres.connections import Connection
-from satchel.storage.postgres.records import Table
-from satchel.storage.postgres.rows import Bindings, all_rows, first_row
+from satchel.storage.postgres.records import Contents, Table
+from satchel.storage.postgres.rows import Bindings, all_rows, first_row, value
 from satchel.storage.postgres.search import contains, folded_or_none, pattern
 from satchel.storage.readings import task_of
+from satchel.storage.task_boards import QUARTER, BoardQuery, empty_columns, fill
 
 TABLE: Final = Table("tasks", "id")
 
@@ -95,10 +97,46 @@ class TaskTable:
         )
         return (rows[0][-1] if rows else 0), [task_of(row) for row in rows]
 
+    async def total(self) -> int:
+        return int(await value(self._connection, "SELECT count(*) FROM tasks"))
+
     async def groups(self, user: str) -> list[TaskGroup]:
         sql = """SELECT project, priority, count(*), count(completed_at) FROM tasks WHERE "user" = $1
                  GROUP BY project, priority ORDER BY project NULLS FIRST, priority DESC"""
         return [TaskGroup(*row) for row in await all_rows(self._connection, sql, user)]
+
+    async def columns(
+        self,
+        user: str,
+        choice: TaskChoice,
+        by: TaskKey | None,
+        keys: Sequence[int | str] | None,
+        *,
+        span: range,
+        order: TaskOrder,
+        limit: int,
+        offset: int = 0,
+    ) -> tuple[int, list[TaskColumn]]:
+        query = _query(user, choice)
+        sizes = await all_rows(self._connection, query.sizes(by), *query.values)
+        count, columns = empty_columns(sizes, keys, span)
+        if any(column.total for column in columns):
+            sql = query.tasks(by, columns, order, limit, offset)
+            fill(columns, await all_rows(self._connection, sql, *query.values), order)
+        return count, columns
+
+    async def done_times(self, user: str, since: int) -> dict[int, int]:
+        sql = f"""SELECT completed_at / {QUARTER}, count(*) FROM tasks
+                  WHERE "user" = $1 AND completed_at >= $2 GROUP BY 1"""
+        return {row[0]: row[1] for row in await all_rows(self._connection, sql, user, since)}
+
+
+def _query(user: str, choice: TaskChoice) -> BoardQuery:
+    query = BoardQuery(user, choice)
+    if choice.text:
+        placeholder = query.add(pattern(choice.text))
+        query.require_text(f"{contains('title', placeholder)} OR {contains('notes', placeholder)}")
+    return query
 
 
 async def some(connection: Connection, rest: str, *values: Any) -> list[Task]:
@@ -108,7 +146,7 @@ async def some(connection: Connection, rest: str, *values: Any) -> list[Task]:
     ]
 
 
-async def values(connection: Connection, task: Task) -> dict[str, Any]:
+async def values(content: Contents, task: Task) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(task),
         "folded_title": folded_or_none(task.title),

@@ -9,10 +9,12 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from satchel.domain.changes import Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
-from satchel.domain.errors import Invalid, Outdated, Problem
+from satchel.domain.errors import Invalid, NameTaken, Outdated, Problem
+from satchel.domain.projects import Project
 from satchel.storage.ids import uuid7
-from satchel.storage.postgres import changes, projects, prompts, records, resources, sessions, tasks
+from satchel.storage.postgres import answers, changes, projects, prompts, records, resources, sessions, tasks
 from satchel.storage.postgres.accounts import AccountTables
+from satchel.storage.postgres.answers import AnswerTable
 from satchel.storage.postgres.changes import ChangeTable
 from satchel.storage.postgres.connections import Connection, ConstraintError, quoted
 from satchel.storage.postgres.projects import ProjectTable
@@ -20,6 +22,7 @@ from satchel.storage.postgres.prompts import PromptTable
 from satchel.storage.postgres.resources import ResourceTable
 from satchel.storage.postgres.sessions import SessionTable
 from satchel.storage.postgres.tasks import TaskTable
+from satchel.storage.postgres.viewing import Viewing, setting
 
 E = TypeVar("E", bound=Entity)
 
@@ -37,24 +40,28 @@ def _noun(kind: Kind) -> Any:
 
 
 class Tables:
-    """Everything there is to read on one connection."""
+    """Everything there is to read on one connection, and who is looking."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self.viewing = Viewing(connection)
         self.projects = ProjectTable(connection)
-        self.prompts = PromptTable(connection)
-        self.resources = ResourceTable(connection)
+        self.prompts = PromptTable(connection, self.viewing)
+        self.resources = ResourceTable(connection, self.viewing)
         self.tasks = TaskTable(connection)
-        self.changes = ChangeTable(connection)
+        self.changes = ChangeTable(connection, self.viewing)
         self.sessions = SessionTable(connection)
+        self.answers = AnswerTable(connection)
 
 
 class LogEnd:
     """The end of the log, for as long as a writer has the lock and nobody else can add to it."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, tables: Tables) -> None:
+        self._connection = tables.connection
+        self._viewing = tables.viewing
         self._seq: int | None = None
+        self._viewer: str | None = None
         #: Whether anything was added.
         self.moved = False
 
@@ -63,6 +70,18 @@ class LogEnd:
         if self._seq is None:
             self._seq = await changes.newest(self._connection)
         return self._seq
+
+    async def show_to(self, viewer: str | None) -> None:
+        """For the rest of the transaction a user is looking, or the operator, as at its beginning."""
+        if viewer == self._viewer:
+            return
+        if self._seq is None:
+            # Only the operator sees the end, so it is looked for first.
+            self._seq = await changes.newest_then_shown_to(self._connection, setting(viewer))
+            self._viewing.changed_to(viewer)
+        else:
+            await self._viewing.change_to(viewer)
+        self._viewer = viewer
 
     def move(self, seq: int) -> None:
         self._seq = seq
@@ -80,12 +99,15 @@ class PostgresTransaction:
         self.tasks = tables.tasks
         self.changes = tables.changes
         self.sessions = tables.sessions
+        self.answers = tables.answers
         #: Whether anything has been written: then failing needs a rollback.
         self.wrote = False
         self._connection = tables.connection
-        self._end = end or LogEnd(tables.connection)
+        self._end = end or LogEnd(tables)
         self._actor = actor
-        self._batch = 0
+        self._batch = self._last = 0
+        #: What was kept last.
+        self._kept: tuple[str, bytes] | None = None
 
     @property
     def accounts(self) -> AccountTables:
@@ -96,9 +118,14 @@ class PostgresTransaction:
 
     async def keep(self, content: bytes) -> str:
         self.wrote = True
-        return await resources.keep(self._connection, content)
+        digest = await resources.keep(self._connection, content)
+        self._kept = digest, content
+        return digest
 
     async def content(self, sha256: str) -> bytes:
+        # What was kept just now belongs to no project yet, and is shown to nobody.
+        if self._kept is not None and self._kept[0] == sha256:
+            return self._kept[1]
         return await resources.content_of(self._connection, sha256)
 
     async def keep_session(self, id: str, state: bytes) -> None:
@@ -112,6 +139,19 @@ class PostgresTransaction:
     async def forget_sessions(self, before: int, most: int) -> None:
         self.wrote = True
         await sessions.forget(self._connection, before, most)
+
+    async def note_call(self, owner: str, key: str, digest: bytes) -> None:
+        self.wrote = True
+        seqs = self._batch or None, self._last or None
+        await answers.note(self._connection, owner, key, digest, at=self.now, seqs=seqs)
+
+    async def keep_answer(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
+        self.wrote = True
+        await answers.keep(self._connection, owner, key, digest, answer)
+
+    async def forget_answers(self, before: int, most: int) -> None:
+        self.wrote = True
+        await answers.forget(self._connection, before, most)
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
         conditions = " AND ".join(f"{quoted(name)} = ${place}" for place, name in enumerate(fields, 1))
@@ -149,7 +189,7 @@ class PostgresTransaction:
         """Do and log what was done elsewhere."""
         noun = _noun(change.kind)
         if change.before is None:
-            row = await noun.values(self._connection, change.after)
+            row = await noun.values(self.content, change.after)
             await records.insert(self._connection, noun.TABLE, row)
         else:
             await self._replace(noun, change.kind, change.before, change.after)
@@ -163,13 +203,20 @@ class PostgresTransaction:
         kind = kind_of(entity)
         noun = _noun(kind)
         seq = await self._end.seq() + 1
-        if before is None:
-            after = await self._insert(noun, after, seq)
-        else:
-            await self._replace(noun, kind, before, after)
+        try:
+            if before is None:
+                after = await self._insert(noun, after, seq)
+            else:
+                await self._replace(noun, kind, before, after)
+        except ConstraintError as error:
+            if not isinstance(entity, Project):
+                raise
+            # It may be the name of a project that is hidden from whoever is looking.
+            raise NameTaken("project", entity.name) from error
         entity = after if after is not None else before
         assert entity is not None
         self._batch = self._batch or seq
+        self._last = seq
         change = Change(
             seq=seq,
             batch=self._batch,
@@ -191,7 +238,7 @@ class PostgresTransaction:
         key = noun.TABLE.key
         if key == "number" and not entity.number:
             entity = replace(entity, number=seq)
-        row = await noun.values(self._connection, entity)
+        row = await noun.values(self.content, entity)
         number = await records.insert(self._connection, noun.TABLE, row)
         return entity if getattr(entity, key) == number else replace(entity, **{key: number})
 
@@ -201,7 +248,7 @@ class PostgresTransaction:
         if after is None:
             done = await records.delete(self._connection, noun.TABLE, number, before.version)
         else:
-            row = await noun.values(self._connection, after)
+            row = await noun.values(self.content, after)
             done = await records.update(self._connection, noun.TABLE, number, before.version, row)
         if not done:
             raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))

@@ -54,6 +54,7 @@ class Job(Struct, eq=False):
 
     work: Work[Any]
     actor: str
+    viewer: str | None
     future: asyncio.Future[Any]
     #: On the clock of the event loop.
     since: float
@@ -154,11 +155,14 @@ class Writer:
         if self._tables is None or self._tables.connection.is_closed():
             self._tables = Tables(await connect(self._where, writable=True))
         tables, connection = self._tables, self._tables.connection
-        end = LogEnd(connection)
+        end = LogEnd(tables)
+        # Every transaction begins with the operator.
+        tables.viewing.changed_to(None)
         try:
             await connection.execute(self._begin)
             wrote = False
             for job in jobs:
+                await end.show_to(job.viewer)
                 transaction = PostgresTransaction(tables, self._clock(), job.actor, end)
                 if not await self._try(job, transaction):
                     await connection.execute("ROLLBACK")

@@ -7,9 +7,11 @@ from typing import Any, Final
 import apsw
 import msgspec
 
+from satchel.domain.changes import Kind
 from satchel.domain.projects import Project, ProjectSize
 from satchel.domain.text import folded
 from satchel.storage.readings import project_of
+from satchel.storage.sqlite.glances import glance
 from satchel.storage.sqlite.records import Table
 from satchel.storage.sqlite.rows import Bindings, all_rows, first_row
 
@@ -52,6 +54,18 @@ class ProjectTable:
     async def names(self, prefix: str, limit: int) -> list[str]:
         names = (row[0] for row in all_rows(self._connection, "SELECT name FROM projects ORDER BY name"))
         return [name for name in names if folded(name).startswith(folded(prefix))][:limit]
+
+    async def contents(self, id: int, user: str) -> tuple[int, int, int]:
+        sql = """SELECT (SELECT count(*) FROM prompts WHERE project = :id),
+                        (SELECT count(*) FROM resources WHERE project = :id),
+                        (SELECT count(*) FROM tasks WHERE user = :user AND completed_at IS NULL)"""
+        prompts, resources, tasks = all_rows(self._connection, sql, {"id": id, "user": user})[0]
+        return prompts, resources, tasks
+
+    async def glance(
+        self, kind: Kind, project: int, user: str, query: str, limit: int
+    ) -> list[tuple[str | int, str, str]]:
+        return glance(self._connection, kind, user if kind == "task" else project, query, limit)
 
 
 def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Project]:

@@ -8,7 +8,15 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from satchel.domain.prompts import Argument, Prompt, PromptListing, PromptSummary, TagCount
+from satchel.domain.prompts import (
+    Argument,
+    Prompt,
+    PromptEntry,
+    PromptListing,
+    PromptOrder,
+    PromptSummary,
+    TagCount,
+)
 from satchel.domain.text import SNIPPET_LENGTH, beginning, folded, neighbourhood
 from satchel.storage.sqlite.records import Table
 from satchel.storage.sqlite.rows import Bindings, Row, all_rows, first_row, value
@@ -23,6 +31,16 @@ _COLUMNS: Final = (
 #: One character more than is shown, to know whether there is more.
 _SUMMARY: Final = f"id, name, title, substr(content, 1, {SNIPPET_LENGTH + 1}), tags, created_at, updated_at"
 _FOUND: Final = "id, name, title, content, tags, created_at, updated_at"
+#: Only the beginning of the content, unless something is looked for in it.
+_ENTRY: Final = f"""id, name, title, description,
+    CASE WHEN :query = '' THEN substr(content, 1, {SNIPPET_LENGTH + 1}) ELSE content END,
+    tags, json_array_length(arguments), created_at, updated_at"""
+#: How pages are ordered, and the index that has them in this order.
+_ORDERS: Final[dict[PromptOrder, tuple[str, str]]] = {
+    "updated": ("updated_at DESC, number DESC", "prompts_by_update"),
+    "created": ("number DESC", "prompts_in_order"),
+    "name": ("name", "prompts_by_name"),
+}
 _MATCHES: Final = f"({contains('title', 'folded_title')} OR {contains('content', 'folded_content')})"
 
 _tags: Final = msgspec.json.Decoder(tuple[str, ...])
@@ -56,6 +74,20 @@ def _prompt(row: Row) -> Prompt:
 
 def _summary(row: Row, snippet: str) -> PromptSummary:
     return PromptSummary(row[0], row[1], row[2], snippet, _read_tags(row[4]), row[5], row[6])
+
+
+def _entry(row: Row, query: str) -> PromptEntry:
+    return PromptEntry(
+        id=row[0],
+        name=row[1],
+        title=row[2],
+        description=row[3],
+        snippet=neighbourhood(row[4], query),
+        tags=_read_tags(row[5]),
+        argument_count=row[6],
+        created_at=row[7],
+        updated_at=row[8],
+    )
 
 
 class PromptTable:
@@ -179,6 +211,88 @@ class PromptTable:
             numbers,
         )
         return [_summary(row, neighbourhood(row[3], query)) for row in rows]
+
+    async def chosen(
+        self,
+        project: int,
+        *,
+        query: str,
+        tags: Sequence[str],
+        order: PromptOrder,
+        limit: int,
+        offset: int,
+        most: int,
+    ) -> tuple[int, list[PromptEntry]]:
+        bindings: dict[str, Any] = {"project": project, "most": most, "limit": limit, "offset": offset}
+        carrying = self._carrying(project, tags, bindings)
+        if query or tags:
+            numbers = (
+                self._matching(query, carrying, order, bindings)
+                if query
+                else self._numbers(carrying, order, "LIMIT :most", bindings)
+            )
+            total, numbers = len(numbers), numbers[offset : offset + limit]
+        else:
+            total = await self.count(project)
+            numbers = self._numbers("", order, "LIMIT :limit OFFSET :offset", bindings)
+        rows = all_rows(
+            self._connection,
+            f"SELECT {_ENTRY} FROM prompts WHERE number IN ({', '.join(map(str, numbers))})"
+            f" ORDER BY {_ORDERS[order][0]}",
+            {"query": query},
+        )
+        return total, [_entry(row, query) for row in rows]
+
+    def _carrying(self, project: int, tags: Sequence[str], bindings: dict[str, Any]) -> str:
+        """SQL for the numbers of those that carry all of the tags; nothing if there are no tags."""
+        if not tags:
+            return ""
+        count = "SELECT count(*) FROM prompt_tags WHERE project = ? AND tag = ?"
+        # The rarest first: only its prompts are looked at.
+        ordered = sorted(tags, key=lambda tag: int(value(self._connection, count, (project, tag))))
+        bindings |= {f"tag{number}": tag for number, tag in enumerate(ordered)}
+        others = "".join(
+            f""" AND EXISTS (SELECT 1 FROM prompt_tags WHERE project = :project AND tag = :tag{number}
+                 AND updated_at = rarest.updated_at AND prompt = rarest.prompt)"""
+            for number in range(1, len(tags))
+        )
+        return f"SELECT prompt FROM prompt_tags AS rarest WHERE project = :project AND tag = :tag0{others}"
+
+    def _matching(self, query: str, carrying: str, order: PromptOrder, bindings: dict[str, Any]) -> list[int]:
+        """The first that have the query in them."""
+        self._pending.write()
+        needle = Needle(query)
+        wanted = {**bindings, **needle.bindings()}
+        if needle.match is None and order != "created":
+            # Every text may have to be compared, which is fastest in the order in which they are stored.
+            numbers = self._numbers(carrying, "created", "LIMIT :most", wanted, matches=_MATCHES)
+            if len(numbers) < bindings["most"]:
+                return self._sorted(numbers, order)
+        # In the order of an index, so that nothing is compared after enough were found.
+        candidates = needle.candidates(INDEX, "+" + TABLE.key).removeprefix("AND ") or "1"
+        return self._numbers(carrying, order, "LIMIT :most", wanted, candidates=candidates, matches=_MATCHES)
+
+    def _numbers(
+        self,
+        carrying: str,
+        order: PromptOrder,
+        pages: str,
+        bindings: dict[str, Any],
+        *,
+        candidates: str = "1",
+        matches: str = "1",
+    ) -> list[int]:
+        by, index = _ORDERS[order]
+        among = f"+number IN ({carrying})" if carrying else "1"
+        # CASE keeps the order: texts are read only for those that passed everything else.
+        sql = f"""SELECT number FROM prompts INDEXED BY {index} WHERE project = :project
+                  AND CASE WHEN {among} AND {candidates} THEN {matches} ELSE 0 END ORDER BY {by} {pages}"""
+        return [row[0] for row in all_rows(self._connection, sql, bindings)]
+
+    def _sorted(self, numbers: list[int], order: PromptOrder) -> list[int]:
+        listed = ", ".join(map(str, numbers))
+        sql = f"SELECT number FROM prompts WHERE number IN ({listed}) ORDER BY {_ORDERS[order][0]}"
+        return [row[0] for row in all_rows(self._connection, sql)]
 
     async def in_project(self, project: int) -> list[Prompt]:
         sql = f"SELECT {_COLUMNS} FROM prompts WHERE project = ? ORDER BY number"

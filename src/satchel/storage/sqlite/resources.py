@@ -7,6 +7,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
+from satchel.domain.ports import ResourceOrder
 from satchel.domain.resources import Resource
 from satchel.domain.text import beginning, folded, neighbourhood
 from satchel.storage.readings import resource_of
@@ -29,6 +30,16 @@ _MATCHES: Final = (
     )
     + "))"
 )
+#: A URI is compared like a name, of which it often is the end.
+_CALLED: Final = (
+    f"(name LIKE :plain ESCAPE '\\' OR uri LIKE :plain ESCAPE '\\' OR {contains('title', 'folded_title')})"
+)
+_ORDERS: Final[dict[ResourceOrder, str]] = {
+    "updated": "updated_at DESC, number DESC",
+    "name": "name",
+    "size": "size DESC, number DESC",
+    "type": "mime_type, name",
+}
 
 
 class ResourceTable:
@@ -84,6 +95,50 @@ class ResourceTable:
             return (await self.search(project, query, 1, 0))[0], []
         found = [resource_of(row) for row in rows]
         return (rows[0][-1] if rows else 0), [(item, self._snippet(item, query)) for item in found]
+
+    async def chosen(
+        self,
+        project: int,
+        *,
+        text: str,
+        mime_type: str | None,
+        order: ResourceOrder,
+        limit: int,
+        offset: int,
+    ) -> tuple[int, list[Resource]]:
+        conditions = ["project = :project"]
+        if text:
+            conditions.append(_CALLED)
+        if mime_type is not None:
+            conditions.append("mime_type = :mime_type")
+        source = f"FROM resources WHERE {' AND '.join(conditions)}"
+        bindings = {
+            **Needle(text).bindings(),
+            "plain": f"%{like_literal(text)}%",
+            "project": project,
+            "mime_type": mime_type,
+            "limit": limit,
+            "offset": offset,
+        }
+        # What is narrowed is looked at once, and counted meanwhile; an index knows how many there are in all.
+        count = "count(*) OVER ()" if len(conditions) > 1 else f"(SELECT count(*) {source})"
+        page = (
+            f"SELECT number, {count} AS total {source} ORDER BY {_ORDERS[order]} LIMIT :limit OFFSET :offset"
+        )
+        rows = all_rows(
+            self._connection,
+            # Only what it is ordered by is sorted, not whole rows.
+            f"SELECT {_COLUMNS}, total FROM ({page}) JOIN resources USING (number) ORDER BY {_ORDERS[order]}",
+            bindings,
+        )
+        if not rows and offset:
+            return value(self._connection, f"SELECT count(*) {source}", bindings), []
+        return (rows[0][-1] if rows else 0), [resource_of(row) for row in rows]
+
+    async def types(self, project: int, limit: int) -> list[tuple[str, int]]:
+        sql = """SELECT mime_type, count(*) FROM resources WHERE project = ?
+                 GROUP BY mime_type ORDER BY count(*) DESC, mime_type LIMIT ?"""
+        return [(row[0], row[1]) for row in all_rows(self._connection, sql, (project, limit))]
 
     def _snippet(self, resource: Resource, query: str) -> str:
         if not resource.is_text:

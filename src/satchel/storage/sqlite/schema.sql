@@ -9,6 +9,19 @@ CREATE TABLE account_events (
     detail    TEXT    NOT NULL
 ) STRICT;
 
+CREATE TABLE answers (
+    owner  TEXT    NOT NULL,
+    key    TEXT    NOT NULL,
+    digest BLOB    NOT NULL,
+    at     INTEGER NOT NULL,
+    first  INTEGER,
+    last   INTEGER,
+    answer BLOB,
+    PRIMARY KEY (owner, key)
+) STRICT;
+
+CREATE INDEX answers_by_time ON answers (at);
+
 CREATE TABLE changes (
     seq     INTEGER PRIMARY KEY,
     batch   INTEGER,

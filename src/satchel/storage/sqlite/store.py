@@ -51,7 +51,8 @@ async def _anything(transaction: Transaction) -> None:
 class SqliteStore:
     """See `satchel.domain.ports.Store`.
 
-    Quick reads run where they are asked for; slow ones in threads; writes in a thread of their own.
+    Quick reads run where they are asked for; slow ones in threads; writes in a thread of their own. SQLite
+    itself keeps nothing from anybody: `viewer` makes no difference.
     """
 
     def __init__(self, path: str, clock: Callable[[], int] = microseconds) -> None:
@@ -109,13 +110,18 @@ class SqliteStore:
         await self.read(_anything)
         require_same(self.path, self._file)
 
+    async def cautions(self) -> list[str]:
+        return []
+
     def _require_open(self) -> None:
         if self._closed:
             raise StorageClosed(self.path)
 
     # Reading
 
-    async def read(self, work: Work[T], *, slow: bool = False, single: bool = False) -> T:
+    async def read(
+        self, work: Work[T], *, slow: bool = False, single: bool = False, viewer: str | None = None
+    ) -> T:
         self._require_open()
         if single:
             return self._read_single(work)
@@ -152,7 +158,7 @@ class SqliteStore:
 
     # Writing
 
-    async def write(self, work: Work[T], *, actor: str) -> T:
+    async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
         self._require_open()
         loop = self._loop = get_running_loop()
         job = Job(work=work, actor=actor)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import apsw
 import msgspec
 
-from satchel.domain.tasks import Task, TaskGroup
+from satchel.domain.tasks import Task, TaskChoice, TaskColumn, TaskGroup, TaskKey, TaskOrder
 from satchel.domain.text import folded
 from satchel.storage.readings import task_of
 from satchel.storage.sqlite.records import Table
-from satchel.storage.sqlite.rows import Bindings, all_rows, first_row
+from satchel.storage.sqlite.rows import Bindings, all_rows, first_row, value
 from satchel.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
+from satchel.storage.task_boards import QUARTER, BoardQuery, empty_columns, fill
 
 TABLE: Final = Table("tasks", "id")
 INDEX: Final = "task_index"
@@ -21,6 +23,10 @@ _COLUMNS: Final = (
     "id, user, title, project, priority, energy, time_estimate, notes, due_date, completed_at, "
     "created_at, updated_at, version"
 )
+#: If more may have a text in them, it is quicker to look at all of them.
+_MAX_CANDIDATES: Final = 5000
+#: So many characters of a text leave few enough of them.
+_LEAD: Final = 8
 _TITLE: Final = contains("title", "folded_title")
 _NOTES: Final = contains("notes", "folded_notes")
 
@@ -116,10 +122,61 @@ class TaskTable:
         )
         return (rows[0][-1] if rows else 0), [task_of(row) for row in rows]
 
+    async def total(self) -> int:
+        return int(value(self._connection, "SELECT count(*) FROM tasks"))
+
     async def groups(self, user: str) -> list[TaskGroup]:
         sql = """SELECT project, priority, count(*), count(completed_at) FROM tasks WHERE user = ?
                  GROUP BY project, priority"""
         return [TaskGroup(*row) for row in all_rows(self._connection, sql, (user,))]
+
+    async def columns(
+        self,
+        user: str,
+        choice: TaskChoice,
+        by: TaskKey | None,
+        keys: Sequence[int | str] | None,
+        *,
+        span: range,
+        order: TaskOrder,
+        limit: int,
+        offset: int = 0,
+    ) -> tuple[int, list[TaskColumn]]:
+        query, bindings = self._query(user, choice)
+        sizes = all_rows(self._connection, query.sizes(by), _numbered(query) | bindings)
+        count, columns = empty_columns(sizes, keys, span)
+        if any(column.total for column in columns):
+            sql = query.tasks(by, columns, order, limit, offset)
+            fill(columns, all_rows(self._connection, sql, _numbered(query) | bindings), order)
+        return count, columns
+
+    def _query(self, user: str, choice: TaskChoice) -> tuple[BoardQuery, dict[str, Any]]:
+        query = BoardQuery(user, choice, scanned='+"user"')
+        if not choice.text:
+            return query, {}
+        self._pending.write()
+        # The index is asked for the beginning only: the more it is asked for, the longer it takes.
+        lead = Needle(choice.text[:_LEAD])
+        candidates = lead.candidates(INDEX, TABLE.key) if self._is_rare(lead) else ""
+        query.require_text(f"({_TITLE} OR {_NOTES}) {candidates}")
+        return query, Needle(choice.text).bindings() | {"match": lead.match}
+
+    def _is_rare(self, needle: Needle) -> bool:
+        """Whether the index leaves few enough to look at."""
+        if needle.match is None:
+            return False
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM {INDEX} WHERE {INDEX} MATCH ? LIMIT ?)"
+        found: int = value(self._connection, sql, (needle.match, _MAX_CANDIDATES + 1))
+        return found <= _MAX_CANDIDATES
+
+    async def done_times(self, user: str, since: int) -> dict[int, int]:
+        sql = f"""SELECT completed_at / {QUARTER}, count(*) FROM tasks WHERE user = ? AND completed_at >= ?
+                  GROUP BY 1"""
+        return dict(all_rows(self._connection, sql, (user, since)))
+
+
+def _numbered(query: BoardQuery) -> dict[str, Any]:
+    return {str(number): value for number, value in enumerate(query.values, 1)}
 
 
 def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Task]:

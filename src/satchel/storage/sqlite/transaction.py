@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from satchel.domain.changes import KINDS, Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
 from satchel.domain.errors import Invalid, Outdated, Problem
 from satchel.storage.ids import uuid7
-from satchel.storage.sqlite import changes, projects, prompts, records, resources, sessions, tasks
+from satchel.storage.sqlite import answers, changes, projects, prompts, records, resources, sessions, tasks
 from satchel.storage.sqlite.accounts import AccountTables
+from satchel.storage.sqlite.answers import AnswerTable
 from satchel.storage.sqlite.changes import ChangeTable
 from satchel.storage.sqlite.projects import ProjectTable
 from satchel.storage.sqlite.prompts import PromptTable
@@ -57,6 +58,7 @@ class Tables:
         self.tasks = TaskTable(connection, self.pending)
         self.changes = ChangeTable(connection)
         self.sessions = SessionTable(connection)
+        self.answers = AnswerTable(connection)
 
 
 class SqliteTransaction:
@@ -70,12 +72,13 @@ class SqliteTransaction:
         self.tasks = tables.tasks
         self.changes = tables.changes
         self.sessions = tables.sessions
+        self.answers = tables.answers
         #: Whether anything has been written: then failing needs a rollback.
         self.wrote = False
         self._connection = tables.connection
         self._pending = tables.pending
         self._actor = actor
-        self._batch = 0
+        self._batch = self._last = 0
         self._unindexed = 0
 
     @property
@@ -103,6 +106,19 @@ class SqliteTransaction:
     async def forget_sessions(self, before: int, most: int) -> None:
         self.wrote = True
         sessions.forget(self._connection, before, most)
+
+    async def note_call(self, owner: str, key: str, digest: bytes) -> None:
+        self.wrote = True
+        seqs = self._batch or None, self._last or None
+        answers.note(self._connection, owner, key, digest, at=self.now, seqs=seqs)
+
+    async def keep_answer(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
+        self.wrote = True
+        answers.keep(self._connection, owner, key, digest, answer)
+
+    async def forget_answers(self, before: int, most: int) -> None:
+        self.wrote = True
+        answers.forget(self._connection, before, most)
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
         conditions = " AND ".join(f"{name} = :{name}" for name in fields)
@@ -171,6 +187,7 @@ class SqliteTransaction:
         entity = after if after is not None else before
         assert entity is not None
         self._batch = self._batch or seq
+        self._last = seq
         change = Change(
             seq=seq,
             batch=self._batch,

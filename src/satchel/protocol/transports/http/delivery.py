@@ -147,13 +147,13 @@ class Delivery:
         headers = [*_EVENT_HEADERS, *self._headers]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         if self._primed:
-            head = f"id: {self._stream.number}-{self._position}\nretry: {RETRY_MS}\n"
+            head = f"id: {self._stream.event_id(self._position)}\nretry: {RETRY_MS}\n"
             await self._write(head.encode() + b"data: \n\n")
         else:
             await self._write(b"")
 
     def _event(self, number: int, frame: bytes) -> bytes:
-        name = f"id: {self._stream.number}-{number}\n".encode() if self._resumable else b""
+        name = f"id: {self._stream.event_id(number)}\n".encode() if self._resumable else b""
         return b"%bevent: message\ndata: %b\n\n" % (name, frame)
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:

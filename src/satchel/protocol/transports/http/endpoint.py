@@ -50,6 +50,7 @@ from satchel.protocol.transports.http.sessions import (
     OpenSession,
     SessionRegistry,
     SessionState,
+    Updates,
 )
 from satchel.protocol.transports.http.streams import AnswerOnly, Stream
 from satchel.protocol.types import JsonObject
@@ -59,6 +60,9 @@ LAST_EVENT: Final = b"last-event-id"
 
 #: How often a process looks what others do to a session that has a stream here.
 _LOOK_SECONDS: Final = 2.0
+
+#: After a change of a resource it looks so soon: the session may have come to watch it elsewhere.
+_GATHER_SECONDS: Final = 0.1
 
 #: What a client says of itself is kept as long as its session.
 _STATE_BYTES: Final = 64 * 1024
@@ -308,8 +312,7 @@ class HttpEndpoint:
         opened.connections += 1
         try:
             opened.session.take(exchange.decoded, stream)
-            if (state := opened.changed()) is not None:
-                await self._registry.replace(session_id, state)
+            await self._save(session_id, opened)
             version = opened.session.revision.version
             # The client may come back for the rest: going away is not cancelling.
             await exchange.deliver(
@@ -377,7 +380,7 @@ class HttpEndpoint:
 
     async def _opened(self, session_id: str, asker: Asker) -> OpenSession:
         """A session of whoever asks. Somebody else's is as good as none."""
-        state = await self._registry.find(session_id)
+        state = await self._found(session_id)
         if state is not None and state.principal != asker.principal:
             raise _no_session()
         if state is None:
@@ -392,16 +395,50 @@ class HttpEndpoint:
             opened = self._open.get(session_id)
         if opened is None:
             opened = self._open[session_id] = OpenSession(self._server, state)
-        opened.update(state)
         opened.asked_by(asker)
         opened.used_at = now
         return opened
 
+    async def _found(self, session_id: str) -> SessionState | None:
+        """The session as all know it; what is open of it here takes over what others have changed."""
+        opened = self._open.get(session_id)
+        saved = 0 if opened is None else opened.saved
+        state = await self._registry.find(session_id)
+        if opened is not None and state is not None and not opened.saving and opened.saved == saved:
+            opened.update(state)
+        return state
+
+    async def _save(self, session_id: str, opened: OpenSession) -> None:
+        """Let all know what a request has changed."""
+        if (changed := opened.changed()) is not None:
+            opened.saving += 1
+            try:
+                await self._registry.change(session_id, *changed)
+            finally:
+                opened.saving -= 1
+                opened.saved += 1
+
     async def _keep_up(self, session_id: str, opened: OpenSession) -> None:
         """Follow what other processes do to a session that has a stream here."""
-        while (state := await self._registry.find(session_id)) is not None:
-            opened.update(state)
-            await asyncio.sleep(_LOOK_SECONDS)
+        updates = Updates(self._server, opened.unheard)
+        try:
+            while True:
+                unheard = opened.unheard.copy()
+                try:
+                    state = await self._found(session_id)
+                except Refused:
+                    # It cannot be found out now; the next look tells.
+                    await asyncio.sleep(_LOOK_SECONDS)
+                    continue
+                if state is None:
+                    break
+                if opened.knows(state):
+                    opened.unheard -= unheard
+                if not opened.unheard:
+                    await updates.wait(_LOOK_SECONDS)
+                await asyncio.sleep(_GATHER_SECONDS)
+        finally:
+            updates.close()
         self._open.pop(session_id, None)
         await opened.close(0)
 

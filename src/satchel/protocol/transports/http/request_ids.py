@@ -8,6 +8,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Final
 
+from satchel.protocol.in_hand import request_in_hand
 from satchel.protocol.transports.http.messages import (
     REQUEST_ID,
     Application,
@@ -34,22 +35,34 @@ class Identified:
         self._numbers = count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._run(self._inner, scope, receive, send)
+        request_id = self._chosen(Headers.of(scope)) or self._new()
+        before = request_in_hand.get()
+        request_in_hand.set(request_id)
+        try:
+            await self._run(self._inner, request_id, scope, receive, send)
+        finally:
+            # Not by a token: a request may begin without a task and end in one, which has another context.
+            request_in_hand.set(before)
 
     def at_once(self, inner: AtOnce) -> AtOnce:
         """The same for requests that are answered at once."""
 
         def identified(headers: Headers, body: bytes) -> Whole | Application | None:
-            answer = inner(headers, body)
+            request_id = self._chosen(headers) or self._new()
+            token = request_in_hand.set(request_id)
+            try:
+                answer = inner(headers, body)
+            finally:
+                request_in_hand.reset(token)
             if type(answer) is tuple:
-                request_id = self._chosen(headers) or self._new()
                 return answer[0], answer[1], b"%bx-request-id: %b\r\n" % (answer[2], request_id)
-            return partial(self._run, answer) if callable(answer) else None
+            return partial(self._run, answer, request_id) if callable(answer) else None
 
         return identified
 
-    async def _run(self, application: Application, scope: Scope, receive: Receive, send: Send) -> None:
-        request_id = self._chosen(Headers.of(scope)) or self._new()
+    async def _run(
+        self, application: Application, request_id: bytes, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         scope[REQUEST_ID] = request_id.decode()
 
         async def identified(message: Any) -> None:

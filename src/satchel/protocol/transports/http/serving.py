@@ -8,6 +8,7 @@ import sys
 from asyncio import AbstractEventLoop, TimerHandle, Transport, get_running_loop
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any, Final
 
 import uvicorn
@@ -306,17 +307,19 @@ class _Immediate:
 
     def run(self) -> None:
         running = self._app(self._scope, self._receive, self._send)
+        # What is noted of this request while it is answered must not meet the next one.
+        context = copy_context()
         try:
-            waits_for = running.send(None)
+            waits_for = context.run(running.send, None)
         except StopIteration:
             if self._cycle is None and not self._is_whole():
-                self._start_task()
+                context.run(self._start_task)
         except BaseException as error:  # noqa: BLE001  # uvicorn tells of it, in the log and to the client
             self._rest = _raising(error)
         else:
             self._rest = eager.resumed(running, waits_for)
         if self._rest is not None and self._cycle is None:
-            self._start_task()
+            context.run(self._start_task)
         if self._cycle is None:
             self._write()
 

@@ -26,8 +26,10 @@ class Event(Struct, frozen=True):
 class Stream:
     """An `Outlet` whose messages wait for a connection to take them."""
 
-    def __init__(self, number: int = 0) -> None:
+    def __init__(self, number: int = 0, mark: str = "") -> None:
+        """`mark`: tells its events from those of a stream with the same number in another process."""
         self.number = number
+        self._mark = mark
         #: Its last message has been said.
         self.finished = False
         #: The connection is to be closed, and the client to come back for the rest.
@@ -50,6 +52,10 @@ class Stream:
     def taken(self) -> int:
         """The number of the last event that a connection took."""
         return self._taken
+
+    def event_id(self, number: int) -> str:
+        """What a client says to come back after this event."""
+        return f"{self.number}-{number}-{self._mark}"
 
     def message(self, frame: bytes) -> None:
         self._add(frame)
@@ -141,8 +147,8 @@ class Stream:
 class AnswerOnly(Stream):
     """For a client that takes one JSON text: what else there is to say goes elsewhere, if anywhere."""
 
-    def __init__(self, number: int = 0, elsewhere: Stream | None = None) -> None:
-        super().__init__(number)
+    def __init__(self, number: int = 0, mark: str = "", elsewhere: Stream | None = None) -> None:
+        super().__init__(number, mark)
         self._elsewhere = elsewhere
 
     def message(self, frame: bytes) -> None:

@@ -49,10 +49,13 @@ _TABLES: Final = (
     "tokens",
     "members",
     "account_events",
+    "answers",
+    "closed_projects",
+    "content_uses",
 )
 
 #: The newest schema, so that opening a workspace need not look into the folder.
-NEWEST: Final = 3
+NEWEST: Final = 4
 
 
 def steps() -> list[tuple[int, str, str]]:

@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS migrations (
 """
 
 #: The newest schema, so that opening a database need not look into the folder.
-NEWEST: Final = 3
+NEWEST: Final = 4
 
 
 def steps() -> list[tuple[int, str, str]]:

@@ -1,4 +1,4 @@
-"""Which MIME type a file has, from its name and its first bytes."""
+"""Which MIME type a document has, from its name and its first bytes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ BINARY: Final = "application/octet-stream"
 
 #: What the standard library does not know, or what systems disagree about.
 _BY_ENDING: Final = {
+    ".avif": "image/avif",
     ".cfg": "text/plain",
     ".css": "text/css",
     ".csv": "text/csv",
@@ -37,7 +38,9 @@ _BY_ENDING: Final = {
     ".toml": "application/toml",
     ".ts": "text/x-typescript",
     ".tsx": "text/x-typescript",
+    ".tsv": "text/tab-separated-values",
     ".txt": "text/plain",
+    ".webp": "image/webp",
     ".xml": "application/xml",
     ".yaml": "application/yaml",
     ".yml": "application/yaml",

@@ -1,0 +1,9 @@
+"""Which request is being handled, for those who write a log."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Final
+
+#: The id that a request over HTTP and its answer have; empty for any other.
+request_in_hand: Final[ContextVar[bytes]] = ContextVar("request_in_hand", default=b"")

@@ -1,0 +1,1 @@
+"""Pages for people: server-rendered HTML over the same services as everything else."""

@@ -1,0 +1,22 @@
+"""Satchel whose tasks cannot be got, because of a bug or because of the database."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from satchel.__main__ import main
+from satchel.domain.errors import StorageBusy
+from satchel.services.tasks import Tasks
+
+
+async def _fail(self: Tasks, caller: Any, id: int) -> Any:
+    if id == 1:
+        raise RuntimeError("a secret detail")
+    raise StorageBusy("nowhere")
+
+
+if __name__ == "__main__":
+    assert hasattr(Tasks, "get")
+    Tasks.get = _fail  # type: ignore[method-assign]
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""What a server tells those who run it: counts of everything, and logs in which a request can be found."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from satchel import __version__
+from tests.accounts.world import World, headers_of
+from tests.contracts.over_http import BOTH, JSON, Answer, Host, asked
+from tests.databases import Server
+
+FAILING = "tests.accounts.failing_server"
+
+
+def told(world: World, host: Host) -> dict[str, float]:
+    """The metrics, by name and labels."""
+    admin = next(who for who in world.known if who.scope == "admin")
+    text = host.ask("GET", "/metrics", headers=headers_of(admin.token)).body.decode()
+    lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in lines}
+
+
+@pytest.mark.parametrize(("name", "backend"), [("world", "sqlite"), ("guarded_world", "postgresql")])
+def test_metrics_count_the_tasks_of_everybody_and_name_the_server(
+    request: pytest.FixtureRequest, name: str, backend: str
+) -> None:
+    world: World = request.getfixturevalue(name)
+    host = world.host("satchel")
+    before = told(world, host)
+    for user in ("alice", "bob"):
+        world.new_task(user)
+    after = told(world, host)
+    assert after['satchel_stored{kind="tasks"}'] == before['satchel_stored{kind="tasks"}'] + 2
+    (about,) = (line for line in after if line.startswith("satchel_info"))
+    assert f'version="{__version__}"' in about
+    assert f'server="{os.uname().nodename}:{host.process.pid}"' in about
+    assert f'backend="{backend}"' in about
+
+
+def calls(host: Host, task: int, request_id: str) -> list[Answer]:
+    """The answers to a few equal requests on one connection, of which the later ones are answered at once."""
+    params = {"name": "task_get", "arguments": {"task_id": task}}
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    headers = {"Content-Type": JSON, "Accept": BOTH, "X-Request-Id": request_id}
+    connection = host.connect()
+    try:
+        return [asked(connection, "POST", "/mcp", body, headers) for _ in range(3)]
+    finally:
+        connection.close()
+
+
+def failing(folder: Path, *options: str) -> Host:
+    arguments = ("serve", "--http", "127.0.0.1:0", "--db", str(folder / "x.db"), *options)
+    return Host(*arguments, module=FAILING, env={"SATCHEL_HOME": str(folder)})
+
+
+def test_what_goes_wrong_in_a_request_is_found_in_the_log_by_its_id(tmp_path: Path) -> None:
+    with failing(tmp_path) as host:
+        for answer in calls(host, 1, "mine.1"):
+            error = answer.json()["error"]
+            assert error == {"code": -32603, "message": "Internal error (request mine.1)"}
+        calls(host, 2, "mine.2")
+        unnamed = calls(host, 1, "not sane!")
+        chosen = [answer.headers["x-request-id"] for answer in unnamed]
+        assert len(set(chosen)) == len(chosen)
+        for answer, request_id in zip(unnamed, chosen, strict=True):
+            assert answer.json()["error"]["message"] == f"Internal error (request {request_id})"
+        _, _, written = host.end()
+    assert written.count("a handler failed (request mine.1)") == len(chosen)
+    assert written.count("task_get failed on nowhere (request mine.2)") == len(chosen)
+    for request_id in chosen:
+        assert f"a handler failed (request {request_id})" in written
+
+
+def test_with_an_access_log_every_line_is_json(tmp_path: Path) -> None:
+    with failing(tmp_path, "--access-log") as host:
+        calls(host, 1, "mine.1")
+        calls(host, 2, "mine.2")
+        _, _, written = host.end()
+    lines = written.splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("{"))
+    decoded: list[dict[str, Any]] = [msgspec.json.decode(line) for line in lines[begin:]]
+    for request_id, words in (("mine.1", "a handler failed"), ("mine.2", "task_get failed on nowhere")):
+        found = [line for line in decoded if line["request_id"] == request_id]
+        assert len(found) == 6
+        warning, request = found[:2] if "message" in found[0] else (found[1], found[0])
+        assert request["path"] == "/mcp"
+        assert warning["message"] == words
+        assert warning["level"] in ("warning", "error")
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", warning["at"])
+        assert "Traceback" in warning["traceback"]
+    assert "a secret detail" in decoded[0]["traceback"]
+
+
+def test_a_server_for_users_warns_of_a_role_that_skips_row_level_security(
+    server: Server, guarded_world: World, tmp_path: Path
+) -> None:
+    server.sql("CREATE DATABASE careless")
+    home = {"SATCHEL_HOME": str(tmp_path)}
+    with Host("--db", server.url("careless"), "--auth", "tokens", env=home) as host:
+        host.complaints.line("The role 'satchel' skips PostgreSQL's row-level security")
+        _, _, written = host.end()
+    assert written.count("row-level security") == 1
+    for database, auth in ((server.url("careless"), "off"), (guarded_world.database, "tokens")):
+        with Host("--db", database, "--auth", auth, env=home) as host:
+            assert "row-level" not in host.end()[2]

@@ -1,0 +1,70 @@
+"""A task in one line of words."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from satchel.domain.task_words import task_fields
+
+#: A Sunday.
+TODAY = date(2026, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("Fix login", {"title": "Fix login"}),
+        (
+            "Fix login !5 @work due friday",
+            {"title": "Fix login", "priority": 5, "project": "work", "due_date": "2026-03-06"},
+        ),
+        (
+            'due in 3 days Call "the bank" #Light ~15min @"Big money"',
+            {
+                "title": 'Call "the bank"',
+                "due_date": "2026-03-04",
+                "energy": "light",
+                "time_estimate": "15min",
+                "project": "Big money",
+            },
+        ),
+        (
+            'Write tests -P 4 -p auth -d "next mon" -e deep --estimate 2hr -n "Both kinds"',
+            {
+                "title": "Write tests",
+                "priority": 4,
+                "project": "auth",
+                "due_date": "2026-03-09",
+                "energy": "deep",
+                "time_estimate": "2hr",
+                "notes": "Both kinds",
+            },
+        ),
+        ("Pay due end of month now", {"title": "Pay now", "due_date": "2026-03-31"}),
+        ("Pay due 2026-12-24 the rest", {"title": "Pay the rest", "due_date": "2026-12-24"}),
+        ("Meet due 2026-12-24 17:00 there", {"title": "Meet there", "due_date": "2026-12-24T17:00"}),
+        ("x !1 !2", {"title": "x", "priority": 2}),
+        # What means nothing else is a part of the title.
+        ("Due diligence", {"title": "Due diligence"}),
+        ("Overdue books are due", {"title": "Overdue books are due"}),
+        ("due 2026-02-31 x", {"title": "due 2026-02-31 x"}),
+        (
+            "Hurry! !6 !0 !55 ! #tag #1 @ ~ -P 9 -e none -P",
+            {"title": "Hurry! !6 !0 !55 ! #tag #1 @ ~ -P 9 -e none -P"},
+        ),
+        ("mail a@b.example 5 ~ 6", {"title": "mail a@b.example 5 ~ 6"}),
+        ("  spaces\tand\nlines ", {"title": "spaces and lines"}),
+        ("!5 @work", {"title": "", "priority": 5, "project": "work"}),
+        ("", {"title": ""}),
+        ('"', {"title": '"'}),
+    ],
+)
+def test_words_are_understood(text: str, fields: dict[str, Any]) -> None:
+    assert task_fields(text, TODAY) == fields
+
+
+def test_a_line_of_any_length_is_read_soon() -> None:
+    assert task_fields("due " * 100_000, TODAY)["title"].count("due") == 100_000

@@ -1,0 +1,22 @@
+"""What is in the workspace that the tests look at: the sample of `satchel demo`."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from satchel.assembly import with_workspace
+from satchel.cli.sample import PROJECT, write_library
+from satchel.cli.sample import fill as fill_sample
+from satchel.config import settings
+
+__all__ = ["PROJECT", "fill"]
+
+
+def fill(home: Path) -> None:
+    """Put the sample into a data folder."""
+    # The browser's loop is the one of this thread.
+    with ThreadPoolExecutor(1) as elsewhere:
+        elsewhere.submit(with_workspace, settings({"SATCHEL_HOME": os.fspath(home)}), fill_sample).result()
+    write_library(home)

@@ -1,0 +1,349 @@
+"""The pages of prompts, as people use them, while agents work in the same project."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Dialog, Locator, Page, expect
+
+from tests.e2e.conftest import LOOKS, Checked, Visits
+from tests.e2e.sample import PROJECT, fill
+from tests.e2e.serving import Served
+
+LIST = "/p/default/prompts"
+TEMPLATE = "Explain this {{ language }} error:\n\n{{ error }}"
+ARGUMENTS: list[dict[str, Any]] = [
+    {"name": "error", "description": "The message", "required": True},
+    {"name": "language", "choices": ["Python", "SQL"]},
+]
+
+
+def opened(visits: Visits, served: Served, name: str, rest: str = "") -> Page:
+    """The page of a prompt in a window of its own."""
+    page = visits.open(served, f"{LIST}?q={name}")
+    page.locator("a[data-item]").first.click()
+    page.wait_for_url(re.compile(r"/prompts/[0-9a-f-]{36}$"))
+    if rest:
+        page.goto(page.url + rest)
+    return page
+
+
+def refused(visits: Visits, status: int) -> None:
+    """The browser has noted that a page came with this status, and nothing else."""
+    assert [str(status) in problem for problem in visits.problems] == [True]
+    visits.problems.clear()
+
+
+def titles(page: Page) -> Locator:
+    return page.locator("#prompt-list a[data-item]")
+
+
+def save(page: Page) -> None:
+    page.get_by_role("button", name=re.compile("^Save")).click()
+
+
+def in_every_look(page: Page, checked: Checked, name: str) -> None:
+    """Look at a page in one window after the other, without loading it again."""
+    for look in LOOKS:
+        page.set_viewport_size({"width": look.width, "height": 900})
+        page.emulate_media(color_scheme="dark" if look.scheme == "dark" else "light")
+        checked(page, f"{name}-{look.name}")
+
+
+def test_every_view_is_free_of_barriers_in_every_look(
+    served: Served, visits: Visits, checked: Checked
+) -> None:
+    name = "looked-at"
+    text = "# How\n\nSay **what** went wrong in `code`:\n\n- first {{ error }}\n- then {{ language }}\n"
+    served.call("create_prompt", name=name, content=text, description="Explains errors", arguments=ARGUMENTS)
+    served.call(
+        "update_prompt", name=name, content=text.replace("then", "after that"), tags=["errors", "plain"]
+    )
+    page = visits.open(served, f"/p/{PROJECT}/prompts")
+    in_every_look(page, checked, "list")
+    page.goto(f"{served.origin}{LIST}?tab=libraries")
+    expect(titles(page)).to_have_text(["team:commit"])
+    in_every_look(page, checked, "libraries")
+    page.goto(f"{served.origin}{LIST}?q={name}")
+    page.goto(served.origin + (titles(page).first.get_attribute("href") or ""))
+    link = page.url
+    page.get_by_label("error").fill("TypeError: x")
+    expect(page.locator("#result-text")).to_contain_text("first TypeError: x")
+    in_every_look(page, checked, "prompt")
+    page.goto(link + "/history")
+    in_every_look(page, checked, "history")
+    page.locator("a[data-item]").first.click()
+    expect(page.locator(".diff mark").first).to_be_visible()
+    in_every_look(page, checked, "compare")
+    page.goto(link + "/edit")
+    page.get_by_label("Tags", exact=True).fill("not a tag!")
+    page.get_by_label("Name").nth(1).fill("1st")
+    save(page)
+    expect(page.locator("#problem-tags")).to_be_visible()
+    in_every_look(page, checked, "problems")
+    refused(visits, 422)
+    page.goto(link + "/edit")
+    page.locator("#draft-offer").get_by_role("button", name="Throw it away").click()
+    served.call("update_prompt", name=name, content=text.replace("what", "plainly what"))
+    page.locator(".warning", has_text="claude-code").wait_for()
+    page.get_by_role("textbox", name="Content").fill(text.replace("what", "exactly what"))
+    save(page)
+    expect(page.get_by_role("heading", name=re.compile("was faster"))).to_be_visible()
+    in_every_look(page, checked, "conflict")
+    refused(visits, 409)
+    served.call("delete_prompt", name=name)
+    page.get_by_role("link", name="Take theirs").click()
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    in_every_look(page, checked, "deleted")
+    refused(visits, 404)
+
+
+def test_a_prompt_is_written_used_and_copied(served: Served, visits: Visits) -> None:
+    served.call("create_prompt", name="tagged", content="x")
+    served.call("update_prompt", name="tagged", tags=["writing"])
+    page = visits.open(served, LIST)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.keyboard.press("n")
+    expect(page.get_by_label("Title")).to_be_focused()
+    page.keyboard.type("Release notes")
+    page.get_by_label("Name", exact=True).fill("no spaces, please")
+    page.get_by_label("Tags", exact=True).fill("news, wri")
+    page.get_by_role("button", name="writing", exact=True).click()
+    expect(page.get_by_label("Tags", exact=True)).to_have_value("news, writing")
+    page.get_by_role("textbox", name="Content").fill(
+        "\n\n# News of {{ version }}\n\n<script>alert(1)</script> {% if %}"
+    )
+    expect(page.locator("#preview h1")).to_have_text("News of {{ version }}")
+    assert page.locator("#preview script").count() == 0
+    page.get_by_role("button", name="Add an argument").click()
+    page.keyboard.type("version")
+    page.get_by_label("Choices").fill("1.0\n2.0")
+    page.get_by_label("Required").check()
+    expect(page.locator("#preview .problems")).to_contain_text("line 5")
+    page.get_by_role("button", name="Add an argument").click()
+    with page.expect_response("**/prompts/preview"):
+        page.get_by_role("button", name="Remove").nth(1).click()
+    expect(page.locator("[data-argument]")).to_have_count(1)
+
+    save(page)
+    expect(page.get_by_role("alert")).to_contain_text("contains invalid characters")
+    expect(page.get_by_label("Name", exact=True).first).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#problem-name")).to_contain_text("no spaces, please")
+    refused(visits, 422)
+    # All of it is still there.
+    expect(page.get_by_label("Title")).to_have_value("Release notes")
+    expect(page.get_by_role("textbox", name="Content")).to_have_value(
+        re.compile(r"^\n\n# News of .*\{% if %\}$", re.DOTALL)
+    )
+    expect(page.get_by_label("Choices")).to_have_value("1.0\n2.0")
+    expect(page.get_by_label("Required")).to_be_checked()
+    page.locator("#field-name").fill("")
+    page.locator("#field-content").fill("\n\n# News of {{ version }}\n\n<script>alert(1)</script>")
+    page.keyboard.press("Control+Enter")
+
+    expect(page.get_by_role("heading", name="Release notes", level=1)).to_be_visible()
+    expect(page.locator(".note")).to_have_text("The prompt is saved")
+    expect(page.locator(".facts code")).to_have_text("release-notes")
+    expect(page.locator(".prose h1")).to_have_text("News of {{ version }}")
+    expect(page.locator("#result")).to_contain_text("Fill in version to see the result")
+    page.get_by_label("version").fill("2.0 <b>")
+    expect(page.locator("#result-text")).to_have_text("# News of 2.0 <b>\n\n<script>alert(1)</script>")
+    expect(page.get_by_text("about 12 tokens")).to_be_visible()
+    expect(page.locator(".message")).to_contain_text('"text": "\\n\\n# News of 2.0 <b>\\n\\n<script>')
+    page.get_by_role("button", name="Copy the result").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert (
+        page.evaluate("navigator.clipboard.readText()")
+        == "\n\n# News of 2.0 <b>\n\n<script>alert(1)</script>"
+    )
+    page.locator("h1").first.click()
+    page.keyboard.press("y")
+    expect(page.get_by_role("button", name="Copied")).to_have_count(2)
+    assert page.evaluate("navigator.clipboard.readText()").startswith("\n\n# News of {{ version }}")
+    page.get_by_role("link", name="Source", exact=True).click()
+    expect(page.locator("#source-text")).to_be_visible()
+    # An agent makes a mistake: the page says where.
+    served.call("update_prompt", name="release-notes", content="One\n{{ version | nonsense }}")
+    page.get_by_label("version").fill("3")
+    expect(page.locator("#result .problems")).to_contain_text("line 2")
+    expect(page.locator("#result .problems pre")).to_have_text("{{ version | nonsense }}")
+
+
+def test_the_list_is_filtered_sorted_and_live(served: Served, visits: Visits) -> None:
+    for name, tags in (("zebra", ["animal", "striped"]), ("ant", ["animal"]), ("bee", ["animal", "striped"])):
+        served.call("create_prompt", name=name, content=f"About the {name}, an animal-thing")
+        served.call("update_prompt", name=name, tags=tags)
+    page = visits.open(served, LIST)
+    page.get_by_label("Title or content").fill("animal-THING")
+    expect(titles(page)).to_have_text(["bee", "ant", "zebra"])
+    page.get_by_label("Order").select_option("name")
+    expect(titles(page)).to_have_text(["ant", "bee", "zebra"])
+    page.locator(".tag-filter").get_by_role("link", name="striped").click()
+    expect(titles(page)).to_have_text(["bee", "zebra"])
+    page.get_by_label("With the tag").fill("Animal")
+    page.keyboard.press("Enter")
+    expect(page.locator(".tag.chosen")).to_have_count(2)
+    expect(titles(page)).to_have_text(["bee", "zebra"])
+    page.get_by_text("Live", exact=True).wait_for()
+    served.call("create_prompt", name="cat", content="an animal-thing")
+    served.call("update_prompt", name="cat", tags=["animal", "striped"])
+    expect(titles(page)).to_have_text(["bee", "cat", "zebra"], timeout=1000)
+    page.get_by_role("heading", name="Prompts").click()
+    for _ in range(2):
+        page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="cat", level=1)).to_be_visible()
+    page.goto(f"{served.origin}{LIST}?q=nobody-wrote-this")
+    page.get_by_role("link", name="Show all prompts").click()
+    expect(titles(page).first).to_be_visible()
+
+
+def test_a_long_list_comes_in_pages(served: Served, visits: Visits) -> None:
+    for number in range(51):
+        served.call("create_prompt", name=f"page-{number:02}", content="paged")
+    page = visits.open(served, f"{LIST}?q=paged&order=name")
+    expect(titles(page)).to_have_count(50)
+    page.get_by_role("link", name="Next").click()
+    expect(titles(page)).to_have_text(["page-50"])
+    page.get_by_role("link", name="Previous").click()
+    expect(titles(page).first).to_have_text("page-00")
+
+
+def test_nothing_is_lost_when_two_write_at_once(served: Served, visits: Visits) -> None:
+    served.call("create_prompt", name="shared", content="First line\nSecond line", arguments=ARGUMENTS)
+    page = opened(visits, served, "shared", "/edit")
+    page.get_by_text("Live", exact=True).wait_for()
+    page.get_by_role("textbox", name="Content").fill("First line\nMy second line")
+    page.locator("#field-description").fill("Mine")
+    served.call("update_prompt", name="shared", content="First line of theirs\nSecond line")
+    notice = page.locator(".warning", has_text="claude-code has changed this prompt meanwhile")
+    expect(notice).to_be_visible(timeout=1000)
+    expect(page.get_by_role("textbox", name="Content")).to_have_value("First line\nMy second line")
+
+    save(page)
+    expect(page.get_by_role("heading", name="claude-code was faster")).to_be_visible()
+    refused(visits, 409)
+    between = page.get_by_role("region", name="Content").first
+    expect(between.locator(".gone")).to_have_text(["removed: First line of theirs", "removed: Second line"])
+    expect(between.locator(".new")).to_have_text(["added: First line", "added: My second line"])
+    expect(between.locator("mark")).to_have_text([" of theirs", "Second", "My second"])
+    page.get_by_text("What they changed since you began").click()
+    expect(page.locator("details.theirs .new")).to_have_text(["added: First line of theirs"])
+    expect(page.get_by_role("textbox", name="Content")).to_have_value("First line\nMy second line")
+    # While one decides, the other writes again.
+    served.call("update_prompt", name="shared", tags=["again"])
+    page.locator(".warning", has_text="claude-code has changed").wait_for()
+    page.get_by_role("textbox", name="Content").fill("First line of ours\nMy second line")
+    page.get_by_role("button", name="Overwrite with mine").first.click()
+    expect(page.get_by_role("region", name="Tags")).to_be_visible()
+    refused(visits, 409)
+    page.get_by_role("button", name="Overwrite with mine").first.click()
+    expect(page.locator(".note")).to_have_text("Your changes are saved")
+    expect(page.locator("#source-text")).to_have_text("First line of ours\nMy second line")
+    expect(page.locator(".facts .tag")).to_have_count(0)
+
+    page.get_by_role("link", name="History").click()
+    expect(page.locator(".version a[data-item]")).to_have_text([f"Version {n}" for n in (4, 3, 2, 1)])
+    expect(page.locator(".version").first).to_contain_text("description, tags, content")
+    expect(page.locator(".version").nth(1)).to_contain_text("by claude-code")
+    page.get_by_role("link", name="Compare version 1 with the current one").click()
+    expect(page.get_by_role("region", name="Content").locator(".gone")).to_have_count(2)
+    page.get_by_role("link", name="Compare it with the one before it").click()
+    expect(page.get_by_role("heading", name="The first version")).to_be_visible()
+    page.get_by_role("link", name="All versions").click()
+    page.get_by_role("button", name="Restore version 2").click()
+    expect(page.locator(".note")).to_contain_text("Version 2 is back")
+    expect(page.locator("#source-text")).to_have_text("First line of theirs\nSecond line")
+    expect(page.locator(".facts")).to_contain_text("Version 5")
+
+
+def test_saving_without_a_change_makes_no_version_and_changes_no_line_end(
+    served: Served, visits: Visits
+) -> None:
+    odd = "\n \nOne\r\nTwo\rThree\n"
+    served.call("create_prompt", name="odd-ends", content=odd, description=" spaced ")
+    page = opened(visits, served, "odd-ends", "/edit")
+    save(page)
+    expect(page.locator(".note")).to_have_text("Nothing was changed")
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Title").fill("Odd ends")
+    save(page)
+    expect(page.locator(".facts")).to_contain_text("Version 2")
+    stored = served.satchel("prompt", "show", "odd-ends", "--json")
+    assert r'"\n \nOne\r\nTwo\rThree\n"' in stored
+    assert '" spaced "' in stored
+
+
+def test_what_was_typed_survives_a_lost_page_and_a_deleted_prompt(served: Served, visits: Visits) -> None:
+    served.call("create_prompt", name="fragile", content="Old", arguments=ARGUMENTS)
+    page = opened(visits, served, "fragile", "/edit")
+    form = page.url
+    page.get_by_role("textbox", name="Content").fill("Hard work")
+    page.get_by_label("Required").nth(1).check()
+    page.goto(served.origin + LIST)
+    page.goto(form)
+    expect(page.get_by_role("textbox", name="Content")).to_have_value("Old")
+    page.get_by_role("button", name="Bring it back").click()
+    expect(page.get_by_role("textbox", name="Content")).to_have_value("Hard work")
+    expect(page.get_by_label("Required").nth(1)).to_be_checked()
+    expect(page.get_by_label("Choices").nth(1)).to_have_value("Python\nSQL")
+    served.call("delete_prompt", name="fragile")
+    expect(page.locator(".warning", has_text="claude-code has deleted this prompt")).to_be_visible(
+        timeout=1000
+    )
+    save(page)
+    expect(page.get_by_role("alert")).to_contain_text("deleted meanwhile")
+    refused(visits, 409)
+    save(page)
+    expect(page.locator(".note")).to_have_text("The prompt is saved")
+    expect(page.locator("#source-text")).to_have_text("Hard work")
+    page.goto(f"{served.origin}{LIST}/new")
+    expect(page.locator("#draft-offer")).to_be_hidden()
+
+
+def test_a_deletion_is_asked_about_shown_elsewhere_and_undone(served: Served, visits: Visits) -> None:
+    served.call("create_prompt", name="doomed", content="Keep me")
+    page, other = (opened(visits, served, "doomed") for _ in range(2))
+    other.get_by_text("Live", exact=True).wait_for()
+    questions: list[str] = []
+
+    def dismiss(dialog: Dialog) -> None:
+        questions.append(dialog.message)
+        dialog.dismiss()
+
+    page.once("dialog", dismiss)
+    page.get_by_role("button", name="Delete").click()
+    assert questions == ["Delete “doomed”? You can undo that on the next page."]
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator(".warning")).to_contain_text("“doomed” was deleted")
+    expect(titles(page).filter(has_text="doomed")).to_have_count(0)
+    expect(other.locator("#prompt .warning")).to_contain_text("“doomed” was deleted", timeout=1000)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".note")).to_have_text("The prompt is back")
+    expect(page.locator("#source-text")).to_have_text("Keep me")
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Served]:
+    fill(tmp_path)
+    with Served(tmp_path, "--read-only", "--project", "auth-module") as served:
+        yield served
+
+
+def test_whoever_may_only_read_can_fill_in_prompts_but_change_none(read_only: Served, visits: Visits) -> None:
+    page = visits.open(read_only, "/p/auth-module/prompts?q=error")
+    expect(page.get_by_role("link", name="New prompt")).to_have_count(0)
+    titles(page).first.click()
+    page.get_by_label("error").fill("no such table")
+    expect(page.locator("#result-text")).to_contain_text("no such table")
+    expect(page.get_by_role("button", name="Delete")).to_have_count(0)
+    page.goto(page.url.partition("?")[0] + "/edit")
+    expect(
+        page.get_by_role("heading", name="You may read in this project, but not change it")
+    ).to_be_visible()
+    refused(visits, 403)

@@ -1,0 +1,405 @@
+"""The pages of resources, as people use them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import struct
+import zlib
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import LOOKS, Checked, Look, Visits
+from tests.e2e.serving import Served
+
+HERE = "/p/default/resources"
+
+GUIDE = """# Guide
+
+Some *words*, and <script>alert(1)</script>.
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+```python
+def answer() -> int:
+    return 42
+```
+"""
+DATA = '{"name": "Satchel", "list": [1, 2.50, null], "deep": {"deeper": {"deepest": true}}}'
+LONG = "\n" + "".join(f"line {number}\n" for number in range(2, 1001))
+TABLE = 'name,notes\nAda,"first, of all"\nGrace,"two\nlines"\n'
+
+
+def png(width: int, height: int) -> bytes:
+    """A picture in one colour."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = (b"\0" + b"\x2a\x7f\x62" * width) * height
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
+
+
+def add(served: Served, name: str, content: str | bytes, mime_type: str = "text/plain", **more: Any) -> str:
+    """A document that an agent puts there; its URI."""
+    text = content if isinstance(content, str) else b64encode(content).decode()
+    uri = more.pop("uri", f"note:///{name}")
+    served.call("create_resource", name=name, uri=uri, content=text, mime_type=mime_type, **more)
+    return str(uri)
+
+
+def view(uri: str, tab: str = "") -> str:
+    """The address of a document's page."""
+    return f"{HERE}/view?" + urlencode({"uri": uri} | ({"tab": tab} if tab else {}))
+
+
+def download(page: Page, served: Served, uri: str) -> bytes:
+    """What a document holds now."""
+    return page.request.get(f"{served.origin}{HERE}/download?" + urlencode({"uri": uri})).body()
+
+
+def expected(visits: Visits, status: int) -> None:
+    """The browser complains about answers that are no success; this one was one of those."""
+    others = [problem for problem in visits.problems if f"status of {status}" not in problem]
+    assert len(others) < len(visits.problems)
+    visits.problems[:] = others
+
+
+@pytest.fixture(scope="module")
+def documents(served: Served) -> dict[str, str]:
+    """One document of each type that is shown in a way of its own: their URIs by name."""
+    found = {
+        name: add(served, name, content, kind, description=f"A document of the type {kind}")
+        for name, kind, content in (
+            ("guide.md", "text/markdown", GUIDE),
+            ("data.json", "application/json", DATA),
+            ("table.csv", "text/csv", TABLE),
+            ("picture.png", "image/png", png(320, 180)),
+            ("code.py", "text/x-python", "def answer():\n    return 42\n"),
+            ("page.html", "text/html", "<h1 id=planted>Hello</h1><script>document.title = 'run'</script>"),
+            ("drawing.svg", "image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"),
+            ("paper.pdf", "application/pdf", b"%PDF-1.4"),
+            ("fake.png", "image/png", b"<script>alert(1)</script>"),
+            ("broken.json", "application/json", '{"a": '),
+            # Made to keep a lexer busy.
+            ("busy.c", "text/x-c", "\n " * 190 + "<b>"),
+            ("long.txt", "text/plain", LONG),
+        )
+    }
+    found["letter"] = add(
+        served,
+        "letter",
+        "# For {{ name }}\n\nAbout {{ topic }}.",
+        "text/markdown",
+        uri="note:///{name}/{topic}",
+    )
+    return found
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.name)
+def test_every_view_is_without_barriers(
+    served: Served, visits: Visits, checked: Checked, documents: dict[str, str], look: Look
+) -> None:
+    page = visits.open(served, HERE, look)
+    checked(page, f"list-{look.name}")
+    page.goto(served.origin + view(documents["guide.md"]))
+    checked(page, f"markdown-{look.name}")
+    page.goto(served.origin + view(documents["data.json"], "history"))
+    checked(page, f"history-{look.name}")
+    page.goto(f"{served.origin}{HERE}/new")
+    page.get_by_label("Name").fill("not a name")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("alert").wait_for()
+    checked(page, f"form-{look.name}")
+    expected(visits, 422)
+
+
+def test_the_other_previews_are_without_barriers(
+    served: Served, visits: Visits, checked: Checked, documents: dict[str, str]
+) -> None:
+    page = visits.open(served, view(documents["data.json"]), LOOKS[0])
+    for name in ("data.json", "table.csv", "picture.png", "letter"):
+        page.goto(served.origin + view(documents[name]))
+        checked(page, f"{name}-{LOOKS[0].name}")
+    page.goto(served.origin + view(documents["guide.md"], "agent"))
+    checked(page, f"agent-{LOOKS[0].name}")
+
+
+def test_a_document_is_shown_by_its_type(served: Served, visits: Visits, documents: dict[str, str]) -> None:
+    page = visits.open(served, view(documents["guide.md"]))
+    document = page.locator("#resource .card")
+    expect(document.get_by_role("heading", name="Guide")).to_be_visible()
+    expect(document.locator("td").first).to_have_text("1")
+    expect(document.locator(".code .k").first).to_have_text("def")
+    expect(document).to_contain_text("<script>alert(1)</script>")
+
+    page.goto(served.origin + view(documents["data.json"]))
+    expect(page.get_by_text("deepest")).to_be_hidden()
+    page.get_by_text("deeper: 1 member").click()
+    expect(page.get_by_text("deepest")).to_be_visible()
+    expect(page.locator(".tree .number").nth(1)).to_have_text("2.50")
+
+    page.goto(served.origin + view(documents["table.csv"]))
+    expect(page.get_by_role("columnheader", name="notes")).to_be_visible()
+    expect(page.get_by_role("cell", name="first, of all")).to_be_visible()
+    assert page.get_by_role("row").count() == 3
+
+    page.goto(served.origin + view(documents["picture.png"]))
+    picture = page.get_by_role("img", name="A document of the type image/png")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [320, 180]
+
+    page.goto(served.origin + view(documents["busy.c"]))
+    assert page.locator("#resource pre").text_content() == "\n " * 190 + "<b>"
+
+    page.goto(served.origin + view(documents["broken.json"]))
+    expect(page.get_by_text("This is no JSON that could be read (line 1)")).to_be_visible()
+
+    page.goto(served.origin + view(documents["long.txt"]))
+    expect(page.get_by_text("These are the first 400 of 1\u202f000 lines.")).to_be_visible()
+    page.get_by_role("link", name="Source", exact=True).click()
+    assert str(page.locator("#source").text_content()) == LONG
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == LONG
+
+    page.goto(served.origin + view(documents["guide.md"], "agent"))
+    shown = json.loads(page.locator(".code").inner_text())
+    assert shown == {"contents": [{"uri": documents["guide.md"], "mimeType": "text/markdown", "text": GUIDE}]}
+
+
+def test_nothing_of_a_document_runs_here(served: Served, visits: Visits, documents: dict[str, str]) -> None:
+    page = visits.open(served, view(documents["page.html"]))
+    expect(page.locator("#resource .code")).to_contain_text("document.title = 'run'")
+    assert page.locator("#planted").count() == 0
+    assert page.title() == "page.html · Satchel"
+
+    def headers(way: str, name: str) -> dict[str, str]:
+        answer = page.request.get(f"{served.origin}{HERE}/{way}?" + urlencode({"uri": documents[name]}))
+        assert answer.status == 200
+        return answer.headers
+
+    for name in ("page.html", "drawing.svg", "paper.pdf", "fake.png", "guide.md"):
+        raw = headers("raw", name)
+        assert raw["content-type"] == "application/octet-stream"
+        assert raw["content-disposition"] == f'attachment; filename="{name}"'
+    picture = headers("raw", "picture.png")
+    assert (picture["content-type"], picture["content-disposition"]) == ("image/png", "inline")
+    assert headers("download", "picture.png")["content-type"] == "application/octet-stream"
+    for found in (raw, picture):
+        assert "sandbox; default-src 'none'" in found["content-security-policy"]
+        assert found["x-content-type-options"] == "nosniff"
+    page.goto(served.origin + view(documents["fake.png"]))
+    expect(page.get_by_text("There is no preview of this type: image/png")).to_be_visible()
+
+
+def test_a_document_is_written_changed_and_deleted(served: Served, visits: Visits) -> None:
+    page = visits.open(served, HERE)
+    page.keyboard.press("n")
+    page.get_by_label("Name").fill("my notes")
+    page.get_by_label("Content").fill("\n  First\nSecond <b>\n")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#problem-name")).to_contain_text("contains invalid characters")
+    expected(visits, 422)
+    assert page.get_by_label("Content").input_value() == "\n  First\nSecond <b>\n"
+    page.get_by_label("Name").fill("notes.md")
+    page.get_by_label("Title").fill("My notes")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("heading", name="My notes")).to_be_visible()
+    expect(page.get_by_text("Added notes.md")).to_be_visible()
+    assert download(page, served, "satchel://resources/notes.md") == b"\n  First\nSecond <b>\n"
+    expect(page.locator(".traits")).to_contain_text("text/markdown")
+
+    page.keyboard.press("e")
+    page.get_by_label("Name").fill("diary.md")
+    page.get_by_label("URI").fill("note:///diary")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("note:///diary")).to_be_visible()
+    assert download(page, served, "note:///diary") == b"\n  First\nSecond <b>\n"
+
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="My notes")).to_be_visible()
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("diary.md is deleted.")).to_be_visible()
+    expect(page.locator("#resources")).not_to_contain_text("diary.md")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("diary.md is back")).to_be_visible()
+    page.go_back()
+    expect(page.locator("#resources")).to_contain_text("diary.md")
+    assert page.get_by_role("button", name="Undo").count() == 0
+    assert download(page, served, "note:///diary") == b"\n  First\nSecond <b>\n"
+
+
+def test_of_two_who_edit_neither_loses_anything(
+    served: Served, visits: Visits, checked: Checked, documents: dict[str, str]
+) -> None:
+    uri = add(served, "shared.txt", "one\r\ntwo\r\n")
+    page = visits.open(served, view(uri))
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Content").fill("one\nmine\n")
+    served.call("update_resource", name="shared.txt", content="theirs\r\ntwo\r\n", client="cursor")
+    expect(page.get_by_role("alert")).to_contain_text("cursor changed this document meanwhile")
+    assert page.get_by_label("Content").input_value() == "one\nmine\n"
+
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="Somebody was faster")).to_be_visible()
+    expected(visits, 409)
+    both = page.get_by_label("Both versions of the text")
+    expect(both.locator(".gone")).to_have_text(["removed: theirs", "removed: two"])
+    assert page.get_by_label("Content").input_value() == "one\nmine\n"
+    checked(page, "conflict-1440-light")
+    page.get_by_role("button", name="Save mine over theirs").first.click()
+    expect(page.get_by_text("Saved")).to_be_visible()
+    # The document keeps the line ends that it has.
+    assert download(page, served, uri) == b"one\r\nmine\r\n"
+
+    page.get_by_role("link", name="History").click()
+    expect(page.locator(".versions li")).to_have_count(3)
+    expect(page.locator(".versions li").nth(1)).to_contain_text("changed (content) by cursor")
+    page.get_by_role("link", name="Version 2").click()
+    expect(page.locator(".diff .new")).to_contain_text("theirs")
+    page.get_by_role("button", name="Restore version 2").click()
+    expect(page.get_by_text("shared.txt is as it was then")).to_be_visible()
+    assert download(page, served, uri) == b"theirs\r\ntwo\r\n"
+
+
+def test_what_was_typed_outlives_a_deletion(served: Served, visits: Visits) -> None:
+    uri = add(served, "fleeting.txt", "old")
+    page = visits.open(served, view(uri))
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Content").fill("much work")
+    served.call("delete_resource", name="fleeting.txt")
+    expect(page.get_by_role("alert")).to_contain_text("deleted meanwhile")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("It was deleted meanwhile.")).to_be_visible()
+    expected(visits, 409)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Added fleeting.txt")).to_be_visible()
+    assert download(page, served, uri) == b"much work"
+
+
+def test_files_are_uploaded_several_at_once(served: Served, visits: Visits, tmp_path: Path) -> None:
+    page = visits.open(served, HERE)
+    picture, table, large = tmp_path / "a picture.png", tmp_path / "t.tsv", tmp_path / "large.bin"
+    picture.write_bytes(png(2, 2))
+    table.write_text("a\tb\n")
+    large.write_bytes(b"\0" * (4 * 1024 * 1024 + 1))
+    page.get_by_label("Choose files").set_input_files([picture, table, large])
+    uploads = page.get_by_role("list", name="Uploads").locator("li")
+    expect(uploads).to_have_text(
+        ["a-picture.pngAdded", "t.tsvAdded", "large.binIt has 4.2 MB; at most 4.2 MB are allowed."]
+    )
+    expect(page.locator("[data-list]").get_by_text("a-picture.png", exact=True)).to_be_visible()
+    assert download(page, served, "satchel://resources/a-picture.png") == png(2, 2)
+
+    # Dropped once more: nothing is overwritten unasked.
+    transfer = page.evaluate_handle("new DataTransfer()")
+    transfer.evaluate("transfer => transfer.items.add(new File(['new\\n'], 't.tsv'))")
+    page.dispatch_event("main", "drop", {"dataTransfer": transfer})
+    expect(uploads.last).to_contain_text("Resource 't.tsv' already exists")
+    expected(visits, 409)
+    assert download(page, served, "satchel://resources/t.tsv") == b"a\tb\n"
+    page.get_by_role("button", name="Replace the content of t.tsv").click()
+    expect(uploads.last).to_have_text("t.tsvReplaced")
+    assert download(page, served, "satchel://resources/t.tsv") == b"new\n"
+
+
+def test_the_content_of_a_document_is_replaced_by_a_file(
+    served: Served, visits: Visits, tmp_path: Path
+) -> None:
+    uri = add(served, "replaced.txt", "old")
+    page = visits.open(served, view(uri))
+    file = tmp_path / "other.bin"
+    file.write_bytes(b"\xff\xfe")
+    page.get_by_label("Choose a file").set_input_files(file)
+    expect(
+        page.get_by_text("Content must be UTF-8 text, because text/plain is a type for text")
+    ).to_be_visible()
+    expected(visits, 422)
+    file.write_text("new")
+    page.get_by_label("Choose a file").set_input_files(file)
+    expect(page.locator("#resource pre")).to_have_text("new")
+    assert download(page, served, uri) == b"new"
+
+
+def test_an_upload_without_the_secret_of_the_page_or_too_large_is_refused(
+    served: Served, visits: Visits
+) -> None:
+    page = visits.open(served, HERE)
+    to = f"{served.origin}{HERE}/upload?name=planted.txt"
+    assert page.request.post(to, data=b"x").status == 403
+    secret = page.locator('meta[name="form-secret"]').get_attribute("content") or ""
+    # It is refused before anything of it was sent.
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+    connection.putrequest("POST", f"{HERE}/upload?name=planted.txt")
+    cookies = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in page.context.cookies())
+    size = 4 * 1024 * 1024 + 1
+    for name, value in (("Cookie", cookies), ("X-Form-Secret", secret), ("Content-Length", str(size))):
+        connection.putheader(name, value)
+    connection.endheaders()
+    assert connection.getresponse().status == 413
+    connection.close()
+    page.reload()
+    expect(page.locator("#resources")).not_to_contain_text("planted.txt")
+
+
+def test_a_template_shows_what_agents_read(served: Served, visits: Visits, documents: dict[str, str]) -> None:
+    page = visits.open(served, view(documents["letter"]))
+    page.get_by_label("name").fill("Ada & Bob/{x}")
+    expect(page.locator("#filled")).to_contain_text("Still needed: topic")
+    page.get_by_label("topic").fill("engines")
+    filled = page.locator("#filled")
+    expect(filled.get_by_role("heading", name="For Ada & Bob/{x}")).to_be_visible()
+    expect(filled).to_contain_text("note:///Ada%20%26%20Bob%2F%7Bx%7D/engines")
+
+
+def test_the_list_is_narrowed_sorted_and_follows_what_agents_do(
+    served: Served, visits: Visits, documents: dict[str, str]
+) -> None:
+    page = visits.open(served, HERE)
+    names = page.locator("[data-list] a[data-item]")
+    page.get_by_label("Name, title or URI").fill("NOTE:///Data")
+    expect(names).to_have_text(["data.json"])
+    add(served, "more-data", "{}", "application/json", uri="note:///data/more")
+    expect(names).to_have_text(["more-data", "data.json"])
+    page.get_by_label("Name, title or URI").fill("")
+    page.get_by_label("Type", exact=True).select_option("text/x-python")
+    expect(names).to_have_text(["code.py"])
+    assert "type=text%2Fx-python" in page.url
+    page.get_by_label("Type", exact=True).select_option("")
+    page.get_by_label("Sort").select_option("size")
+    expect(names.first).to_have_text("long.txt")
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="long.txt")).to_be_visible()
+    served.call("update_resource", name="long.txt", content="short now")
+    expect(page.locator("#resource pre")).to_have_text("short now")
+
+
+def test_a_long_list_has_pages(served: Served, visits: Visits) -> None:
+    for number in range(51):
+        add(served, f"many-{number:02}", "x")
+    page = visits.open(served, f"{HERE}?q=many-&sort=name")
+    names = page.locator("[data-list] a[data-item]")
+    expect(names).to_have_count(50)
+    page.get_by_role("link", name="Next").click()
+    expect(names).to_have_text(["many-50"])
+    page.get_by_role("link", name="Previous").click()
+    expect(names.first).to_have_text("many-00")

@@ -1,0 +1,171 @@
+"""What is in `deploy/` and what the guide says of it fit together, and fit Satchel."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml  # type: ignore[import-untyped]  # its types are a package of their own
+from click.testing import CliRunner
+
+from satchel.cli import commands
+from satchel.cli.serve import parsed
+from satchel.config import settings
+from tests.fleet.fleet import Fleet
+from tests.wire import ROOT
+
+DEPLOY: Final = ROOT / "deploy"
+GUIDE: Final = ROOT / "docs" / "guides" / "running.md"
+TEXTS: Final = [GUIDE, *sorted(path for path in DEPLOY.iterdir() if path.is_file())]
+
+#: A password that is none.
+URL: Final = "postgresql://satchel:secret@db.example.org/satchel"
+
+
+@pytest.fixture
+def compose() -> dict[str, Any]:
+    text = (DEPLOY / "compose.yaml").read_text()
+    # As it is where nothing but the password is set.
+    text = re.sub(r"\$\{POSTGRES_PASSWORD:\?[^}]*\}", "secret", text)
+    text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+    assert "${" not in text
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded
+
+
+def dockerfile(instruction: str) -> list[str]:
+    """What stands behind an instruction, each time."""
+    text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
+    return re.findall(rf"^{instruction} (.*)$", text, re.MULTILINE)
+
+
+def unit() -> list[tuple[str, str]]:
+    lines = (DEPLOY / "satchel.service").read_text().splitlines()
+    found = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
+    return [(name, value) for name, _, value in found]
+
+
+def serving(arguments: list[str], environment: dict[str, str]) -> Any:
+    """The settings of a server that is started like this."""
+    assert arguments[0] == "serve"
+    flags: Any = parsed(arguments[1:])
+    return settings({"SATCHEL_HOME": "/var/lib/satchel", **environment}, **flags)
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
+def test_every_setting_that_is_named_is_one(text: Path) -> None:
+    known = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    for name in set(re.findall(r"SATCHEL_[A-Z_]+", text.read_text())):
+        assert f"`{name}`" in known, name
+
+
+def test_the_unit_starts_a_server_that_asks_for_tokens() -> None:
+    (ini,) = re.findall(r"^```ini\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+    environment = dict(line.split("=", 1) for line in ini.splitlines())
+    (command,) = [value for name, value in unit() if name == "ExecStart"]
+    program, *arguments = shlex.split(command)
+    started = serving(arguments, environment)
+    assert program == "/opt/satchel/bin/satchel"
+    assert (started.auth, started.access_log) == ("tokens", True)
+    assert (started.http, started.database) == (("0.0.0.0", 8765), URL)
+    assert started.allowed_hosts == ("satchel.example.org",)
+
+
+def test_systemd_understands_the_unit_and_finds_it_safe(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd-analyze here")
+    text = (DEPLOY / "satchel.service").read_text()
+    copy = tmp_path / "satchel.service"
+    copy.write_text(text.replace("/opt/satchel/bin/satchel", "/bin/true"))
+    for words in (["verify"], ["security", "--offline=yes", "--threshold=20"]):
+        done = subprocess.run(
+            ["systemd-analyze", *words, str(copy)], capture_output=True, text=True, timeout=30, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stderr == ""
+
+
+def test_the_image_serves_with_tokens_as_somebody_without_rights(compose: dict[str, Any]) -> None:
+    (entry,) = dockerfile("ENTRYPOINT")
+    (command,) = dockerfile("CMD")
+    assert json.loads(entry) == ["satchel"]
+    started = serving(json.loads(command), {"SATCHEL_DATABASE_URL": URL})
+    assert (started.auth, started.http) == ("tokens", ("0.0.0.0", 8765))
+    assert dockerfile("USER") == ["satchel"]
+    (extras,) = re.findall(r"'\.\[(.*)\]'", (DEPLOY / "Dockerfile").read_text())
+    project = (ROOT / "pyproject.toml").read_text()
+    for extra in extras.split(","):
+        assert re.search(rf"^{extra} = \[", project, re.MULTILINE)
+    assert compose["x-server"]["command"] == json.loads(command)
+
+
+def test_the_image_is_made_of_files_that_are_there_and_nothing_else() -> None:
+    *mine, _ = dockerfile("COPY")
+    sources = {source for line in mine for source in line.split()[:-1]}
+    assert all((ROOT / source).exists() for source in sources)
+    first, *let_in = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] in "*!"]
+    assert first == "*"
+    assert {line.removeprefix("!") for line in let_in if line.startswith("!")} == sources
+
+
+def test_the_image_is_healthy_as_long_as_the_server_answers(fleet: Fleet) -> None:
+    (line,) = re.findall(r"CMD (\[.*\])", dockerfile("HEALTHCHECK")[0])
+    program, *arguments = json.loads(line)
+    assert program == "python"
+    statuses = []
+    for port in (fleet.members[0].address[1], 9):
+        here = [argument.replace("8765", str(port)) for argument in arguments]
+        done = subprocess.run([sys.executable, *here], capture_output=True, timeout=10, check=False)
+        statuses.append(done.returncode)
+    assert statuses == [0, 1]
+
+
+def test_nginx_and_compose_speak_of_the_same_servers(compose: dict[str, Any]) -> None:
+    named = re.findall(r"^ *server (satchel-\d+):8765 ", (DEPLOY / "nginx.conf").read_text(), re.MULTILINE)
+    services = compose["services"]
+    assert named == [name for name in services if name.startswith("satchel-")]
+    assert len(named) == 2
+    addresses = {name: services[name]["networks"]["inside"]["ipv4_address"] for name in named}
+    assert services["nginx"]["extra_hosts"] == [f"{name}:{address}" for name, address in addresses.items()]
+    (mounted,) = services["nginx"]["volumes"]
+    assert mounted == "./nginx.conf:/etc/nginx/conf.d/default.conf:ro"
+    for name in named:
+        started = serving(services[name]["command"], services[name]["environment"])
+        assert started.auth == "tokens"
+        assert started.database == "postgresql://satchel:secret@database/satchel"
+        assert started.allowed_hosts == ("localhost",)
+    database = services["database"]["environment"]
+    assert [database[f"POSTGRES_{name}"] for name in ("USER", "PASSWORD", "DB")] == [
+        "satchel",
+        "secret",
+        "satchel",
+    ]
+    assert (DEPLOY / compose["x-server"]["build"]["context"] / "deploy" / "Dockerfile").is_file()
+
+
+def commands_of_the_guide() -> list[list[str]]:
+    """Everything that the guide has `satchel` do."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+    lines = [shlex.split(line) for block in blocks for line in block.splitlines()]
+    # In a container, the service stands for the program.
+    outside = [line[1:] for line in lines if line[0] == "satchel"]
+    inside = [line[line.index("satchel-1") + 1 :] for line in lines if "satchel-1" in line]
+    return [*outside, *inside]
+
+
+def test_every_command_of_the_guide_is_one() -> None:
+    found = commands_of_the_guide()
+    assert sorted({line[0] for line in found}) == ["copy", "token", "user"]
+    for line in found:
+        words = [word for word in line[:2] if not word.startswith("-")]
+        told = CliRunner().invoke(commands.satchel, [*words, "--help"])
+        assert told.exit_code == 0, told.output
+        for option in (word for word in line if word.startswith("--")):
+            assert re.search(rf"^  {option} ", told.output, re.MULTILINE), (line, option)

@@ -1,0 +1,189 @@
+"""Boards and lists of tasks in a store: whatever is chosen, the right ones come in the right order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from satchel.domain.errors import ChangedMeanwhile, Outdated, TaskNotFound
+from satchel.domain.tasks import ENERGIES, Task, TaskChoice, TaskKey, TaskOrder
+from tests.storage_contract.desk import Desk, desk_at
+from tests.storage_contract.ledger import check_books
+
+DUES = (
+    None,
+    "2026-02-27",
+    "2026-02-28T23:00:00Z",
+    "2026-03-01",
+    "2026-03-01T09:00",
+    "2026-03-01T17:00:00Z",
+    "2026-03-01T18:30:00Z",
+    "2026-03-02",
+    "2026-03-09T00:00:00+02:00",
+)
+#: It is an hour later here than in UTC.
+NOW = ("2026-03-01T18:00", "2026-03-01T17:00")
+OVERDUE = DUES[1:3] + DUES[4:5]
+
+ORDERS: dict[TaskOrder, Callable[[Task], Any]] = {
+    "priority": lambda task: (-task.priority, task.id),
+    "due": lambda task: (task.due_date is None, task.due_date or "", -task.priority, task.id),
+    "newest": lambda task: -task.id,
+    "done": lambda task: (-(task.completed_at or 0), -task.id),
+}
+
+
+async def filled(desk: Desk) -> list[Task]:
+    """Tasks of all kinds, some of them done."""
+    tasks = []
+    for number in range(54):
+        task = await desk.task(
+            f"{'Ärger' if number % 4 == 0 else 'Joy'} {number}",
+            project=(None, "p", "q", "ß")[number % 7 % 4],
+            priority=number * 7 % 5 + 1,
+            energy=ENERGIES[number * 5 % 11 % 3],
+            due_date=DUES[number % len(DUES)],
+            notes="hidden needle " + "n" * 300 if number % 6 == 0 else None,
+        )
+        tasks.append(await desk.workspace.tasks.complete(desk.caller, task.id) if number % 3 == 1 else task)
+    other = await desk_at(desk.store, user="other")
+    await other.task("Joy of others", project="p")
+    return tasks
+
+
+def fits(task: Task, choice: TaskChoice) -> bool:
+    day = (task.due_date or "")[:10]
+    return (
+        task.completed == choice.completed
+        and (choice.project is None or (task.project or "") == choice.project)
+        and choice.priority in (None, task.priority)
+        and choice.energy in (None, task.energy)
+        and (choice.due_from is None or day >= choice.due_from)
+        and (choice.due_by is None or (day != "" and day <= choice.due_by))
+        and (choice.overdue_at is None or task.due_date in OVERDUE)
+        and choice.text.casefold() in f"{task.title}\n{task.notes or ''}".casefold()
+    )
+
+
+CHOICES = (
+    TaskChoice(),
+    TaskChoice(completed=True),
+    TaskChoice(project="p"),
+    TaskChoice(project="", priority=3),
+    TaskChoice(project="nobody's"),
+    TaskChoice(energy="deep", completed=True),
+    TaskChoice(due_from="2026-03-01", due_by="2026-03-01"),
+    TaskChoice(due_by="2026-03-01", energy="light"),
+    TaskChoice(overdue_at=NOW),
+    TaskChoice(text="äRGER"),
+    TaskChoice(text="y 1", completed=True),
+    TaskChoice(text="NEEDLE", project="ß", priority=2),
+    TaskChoice(text="e"),
+    TaskChoice(text="%"),
+)
+
+
+async def test_lists_have_what_was_chosen_in_order_and_pages(desk: Desk) -> None:
+    tasks = await filled(desk)
+    for choice, order in product(CHOICES, ORDERS):
+        expected = [task.id for task in sorted(tasks, key=ORDERS[order]) if fits(task, choice)]
+        for limit, offset in ((100, 0), (3, 0), (4, 5), (5, 1000)):
+            found = await desk.workspace.tasks.listing(
+                desk.caller, choice, order=order, limit=limit, offset=offset
+            )
+            got = [task.id for task in found.tasks]
+            assert (found.total, got) == (len(expected), expected[offset : offset + limit]), (choice, order)
+
+
+@pytest.mark.parametrize("by", ["priority", "project", "energy"])
+async def test_boards_have_the_first_of_each_column(desk: Desk, by: TaskKey) -> None:
+    tasks = await filled(desk)
+    for choice in CHOICES:
+        order: TaskOrder = "done" if choice.completed else "priority"
+        chosen = [task for task in sorted(tasks, key=ORDERS[order]) if fits(task, choice)]
+        known: dict[str, list[Any]] = {"priority": [5, 4, 3, 2, 1], "energy": ["deep", "medium", "light"]}
+        keys = known.get(by, [])
+        wanted = getattr(choice, by)
+        if wanted is not None:
+            keys = [wanted]
+        elif by == "project":
+            sizes = [task.project or "" for task in chosen]
+            keys = sorted(set(sizes), key=lambda name: (-sizes.count(name), name))
+        columns = [(key, [task.id for task in chosen if (getattr(task, by) or "") == key]) for key in keys]
+        for first, width in ((0, 8), (1, 2), (7, 3)):
+            board = await desk.workspace.tasks.board(
+                desk.caller, choice, by, order=order, limit=2, width=width, first=first
+            )
+            found = [
+                (column.key, column.total, [task.id for task in column.tasks]) for column in board.columns
+            ]
+            assert board.count == len(columns), choice
+            assert found == [
+                (key, len(numbers), numbers[:2]) for key, numbers in columns[first : first + width]
+            ], choice
+
+
+async def test_a_list_has_only_the_beginning_of_notes(desk: Desk) -> None:
+    task = await desk.task("t", project="p", notes="ü" * 1000, due_date="2026-03-01", energy="deep")
+    found = await desk.workspace.tasks.listing(desk.caller, TaskChoice(), order="priority", limit=1, offset=0)
+    [listed] = found.tasks
+    assert listed.notes == "ü" * 160
+    for name in ("id", "title", "project", "priority", "energy", "time_estimate", "due_date", "version"):
+        assert getattr(listed, name) == getattr(task, name)
+
+
+async def test_it_is_known_when_tasks_were_done(desk: Desk) -> None:
+    tasks = [await desk.task(f"t{number}") for number in range(3)]
+    done = [await desk.workspace.tasks.complete(desk.caller, task.id) for task in tasks[:2]]
+    times = [task.completed_at or 0 for task in done]
+    expected: dict[int, int] = {}
+    for time in times:
+        expected[time // 900_000_000] = expected.get(time // 900_000_000, 0) + 1
+    assert await desk.workspace.tasks.done_times(desk.caller, times[0]) == expected
+    assert await desk.workspace.tasks.done_times(desk.caller, times[1] + 1) == {}
+
+
+async def test_only_who_knows_the_latest_version_changes_a_task(desk: Desk) -> None:
+    task = await desk.task("First")
+    changed = await desk.workspace.tasks.update(desk.caller, task.id, version=1, title="Second")
+    assert (changed.title, changed.version) == ("Second", 2)
+    with pytest.raises(Outdated):
+        await desk.workspace.tasks.update(desk.caller, task.id, version=1, title="Third")
+    assert await desk.workspace.tasks.get(desk.caller, task.id) == changed
+
+
+async def test_the_latest_change_of_a_task_is_taken_back(desk: Desk) -> None:
+    use = desk.workspace.tasks
+    first = await desk.task("First", notes="n")
+    await use.complete(desk.caller, first.id)
+
+    async def latest() -> int:
+        return (await use.latest_change(desk.caller, first.id)).seq
+
+    completed = await latest()
+    assert await use.take_back(desk.caller, first.id, completed) == replace(first, version=3)
+    with pytest.raises(ChangedMeanwhile):
+        await use.take_back(desk.caller, first.id, completed)
+    await use.delete(desk.caller, first.id)
+    assert await use.take_back(desk.caller, first.id, await latest()) == replace(first, version=4)
+    # Taking back what was taken back does it again.
+    assert await use.take_back(desk.caller, first.id, await latest()) is None
+    new = await desk.task("New")
+    created = await use.latest_change(desk.caller, new.id)
+    assert await use.take_back(desk.caller, new.id, created.seq) is None
+    other = await desk_at(desk.store, user="other")
+    theirs = await other.task("Theirs")
+    change = await other.workspace.tasks.latest_change(other.caller, theirs.id)
+    for use_case in (
+        use.latest_change(desk.caller, theirs.id),
+        use.take_back(desk.caller, theirs.id, change.seq),
+    ):
+        with pytest.raises(TaskNotFound):
+            await use_case
+    with pytest.raises(TaskNotFound):
+        await use.latest_change(desk.caller, 10**9)
+    await check_books(desk.store, users=[desk.caller.user, "other"])
