@@ -13,6 +13,7 @@ import pytest
 from tests.cli.running import satchel
 from tests.identity.tokens import AUDIENCE, ISSUER, Key, good_claims, rsa_key
 from tests.protocol.transports.http.runner import Running
+from tests.web.browsing import Browsing
 
 METADATA = "https://satchel.example.com/.well-known/oauth-protected-resource/mcp"
 
@@ -109,6 +110,24 @@ def test_what_clients_are_told(served: Running, key: Key) -> None:
             assert reply.status == 200
             assert (about["resource"], about["authorization_servers"]) == (AUDIENCE, [ISSUER])
         connection.close()
+
+
+def test_people_sign_in_to_the_pages_with_such_a_token(tmp_path: Path, served: Running, key: Key) -> None:
+    with served as running:
+        assert Browsing(running).post("/sign-in", {"token": "not-a-token"}).status == 403
+        assert asked(running, key.token(claims()), "task_create", title="Ann's")[0] == 200
+        ann = Browsing.with_token(running, key.token(claims()))
+        assert "Ann&#x27;s" in ann.get("/p/default/tasks").text
+        bob = Browsing.with_token(running, key.token(claims(sub="bob", scope="satchel:read")))
+        assert "Ann&#x27;s" not in bob.get("/p/default/tasks").text
+        change = bob.ask("POST", "/p/default/tasks", b"", {"X-Form-Secret": bob.secret})
+        assert change.status == 403
+        # A user who is disabled here is nobody.
+        satchel(tmp_path / "home", "user", "add", "ann")
+        satchel(tmp_path / "home", "user", "disable", "ann")
+        deadline = time.monotonic() + 5
+        while ann.get("/p/default/tasks").status == 200:
+            assert time.monotonic() < deadline
 
 
 def test_settings_that_make_no_sense(tmp_path: Path) -> None:

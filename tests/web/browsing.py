@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -25,21 +25,35 @@ class Response(Struct, frozen=True):
     cookies: dict[str, str]
 
 
+class Listening(Protocol):
+    """A server of this machine."""
+
+    @property
+    def port(self) -> int: ...
+
+
 class Browsing:
     """Somebody at the pages of a server."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Listening) -> None:
         self.served = served
         self.cookies: dict[str, str] = {}
 
     @classmethod
     def signed_in(cls, served: Served, token: str = "") -> Browsing:
         """With a link of the server, or with a token."""
-        browsing = cls(served)
         if token:
-            answer = browsing.post("/sign-in", {"token": token})
-        else:
-            answer = browsing.get(served.new_link().removeprefix(served.origin))
+            return cls.with_token(served, token)
+        browsing = cls(served)
+        answer = browsing.get(served.new_link().removeprefix(served.origin))
+        assert answer.status == 200, answer
+        assert "satchel-session" in browsing.cookies
+        return browsing
+
+    @classmethod
+    def with_token(cls, served: Listening, token: str) -> Browsing:
+        browsing = cls(served)
+        answer = browsing.post("/sign-in", {"token": token})
         assert answer.status == 200, answer
         assert "satchel-session" in browsing.cookies
         return browsing
