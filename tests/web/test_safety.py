@@ -139,10 +139,7 @@ class TestGettingIn:
         browsing = Browsing.signed_in(guarded, token(guarded))
         assert browsing.get(PROJECT).status == 200
         listed = data(satchel(guarded.home, "token", "list", "--json"))["tokens"]
-        stream = socket.create_connection(("127.0.0.1", guarded.port), timeout=10)
-        held = f"Cookie: satchel-session={browsing.cookies['satchel-session']}\r\n"
-        stream.sendall(f"GET {PROJECT}/live HTTP/1.1\r\nHost: 127.0.0.1\r\n{held}\r\n".encode())
-        assert b" 200 " in stream.recv(4096)
+        stream = listened(browsing, f"{PROJECT}/live")
         satchel(guarded.home, "token", "revoke", *(str(item["id"]) for item in listed))
         begun = time.monotonic()
         heard = b""
@@ -150,7 +147,10 @@ class TestGettingIn:
             heard += stream.recv(4096)
             assert time.monotonic() - begun < 5
         stream.close()
-        assert browsing.get(PROJECT).headers["location"] == "/sign-in"
+        while (answer := browsing.get(PROJECT)).status != 303:
+            assert answer.status == 404
+            assert time.monotonic() - begun < 5
+        assert answer.headers["location"] == "/sign-in"
 
 
 class TestForeignPages:
@@ -261,6 +261,50 @@ class TestPermissions:
         first, second = (outsider.ask(route.method, path, b"", secret) for path in (foreign, missing))
         assert first.status == second.status == 404
         assert first.text.replace("private", "missing") == second.text
+
+
+def listened(browsing: Browsing, path: str) -> socket.socket:
+    """A stream of news that has begun."""
+    stream = socket.create_connection(("127.0.0.1", browsing.served.port), timeout=10)
+    held = f"Cookie: satchel-session={browsing.cookies['satchel-session']}\r\n"
+    stream.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{held}\r\n".encode())
+    heard = b""
+    while b"retry:" not in heard:
+        heard += stream.recv(4096)
+    assert b" 200 " in heard
+    return stream
+
+
+def test_news_of_a_project_are_for_those_who_see_it(tmp_path: Path) -> None:
+    for user in ("ann", "bea"):
+        satchel(tmp_path, "user", "add", user)
+    satchel(tmp_path, "project", "share", "default", "ann")
+    with Served(tmp_path, "--auth", "tokens") as served:
+        hers, foreign = token(served, "ann"), token(served, "bea")
+        member = listened(Browsing.signed_in(served, hers), "/p/default/live")
+        outsider = listened(Browsing.signed_in(served, foreign), "/p/default/live")
+        served.call("create_prompt", token=hers, name="one", content="Words")
+        assert b"data: prompt" in member.recv(4096)
+        # The next that both hear of is the task: nothing came before it.
+        served.call("task_create", token=foreign, title="Mine")
+        assert b"data: task" in outsider.recv(4096)
+        member.close()
+        outsider.close()
+
+
+def test_news_end_for_those_who_see_a_project_no_more(guarded: Served) -> None:
+    for command in (["create", "shared"], ["share", "shared", "ann"], ["share", "shared", "cleo"]):
+        if command[-1] == "cleo":
+            satchel(guarded.home, "user", "add", "cleo")
+        satchel(guarded.home, "project", *command)
+    stream = listened(Browsing.signed_in(guarded, token(guarded, "cleo")), "/p/shared/live")
+    satchel(guarded.home, "project", "unshare", "shared", "cleo")
+    begun = time.monotonic()
+    heard = b""
+    while not heard.endswith(b"0\r\n\r\n"):
+        heard += stream.recv(4096)
+        assert time.monotonic() - begun < 5
+    stream.close()
 
 
 def test_stored_text_is_never_markup(visitor: Browsing) -> None:

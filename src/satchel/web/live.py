@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
+from satchel.domain.accounts import Principal
 from satchel.domain.changes import ChangeNews
 from satchel.domain.errors import SatchelError
 from satchel.protocol.aio import asyncio
 from satchel.protocol.transports.http.messages import EVENTS, Receive, Send
-from satchel.web.requests import Answer, Request, Streaming
+from satchel.web.requests import Answer, Request, Streaming, cookies
 from satchel.web.site import Site
-from satchel.web.visitors import Visitors
+from satchel.web.visitors import COOKIE, Visitors
 
 #: What comes within such a time is told at once.
 _GATHER_SECONDS: Final = 0.1
@@ -25,7 +26,7 @@ _MAX_LISTENERS: Final = 1000
 class _Listener:
     """One open page."""
 
-    def __init__(self, project: int) -> None:
+    def __init__(self, project: int | None) -> None:
         self.project = project
         self._news: dict[str, None] = {}
         self._stirred = asyncio.Event()
@@ -77,7 +78,9 @@ class Live:
         """The news of a project, for the visitor who asks."""
         if len(self._listeners) >= _MAX_LISTENERS:
             return Answer(503, b"Too many pages are open", b"text/plain", ((b"retry-after", b"10"),))
-        listener = _Listener(request.project.id)
+        grant = _grant(request)
+        # Whoever may not see the project hears of tasks alone.
+        listener = _Listener(request.project.id if grant is None or grant.sees_project else None)
         wants_calls = request.query.get("calls") == "1"
 
         async def run(receive: Receive, send: Send) -> None:
@@ -119,15 +122,21 @@ class Live:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _is_welcome(self, request: Request) -> bool:
-        from satchel.web.requests import cookies
-        from satchel.web.visitors import COOKIE
-
+        secret = cookies(request.headers).get(COOKIE, "")
         try:
-            found = await self._visitors.find(cookies(request.headers).get(COOKIE))
+            found = await self._visitors.find(secret)
+            if request.visitor.grant is None or request.project.id == self._site.project:
+                return found.is_known and found.grant == request.visitor.grant
+            there = await self._visitors.grant_in(secret, request.project.id)
+            return found.is_known and there == _grant(request)
         except SatchelError:
             # It cannot be found out now; the next look tells.
             return True
-        return found.is_known and found.grant == request.visitor.grant
+
+
+def _grant(request: Request) -> Principal | None:
+    """What the visitor may do in the project of the page."""
+    return request.caller.grant
 
 
 def _speaker(send: Send) -> Callable[[str], Any]:
