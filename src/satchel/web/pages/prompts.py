@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from satchel.contracts.stored_prompts import message
 from satchel.domain.changes import Change
-from satchel.domain.errors import ArgumentMissing, PromptNotFound, PromptUnusable, RenderingFailed
+from satchel.domain.errors import PromptNotFound
 from satchel.domain.libraries import LibraryPrompt
 from satchel.domain.prompts import Prompt, PromptOrder
 from satchel.protocol.jsonrpc import encode
@@ -19,6 +19,7 @@ from satchel.web.pages import prompt_forms, prompt_history
 from satchel.web.pages.prompt_forms import RENDERED_LENGTH, tokens
 from satchel.web.pages.prompt_history import changes_of, prompt_of
 from satchel.web.pages.prompt_tags import tags_in_use
+from satchel.web.pages.trying import tried, values_of
 from satchel.web.rendering import page
 from satchel.web.requests import Answer, Request, Route, redirect
 
@@ -166,20 +167,18 @@ class _Result(Struct, frozen=True, kw_only=True):
 
 
 async def _result(request: Request, prompt: Prompt, values: Mapping[str, str]) -> _Result:
-    try:
-        text = await request.site.templates.prompt(prompt, values)
-    except ArgumentMissing as error:
-        return _Result(missing=error.argument)
-    except RenderingFailed as error:
+    trial = await tried(prompt.arguments, values, lambda given: request.site.templates.prompt(prompt, given))
+    if trial.missing:
+        return _Result(missing=trial.missing[0])
+    if trial.problem:
         lines = prompt.content.split("\n")
-        at = error.line or 0
+        at = trial.line or 0
         return _Result(
-            problem=error.problem[:500],
-            line=error.line,
+            problem=trial.problem[:500],
+            line=trial.line,
             source=lines[at - 1][:200] if 0 < at <= len(lines) else "",
         )
-    except PromptUnusable as error:
-        return _Result(problem=str(error))
+    text = trial.text
     shown = msgspec.json.format(encode(message(prompt.description, text)), indent=2).decode()
     return _Result(
         text=text,
@@ -202,16 +201,11 @@ async def rendered(request: Request) -> Answer:
         # The page says so already.
         return Answer(200)
     given = request.form or request.query
-    values = {
-        argument.name: value
-        for argument in prompt.arguments
-        if (value := given.get(f"value-{argument.name}"))
-    }
     return page(
         request,
         "prompts/result.html",
         prompt=prompt,
-        result=await _result(request, prompt, values),
+        result=await _result(request, prompt, values_of(request, prompt.arguments)),
         is_outdated=given.get("known", "") != _declaration(prompt),
     )
 

@@ -21,14 +21,21 @@ class Trial(Struct, frozen=True, kw_only=True):
     """What came of trying."""
 
     text: str = ""
-    #: Whether there is more of it.
-    is_cut: bool = False
     #: Required arguments without a value.
     missing: tuple[str, ...] = ()
     #: What is wrong with the prompt, and where.
     problem: str = ""
     file: str | None = None
     line: int | None = None
+
+    @property
+    def shown(self) -> str:
+        """As much of the text as is shown."""
+        return self.text[:_SHOWN_LENGTH]
+
+    @property
+    def is_cut(self) -> bool:
+        return len(self.text) > _SHOWN_LENGTH
 
 
 def values_of(request: Request, arguments: Iterable[Argument]) -> dict[str, str]:
@@ -56,4 +63,4 @@ async def tried(
         return Trial(problem="Its file is not there", file=error.file)
     except PromptUnusable as error:
         return Trial(problem=str(error))
-    return Trial(text=text[:_SHOWN_LENGTH], is_cut=len(text) > _SHOWN_LENGTH)
+    return Trial(text=text)
