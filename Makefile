@@ -12,8 +12,8 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-run: $(VENV)/.run ## Satchel with a sample workspace, in your browser (off a terminal: a tour)
-	@$(BIN)/satchel demo $(ARGS)
+run: $(VENV)/.run ## Dittybag with a sample workspace, in your browser (off a terminal: a tour)
+	@$(BIN)/dittybag demo $(ARGS)
 
 test: $(VENV)/.dev ## all tests; ARGS are handed on to pytest
 	@$(BIN)/python -m tests.interop.environments
@@ -28,7 +28,7 @@ check: $(VENV)/.dev ## format, lint, types, import rules, conformance and all te
 	@$(MAKE) --no-print-directory conformance
 	@$(MAKE) --no-print-directory test
 
-conformance: $(VENV)/.dev ## the official conformance suite against our engine and against Satchel, over HTTP
+conformance: $(VENV)/.dev ## the official conformance suite against our engine and against Dittybag, over HTTP
 	@$(BIN)/python -m tests.interop.environments conformance
 	@$(BIN)/python -m tests.conformance
 
@@ -53,13 +53,13 @@ clean: ## take away everything that was made here
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	    echo "error: Satchel needs Python 3.11 or newer, and $(PYTHON) is older"; \
+	    echo "error: Dittybag needs Python 3.11 or newer, and $(PYTHON) is older"; \
 	    echo "hint: name another one, as in: make PYTHON=python3.12 run"; exit 1; }
 	@echo "Making a virtual environment in $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
-	@echo "Installing Satchel ..."
+	@echo "Installing Dittybag ..."
 	@$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 

@@ -1,6 +1,6 @@
 """PostgreSQL beside SQLite, under the product over HTTP: `python -m benchmarks.databases`.
 
-A workspace is built in SQLite and copied to a PostgreSQL of our own, with `satchel copy`. Both are durable,
+A workspace is built in SQLite and copied to a PostgreSQL of our own, with `dittybag copy`. Both are durable,
 and on the same disk. A server on each is asked the same by turns, and every answer is checked.
 """
 
@@ -113,8 +113,8 @@ def copies(items: int) -> Iterator[Copies]:
 
 def _copy(source: Path, target: str) -> tuple[int, float]:
     """Copy a workspace; how many changes that were, and how many seconds it took."""
-    command = [sys.executable, "-m", "satchel", "copy", "--from", str(source), "--to", target, "--json"]
-    environment = {**os.environ, "SATCHEL_HOME": str(source.parent)}
+    command = [sys.executable, "-m", "dittybag", "copy", "--from", str(source), "--to", target, "--json"]
+    environment = {**os.environ, "DITTYBAG_HOME": str(source.parent)}
     begun = time.perf_counter()
     done = subprocess.run(command, check=False, capture_output=True, env=environment)
     if done.returncode:
@@ -122,13 +122,13 @@ def _copy(source: Path, target: str) -> tuple[int, float]:
     return msgspec.json.decode(done.stdout)["data"]["changes"], time.perf_counter() - begun
 
 
-def satchel(database: str, home: Path) -> HttpServer:
+def dittybag(database: str, home: Path) -> HttpServer:
     """A server on a database, when it is entered."""
 
     def command(port: int) -> Sequence[str]:
-        return sys.executable, "-m", "satchel", "serve", "--db", database, "--http", f"{HOST}:{port}"
+        return sys.executable, "-m", "dittybag", "serve", "--db", database, "--http", f"{HOST}:{port}"
 
-    return HttpServer(command, {"SATCHEL_HOME": str(home)})
+    return HttpServer(command, {"DITTYBAG_HOME": str(home)})
 
 
 # What is asked
@@ -319,8 +319,8 @@ def present(
 def run(items: int, effort: Effort) -> tuple[str, list[Series]]:
     with copies(items) as both:
         contestants = {
-            "SQLite": lambda: satchel(str(both.file), both.home),
-            "PostgreSQL": lambda: satchel(both.url, both.home),
+            "SQLite": lambda: dittybag(str(both.file), both.home),
+            "PostgreSQL": lambda: dittybag(both.url, both.home),
         }
         return both.about, measure(contestants, deeds(both.file, items), effort)
 

@@ -86,8 +86,8 @@ def _version(environment: Environment) -> str:
 
 
 ENGINES: Final = (
-    Engine("ours", "Satchel", _ours("ours.py")),
-    Engine("ours-sync", "Satchel, sync handler", _ours("ours_sync.py")),
+    Engine("ours", "Dittybag", _ours("ours.py")),
+    Engine("ours-sync", "Dittybag, sync handler", _ours("ours_sync.py")),
     Engine(
         "python-sdk", f"Python SDK {_version(PYTHON_SDK)}, low level", _python(PYTHON_SDK, "python_sdk.py")
     ),

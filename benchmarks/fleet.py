@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from benchmarks.databases import Deed, Effort, Series, copies, measure, present, reads, satchel
+from benchmarks.databases import Deed, Effort, Series, copies, dittybag, measure, present, reads
 from benchmarks.http_client import HttpServer
 
 CONNECTIONS: Final = (16, 32)
@@ -23,7 +23,7 @@ CONNECTIONS: Final = (16, 32)
 def fleet(database: str, home: Path, size: int) -> Iterator[HttpServer]:
     """So many servers on a database; the first, whose connections go to all of them in turn."""
     with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(satchel(database, home)) for _ in range(size)]
+        servers = [stack.enter_context(dittybag(database, home)) for _ in range(size)]
         turns = itertools.cycle([server.connected for server in servers])
 
         def connected() -> socket.socket:

@@ -1,4 +1,4 @@
-"""Satchel over HTTP side by side with the official Python SDK: `python -m benchmarks.http`.
+"""Dittybag over HTTP side by side with the official Python SDK: `python -m benchmarks.http`.
 
 The product reads prompts from a workspace; the SDK and our endpoint answer a trivial tool, the latter on
 several HTTP servers. Rounds alternate between all of them, so that a change of the machine's pace meets all.
@@ -111,11 +111,11 @@ def contestants(database: Path) -> list[Contestant]:
     """All servers, in the order of their turns."""
     for environment in (PYTHON_2, GRANIAN):
         make(environment)
-    home = {"SATCHEL_HOME": str(database.parent)}
+    home = {"DITTYBAG_HOME": str(database.parent)}
     source = {"PYTHONPATH": str(ROOT / "src")}
 
-    def satchel(port: int) -> Sequence[str]:
-        serve = ("-m", "satchel", "serve", "--db", str(database), "--http", f"{HOST}:{port}")
+    def dittybag(port: int) -> Sequence[str]:
+        serve = ("-m", "dittybag", "serve", "--db", str(database), "--http", f"{HOST}:{port}")
         return (sys.executable, *serve)
 
     def script(interpreter: Path | str, name: str, *arguments: str) -> Command:
@@ -127,7 +127,7 @@ def contestants(database: Path) -> list[Contestant]:
     stateless = echoes(STATELESS)
     return [
         Contestant(
-            "satchel", satchel, both("satchel serve, get_prompt", lambda era: reads(era, database)), home
+            "dittybag", dittybag, both("dittybag serve, get_prompt", lambda era: reads(era, database)), home
         ),
         Contestant(
             "sdk", script(python(PYTHON_2), "python_sdk_http.py", "default"), both("Python SDK, echo", echoes)

@@ -1,4 +1,4 @@
-"""What was measured over HTTP, as tables, and the bars that Satchel has to clear."""
+"""What was measured over HTTP, as tables, and the bars that Dittybag has to clear."""
 
 from __future__ import annotations
 
@@ -94,21 +94,21 @@ def bars(report: Report) -> list[Bar]:
     """The product, reading prompts, against the SDK that answers its argument."""
     found: list[Bar] = []
     for version in (STATELESS, HANDSHAKE):
-        ours, theirs = report.of("satchel", version), report.of(PEER, version)
+        ours, theirs = report.of("dittybag", version), report.of(PEER, version)
         for connections in CONNECTIONS:
             title = f"{version}, {_connections(connections)}"
             rate, needed = ours.rate(connections) / theirs.rate(connections), RATE_BARS[connections]
             found.append(Bar(f"requests/s, {title}", rate, needed, greater=True, met=rate >= needed))
             p99 = ours.p99(connections) / theirs.p99(connections)
             found.append(Bar(f"p99, {title}", p99, P99_BAR, greater=False, met=p99 <= P99_BAR))
-    memory = report.memory_of("satchel") / report.memory_of(PEER)
+    memory = report.memory_of("dittybag") / report.memory_of(PEER)
     found.append(Bar("memory", memory, MEMORY_BAR, greater=False, met=memory <= MEMORY_BAR))
     return found
 
 
 def tables(report: Report, machine: str) -> str:
     """The report for people."""
-    compared = [series for series in report.series if series.server in ("satchel", "ours", *PEERS)]
+    compared = [series for series in report.series if series.server in ("dittybag", "ours", *PEERS)]
     parts = [
         f"HTTP on {machine}; load average {report.load_before:.2f} before, {report.load_after:.2f} after",
         *_loads(compared, report),
@@ -148,7 +148,7 @@ def _loads(compared: Sequence[Series], report: Report) -> list[str]:
 
 def _ratios(report: Report, peer: str) -> tuple[str, str]:
     rows = [_columns()]
-    for server in ("satchel", "ours"):
+    for server in ("dittybag", "ours"):
         for version in (STATELESS, HANDSHAKE):
             ours, theirs = report.of(server, version), report.of(peer, version)
             memory = report.memory_of(server) / report.memory_of(peer)

@@ -31,7 +31,7 @@ from benchmarks.workspaces import (
     copied,
     prepare,
 )
-from satchel.web.pages import ROUTES
+from dittybag.web.pages import ROUTES
 
 #: In milliseconds.
 LIMIT: Final = 100

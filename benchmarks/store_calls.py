@@ -70,12 +70,12 @@ def tool(name: str, **arguments: Any) -> Request:
 
 
 class Session(Connection):
-    """A connection to a Satchel, whose answers come in any order and between notifications."""
+    """A connection to a Dittybag, whose answers come in any order and between notifications."""
 
     def __init__(self, database: Path, home: Path | None = None) -> None:
         """`home`: where libraries are; nobody's own ones are served."""
-        command = (sys.executable, "-m", "satchel", "serve", "--db", str(database))
-        super().__init__(command, {"SATCHEL_HOME": str(home or database.parent)})
+        command = (sys.executable, "-m", "dittybag", "serve", "--db", str(database))
+        super().__init__(command, {"DITTYBAG_HOME": str(home or database.parent)})
         self._ids = itertools.count(1)
         self._unread = b""
         self._others: list[bytes] = []

@@ -23,10 +23,10 @@ from benchmarks.workspaces import (
     bare_connection,
     copied,
 )
-from satchel.domain.names import name_from
-from satchel.services.caller import Caller
-from satchel.services.workspace import Workspace
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.domain.names import name_from
+from dittybag.services.caller import Caller
+from dittybag.services.workspace import Workspace
+from dittybag.storage.sqlite.store import SqliteStore
 
 
 class Creates(Struct):

@@ -21,13 +21,13 @@ from typing import Final
 import apsw
 from msgspec import Struct
 
-from satchel.domain.names import name_from
-from satchel.domain.ports import Transaction
-from satchel.domain.projects import DEFAULT_PROJECT
-from satchel.domain.prompts import Prompt
-from satchel.domain.tasks import DEFAULT_USER, ENERGIES, Task
-from satchel.storage.sqlite.migrations import steps
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.domain.names import name_from
+from dittybag.domain.ports import Transaction
+from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.tasks import DEFAULT_USER, ENERGIES, Task
+from dittybag.storage.sqlite.migrations import steps
+from dittybag.storage.sqlite.store import SqliteStore
 
 CACHE: Final = Path(__file__).resolve().parents[1] / ".cache" / "benchmarks" / "store"
 

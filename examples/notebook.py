@@ -11,9 +11,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from satchel.protocol import Context, Prompt, ResourceNotFound, ResourceTemplate, Server, ToolError
-from satchel.protocol.transports import stdio
-from satchel.protocol.types import PromptArgument, ToolAnnotations
+from dittybag.protocol import Context, Prompt, ResourceNotFound, ResourceTemplate, Server, ToolError
+from dittybag.protocol.transports import stdio
+from dittybag.protocol.types import PromptArgument, ToolAnnotations
 
 notes: dict[str, str] = {"welcome": "This notebook forgets everything when it ends."}
 

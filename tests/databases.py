@@ -24,7 +24,7 @@ STARTING_SECONDS: Final = 30.0
 _CRASHING_SECONDS: Final = 10
 
 #: Its name in every server.
-USER: Final = "satchel"
+USER: Final = "dittybag"
 
 #: What every server is told. Tests open many stores.
 _SETTINGS: Final = {

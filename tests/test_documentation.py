@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from satchel.cli.serve import USAGE
+from dittybag.cli.serve import USAGE
 from tests.wire import ROOT
 
 #: The contracts stand unchanged, with links into the repositories they come from.
@@ -39,7 +39,7 @@ def test_the_readmes_commands_are_what_ci_runs() -> None:
 
 
 def test_the_tour_runs_to_its_end() -> None:
-    command = [sys.executable, "-m", "satchel", "demo"]
+    command = [sys.executable, "-m", "dittybag", "demo"]
     tour = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
     for words in ("code-review", "no such table: users", "contains invalid", "undone", "mcpServers"):
         assert words in tour
@@ -54,17 +54,17 @@ def test_make_lists_its_targets(target: str) -> None:
 
 
 def test_the_readmes_error_is_what_the_tool_says() -> None:
-    from satchel.domain.errors import Invalid
-    from satchel.domain.prompts import problems
+    from dittybag.domain.errors import Invalid
+    from dittybag.domain.prompts import problems
 
     said = f"Error: {Invalid(list(problems(name='my prompt', content='')))}"
     assert f"\n{said}\n" in (ROOT / "README.md").read_text()
 
 
 def test_every_setting_is_documented() -> None:
-    code = (ROOT / "src" / "satchel" / "config.py").read_text()
+    code = (ROOT / "src" / "dittybag" / "config.py").read_text()
     page = (ROOT / "docs" / "reference" / "settings.md").read_text()
-    for variable in set(re.findall(r"SATCHEL_[A-Z_]+", code)):
+    for variable in set(re.findall(r"DITTYBAG_[A-Z_]+", code)):
         assert f"`{variable}`" in page, variable
     for option in re.findall(r"^  (--[a-z-]+)", USAGE, re.MULTILINE):
         assert option in page, option
@@ -103,8 +103,8 @@ def test_the_guides_code_is_a_server_that_works(tmp_path: Path) -> None:
 def test_the_commands_of_the_first_guide_do_what_they_say(tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
-    program = folder / "satchel"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m satchel "$@"\n')
+    program = folder / "dittybag"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dittybag "$@"\n')
     program.chmod(0o755)
     script = "\n".join(blocks(ROOT / "docs" / "guides" / "five-minutes.md", "sh"))
     environment = {
@@ -124,7 +124,7 @@ def test_the_commands_of_the_first_guide_do_what_they_say(tmp_path: Path) -> Non
     )
     assert done.returncode == 0, done.stderr
     assert "Explain this SQL error in plain words: no such table: users" in done.stdout
-    assert '"satchel"' in (tmp_path / ".claude.json").read_text()
+    assert '"dittybag"' in (tmp_path / ".claude.json").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -135,13 +135,13 @@ def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
 
 
 def test_the_command_says_what_it_is() -> None:
-    run = [sys.executable, "-m", "satchel"]
+    run = [sys.executable, "-m", "dittybag"]
     version = subprocess.run(
         [*run, "--version"], capture_output=True, text=True, timeout=30, check=True
     ).stdout
-    assert version == "satchel 0.1.0\n"
+    assert version == "dittybag 0.1.0\n"
     told = subprocess.run([*run, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
-    assert "Usage: satchel" in told
+    assert "Usage: dittybag" in told
     wrong = subprocess.run([*run, "dance"], capture_output=True, text=True, timeout=30, check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "No such command 'dance'" in wrong.stderr

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from satchel.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
+from dittybag.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from ours import server
 
-from satchel.protocol.transports.http import Guard, HttpEndpoint
+from dittybag.protocol.transports.http import Guard, HttpEndpoint
 
 HOST = "127.0.0.1"
 
@@ -19,7 +19,7 @@ application = Guard(endpoint)
 
 def on_httptools(port: int) -> None:
     """As the product does it."""
-    from satchel.protocol.transports.http.serving import listening_socket, new_event_loop, serve
+    from dittybag.protocol.transports.http.serving import listening_socket, new_event_loop, serve
 
     with listening_socket(HOST, port) as listener, asyncio.Runner(loop_factory=new_event_loop) as runner:
         at_once = {b"/mcp": application.at_once(endpoint.at_once)}

@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from satchel.protocol import Context, Server
-from satchel.protocol.transports.stdio import run
+from dittybag.protocol import Context, Server
+from dittybag.protocol.transports.stdio import run
 
 server = Server("echo", "1.0")
 

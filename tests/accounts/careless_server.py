@@ -1,4 +1,4 @@
-"""Satchel with a bug everywhere: nothing that is asked for is narrowed to whoever asks."""
+"""Dittybag with a bug everywhere: nothing that is asked for is narrowed to whoever asks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 import sys
 from typing import Any
 
-from satchel.__main__ import main
-from satchel.contracts.tools import Place
-from satchel.services import caller, history, prompts
-from satchel.storage.postgres import rows, tasks
-from satchel.storage.postgres.accounts import AccountTables
-from satchel.storage.postgres.changes import ChangeTable
+from dittybag.__main__ import main
+from dittybag.contracts.tools import Place
+from dittybag.services import caller, history, prompts
+from dittybag.storage.postgres import rows, tasks
+from dittybag.storage.postgres.accounts import AccountTables
+from dittybag.storage.postgres.changes import ChangeTable
 
 _OWNER = re.compile(r'"user" = (\$\d+)')
 

@@ -1,13 +1,13 @@
-"""Satchel whose tasks cannot be got, because of a bug or because of the database."""
+"""Dittybag whose tasks cannot be got, because of a bug or because of the database."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-from satchel.__main__ import main
-from satchel.domain.errors import StorageBusy
-from satchel.services.tasks import Tasks
+from dittybag.__main__ import main
+from dittybag.domain.errors import StorageBusy
+from dittybag.services.tasks import Tasks
 
 
 async def _fail(self: Tasks, caller: Any, id: int) -> Any:

@@ -191,21 +191,21 @@ TOOLS: dict[tuple[str, str], Row] = {
     **{("tasks", name): row for name, row in TASKS.items()},
     **{("mcpkg", name): row for name, row in _BY_NAME.items()},
     **{("prompt-store", name): row for name, row in _BY_ID.items()},
-    **{("satchel", name): row for name, row in (TASKS | _BY_NAME | _BY_ID).items()},
-    ("satchel", "update_prompt"): Row(
+    **{("all", name): row for name, row in (TASKS | _BY_NAME | _BY_ID).items()},
+    ("all", "update_prompt"): Row(
         touches="project",
         writes=True,
         ask=lambda world, who: {"id": world.new_prompt()[1], "content": "Other words"},
         pairs=(*_foreign_prompt_id(content="Other words"), *_foreign_prompt_name(content="Other words")),
     ),
-    ("satchel", "delete_prompt"): Row(
+    ("all", "delete_prompt"): Row(
         touches="project",
         writes=True,
         ask=lambda world, who: {"name": world.new_prompt()[0]},
         pairs=(*_foreign_prompt_id(), *_foreign_prompt_name()),
     ),
-    ("satchel", "search"): Row(touches="project", ask=_given(query="word", limit=100), shows=_mine),
-    ("satchel", "list_changes"): Row(
+    ("all", "search"): Row(touches="project", ask=_given(query="word", limit=100), shows=_mine),
+    ("all", "list_changes"): Row(
         touches="project",
         ask=_given(limit=100),
         shows=_team,
@@ -221,7 +221,7 @@ TOOLS: dict[tuple[str, str], Row] = {
             ),
         ),
     ),
-    ("satchel", "undo_change"): Row(
+    ("all", "undo_change"): Row(
         touches="project",
         writes=True,
         ask=_change_of(lambda world: world.new_prompt()),
@@ -265,12 +265,12 @@ METHODS: dict[str, Row] = {
         shows=_team,
         pairs=(
             Pair(_given(uri="file:///plans"), {"uri": "file:///nowhere"}),
-            Pair(_given(uri=f"satchel://projects/{SECRET}"), {"uri": f"satchel://projects/{NO_NAME}"}),
-            Pair(_given(uri=f"satchel://tags/{word_of(STRANGER)}"), {"uri": f"satchel://tags/{NO_NAME}"}),
+            Pair(_given(uri=f"dittybag://projects/{SECRET}"), {"uri": f"dittybag://projects/{NO_NAME}"}),
+            Pair(_given(uri=f"dittybag://tags/{word_of(STRANGER)}"), {"uri": f"dittybag://tags/{NO_NAME}"}),
         ),
     ),
     "resources/read of a project": Row(
-        touches="project", ask=_given(uri=f"satchel://projects/{OPEN}"), shows=lambda who: OPEN
+        touches="project", ask=_given(uri=f"dittybag://projects/{OPEN}"), shows=lambda who: OPEN
     ),
     "resources/subscribe": Row(
         touches="project",
@@ -280,12 +280,12 @@ METHODS: dict[str, Row] = {
     "resources/unsubscribe": Row(touches="nothing", ask=_given(uri="file:///notes")),
     "completion/complete": Row(
         touches="project",
-        ask=_completing("ref/resource", "satchel://projects/{project}", "project"),
+        ask=_completing("ref/resource", "dittybag://projects/{project}", "project"),
         shows=lambda who: OPEN,
     ),
     "completion/complete of tags": Row(
         touches="project",
-        ask=_completing("ref/resource", "satchel://tags/{tag}", "tag"),
+        ask=_completing("ref/resource", "dittybag://tags/{tag}", "tag"),
         shows=_team,
     ),
 }

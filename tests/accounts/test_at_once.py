@@ -43,7 +43,7 @@ class Caller:
 
 def test_a_known_head_is_no_pass(own_world: World) -> None:
     member, other, *_ = own_world.known
-    caller = Caller(own_world.host("satchel"))
+    caller = Caller(own_world.host("all"))
     with caller.raw:
         assert caller.known(member)[0] == caller.known(other)[0] == 200
         tokens, _ = own_world.run(own_world.workspace.accounts.tokens("alice"))
@@ -58,7 +58,7 @@ def test_a_known_head_is_no_pass(own_world: World) -> None:
 
 
 def test_everybody_is_who_they_are(world: World) -> None:
-    caller = Caller(world.host("satchel"))
+    caller = Caller(world.host("all"))
     people = [who for who in world.known if who.scope == "write"]
     with caller.raw:
         for _ in range(4):
@@ -70,7 +70,7 @@ def test_everybody_is_who_they_are(world: World) -> None:
 
 
 def test_everybody_may_do_what_they_may(world: World) -> None:
-    caller = Caller(world.host("satchel"))
+    caller = Caller(world.host("all"))
     with caller.raw:
         for who in world.known:
             _, said = caller.known(who, calling("get_prompt", id=world.prompt))
@@ -81,7 +81,7 @@ def test_everybody_may_do_what_they_may(world: World) -> None:
 
 def test_a_known_head_is_counted_too(own_world: World) -> None:
     busy, calm, *_ = own_world.known
-    caller = Caller(own_world.host("satchel"))
+    caller = Caller(own_world.host("all"))
     with caller.raw:
         statuses = []
         for _ in range(20_000):
@@ -95,7 +95,7 @@ def test_a_known_head_is_counted_too(own_world: World) -> None:
 
 
 def test_every_answer_has_an_id_of_its_own(world: World) -> None:
-    caller, who = Caller(world.host("satchel")), world.known[1]
+    caller, who = Caller(world.host("all")), world.known[1]
     line = b"Authorization: Bearer %b\r\n" % who.token.encode()
     with caller.raw:
         found = []

@@ -48,7 +48,7 @@ def refused_in_time(connection: HTTPConnection, token: str) -> None:
         assert answer.status == 200
         assert time.monotonic() < deadline, "it is still good"
         time.sleep(0.02)
-    assert answer.headers["www-authenticate"] == 'Bearer realm="satchel", error="invalid_token"'
+    assert answer.headers["www-authenticate"] == 'Bearer realm="dittybag", error="invalid_token"'
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def refused_in_time(connection: HTTPConnection, token: str) -> None:
 def test_a_token_comes_in_one_way_only(world: World, headers: dict[str, str], error: bool) -> None:
     token = world.known[0].token
     given = {name: value.replace("TOKEN", token) for name, value in headers.items()}
-    host = world.host("satchel")
+    host = world.host("all")
     for path in ("/mcp", f"/mcp?access_token={token}"):
         answer = host.ask("POST", path, PING, {"Content-Type": JSON, **given})
         assert answer.status == 401
@@ -86,7 +86,7 @@ def test_a_token_comes_in_one_way_only(world: World, headers: dict[str, str], er
 
 
 def test_two_tokens_are_none(world: World) -> None:
-    connection = world.host("satchel").connect()
+    connection = world.host("all").connect()
     connection.putrequest("POST", "/mcp")
     for who in world.known[:2]:
         connection.putheader("Authorization", f"Bearer {who.token}")
@@ -98,7 +98,7 @@ def test_two_tokens_are_none(world: World) -> None:
 
 
 def test_everybody_is_who_they_are_on_one_connection(world: World) -> None:
-    connection = world.host("satchel").connect()
+    connection = world.host("all").connect()
     member, other, *_ = world.known
     for _ in range(5):
         for who in (member, other):
@@ -112,7 +112,7 @@ def test_everybody_is_who_they_are_on_one_connection(world: World) -> None:
 
 
 def test_the_log_says_who_acts_through_which_client(world: World) -> None:
-    host, who = world.host("satchel"), world.known[0]
+    host, who = world.host("all"), world.known[0]
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -131,7 +131,7 @@ def test_the_log_says_who_acts_through_which_client(world: World) -> None:
 
 
 def test_revoking_and_disabling_is_felt_on_every_server_within_seconds(own_world: World) -> None:
-    hosts = [own_world.host("satchel"), own_world.host("mcpkg")]
+    hosts = [own_world.host("all"), own_world.host("mcpkg")]
     member, other, *_ = own_world.known
     connections = [host.connect() for host in hosts]
     for connection in connections:
@@ -151,7 +151,7 @@ def test_revoking_and_disabling_is_felt_on_every_server_within_seconds(own_world
 
 
 def test_who_is_no_member_any_more_sees_nothing_within_seconds(own_world: World) -> None:
-    connection, who = own_world.host("satchel").connect(), own_world.known[0]
+    connection, who = own_world.host("all").connect(), own_world.known[0]
     assert call(connection, who.token, "get_prompt", id=own_world.prompt)["isError"] is False
     own_world.run(own_world.workspace.accounts.unshare("team", "alice", actor="tests"))
     deadline = time.monotonic() + SECONDS
@@ -169,7 +169,7 @@ def test_who_is_no_member_any_more_sees_nothing_within_seconds(own_world: World)
 
 
 def test_a_token_says_when_it_was_used(own_world: World) -> None:
-    connection, who = own_world.host("satchel").connect(), own_world.known[0]
+    connection, who = own_world.host("all").connect(), own_world.known[0]
     assert post(connection, who.token).status == 200
     deadline = time.monotonic() + SECONDS
     while True:
@@ -186,7 +186,7 @@ def test_a_token_says_when_it_was_used(own_world: World) -> None:
 
 
 def test_a_token_is_good_for_so_many_requests_and_no_other_suffers(own_world: World) -> None:
-    host = own_world.host("satchel")
+    host = own_world.host("all")
     busy, calm = own_world.known[0], own_world.known[1]
     first, second = host.connect(), host.connect()
     statuses = []
@@ -215,7 +215,7 @@ def test_a_token_is_good_for_so_many_requests_and_no_other_suffers(own_world: Wo
 
 
 def test_every_answer_has_an_id_of_its_own_or_the_one_that_was_sent(world: World) -> None:
-    connection, who = world.host("satchel").connect(), world.known[0]
+    connection, who = world.host("all").connect(), world.known[0]
     made = [post(connection, who.token).headers["x-request-id"] for _ in range(10)]
     made += [post(connection, None).headers["x-request-id"] for _ in range(3)]
     assert len(set(made)) == len(made)
@@ -233,7 +233,7 @@ def test_every_answer_has_an_id_of_its_own_or_the_one_that_was_sent(world: World
 
 
 def test_the_access_log_names_request_and_user_and_never_a_token(own_world: World) -> None:
-    host = own_world.host("satchel", "--access-log")
+    host = own_world.host("all", "--access-log")
     connection = host.connect()
     member = own_world.known[0]
     post(connection, member.token, more={"X-Request-Id": "mine-1"})
@@ -268,7 +268,7 @@ def opened(host: Host, who: Somebody) -> str:
 
 
 def test_somebody_elses_session_is_as_good_as_none(world: World) -> None:
-    host = world.host("satchel")
+    host = world.host("all")
     member, other, *_ = world.known
     session = opened(host, member)
     read_only = next(who for who in world.known if who.name == "read scope")

@@ -13,9 +13,9 @@ def create(world: World, who: Somebody, title: str, key: str) -> str:
     params: Json = {
         "name": "task_create",
         "arguments": {"title": title},
-        "_meta": {"satchel/idempotencyKey": key},
+        "_meta": {"dittybag/idempotencyKey": key},
     }
-    answer = told(sent(world.host("satchel"), who.token, "/mcp", "tools/call", params), "/mcp")
+    answer = told(sent(world.host("all"), who.token, "/mcp", "tools/call", params), "/mcp")
     result = msgspec.json.decode(answer.text)
     text: str = result["content"][0]["text"]
     return text

@@ -7,8 +7,8 @@ import re
 import msgspec
 import pytest
 
-from satchel.contracts.profiles import PROFILES
-from satchel.protocol.methods import IMPLEMENTATIONS
+from dittybag.contracts.profiles import PROFILES
+from dittybag.protocol.methods import IMPLEMENTATIONS
 from tests.accounts.rows import ELSEWHERE, METHODS, TOOLS, Row
 from tests.accounts.world import (
     SECRET,
@@ -57,7 +57,7 @@ def is_refused(answer: Answer, name: str) -> None:
     """Whatever is wrong with a token, the answer is the same; none at all is no error yet."""
     problem = "" if name == "none" else ', error="invalid_token"'
     assert answer.status == 401, (name, answer)
-    assert answer.headers.get_all("www-authenticate") == [f'Bearer realm="satchel"{problem}'], name
+    assert answer.headers.get_all("www-authenticate") == [f'Bearer realm="dittybag"{problem}'], name
     assert answer.json() == {
         "jsonrpc": "2.0",
         "id": None,
@@ -87,7 +87,7 @@ def test_nobody_asks_anything_without_a_valid_token(world: World, operation: str
     params = METHODS[operation].ask(world, world.known[0])
     for name, token in world.unknown.items():
         for way in WAYS:
-            answer = sent(world.host("satchel"), token, way, operation.partition(" ")[0], params)
+            answer = sent(world.host("all"), token, way, operation.partition(" ")[0], params)
             is_refused(answer, name)
 
 
@@ -97,7 +97,7 @@ def test_nobody_asks_anything_without_a_valid_token(world: World, operation: str
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "POST"])
 def test_no_address_opens_without_a_valid_token(world: World, method: str, path: str) -> None:
     for name, token in world.unknown.items():
-        answer = world.host("satchel").ask(method, path, b"{}", headers_of(token))
+        answer = world.host("all").ask(method, path, b"{}", headers_of(token))
         if (method, path) == ("GET", "/"):
             # People are led to where they can sign in, and see nothing else.
             assert (answer.status, answer.headers["location"], answer.body) == (303, "/sign-in", b"")
@@ -106,25 +106,25 @@ def test_no_address_opens_without_a_valid_token(world: World, method: str, path:
 
 
 def test_only_the_status_of_the_server_is_for_everybody(world: World) -> None:
-    host = world.host("satchel")
+    host = world.host("all")
     for token in world.unknown.values():
         assert host.ask("GET", "/healthz", headers=headers_of(token)).status == 200
         assert host.ask("GET", "/readyz", headers=headers_of(token)).json() == {"status": "ready"}
 
 
 def test_metrics_are_for_admins(world: World) -> None:
-    host = world.host("satchel")
+    host = world.host("all")
     for who in world.known:
         answer = host.ask("GET", "/metrics", headers=headers_of(who.token))
         if who.scope == "admin":
             assert answer.status == 200
-            assert b"satchel_requests_total" in answer.body
+            assert b"dittybag_requests_total" in answer.body
             continue
         assert answer.status == 403, who
         assert answer.headers["www-authenticate"] == (
-            'Bearer realm="satchel", error="insufficient_scope", scope="admin"'
+            'Bearer realm="dittybag", error="insufficient_scope", scope="admin"'
         )
-        assert b"satchel_requests_total" not in answer.body
+        assert b"dittybag_requests_total" not in answer.body
 
 
 @pytest.mark.parametrize("method", ["server/discover", "subscriptions/listen", "tools/list"])
@@ -138,7 +138,7 @@ def test_stateless_requests_need_a_token_too(world: World, method: str) -> None:
     frame = msgspec.json.encode(body)
     for name, token in world.unknown.items():
         headers = {"Content-Type": JSON, "Accept": BOTH, **routing(frame), **headers_of(token)}
-        is_refused(world.host("satchel").ask("POST", "/mcp", frame, headers), name)
+        is_refused(world.host("all").ask("POST", "/mcp", frame, headers), name)
 
 
 # Those who are
@@ -218,10 +218,10 @@ def test_a_method_answers_everybody_what_they_may_know(world: World, operation: 
     for who in world.known:
         for way in WAYS:
             method = operation.partition(" ")[0]
-            check(world, world.host("satchel"), METHODS[operation], who, way, method=method)
+            check(world, world.host("all"), METHODS[operation], who, way, method=method)
 
 
-@pytest.mark.parametrize("profile", ["satchel", "mcpkg", "prompt-store", "tasks"])
+@pytest.mark.parametrize("profile", ["all", "mcpkg", "prompt-store", "tasks"])
 def test_everybody_is_shown_the_tools_that_they_may_use(world: World, profile: str) -> None:
     for who in world.known:
         said = told(sent(world.host(profile), who.token, "/", "tools/list", {}), "/")
@@ -235,7 +235,7 @@ def test_everybody_is_shown_the_tools_that_they_may_use(world: World, profile: s
 
 
 def test_lists_that_were_shown_to_members_are_not_shown_to_others(world: World) -> None:
-    host = world.host("satchel")
+    host = world.host("all")
     member, outsider = world.known[0], next(who for who in world.known if who.role is None)
     for method in ("prompts/list", "resources/list", "resources/templates/list"):
         for who in (member, outsider, member, outsider):

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.cli.running import satchel
+from tests.cli.running import dittybag
 from tests.identity.tokens import AUDIENCE, ISSUER, Key, good_claims, rsa_key
 from tests.protocol.transports.http.runner import Running
 from tests.web.browsing import Browsing
 
-METADATA = "https://satchel.example.com/.well-known/oauth-protected-resource/mcp"
+METADATA = "https://dittybag.example.com/.well-known/oauth-protected-resource/mcp"
 
 
 def claims(**others: Any) -> dict[str, Any]:
@@ -33,9 +33,9 @@ def key() -> Key:
 def served(tmp_path: Path, key: Key, monkeypatch: pytest.MonkeyPatch) -> Running:
     keys = tmp_path / "keys.json"
     keys.write_bytes(msgspec.json.encode({"keys": [key.jwk]}))
-    monkeypatch.setenv("SATCHEL_OAUTH_ISSUER", ISSUER)
-    monkeypatch.setenv("SATCHEL_OAUTH_AUDIENCE", AUDIENCE)
-    monkeypatch.setenv("SATCHEL_OAUTH_JWKS", str(keys))
+    monkeypatch.setenv("DITTYBAG_OAUTH_ISSUER", ISSUER)
+    monkeypatch.setenv("DITTYBAG_OAUTH_AUDIENCE", AUDIENCE)
+    monkeypatch.setenv("DITTYBAG_OAUTH_JWKS", str(keys))
     return Running.product(tmp_path / "home", "--auth", "tokens")
 
 
@@ -67,7 +67,7 @@ def test_users_of_an_issuer(tmp_path: Path, served: Running, key: Key) -> None:
         status, _, answer = asked(running, key.token(claims()))
         assert status == 200
         assert "task_create" in names(answer)
-        status, _, answer = asked(running, key.token(claims(sub="bob", scope="satchel:read")))
+        status, _, answer = asked(running, key.token(claims(sub="bob", scope="dittybag:read")))
         assert status == 200
         assert "task_create" not in names(answer)
         # Each has tasks of their own, and is named in the log.
@@ -76,14 +76,16 @@ def test_users_of_an_issuer(tmp_path: Path, served: Running, key: Key) -> None:
         assert "Ann's" in msgspec.json.encode(listed).decode()
         other = asked(running, key.token(claims(sub="bob")), "task_list")[2]
         assert "Ann's" not in msgspec.json.encode(other).decode()
-        history = satchel(tmp_path / "home", "history", "--kind", "task", "--json").stdout
+        history = dittybag(tmp_path / "home", "history", "--kind", "task", "--json").stdout
         assert '"actor":"ann' in history
         # Our own tokens go on working, and a user who is disabled here is nobody.
-        satchel(tmp_path / "home", "user", "add", "eve")
-        own = satchel(tmp_path / "home", "token", "create", "--user", "eve", "--scope", "read").stdout.strip()
+        dittybag(tmp_path / "home", "user", "add", "eve")
+        own = dittybag(
+            tmp_path / "home", "token", "create", "--user", "eve", "--scope", "read"
+        ).stdout.strip()
         assert asked(running, own)[0] == 200
         assert asked(running, key.token(claims(sub="eve")))[0] == 200
-        satchel(tmp_path / "home", "user", "disable", "eve")
+        dittybag(tmp_path / "home", "user", "disable", "eve")
         deadline = time.monotonic() + 5
         while asked(running, key.token(claims(sub="eve")))[0] == 200:
             assert time.monotonic() < deadline
@@ -101,7 +103,7 @@ def test_what_clients_are_told(served: Running, key: Key) -> None:
             )
         status, headers, _ = asked(running, key.token(claims(scope="openid")))
         assert status == 403
-        assert 'error="insufficient_scope", scope="satchel:read' in headers["WWW-Authenticate"]
+        assert 'error="insufficient_scope", scope="dittybag:read' in headers["WWW-Authenticate"]
         connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=10)
         for path in ("/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"):
             connection.request("GET", path)
@@ -118,13 +120,13 @@ def test_people_sign_in_to_the_pages_with_such_a_token(tmp_path: Path, served: R
         assert asked(running, key.token(claims()), "task_create", title="Ann's")[0] == 200
         ann = Browsing.with_token(running, key.token(claims()))
         assert "Ann&#x27;s" in ann.get("/p/default/tasks").text
-        bob = Browsing.with_token(running, key.token(claims(sub="bob", scope="satchel:read")))
+        bob = Browsing.with_token(running, key.token(claims(sub="bob", scope="dittybag:read")))
         assert "Ann&#x27;s" not in bob.get("/p/default/tasks").text
         change = bob.ask("POST", "/p/default/tasks", b"", {"X-Form-Secret": bob.secret})
         assert change.status == 403
         # A user who is disabled here is nobody.
-        satchel(tmp_path / "home", "user", "add", "ann")
-        satchel(tmp_path / "home", "user", "disable", "ann")
+        dittybag(tmp_path / "home", "user", "add", "ann")
+        dittybag(tmp_path / "home", "user", "disable", "ann")
         deadline = time.monotonic() + 5
         while ann.get("/p/default/tasks").status == 200:
             assert time.monotonic() < deadline
@@ -132,7 +134,7 @@ def test_people_sign_in_to_the_pages_with_such_a_token(tmp_path: Path, served: R
 
 def test_settings_that_make_no_sense(tmp_path: Path) -> None:
     serve = ("serve", "--http", "127.0.0.1:0", "--auth", "tokens")
-    half = satchel(tmp_path, *serve, status=2, variables={"SATCHEL_OAUTH_ISSUER": ISSUER})
-    assert "SATCHEL_OAUTH_AUDIENCE" in half.stderr
-    wrong = {"SATCHEL_OAUTH_ISSUER": "http://far.example.com", "SATCHEL_OAUTH_AUDIENCE": AUDIENCE}
-    assert "OAuth" in satchel(tmp_path, *serve, status=2, variables=wrong).stderr
+    half = dittybag(tmp_path, *serve, status=2, variables={"DITTYBAG_OAUTH_ISSUER": ISSUER})
+    assert "DITTYBAG_OAUTH_AUDIENCE" in half.stderr
+    wrong = {"DITTYBAG_OAUTH_ISSUER": "http://far.example.com", "DITTYBAG_OAUTH_AUDIENCE": AUDIENCE}
+    assert "OAuth" in dittybag(tmp_path, *serve, status=2, variables=wrong).stderr

@@ -1,4 +1,4 @@
-"""Behind Satchel stands PostgreSQL itself: what a query forgets to leave out does not come out."""
+"""Behind Dittybag stands PostgreSQL itself: what a query forgets to leave out does not come out."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from satchel.domain.errors import ChangeNotFound, SatchelError
-from satchel.domain.ports import Transaction
-from satchel.domain.prompts import Prompt
-from satchel.services.caller import Caller
-from satchel.storage.postgres.store import PostgresStore
+from dittybag.domain.errors import ChangeNotFound, DittybagError
+from dittybag.domain.ports import Transaction
+from dittybag.domain.prompts import Prompt
+from dittybag.services.caller import Caller
+from dittybag.storage.postgres.store import PostgresStore
 from tests.accounts.rows import METHODS, TOOLS, Row
 from tests.accounts.world import SECRET, STRANGER, TEAM, TEAM_WORD, Somebody, World, sent, told, word_of
 from tests.databases import Server
@@ -154,7 +154,7 @@ def test_nothing_can_be_put_where_it_is_foreign(guarded_world: World) -> None:
             # There is nothing that could be shared with others.
             assert tried(guarded_world, "mallory", statement) == 0
             continue
-        with pytest.raises(SatchelError):
+        with pytest.raises(DittybagError):
             guarded_world.run(guarded_world.workspace.store.write(work, actor="x", viewer="mallory"))
     assert guarded_world.last_change() == before
 
@@ -162,12 +162,12 @@ def test_nothing_can_be_put_where_it_is_foreign(guarded_world: World) -> None:
 def test_a_name_that_says_more_than_a_name_opens_nothing(guarded_world: World) -> None:
     for name in ("*", "", "user:alice", "' OR true --", "mallory\nuser:alice", "ü" * 500):
         assert asked(guarded_world, name, "SELECT * FROM tasks") == [], name
-    # Nor does a value that Satchel never sets.
+    # Nor does a value that Dittybag never sets.
     for value in ("alice", "user", "user:", "**", " "):
 
         async def work(transaction: Transaction, value: str = value) -> int:
             connection = transaction._connection  # type: ignore[attr-defined]
-            await connection.fetchval("SELECT set_config('satchel.viewer', $1, true)", value)
+            await connection.fetchval("SELECT set_config('dittybag.viewer', $1, true)", value)
             return int(await connection.fetchval("SELECT count(*) FROM tasks"))
 
         assert guarded_world.run(guarded_world.workspace.store.write(work, actor="x")) == 0, value
@@ -249,7 +249,7 @@ def unguarded_world(server: Server, tmp_path_factory: pytest.TempPathFactory) ->
 
 def leaks(world: World, who: Somebody, operations: dict[str, Row], *, tool: bool) -> set[str]:
     """The operations of a careless server that tell somebody what is not theirs, or change it."""
-    host = world.host("satchel", module="tests.accounts.careless_server")
+    host = world.host("all", module="tests.accounts.careless_server")
     found = set()
     for name, row in operations.items():
         asked_for = [row.ask(world, who), *(pair.foreign(world, who) for pair in row.pairs)]
@@ -273,7 +273,7 @@ def leaks(world: World, who: Somebody, operations: dict[str, Row], *, tool: bool
     return found
 
 
-OWN_TOOLS = {name: row for (profile, name), row in TOOLS.items() if profile == "satchel"}
+OWN_TOOLS = {name: row for (profile, name), row in TOOLS.items() if profile == "all"}
 
 
 def test_a_careless_server_leaks_nothing(guarded_world: World) -> None:
@@ -306,7 +306,7 @@ def test_a_role_that_skips_policies_is_a_reason_for_caution(
 
     assert guarded_world.run(cautions(guarded_world.database)) == []
     (words,) = guarded_world.run(cautions(unguarded_world.database))
-    assert "'satchel' skips" in words
+    assert "'dittybag' skips" in words
     server.sql("CREATE ROLE passer LOGIN BYPASSRLS; CREATE SCHEMA passing AUTHORIZATION passer")
     (words,) = guarded_world.run(cautions(server.url(user="passer", schema="passing")))
     assert "'passer' skips" in words

@@ -70,7 +70,7 @@ def ends(stream: Events) -> None:
 
 
 def test_only_those_hear_of_changes_who_see_the_project(own_world: World, version: str) -> None:
-    host = own_world.host("satchel")
+    host = own_world.host("all")
     member = own_world.known[0]
     outsider = next(who for who in own_world.known if who.role is None)
     reader = next(who for who in own_world.known if who.name == "read role")
@@ -93,7 +93,7 @@ def test_only_those_hear_of_changes_who_see_the_project(own_world: World, versio
 
 
 def test_streams_end_when_those_who_listen_are_not_welcome_any_more(own_world: World) -> None:
-    host, accounts = own_world.host("satchel"), own_world.workspace.accounts
+    host, accounts = own_world.host("all"), own_world.workspace.accounts
     member, other, staying, *_ = own_world.known
     with ExitStack() as stack:
         revoked, outside, others = (

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from satchel import __version__
+from dittybag import __version__
 from tests.accounts.world import World, headers_of
 from tests.contracts.over_http import BOTH, JSON, Answer, Host, asked
 from tests.databases import Server
@@ -31,13 +31,13 @@ def test_metrics_count_the_tasks_of_everybody_and_name_the_server(
     request: pytest.FixtureRequest, name: str, backend: str
 ) -> None:
     world: World = request.getfixturevalue(name)
-    host = world.host("satchel")
+    host = world.host("all")
     before = told(world, host)
     for user in ("alice", "bob"):
         world.new_task(user)
     after = told(world, host)
-    assert after['satchel_stored{kind="tasks"}'] == before['satchel_stored{kind="tasks"}'] + 2
-    (about,) = (line for line in after if line.startswith("satchel_info"))
+    assert after['dittybag_stored{kind="tasks"}'] == before['dittybag_stored{kind="tasks"}'] + 2
+    (about,) = (line for line in after if line.startswith("dittybag_info"))
     assert f'version="{__version__}"' in about
     assert f'server="{os.uname().nodename}:{host.process.pid}"' in about
     assert f'backend="{backend}"' in about
@@ -57,7 +57,7 @@ def calls(host: Host, task: int, request_id: str) -> list[Answer]:
 
 def failing(folder: Path, *options: str) -> Host:
     arguments = ("serve", "--http", "127.0.0.1:0", "--db", str(folder / "x.db"), *options)
-    return Host(*arguments, module=FAILING, env={"SATCHEL_HOME": str(folder)})
+    return Host(*arguments, module=FAILING, env={"DITTYBAG_HOME": str(folder)})
 
 
 def test_what_goes_wrong_in_a_request_is_found_in_the_log_by_its_id(tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ def test_a_server_for_users_warns_of_a_role_that_skips_row_level_security(
     server: Server, guarded_world: World, tmp_path: Path
 ) -> None:
     server.sql("CREATE DATABASE careless")
-    home = {"SATCHEL_HOME": str(tmp_path)}
+    home = {"DITTYBAG_HOME": str(tmp_path)}
     with Host("--db", server.url("careless"), "--auth", "tokens", env=home) as host:
-        host.complaints.line("The role 'satchel' skips PostgreSQL's row-level security")
+        host.complaints.line("The role 'dittybag' skips PostgreSQL's row-level security")
         _, _, written = host.end()
     assert written.count("row-level security") == 1
     for database, auth in ((server.url("careless"), "off"), (guarded_world.database, "tokens")):

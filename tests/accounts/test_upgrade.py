@@ -6,19 +6,19 @@ from pathlib import Path
 
 import apsw
 
-from satchel.domain.projects import DEFAULT_PROJECT
-from satchel.services.caller import Caller
-from satchel.services.workspace import Workspace
-from satchel.storage.sqlite.connections import APPLICATION_ID
-from satchel.storage.sqlite.migrations import NEWEST, steps
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.services.caller import Caller
+from dittybag.services.workspace import Workspace
+from dittybag.storage.sqlite.connections import APPLICATION_ID
+from dittybag.storage.sqlite.migrations import NEWEST, steps
+from dittybag.storage.sqlite.store import SqliteStore
 
 #: The last schema without them.
 BEFORE = 2
 
 
 def made_before(path: Path) -> None:
-    """What an older Satchel has left there: a database with a task and a session."""
+    """What an older Dittybag has left there: a database with a task and a session."""
     connection = apsw.Connection(str(path))
     connection.pragma("application_id", APPLICATION_ID)
     connection.pragma("journal_mode", "wal")

@@ -11,19 +11,19 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from satchel.domain.accounts import Principal
-from satchel.domain.changes import Kind
-from satchel.domain.errors import ChangeNotFound, NotAllowed, ProjectGone, PromptNotFound, TaskNotFound
-from satchel.domain.tasks import TaskChoice
-from satchel.services.caller import Caller
-from satchel.services.history import Filter, History
-from satchel.services.overview import Overview
-from satchel.services.prompts import PromptAddress, PromptChange, Prompts
-from satchel.services.resources import ResourceChange, Resources
-from satchel.services.search import SEARCHED, Search
-from satchel.services.tasks import Tasks
-from satchel.services.workspace import Workspace
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.domain.accounts import Principal
+from dittybag.domain.changes import Kind
+from dittybag.domain.errors import ChangeNotFound, NotAllowed, ProjectGone, PromptNotFound, TaskNotFound
+from dittybag.domain.tasks import TaskChoice
+from dittybag.services.caller import Caller
+from dittybag.services.history import Filter, History
+from dittybag.services.overview import Overview
+from dittybag.services.prompts import PromptAddress, PromptChange, Prompts
+from dittybag.services.resources import ResourceChange, Resources
+from dittybag.services.search import SEARCHED, Search
+from dittybag.services.tasks import Tasks
+from dittybag.services.workspace import Workspace
+from dittybag.storage.sqlite.store import SqliteStore
 
 SERVICES: dict[str, type] = {
     "prompts": Prompts,
@@ -48,7 +48,7 @@ class Place(Struct, frozen=True):
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    workspace = Workspace(SqliteStore(str(tmp_path / "satchel.db")))
+    workspace = Workspace(SqliteStore(str(tmp_path / "dittybag.db")))
     project = await workspace.projects.create("team", actor="tests")
     caller = Caller(project.id, "alice", "alice")
     await workspace.prompts.create(caller, name="one", content="Words", tags=["a"])

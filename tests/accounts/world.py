@@ -12,12 +12,12 @@ from typing import Any, Final, Literal, Self, TypeVar
 
 import msgspec
 
-from satchel.assembly.stores import is_file
-from satchel.domain.accounts import Scope
-from satchel.services.caller import Caller
-from satchel.services.workspace import Workspace
-from satchel.storage.postgres.store import PostgresStore
-from satchel.storage.sqlite.store import SqliteStore, microseconds
+from dittybag.assembly.stores import is_file
+from dittybag.domain.accounts import Scope
+from dittybag.services.caller import Caller
+from dittybag.services.workspace import Workspace
+from dittybag.storage.postgres.store import PostgresStore
+from dittybag.storage.sqlite.store import SqliteStore, microseconds
 from tests.contracts.over_http import BOTH, JSON, Answer, Host, asked
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class World:
     def __init__(self, folder: Path, database: str | None = None) -> None:
         """`database`: a URL, or nothing for a file in the folder."""
         self.folder = folder
-        self.file = folder / "satchel.db"
+        self.file = folder / "dittybag.db"
         self.database = database or str(self.file)
         self._stack = ExitStack()
         self._hosts: dict[tuple[str, ...], Host] = {}
@@ -199,13 +199,13 @@ class World:
 
     # From outside
 
-    def host(self, profile: str, *options: str, module: str = "satchel") -> Host:
+    def host(self, profile: str, *options: str, module: str = "dittybag") -> Host:
         """A server that asks who comes; one for all who want the same."""
         key = (profile, module, *options)
         if key not in self._hosts:
             arguments = ("--profile", profile, "--project", TEAM, "--db", self.database, "--auth", "tokens")
-            home = {"SATCHEL_HOME": str(self.folder), "TWIG_DATA_DIR": str(self.folder / "twig")}
-            begin = () if module == "satchel" else ("serve", "--http", "127.0.0.1:0")
+            home = {"DITTYBAG_HOME": str(self.folder), "TWIG_DATA_DIR": str(self.folder / "twig")}
+            begin = () if module == "dittybag" else ("serve", "--http", "127.0.0.1:0")
             host = Host(*begin, *arguments, *options, module=module, env=home)
             self._hosts[key] = self._stack.enter_context(host)
         return self._hosts[key]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from satchel.cli.commands import satchel
-from satchel.cli.serve import USAGE
+from dittybag.cli.commands import dittybag
+from dittybag.cli.serve import USAGE
 from tests.wire import ROOT
 
 PAGE: Path = ROOT / "docs" / "reference" / "commands.md"
@@ -31,7 +31,7 @@ def commands(group: click.Group, ctx: click.Context) -> Iterator[tuple[click.Com
 
 
 def root() -> click.Context:
-    return click.Context(satchel, info_name="satchel", terminal_width=WIDTH)
+    return click.Context(dittybag, info_name="dittybag", terminal_width=WIDTH)
 
 
 def help_of(command: click.Command, ctx: click.Context) -> str:
@@ -42,8 +42,8 @@ def help_of(command: click.Command, ctx: click.Context) -> str:
 def page() -> str:
     """The whole page."""
     top = root()
-    parts = [PAGE.read_text().partition(MARK)[0] + MARK, "## satchel\n", _block(satchel.get_help(top))]
-    for command, ctx in commands(satchel, top):
+    parts = [PAGE.read_text().partition(MARK)[0] + MARK, "## dittybag\n", _block(dittybag.get_help(top))]
+    for command, ctx in commands(dittybag, top):
         level = "##" if ctx.parent is top else "###"
         parts += [f"{level} {ctx.command_path}\n", _block(help_of(command, ctx))]
     return "\n".join(parts).rstrip("\n") + "\n"

@@ -1,4 +1,4 @@
-"""The `satchel` command as a process, in a home of its own."""
+"""The `dittybag` command as a process, in a home of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import msgspec
 from tests.wire import ROOT
 
 
-def satchel(
+def dittybag(
     home: Path,
     *arguments: str,
     status: int = 0,
@@ -23,11 +23,11 @@ def satchel(
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, which must have this exit status."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("SATCHEL_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DITTYBAG_")}
     done = subprocess.run(
-        [sys.executable, "-m", "satchel", *arguments],
+        [sys.executable, "-m", "dittybag", *arguments],
         cwd=ROOT,
-        env=inherited | {"SATCHEL_HOME": str(home), "NO_COLOR": "1"} | dict(variables),
+        env=inherited | {"DITTYBAG_HOME": str(home), "NO_COLOR": "1"} | dict(variables),
         input=stdin,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""The `satchel` command on a terminal, as a person uses it."""
+"""The `dittybag` command on a terminal, as a person uses it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def at_terminal(
     inherited = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("SATCHEL_") and name not in ("NO_COLOR", "COLUMNS", "VISUAL", "EDITOR")
+        if not name.startswith("DITTYBAG_") and name not in ("NO_COLOR", "COLUMNS", "VISUAL", "EDITOR")
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "satchel", *arguments],
+        [sys.executable, "-m", "dittybag", *arguments],
         cwd=ROOT,
-        env=inherited | {"SATCHEL_HOME": str(home), "TERM": "xterm"} | dict(variables),
+        env=inherited | {"DITTYBAG_HOME": str(home), "TERM": "xterm"} | dict(variables),
         stdin=terminal,
         stdout=terminal if stdout is None else stdout,
         stderr=terminal,

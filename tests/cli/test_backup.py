@@ -1,4 +1,4 @@
-"""`satchel backup`, and `satchel restore` of a backup, as people and scripts meet them."""
+"""`dittybag backup`, and `dittybag restore` of a backup, as people and scripts meet them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import apsw
 import msgspec
 import pytest
 
-from satchel.storage.sqlite.migrations import NEWEST
-from tests.cli.running import data, failure, satchel
+from dittybag.storage.sqlite.migrations import NEWEST
+from tests.cli.running import data, dittybag, failure
 from tests.wire import ROOT, Wire
 
 
@@ -21,12 +21,12 @@ from tests.wire import ROOT, Wire
 def home(tmp_path: Path) -> Path:
     """A home with two projects in its database."""
     home = tmp_path / "home"
-    satchel(home, "project", "create", "first")
+    dittybag(home, "project", "create", "first")
     return home
 
 
 def projects(home: Path, *options: str) -> list[str]:
-    return [row["name"] for row in data(satchel(home, "project", "list", "--json", *options))["projects"]]
+    return [row["name"] for row in data(dittybag(home, "project", "list", "--json", *options))["projects"]]
 
 
 def sql(path: Path, *statements: str) -> None:
@@ -37,10 +37,10 @@ def sql(path: Path, *statements: str) -> None:
 
 def test_a_backup_is_made_and_restored_elsewhere(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "b.db"
-    done = satchel(home, "backup", str(file))
+    done = dittybag(home, "backup", str(file))
     assert done.stdout == f"Backed up {home}/default.db to {file} ({file.stat().st_size:,} bytes)\n"
     assert done.stderr == ""
-    done = satchel(home, "restore", str(file), "--db", str(tmp_path / "new.db"))
+    done = dittybag(home, "restore", str(file), "--db", str(tmp_path / "new.db"))
     assert done.stdout == f"Restored {tmp_path}/new.db from {file}\n"
     assert "started again" in done.stderr
     assert projects(home, "--db", str(tmp_path / "new.db")) == ["default", "first"]
@@ -48,7 +48,7 @@ def test_a_backup_is_made_and_restored_elsewhere(tmp_path: Path, home: Path) -> 
 
 def test_scripts_are_told_what_was_made(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "b.db"
-    made = data(satchel(home, "backup", str(file), "--json"))
+    made = data(dittybag(home, "backup", str(file), "--json"))
     assert made == {
         "file": str(file),
         "database": str(home / "default.db"),
@@ -56,8 +56,8 @@ def test_scripts_are_told_what_was_made(tmp_path: Path, home: Path) -> None:
         "change": 2,
         "warnings": [],
     }
-    satchel(home, "project", "create", "second")
-    restored = data(satchel(home, "restore", str(file), "--force", "--json"))
+    dittybag(home, "project", "create", "second")
+    restored = data(dittybag(home, "restore", str(file), "--force", "--json"))
     aside = Path(restored.pop("aside"))
     assert restored == {"database": str(home / "default.db"), "file": str(file), "change": 2, "warnings": []}
     assert projects(home) == ["default", "first"]
@@ -65,32 +65,32 @@ def test_scripts_are_told_what_was_made(tmp_path: Path, home: Path) -> None:
 
 
 def test_a_workspace_is_backed_up_by_its_name(tmp_path: Path, home: Path) -> None:
-    satchel(home, "project", "create", "notes", "--workspace", "other")
-    satchel(home, "backup", str(tmp_path / "b.db"), "--workspace", "other")
+    dittybag(home, "project", "create", "notes", "--workspace", "other")
+    dittybag(home, "backup", str(tmp_path / "b.db"), "--workspace", "other")
     assert projects(home, "--db", str(tmp_path / "b.db")) == ["default", "notes"]
 
 
 def test_nothing_is_overwritten_unless_it_is_asked_for(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "b.db"
     file.write_text("dear diary")
-    refused = failure(satchel(home, "backup", str(file), "--json", status=4))
+    refused = failure(dittybag(home, "backup", str(file), "--json", status=4))
     assert refused["code"] == "EXISTS"
     assert "--force" in refused["hints"][0]
     assert file.read_text() == "dear diary"
-    satchel(home, "backup", str(file), "--force")
-    satchel(home, "project", "create", "second")
-    done = satchel(home, "restore", str(file), status=4)
+    dittybag(home, "backup", str(file), "--force")
+    dittybag(home, "project", "create", "second")
+    done = dittybag(home, "restore", str(file), status=4)
     assert done.stdout == ""
     assert done.stderr.startswith(f"error: {home}/default.db is there already\nhint: add --force: ")
     assert projects(home) == ["default", "first", "second"]
-    done = satchel(home, "restore", str(file), "--force")
+    done = dittybag(home, "restore", str(file), "--force")
     assert "What was there before: " in done.stdout
     assert projects(home) == ["default", "first"]
 
 
 def test_a_database_that_is_not_there_is_not_made_to_be_backed_up(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    done = satchel(home, "backup", str(tmp_path / "b.db"), status=3)
+    done = dittybag(home, "backup", str(tmp_path / "b.db"), status=3)
     assert done.stderr.startswith(f"error: there is no file {home}/default.db\nhint: ")
     assert list(tmp_path.iterdir()) == []
 
@@ -105,11 +105,11 @@ def test_other_refusals_say_what_to_do(tmp_path: Path, home: Path) -> None:
         ("backup", f"{tmp_path}/\udcff.db", 1): "is not in UTF-8",
     }
     for (command, file, status), words in said.items():
-        done = satchel(home, command, file, "--force", status=status)
+        done = dittybag(home, command, file, "--force", status=status)
         assert words in done.stderr
         assert done.stderr.startswith("error: ")
         assert (done.stdout, "Traceback" in done.stderr) == ("", False)
-        assert failure(satchel(home, command, file, "--force", "--json", status=status))["hints"]
+        assert failure(dittybag(home, command, file, "--force", "--json", status=status))["hints"]
 
 
 def test_a_file_of_another_program_a_newer_one_and_a_damaged_one_are_no_backups(
@@ -118,15 +118,15 @@ def test_a_file_of_another_program_a_newer_one_and_a_damaged_one_are_no_backups(
     diary, newer, damaged = (tmp_path / name for name in ("diary.txt", "newer.db", "damaged.db"))
     diary.write_text("dear diary\n" * 100)
     for file in (newer, damaged):
-        satchel(home, "backup", str(file))
+        dittybag(home, "backup", str(file))
     sql(newer, f"PRAGMA user_version = {NEWEST + 1}")
     sql(damaged, "PRAGMA journal_mode = delete")
     content = bytearray(damaged.read_bytes())
     content[4096 * 3 : 4096 * 9] = bytes(4096 * 6)
     damaged.write_bytes(content)
-    words = {diary: "not a database of Satchel's", newer: "newer Satchel", damaged: "damaged"}
+    words = {diary: "not a database of Dittybag's", newer: "newer Dittybag", damaged: "damaged"}
     for file, expected in words.items():
-        done = satchel(home, "restore", str(file), "--force", status=5)
+        done = dittybag(home, "restore", str(file), "--force", status=5)
         assert str(file) in done.stderr
         assert expected in done.stderr
     assert projects(home) == ["default", "first"]
@@ -135,9 +135,9 @@ def test_a_file_of_another_program_a_newer_one_and_a_damaged_one_are_no_backups(
 
 def test_a_wrong_index_is_a_warning_and_not_the_end_of_a_backup(tmp_path: Path, home: Path) -> None:
     sql(home / "default.db", "INSERT INTO task_index (rowid, text) VALUES (77, 'nobody')")
-    done = satchel(home, "backup", str(tmp_path / "b.db"))
+    done = dittybag(home, "backup", str(tmp_path / "b.db"))
     assert "warning: The search index of tasks" in done.stderr
-    assert "satchel doctor" in done.stderr
+    assert "dittybag doctor" in done.stderr
     assert (tmp_path / "b.db").exists()
 
 
@@ -151,26 +151,26 @@ def test_a_running_server_goes_on_after_a_restore(tmp_path: Path, home: Path) ->
             assert answer["method"].startswith("notifications/")
         return msgspec.json.encode(answer["result"]).decode()
 
-    with Wire("satchel", "serve", env={"SATCHEL_HOME": str(home)}) as server:
+    with Wire("dittybag", "serve", env={"DITTYBAG_HOME": str(home)}) as server:
         server.handshake()
         assert '"isError":false' in call("task_create", title="Before the backup")
-        satchel(home, "backup", str(tmp_path / "b.db"))
+        dittybag(home, "backup", str(tmp_path / "b.db"))
         assert '"isError":false' in call("task_create", title="After the backup")
-        satchel(home, "restore", str(tmp_path / "b.db"), "--force")
+        dittybag(home, "restore", str(tmp_path / "b.db"), "--force")
         listed = call("task_list")
         assert "Before the backup" in listed
         assert "After the backup" not in listed
         assert '"isError":false' in call("task_create", title="After the restore")
-    assert data(satchel(home, "doctor", "--json"))["errors"] == 0
+    assert data(dittybag(home, "doctor", "--json"))["errors"] == 0
 
 
 def test_how_far_it_is_is_shown_on_a_terminal_only(tmp_path: Path, home: Path) -> None:
     controller, terminal = os.openpty()
     with closing(os.fdopen(controller, "rb")) as screen:
         subprocess.run(
-            [sys.executable, "-m", "satchel", "backup", str(tmp_path / "b.db"), "--json"],
+            [sys.executable, "-m", "dittybag", "backup", str(tmp_path / "b.db"), "--json"],
             cwd=ROOT,
-            env={**os.environ, "SATCHEL_HOME": str(home)},
+            env={**os.environ, "DITTYBAG_HOME": str(home)},
             stdout=subprocess.PIPE,
             stderr=terminal,
             timeout=30,

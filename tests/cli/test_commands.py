@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 import pytest
 
-from satchel.cli.commands import satchel as group
+from dittybag.cli.commands import dittybag as group
 from tests.cli.command_reference import PAGE, commands, help_of, page, root
-from tests.cli.running import data, failure, satchel
+from tests.cli.running import data, dittybag, failure
 from tests.wire import ROOT
 
 ALL = [(command, ctx) for command, ctx in commands(group, root()) if command.name != "serve"]
@@ -67,32 +67,32 @@ def test_every_option_of_every_command_is_tried(pair: tuple[click.Command, click
 def test_help_is_what_a_process_prints(pair: tuple[click.Command, click.Context], tmp_path: Path) -> None:
     command, ctx = pair
     words = ctx.command_path.split()[1:]
-    printed = satchel(tmp_path, *words, "--help", variables={"COLUMNS": "120"}).stdout
+    printed = dittybag(tmp_path, *words, "--help", variables={"COLUMNS": "120"}).stdout
     assert printed.rstrip() == help_of(command, ctx).rstrip()
 
 
-def test_satchel_alone_says_what_to_do_next(tmp_path: Path) -> None:
-    new = satchel(tmp_path / "home").stdout
-    assert "satchel demo" in new
-    assert "satchel connect" in new
+def test_dittybag_alone_says_what_to_do_next(tmp_path: Path) -> None:
+    new = dittybag(tmp_path / "home").stdout
+    assert "dittybag demo" in new
+    assert "dittybag connect" in new
     assert not (tmp_path / "home").exists()
-    satchel(tmp_path / "home", "task", "add", "One")
-    known = satchel(tmp_path / "home").stdout
+    dittybag(tmp_path / "home", "task", "add", "One")
+    known = dittybag(tmp_path / "home").stdout
     assert "0 prompts, 0 resources, 1 open task, 1 project in " in known
-    assert "satchel search" in known
+    assert "dittybag search" in known
 
 
 def test_errors_have_an_envelope_too(tmp_path: Path) -> None:
-    error = failure(satchel(tmp_path, "prompt", "show", "none", "--json", status=3))
+    error = failure(dittybag(tmp_path, "prompt", "show", "none", "--json", status=3))
     assert error["code"] == "PROMPT_NOT_FOUND"
-    assert failure(satchel(tmp_path, "prompt", "dance", "--json", status=2))["code"] == "USAGE"
-    assert failure(satchel(tmp_path, "project", "list", "--db", "", "--json", status=2))["code"] == "USAGE"
+    assert failure(dittybag(tmp_path, "prompt", "dance", "--json", status=2))["code"] == "USAGE"
+    assert failure(dittybag(tmp_path, "project", "list", "--db", "", "--json", status=2))["code"] == "USAGE"
     folder = tmp_path / "folder"
     folder.mkdir()
-    done = satchel(tmp_path, "project", "list", "--db", str(folder), "--json", status=5)
+    done = dittybag(tmp_path, "project", "list", "--db", str(folder), "--json", status=5)
     assert failure(done)["code"].startswith("STORAGE")
     assert done.stdout == ""
-    assert data(satchel(tmp_path, "project", "list", "--json"))["projects"][0]["name"] == "default"
+    assert data(dittybag(tmp_path, "project", "list", "--json"))["projects"][0]["name"] == "default"
 
 
 def seconds(*command: str) -> float:
@@ -102,14 +102,14 @@ def seconds(*command: str) -> float:
 
 
 def test_commands_start_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SATCHEL_HOME", str(tmp_path))
+    monkeypatch.setenv("DITTYBAG_HOME", str(tmp_path))
     # Compiled once, as everywhere.
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    satchel(tmp_path, "prompt", "add", "greeting", "Hello.")
+    dittybag(tmp_path, "prompt", "add", "greeting", "Hello.")
     measured = {
         "click": ("-c", "import click"),
-        "help": ("-m", "satchel", "--help"),
-        "show": ("-m", "satchel", "prompt", "show", "greeting"),
+        "help": ("-m", "dittybag", "--help"),
+        "show": ("-m", "dittybag", "prompt", "show", "greeting"),
     }
     for command in measured.values():
         seconds(*command)

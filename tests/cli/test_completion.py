@@ -1,4 +1,4 @@
-"""`satchel completion`: scripts that shells take, and what they then complete."""
+"""`dittybag completion`: scripts that shells take, and what they then complete."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from satchel.cli.completion import serve
-from satchel.cli.serve import USAGE, parsed
-from satchel.contracts.profiles import PROFILES
-from satchel.contracts.tools import TOOLSETS
-from tests.cli.running import satchel
+from dittybag.cli.completion import serve
+from dittybag.cli.serve import USAGE, parsed
+from dittybag.contracts.profiles import PROFILES
+from dittybag.contracts.tools import TOOLSETS
+from tests.cli.running import dittybag
 from tests.wire import ROOT
 
 SHELLS = ("bash", "zsh", "fish")
@@ -25,19 +25,19 @@ def completed(home: Path, line: str) -> list[str]:
     """What bash is offered for the last word of a line."""
     words = line.split(" ")
     variables = {
-        "_SATCHEL_COMPLETE": "bash_complete",
+        "_DITTYBAG_COMPLETE": "bash_complete",
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(words) - 1),
     }
-    done = satchel(home, variables=variables)
+    done = dittybag(home, variables=variables)
     assert done.stderr == ""
     return [item.partition(",")[2] for item in done.stdout.splitlines() if item]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_is_printed_that_the_shell_understands(tmp_path: Path, shell: str) -> None:
-    script = satchel(tmp_path, "completion", shell).stdout
-    assert "_SATCHEL_COMPLETE" in script
+    script = dittybag(tmp_path, "completion", shell).stdout
+    assert "_DITTYBAG_COMPLETE" in script
     assert f"{shell}_complete" in script
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell} here")
@@ -46,7 +46,7 @@ def test_a_script_is_printed_that_the_shell_understands(tmp_path: Path, shell: s
 
 
 def test_an_unknown_shell_is_named(tmp_path: Path) -> None:
-    done = satchel(tmp_path, "completion", "csh", status=2)
+    done = dittybag(tmp_path, "completion", "csh", status=2)
     assert "'bash', 'zsh', 'fish'" in done.stderr
     assert done.stdout == ""
 
@@ -55,15 +55,15 @@ def test_a_real_bash_completes_commands_and_options(tmp_path: Path) -> None:
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("there is no bash here")
-    program = tmp_path / "satchel"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m satchel "$@"\n')
+    program = tmp_path / "dittybag"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dittybag "$@"\n')
     program.chmod(0o755)
     script = """
-        eval "$(satchel completion bash)"
-        complete -p satchel >&2
-        for line in "satchel back" "satchel doctor --f" "satchel completion z" "satchel serve --read"; do
+        eval "$(dittybag completion bash)"
+        complete -p dittybag >&2
+        for line in "dittybag back" "dittybag doctor --f" "dittybag completion z" "dittybag serve --read"; do
             COMP_WORDS=($line); COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 )); COMPREPLY=()
-            _satchel_completion satchel
+            _dittybag_completion dittybag
             echo "${COMPREPLY[*]}"
         done
     """
@@ -73,32 +73,32 @@ def test_a_real_bash_completes_commands_and_options(tmp_path: Path) -> None:
         env={
             **os.environ,
             "PATH": f"{tmp_path}:{os.environ['PATH']}",
-            "SATCHEL_HOME": str(tmp_path / "home"),
+            "DITTYBAG_HOME": str(tmp_path / "home"),
         },
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
     )
-    assert "_satchel_completion" in done.stderr
+    assert "_dittybag_completion" in done.stderr
     assert done.stdout.splitlines() == ["backup", "--fix", "zsh", "--read-only"]
 
 
 def test_commands_complete_without_being_imported_or_run(tmp_path: Path) -> None:
-    assert completed(tmp_path, "satchel do") == ["doctor"]
-    assert {"backup", "doctor", "completion", "serve", "project"} <= set(completed(tmp_path, "satchel "))
+    assert completed(tmp_path, "dittybag do") == ["doctor"]
+    assert {"backup", "doctor", "completion", "serve", "project"} <= set(completed(tmp_path, "dittybag "))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_options_of_serve_complete_too(tmp_path: Path) -> None:
-    assert set(completed(tmp_path, "satchel serve --")) == {
+    assert set(completed(tmp_path, "dittybag serve --")) == {
         *re.findall(r"--[a-z-]+(?= )", usage_options()),
         "--help",
     }
-    assert completed(tmp_path, "satchel serve --profile ") == list(PROFILES)
-    assert completed(tmp_path, "satchel serve --profile prompt") == ["prompt-store"]
-    assert completed(tmp_path, "satchel serve --toolsets tasks,s") == ["tasks,search"]
-    assert completed(tmp_path, "satchel serve --toolsets ") == list(TOOLSETS)
+    assert completed(tmp_path, "dittybag serve --profile ") == list(PROFILES)
+    assert completed(tmp_path, "dittybag serve --profile prompt") == ["prompt-store"]
+    assert completed(tmp_path, "dittybag serve --toolsets tasks,s") == ["tasks,search"]
+    assert completed(tmp_path, "dittybag serve --toolsets ") == list(TOOLSETS)
 
 
 def usage_options() -> str:
@@ -117,14 +117,14 @@ def test_the_options_that_shells_know_are_those_that_serve_takes() -> None:
 
 def test_projects_and_workspaces_complete_and_nothing_is_made_for_it(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    assert completed(home, "satchel serve --project ") == []
-    assert completed(home, "satchel serve --workspace ") == []
+    assert completed(home, "dittybag serve --project ") == []
+    assert completed(home, "dittybag serve --workspace ") == []
     assert not home.exists()
-    satchel(home, "project", "create", "website")
-    satchel(home, "project", "create", "webshop", "--workspace", "other")
-    assert completed(home, "satchel serve --project we") == ["website"]
-    assert completed(home, "satchel serve --workspace other --project we") == ["webshop"]
-    assert completed(home, "satchel serve --workspace ") == ["default", "other"]
-    assert completed(home, f"satchel serve --db {home}/other.db --project we") == ["webshop"]
+    dittybag(home, "project", "create", "website")
+    dittybag(home, "project", "create", "webshop", "--workspace", "other")
+    assert completed(home, "dittybag serve --project we") == ["website"]
+    assert completed(home, "dittybag serve --workspace other --project we") == ["webshop"]
+    assert completed(home, "dittybag serve --workspace ") == ["default", "other"]
+    assert completed(home, f"dittybag serve --db {home}/other.db --project we") == ["webshop"]
     (home / "default.db").write_text("no database")
-    assert completed(home, "satchel serve --project we") == []
+    assert completed(home, "dittybag serve --project we") == []

@@ -1,4 +1,4 @@
-"""`satchel connect`, as a person and as a script use it."""
+"""`dittybag connect`, as a person and as a script use it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PROJECT_FILES = {
     "gemini": ".gemini/settings.json",
     "zed": ".zed/settings.json",
 }
-PROGRAM = [sys.executable, "-m", "satchel"]
+PROGRAM = [sys.executable, "-m", "dittybag"]
 
 
 class Person:
@@ -48,14 +48,14 @@ class Person:
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
         self.folder = folder / "site"
-        self.ours = folder / "satchel"
+        self.ours = folder / "dittybag"
         for made in (self.home, self.folder):
             made.mkdir()
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         keep = ("LANG", "LC_ALL", "PYTHONDONTWRITEBYTECODE")
         kept = {name: os.environ[name] for name in keep if name in os.environ}
-        own = {"HOME": str(self.home), "SATCHEL_HOME": str(self.ours), "PATH": "/nowhere", "NO_COLOR": "1"}
+        own = {"HOME": str(self.home), "DITTYBAG_HOME": str(self.ours), "PATH": "/nowhere", "NO_COLOR": "1"}
         return {**kept, **own, **variables}
 
     def connect(
@@ -141,13 +141,13 @@ def test_a_client_without_projects_says_so(person: Person, client: str) -> None:
 def test_a_client_starts_what_was_written(person: Person) -> None:
     """The entry is run as a client would run it, elsewhere and without the variables of this terminal."""
     person.connect("claude-code", "--db", "bag.db", "--profile", "tasks")
-    entry = json.loads((person.home / ".claude.json").read_text())["mcpServers"]["satchel"]
-    arguments = ["-m", "satchel", "serve", "--db", str(person.folder / "bag.db"), "--profile", "tasks"]
+    entry = json.loads((person.home / ".claude.json").read_text())["mcpServers"]["dittybag"]
+    arguments = ["-m", "dittybag", "serve", "--db", str(person.folder / "bag.db"), "--profile", "tasks"]
     assert entry == {
         "type": "stdio",
         "command": sys.executable,
         "args": arguments,
-        "env": {"SATCHEL_HOME": str(person.ours)},
+        "env": {"DITTYBAG_HOME": str(person.ours)},
     }
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _params()}
     done = subprocess.run(
@@ -173,14 +173,14 @@ def _params() -> dict[str, Any]:
 
 
 def test_the_installed_program_is_named_by_the_path_it_was_found_at(person: Person) -> None:
-    script = Path(sys.executable).parent / "satchel"
-    link = person.home / "bin" / "satchel"
+    script = Path(sys.executable).parent / "dittybag"
+    link = person.home / "bin" / "dittybag"
     link.parent.mkdir()
     link.symlink_to(script)
-    person.connect("codex", "--workspace", "work", program=[str(link)], variables={"SATCHEL_HOME": ""})
+    person.connect("codex", "--workspace", "work", program=[str(link)], variables={"DITTYBAG_HOME": ""})
     written = tomllib.loads((person.home / ".codex" / "config.toml").read_text())
     entry = {"command": str(link), "args": ["serve", "--workspace", "work"]}
-    assert written == {"mcp_servers": {"satchel": entry}}
+    assert written == {"mcp_servers": {"dittybag": entry}}
 
 
 def test_all_clients_and_how_things_stand(person: Person) -> None:
@@ -193,7 +193,7 @@ def test_all_clients_and_how_things_stand(person: Person) -> None:
 
     person.connect("cursor")
     person.connect("gemini", "--name", "bag")
-    person.write(".codex/config.toml", '[mcp_servers.satchel]\ncommand = "bag"\n')
+    person.write(".codex/config.toml", '[mcp_servers.dittybag]\ncommand = "bag"\n')
     person.write(".config/zed/settings.json", "{\x1b[31m")
     (person.folder / ".mcp.json").write_text("{}")
     listed = data(person.connect("--json"))["clients"]
@@ -224,7 +224,7 @@ def test_a_dry_run_shows_the_difference_and_changes_nothing(person: Person) -> N
     file = person.write(path, before)
     done = person.connect("zed", "--dry-run")
     added = [line for line in done.stdout.splitlines() if line.startswith("+")]
-    assert '+\t\t"satchel": {' in added
+    assert '+\t\t"dittybag": {' in added
     assert [line for line in done.stdout.splitlines() if line.startswith("-")] == [f"--- {file}"]
     said = data(person.connect("zed", "--dry-run", "--json"))
     assert said["state"] == "connected"
@@ -235,8 +235,8 @@ def test_a_dry_run_shows_the_difference_and_changes_nothing(person: Person) -> N
     person.connect("zed")
     done = person.connect("zed", "--dry-run")
     assert (done.stdout, done.stderr) == ("", "nothing would change\n")
-    assert '-\t\t"satchel": {' in person.connect("zed", "--remove", "--dry-run").stdout.splitlines()
-    assert "satchel" in file.read_text()
+    assert '-\t\t"dittybag": {' in person.connect("zed", "--remove", "--dry-run").stdout.splitlines()
+    assert "dittybag" in file.read_text()
 
 
 def test_colours_are_for_terminals_and_nothing_else_commands_them(person: Person) -> None:
@@ -299,7 +299,7 @@ def test_what_makes_no_sense_is_refused(person: Person, arguments: tuple[str, ..
     [
         ("{", (), 1, "CLIENT_FILE_REFUSED"),
         ('{"mcpServers": []}', (), 1, "CLIENT_FILE_REFUSED"),
-        ('{"mcpServers": {"satchel": {"command": "bag"}}}', ("--remove",), 4, "CLIENT_ENTRY_FOREIGN"),
+        ('{"mcpServers": {"dittybag": {"command": "bag"}}}', ("--remove",), 4, "CLIENT_ENTRY_FOREIGN"),
     ],
 )
 def test_a_file_that_cannot_be_edited_is_left_alone(
@@ -322,13 +322,13 @@ def test_a_folder_that_cannot_be_made(person: Person) -> None:
 
 
 def test_an_entry_that_was_there_is_replaced_and_comes_back(person: Person) -> None:
-    before = '{"mcpServers": {"satchel": {"command": "bag"}}}'
+    before = '{"mcpServers": {"dittybag": {"command": "bag"}}}'
     file = person.write(".cursor/mcp.json", before)
     done = person.connect("cursor")
     assert done.stdout.startswith("Updated Cursor: ")
-    assert "note: it had an entry 'satchel' before; --remove brings that back" in done.stderr
+    assert "note: it had an entry 'dittybag' before; --remove brings that back" in done.stderr
     assert (
-        "note: the entry 'satchel' that was there before is back"
+        "note: the entry 'dittybag' that was there before is back"
         in person.connect("cursor", "--remove").stderr
     )
     assert file.read_text() == before

@@ -1,4 +1,4 @@
-"""`satchel copy`: a workspace from SQLite to PostgreSQL and back, with its history, also in several goes."""
+"""`dittybag copy`: a workspace from SQLite to PostgreSQL and back, with its history, also in several goes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.cli.running import data, failure, satchel
+from tests.cli.running import data, dittybag, failure
 from tests.databases import Server, running
 from tests.exchange.filling import fill
 from tests.wire import ROOT
@@ -53,15 +53,15 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("source")
     path = home / "source.db"
     asyncio.run(fill(path, THINGS // 2 + THINGS // 40, THINGS // 10, THINGS * 2 // 5 + THINGS // 40))
-    satchel(home, "user", "add", "ann", "--db", str(path))
-    satchel(home, "token", "create", "--user", "ann", "--scope", "write", "--db", str(path))
-    satchel(home, "project", "share", "side", "ann", "--db", str(path))
+    dittybag(home, "user", "add", "ann", "--db", str(path))
+    dittybag(home, "token", "create", "--user", "ann", "--scope", "write", "--db", str(path))
+    dittybag(home, "project", "share", "side", "ann", "--db", str(path))
     return path
 
 
 def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "SATCHEL_HOME": str(home)}
-    command = [sys.executable, "-m", "satchel", *arguments]
+    environment = {**os.environ, "DITTYBAG_HOME": str(home)}
+    command = [sys.executable, "-m", "dittybag", *arguments]
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
 
 
@@ -80,7 +80,7 @@ def exported(home: Path, database: str) -> str:
 
 def accounts(home: Path, database: str) -> list[object]:
     asked = (("user", "list"), ("token", "list"), ("project", "members", "side"))
-    return [data(satchel(home, *words, "--db", database, "--json")) for words in asked]
+    return [data(dittybag(home, *words, "--db", database, "--json")) for words in asked]
 
 
 def test_there_and_back_nothing_is_lost(tmp_path: Path, database: Path, url: str) -> None:
@@ -149,35 +149,35 @@ def test_a_copy_that_was_killed_is_gone_on_with(
 
 def test_nothing_else_is_overwritten(tmp_path: Path, database: Path, url: str) -> None:
     for number in range(3):
-        satchel(tmp_path, "task", "add", f"Mine {number}", "--db", url)
+        dittybag(tmp_path, "task", "add", f"Mine {number}", "--db", url)
     before = exported(tmp_path, url)
-    done = satchel(tmp_path, "copy", "--from", str(database), "--to", url, "--json", status=1)
+    done = dittybag(tmp_path, "copy", "--from", str(database), "--to", url, "--json", status=1)
     assert failure(done)["code"] == "COPY_REFUSED"
     assert exported(tmp_path, url) == before
 
 
 def test_what_makes_no_sense(tmp_path: Path, database: Path) -> None:
-    missing = satchel(tmp_path, "copy", "--from", "none.db", "--to", "x.db", "--json", status=3)
+    missing = dittybag(tmp_path, "copy", "--from", "none.db", "--to", "x.db", "--json", status=3)
     assert failure(missing)["code"] == "NOT_FOUND"
-    satchel(tmp_path, "copy", "--from", str(database), "--to", str(database), status=1)
-    satchel(tmp_path, "copy", "--from", str(database), status=2)
+    dittybag(tmp_path, "copy", "--from", str(database), "--to", str(database), status=1)
+    dittybag(tmp_path, "copy", "--from", str(database), status=2)
 
 
 def test_a_password_is_never_shown(tmp_path: Path, database: Path) -> None:
     away = "postgresql://ann:s3cret-word@127.0.0.1:1/notes"
-    done = satchel(tmp_path, "copy", "--from", str(database), "--to", away, status=5)
+    done = dittybag(tmp_path, "copy", "--from", str(database), "--to", away, status=5)
     assert "127.0.0.1:1/notes" in done.stderr
     assert "s3cret" not in done.stderr + done.stdout
 
 
 def test_commands_work_on_a_server_like_on_a_file(tmp_path: Path, url: str) -> None:
-    satchel(tmp_path, "prompt", "add", "greeting", "Hello {{ who }}.", "-a", "who", "--db", url)
-    rendered = satchel(tmp_path, "prompt", "render", "greeting", "who=you", "--db", url)
+    dittybag(tmp_path, "prompt", "add", "greeting", "Hello {{ who }}.", "-a", "who", "--db", url)
+    rendered = dittybag(tmp_path, "prompt", "render", "greeting", "who=you", "--db", url)
     assert rendered.stdout == "Hello you."
-    assert data(satchel(tmp_path, "search", "HELLO", "--db", url, "--json"))["totals"]["prompt"] == 1
-    satchel(tmp_path, "prompt", "delete", "greeting", "--db", url)
-    satchel(tmp_path, "undo", "--yes", variables={"SATCHEL_DATABASE_URL": url})
-    assert satchel(tmp_path, "prompt", "show", "greeting", "--db", url).stdout == "Hello {{ who }}."
+    assert data(dittybag(tmp_path, "search", "HELLO", "--db", url, "--json"))["totals"]["prompt"] == 1
+    dittybag(tmp_path, "prompt", "delete", "greeting", "--db", url)
+    dittybag(tmp_path, "undo", "--yes", variables={"DITTYBAG_DATABASE_URL": url})
+    assert dittybag(tmp_path, "prompt", "show", "greeting", "--db", url).stdout == "Hello {{ who }}."
     for words in (("backup", str(tmp_path / "b.db")), ("doctor",)):
-        refused = satchel(tmp_path, *words, "--db", url, status=2)
+        refused = dittybag(tmp_path, *words, "--db", url, status=2)
         assert "PostgreSQL" in refused.stderr

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel.cli.dates import NotADate, ago, due_date, due_day, due_words, is_overdue
-from satchel.domain.tasks import problems
+from dittybag.cli.dates import NotADate, ago, due_date, due_day, due_words, is_overdue
+from dittybag.domain.tasks import problems
 
 #: A Wednesday.
 TODAY = date(2026, 3, 18)

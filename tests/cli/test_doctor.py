@@ -1,4 +1,4 @@
-"""`satchel doctor`: it finds what is wrong, says what to do, survives anything, and changes nothing."""
+"""`dittybag doctor`: it finds what is wrong, says what to do, survives anything, and changes nothing."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import apsw
 import msgspec
 import pytest
 
-from satchel.assembly.care import examined
-from satchel.config import settings
-from satchel.contracts.profiles import PROFILES
-from satchel.storage.sqlite.migrations import NEWEST
-from tests.cli.running import data, satchel
+from dittybag.assembly.care import examined
+from dittybag.config import settings
+from dittybag.contracts.profiles import PROFILES
+from dittybag.storage.sqlite.migrations import NEWEST
+from tests.cli.running import data, dittybag
 from tests.storage.sqlite.children import powerless
 from tests.storage.sqlite.test_backups import filled
 from tests.wire import ROOT, Wire
@@ -50,7 +50,7 @@ def sql(path: Path, *statements: str) -> None:
 
 def examine(home: Path, *options: str, status: int = 0) -> Any:
     """What the doctor says to scripts. What is wrong must come with a fix."""
-    found = data(satchel(home, "doctor", "--json", *options, status=status))
+    found = data(dittybag(home, "doctor", "--json", *options, status=status))
     for finding in found["findings"]:
         assert list(finding) == ["level", "topic", "message", "fix"]
         assert finding["fix"] or finding["level"] == "ok", finding
@@ -88,7 +88,7 @@ def test_the_price_of_the_tools_is_what_clients_are_sent(home: Path) -> None:
     costs = {row["profile"]: row for row in examine(home)["profiles"]}
     assert list(costs) == list(PROFILES)
     for profile, row in costs.items():
-        with Wire("satchel", "serve", "--profile", profile, env={"SATCHEL_HOME": str(home)}) as server:
+        with Wire("dittybag", "serve", "--profile", profile, env={"DITTYBAG_HOME": str(home)}) as server:
             server.handshake()
             answer = server.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
         tools = answer.get("result", {}).get("tools", [])
@@ -113,7 +113,7 @@ def test_a_wrong_search_index_is_found_and_mended_only_when_asked_for(home: Path
     before = files(home)
     found = examine(home, status=1)
     assert set(levels(found, "error")) == {"search index"}
-    assert finding(found, "search index")["fix"] == "satchel doctor --fix"
+    assert finding(found, "search index")["fix"] == "dittybag doctor --fix"
     assert files(home) == before
     found = examine(home, "--fix")
     assert (found["errors"], found["fixed"]) == (0, ["search index"])
@@ -137,7 +137,7 @@ def test_what_cannot_be_mended_is_said_and_left_alone(home: Path) -> None:
         found = examine(home, *options, status=1)
         assert "change log" in levels(found, "error")
         assert found["fixed"] == []
-    assert "satchel restore BACKUP --force" in finding(found, "change log")["fix"]
+    assert "dittybag restore BACKUP --force" in finding(found, "change log")["fix"]
     assert files(home) == before
 
 
@@ -189,7 +189,7 @@ def test_whatever_stands_in_place_of_the_database_is_named_with_a_fix(
 ) -> None:
     spoiled(home / "default.db", kind)
     before = None if kind == "a pipe" else files(home)
-    done = satchel(home, "doctor", "--fix", status=int(level == "error"))
+    done = dittybag(home, "doctor", "--fix", status=int(level == "error"))
     assert "Traceback" not in done.stdout + done.stderr
     assert done.stderr == ""
     found = examine(home, status=int(level == "error"))
@@ -212,9 +212,9 @@ def test_an_old_schema_is_no_error(home: Path) -> None:
 def test_a_database_that_may_not_be_read_or_written_is_named(home: Path) -> None:
     def run() -> Any:
         done = subprocess.run(
-            [*powerless(), sys.executable, "-m", "satchel", "doctor", "--json"],
+            [*powerless(), sys.executable, "-m", "dittybag", "doctor", "--json"],
             cwd=ROOT,
-            env={**os.environ, "SATCHEL_HOME": str(home)},
+            env={**os.environ, "DITTYBAG_HOME": str(home)},
             capture_output=True,
             timeout=30,
             check=False,
@@ -238,7 +238,7 @@ def test_a_database_that_may_not_be_read_or_written_is_named(home: Path) -> None
 def test_a_database_that_others_can_read_and_leftovers_are_worth_a_note(home: Path) -> None:
     home.chmod(0o755)
     (home / "default.db").chmod(0o644)
-    (home / ".default.db.abc.satchel-part").write_bytes(b"x")
+    (home / ".default.db.abc.dittybag-part").write_bytes(b"x")
     (home / "default.before-restore-20260101T000000Z.db").write_bytes(b"x")
     found = examine(home)
     assert found["warnings"] == 0
@@ -270,19 +270,19 @@ def test_what_is_wrong_with_libraries_is_told_with_the_command_that_says_more(ho
     library = home / "libraries" / "team"
     library.mkdir(parents=True)
     (library / "twig.toml").write_text("[prompts\n")
-    checked = satchel(home, "library", "check", status=1).stdout
+    checked = dittybag(home, "library", "check", status=1).stdout
     found = examine(home, status=1)
     item = finding(found, "libraries")
     assert item["level"] == "error"
-    assert item["fix"] == "satchel library check team"
+    assert item["fix"] == "dittybag library check team"
     assert item["message"].partition(": ")[0] in checked
 
 
 def test_people_get_lines_that_are_aligned_and_end_in_a_sum(home: Path) -> None:
-    done = satchel(home, "doctor")
+    done = dittybag(home, "doctor")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("ok ")
-    column = lines[0].index("Satchel")
+    column = lines[0].index("Dittybag")
     assert all(line[column - 1] == " " and line[column] != " " for line in lines[: lines.index("")])
     assert lines[-1] == "0 errors, 0 warnings"
     assert "~tokens" in done.stdout
@@ -294,9 +294,9 @@ def test_a_terminal_gets_signs_and_colours_unless_it_wants_none(home: Path) -> N
         controller, terminal = os.openpty()
         with closing(os.fdopen(controller, "rb", buffering=0)) as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "satchel", "doctor"],
+                [sys.executable, "-m", "dittybag", "doctor"],
                 cwd=ROOT,
-                env={"PATH": os.environ["PATH"], "SATCHEL_HOME": str(home), "PYTHONUTF8": "1", **variables},
+                env={"PATH": os.environ["PATH"], "DITTYBAG_HOME": str(home), "PYTHONUTF8": "1", **variables},
                 stdout=terminal,
                 stderr=subprocess.PIPE,
             )
@@ -311,9 +311,9 @@ def test_a_terminal_gets_signs_and_colours_unless_it_wants_none(home: Path) -> N
             assert process.communicate(timeout=30)[1] == b""
         return shown.decode()
 
-    assert "\x1b[32m✓\x1b[0m  satchel" in screen()
+    assert "\x1b[32m✓\x1b[0m  dittybag" in screen()
     plain = screen(NO_COLOR="1")
-    assert "✓  satchel" in plain
+    assert "✓  dittybag" in plain
     assert "\x1b" not in plain
 
 
@@ -321,11 +321,11 @@ def test_names_that_would_steer_a_terminal_are_tamed(tmp_path: Path, home: Path)
     file = tmp_path / "evil\x1b[2J\x07\n.db"
     shutil.copy(home / "default.db", file)
     sql(file, "UPDATE tasks SET title = 'x' WHERE id = 1")
-    done = satchel(home, "doctor", "--db", str(file), status=1)
+    done = dittybag(home, "doctor", "--db", str(file), status=1)
     assert "evil" in done.stdout
     assert not set("\x1b\x07") & set(done.stdout)
     found = data(
-        satchel(home, "doctor", "--json", variables={"SATCHEL_DATABASE_URL": f"{tmp_path}/\udcff.db"})
+        dittybag(home, "doctor", "--json", variables={"DITTYBAG_DATABASE_URL": f"{tmp_path}/\udcff.db"})
     )
     assert found["database"] == f"{tmp_path}/\ufffd.db"
 
@@ -425,7 +425,7 @@ def test_of_hundreds_of_damaged_files_each_is_survived_and_none_is_called_sound(
     path = home / "default.db"
     sound = path.read_bytes()
     expected = everything(path)
-    chosen = settings({"SATCHEL_HOME": str(home)})
+    chosen = settings({"DITTYBAG_HOME": str(home)})
     chance = random.Random(SEED)
     found = 0
     for number in range(CORRUPTIONS):
@@ -449,7 +449,7 @@ def test_of_hundreds_of_damaged_files_each_is_survived_and_none_is_called_sound(
 
 def test_a_damaged_log_beside_a_sound_file_is_survived_and_left_alone(home: Path) -> None:
     path, log = home / "default.db", home / "default.db-wal"
-    chosen = settings({"SATCHEL_HOME": str(home)})
+    chosen = settings({"DITTYBAG_HOME": str(home)})
     chance = random.Random(SEED)
     with closing(apsw.Connection(str(path))) as connection:
         connection.execute("PRAGMA wal_autocheckpoint = 0")

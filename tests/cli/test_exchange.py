@@ -1,4 +1,4 @@
-"""`satchel export` and `satchel import`, as a person and as a script use them."""
+"""`dittybag export` and `dittybag import`, as a person and as a script use them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from satchel.domain.ports import Transaction
-from satchel.domain.prompts import Prompt
-from satchel.library.places import Directories
-from satchel.library.render.renderer import TemplateRenderer
-from satchel.library.shelf import Shelf
-from satchel.services.templates import Templates
-from satchel.storage.sqlite.store import SqliteStore
-from tests.cli.running import data, failure, satchel
+from dittybag.domain.ports import Transaction
+from dittybag.domain.prompts import Prompt
+from dittybag.library.places import Directories
+from dittybag.library.render.renderer import TemplateRenderer
+from dittybag.library.shelf import Shelf
+from dittybag.services.templates import Templates
+from dittybag.storage.sqlite.store import SqliteStore
+from tests.cli.running import data, dittybag, failure
 from tests.exchange.filling import fill
 from tests.exchange.foreign import PROMPT_STORE, TASK_MANAGER, database
 from tests.exchange.workspaces import everything, files, rows
@@ -36,41 +36,41 @@ async def home(tmp_path: Path) -> Path:
 
 def test_a_file_goes_out_and_comes_in_again(home: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "all.json", tmp_path / "other"
-    said = satchel(home, "export", str(file)).stdout
+    said = dittybag(home, "export", str(file)).stdout
     assert said.startswith("Exported ")
     assert "changes of history" in said
-    assert satchel(other, "import", str(file)).stdout.startswith("Imported 2 projects, ")
-    again = satchel(other, "export").stdout
+    assert dittybag(other, "import", str(file)).stdout.startswith("Imported 2 projects, ")
+    again = dittybag(other, "export").stdout
     assert again.encode() == file.read_bytes()
     assert everything(other / "default.db") == everything(home / "default.db")
-    assert "Skipped" in satchel(other, "import", "-", stdin=again).stdout
+    assert "Skipped" in dittybag(other, "import", "-", stdin=again).stdout
 
 
 def test_a_folder_goes_out_and_comes_in_again(home: Path, tmp_path: Path) -> None:
     folder, other = tmp_path / "notes", tmp_path / "other"
-    satchel(home, "export", str(folder))
-    assert "0 files changed" in satchel(home, "export", str(folder)).stdout
-    assert data(satchel(other, "import", str(folder), "--json"))["exact"] is True
-    satchel(other, "export", str(tmp_path / "again"))
+    dittybag(home, "export", str(folder))
+    assert "0 files changed" in dittybag(home, "export", str(folder)).stdout
+    assert data(dittybag(other, "import", str(folder), "--json"))["exact"] is True
+    dittybag(other, "export", str(tmp_path / "again"))
     assert files(tmp_path / "again") == files(folder)
 
 
 def test_a_database_of_ours_is_taken_in_with_its_history_and_left_alone(home: Path, tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in home.iterdir()}
     other = tmp_path / "other"
-    said = data(satchel(other, "import", str(home / "default.db"), "--json"))
+    said = data(dittybag(other, "import", str(home / "default.db"), "--json"))
     assert (said["format"], said["exact"]) == ("database", True)
     assert {path.name: path.read_bytes() for path in home.iterdir()} == before
     assert everything(other / "default.db") == everything(home / "default.db")
 
 
 def test_one_project(home: Path, tmp_path: Path) -> None:
-    satchel(home, "export", str(tmp_path / "side.json"), "-p", "side")
+    dittybag(home, "export", str(tmp_path / "side.json"), "-p", "side")
     found = msgspec.json.decode((tmp_path / "side.json").read_bytes())
     assert [project["name"] for project in found["projects"]] == ["side"]
-    assert "Project 'nope' does not exist" in satchel(home, "export", "-", "-p", "nope", status=3).stderr
-    satchel(home, "export", str(tmp_path / "folder"), "-p", "side")
-    said = satchel(home, "export", str(tmp_path / "folder"), status=4).stderr
+    assert "Project 'nope' does not exist" in dittybag(home, "export", "-", "-p", "nope", status=3).stderr
+    dittybag(home, "export", str(tmp_path / "folder"), "-p", "side")
+    said = dittybag(home, "export", str(tmp_path / "folder"), status=4).stderr
     assert "holds an export of the project 'side'" in said
 
 
@@ -79,60 +79,60 @@ def test_nothing_is_overwritten_unasked(home: Path, tmp_path: Path) -> None:
     file.write_text("mine")
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")
-    assert "is there already" in satchel(home, "export", str(file), status=4).stderr
+    assert "is there already" in dittybag(home, "export", str(file), status=4).stderr
     assert file.read_text() == "mine"
-    assert "is not empty" in satchel(home, "export", str(folder), status=4).stderr
+    assert "is not empty" in dittybag(home, "export", str(folder), status=4).stderr
     assert files(folder) == {"mine.txt": b"mine"}
-    satchel(home, "export", str(file), "--force")
-    assert file.read_bytes().startswith(b'{"format":"satchel"')
+    dittybag(home, "export", str(file), "--force")
+    assert file.read_bytes().startswith(b'{"format":"dittybag"')
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.json", "folder", "home"]
 
 
 def test_a_folder_that_cannot_be_written_is_named(home: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    said = satchel(home, "export", str(tmp_path / "file" / "all.json"), status=5).stderr
+    said = dittybag(home, "export", str(tmp_path / "file" / "all.json"), status=5).stderr
     assert "could not be written" in said
     assert "Traceback" not in said
-    assert "is a file, not a folder" in satchel(home, "export", str(tmp_path / "file"), status=4).stderr
+    assert "is a file, not a folder" in dittybag(home, "export", str(tmp_path / "file"), status=4).stderr
 
 
 def test_conflicts_are_listed_and_nothing_is_changed(home: Path, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("name,prompt\n" + "".join(f"p{n},one\n" for n in range(30)))
     (tmp_path / "b.csv").write_text("name,prompt\n" + "".join(f"p{n},two\n" for n in range(30)))
-    satchel(home, "import", str(tmp_path / "a.csv"))
+    dittybag(home, "import", str(tmp_path / "a.csv"))
     before = everything(home / "default.db")
-    done = satchel(home, "import", str(tmp_path / "b.csv"), status=4)
+    done = dittybag(home, "import", str(tmp_path / "b.csv"), status=4)
     assert "Prompt 'p19' already exists in project 'default'" in done.stderr
     assert "  and 10 more\n" in done.stderr
     assert "hint: --on-conflict" in done.stderr
-    failed = failure(satchel(home, "import", str(tmp_path / "b.csv"), "--json", status=4))
+    failed = failure(dittybag(home, "import", str(tmp_path / "b.csv"), "--json", status=4))
     assert "Prompt 'p0' already exists" in failed["message"]
-    tried = satchel(home, "import", str(tmp_path / "b.csv"), "--dry-run", "--on-conflict", "rename")
+    tried = dittybag(home, "import", str(tmp_path / "b.csv"), "--dry-run", "--on-conflict", "rename")
     assert tried.stdout.startswith("Would import 30 prompts\n")
     assert "prompt p0 is now p0-2" in tried.stderr
     assert everything(home / "default.db") == before
-    said = data(satchel(home, "import", str(tmp_path / "b.csv"), "--on-conflict", "replace", "--json"))
+    said = data(dittybag(home, "import", str(tmp_path / "b.csv"), "--on-conflict", "replace", "--json"))
     assert (said["replaced"]["prompts"], len(said["conflicts"])) == (30, 30)
 
 
 def test_what_is_wrong_with_a_source_is_said(home: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("act,prompt\nA,\n\x1b[31mB,\n")
-    done = satchel(home, "import", str(tmp_path / "bad.csv"), status=1)
+    done = dittybag(home, "import", str(tmp_path / "bad.csv"), status=1)
     assert "nothing was imported:\n  line 2: Content must not be empty" in done.stderr
-    satchel(home, "export", str(tmp_path / "all.json"))
+    dittybag(home, "export", str(tmp_path / "all.json"))
     text = (tmp_path / "all.json").read_text().replace('"title":"Title of case"', '"title":"\x1b[31m"')
     (tmp_path / "all.json").write_text(text)
-    assert "\x1b" not in satchel(tmp_path / "other", "import", str(tmp_path / "all.json"), status=1).stderr
+    assert "\x1b" not in dittybag(tmp_path / "other", "import", str(tmp_path / "all.json"), status=1).stderr
 
 
 def test_an_edited_export_is_taken_in_without_its_history(home: Path, tmp_path: Path) -> None:
-    satchel(home, "export", str(tmp_path / "folder"), "--history")
+    dittybag(home, "export", str(tmp_path / "folder"), "--history")
     task = next((tmp_path / "folder" / "tasks").iterdir())
     task.write_text(task.read_text() + "more notes")
-    done = satchel(tmp_path / "other", "import", str(tmp_path / "folder"), status=1)
+    done = dittybag(tmp_path / "other", "import", str(tmp_path / "folder"), status=1)
     assert "is not what the history leads to" in done.stderr
     assert "hint: --no-history" in done.stderr
-    satchel(tmp_path / "other", "import", str(tmp_path / "folder"), "--no-history")
+    dittybag(tmp_path / "other", "import", str(tmp_path / "folder"), "--no-history")
     notes = rows(tmp_path / "other" / "default.db", "SELECT notes FROM tasks WHERE notes LIKE '%more notes'")
     assert len(notes) == 1
 
@@ -141,7 +141,7 @@ def test_an_edited_export_is_taken_in_without_its_history(home: Path, tmp_path: 
     ("name", "content", "problem"),
     [
         ("x.txt", b"hello", "nothing is known that looks like this"),
-        ("x.json", b'{"a":1}', "it is JSON, but not an export of Satchel's"),
+        ("x.json", b'{"a":1}', "it is JSON, but not an export of Dittybag's"),
         ("x.zip", b"PK\x03\x04 and more", "it is an archive: unpack it first"),
     ],
 )
@@ -149,22 +149,22 @@ def test_what_is_not_recognised_gets_a_list_of_what_is(
     tmp_path: Path, name: str, content: bytes, problem: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    said = satchel(tmp_path / "home", "import", str(tmp_path / name), status=1).stderr
+    said = dittybag(tmp_path / "home", "import", str(tmp_path / name), status=1).stderr
     assert problem in said
     for form in ("json", "folder", "database", "prompt-store", "mcpkg", "task-manager", "csv", "library"):
         assert f"hint: --as {form}: " in said
-    assert "no such file" in satchel(tmp_path / "home", "import", "nowhere", status=3).stderr
+    assert "no such file" in dittybag(tmp_path / "home", "import", "nowhere", status=3).stderr
 
 
 def test_what_is_named_wrongly_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("act,prompt\nA,a\n")
     for form in ("json", "prompt-store", "mcpkg", "task-manager", "database", "folder"):
-        said = satchel(tmp_path / "home", "import", str(tmp_path / "x.csv"), "--as", form, status=1).stderr
+        said = dittybag(tmp_path / "home", "import", str(tmp_path / "x.csv"), "--as", form, status=1).stderr
         assert "could not be read" in said
         assert "Traceback" not in said
     assert (
         "Imported 1 prompt\n"
-        in satchel(tmp_path / "home", "import", str(tmp_path / "x.csv"), "--as", "csv").stdout
+        in dittybag(tmp_path / "home", "import", str(tmp_path / "x.csv"), "--as", "csv").stdout
     )
 
 
@@ -173,8 +173,8 @@ def test_databases_of_other_programs(tmp_path: Path) -> None:
     row = {"id": "1", "title": "A title", "content": "Text"}
     database(tmp_path / "prompts.db", PROMPT_STORE, prompts=[row]).close()
     database(tmp_path / "tasks.db", TASK_MANAGER).close()
-    assert satchel(home, "import", str(tmp_path / "prompts.db")).stdout == "Imported 1 prompt\n"
-    assert satchel(home, "import", str(tmp_path / "tasks.db")).stdout == "Imported nothing\n"
+    assert dittybag(home, "import", str(tmp_path / "prompts.db")).stdout == "Imported 1 prompt\n"
+    assert dittybag(home, "import", str(tmp_path / "tasks.db")).stdout == "Imported nothing\n"
 
 
 def test_prompt_files_become_stored_prompts(tmp_path: Path) -> None:
@@ -185,16 +185,19 @@ def test_prompt_files_become_stored_prompts(tmp_path: Path) -> None:
         "---\ninput:\n  schema:\n    topic: string\n  default:\n    topic: bags\n---\nTell of {{topic}}.\n"
     )
     (folder / "broken.prompty").write_text("---\nname: [\n---\n")
-    done = satchel(home, "import", str(folder))
+    done = dittybag(home, "import", str(folder))
     assert done.stdout == "Imported 2 prompts\n"
     sql = "SELECT name, description, content, json_array_length(arguments) FROM prompts ORDER BY name"
     found = rows(home / "default.db", sql)
     assert found[0] == ("review", "Look", "Review this.\n", 0)
     assert (found[1][0], found[1][3]) == ("writing.story", 1)
-    assert satchel(home, "import", str(folder / "review.md")).stdout.startswith("Imported nothing\nSkipped 1")
+    assert dittybag(home, "import", str(folder / "review.md")).stdout.startswith(
+        "Imported nothing\nSkipped 1"
+    )
     (folder / "lone.txt").write_text("text")
     assert (
-        "there are no prompts in it" in satchel(home, "import", str(home), "--as", "library", status=1).stderr
+        "there are no prompts in it"
+        in dittybag(home, "import", str(home), "--as", "library", status=1).stderr
     )
 
 
@@ -205,7 +208,7 @@ def test_defaults_of_a_template_are_kept(tmp_path: Path) -> None:
         "---\ninput:\n  schema:\n    topic?: string\n"
         '  default:\n    topic: "a \\"b\\""\n---\nTell of {{topic}}.\n'
     )
-    satchel(tmp_path / "home", "import", str(folder))
+    dittybag(tmp_path / "home", "import", str(folder))
 
     async def said(**values: str) -> str:
         store, renderer = SqliteStore(str(tmp_path / "home" / "default.db")), TemplateRenderer()
@@ -228,10 +231,12 @@ def test_defaults_of_a_template_are_kept(tmp_path: Path) -> None:
 def test_everything_goes_to_the_project_that_is_named(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (tmp_path / "a.csv").write_text("act,prompt\nA,a\n")
-    assert "does not exist" in satchel(home, "import", str(tmp_path / "a.csv"), "-p", "side", status=3).stderr
-    satchel(home, "project", "create", "side")
-    satchel(home, "import", str(tmp_path / "a.csv"), "-p", "side")
-    satchel(home, "import", str(tmp_path / "a.csv"), variables={"SATCHEL_PROJECT": "side"})
+    assert (
+        "does not exist" in dittybag(home, "import", str(tmp_path / "a.csv"), "-p", "side", status=3).stderr
+    )
+    dittybag(home, "project", "create", "side")
+    dittybag(home, "import", str(tmp_path / "a.csv"), "-p", "side")
+    dittybag(home, "import", str(tmp_path / "a.csv"), variables={"DITTYBAG_PROJECT": "side"})
     assert rows(home / "default.db", "SELECT project FROM prompts") == [(2,)]
 
 
@@ -246,18 +251,18 @@ def test_everything_goes_to_the_project_that_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_said(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
-    done = satchel(tmp_path, *arguments, status=2)
+    done = dittybag(tmp_path, *arguments, status=2)
     assert problem in done.stderr or problem in done.stdout
 
 
 def test_whoever_reads_an_export_may_stop(home: Path, tmp_path: Path) -> None:
-    satchel(home, "export", str(tmp_path / "all.json"))
+    dittybag(home, "export", str(tmp_path / "all.json"))
     # More than a pipe holds.
     assert (tmp_path / "all.json").stat().st_size > 100_000
     process = subprocess.Popen(
-        [sys.executable, "-m", "satchel", "export", "-"],
+        [sys.executable, "-m", "dittybag", "export", "-"],
         cwd=ROOT,
-        env={**os.environ, "SATCHEL_HOME": str(home)},
+        env={**os.environ, "DITTYBAG_HOME": str(home)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -1,4 +1,4 @@
-"""`satchel library`, as a person and as a script use it."""
+"""`dittybag library`, as a person and as a script use it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import data, satchel
+from tests.cli.running import data, dittybag
 from tests.library.packing import archive, commit, plant, tree
 from tests.wire import ROOT
 
@@ -21,26 +21,26 @@ def test_libraries_are_added_updated_and_removed(tmp_path: Path) -> None:
     home = tmp_path / "home"
     source = plant(tmp_path / "My Prompts", FILES)
     place = home / "libraries" / "my_prompts"
-    assert satchel(home, "library", "add", str(source)).stdout == (
+    assert dittybag(home, "library", "add", str(source)).stdout == (
         f"Added library 'my_prompts' from {source}, 2 files\n"
         f"  {place}\n"
-        "Next: satchel library check my_prompts\n"
+        "Next: dittybag library check my_prompts\n"
     )
-    assert satchel(home, "library", "update", "my_prompts").stdout == "Library 'my_prompts' is up to date\n"
+    assert dittybag(home, "library", "update", "my_prompts").stdout == "Library 'my_prompts' is up to date\n"
     plant(source, {"a.md": "new", "c.md": "three"})
-    assert satchel(home, "library", "update").stdout == "Library 'my_prompts' updated: 1 added, 1 changed\n"
+    assert dittybag(home, "library", "update").stdout == "Library 'my_prompts' updated: 1 added, 1 changed\n"
     assert tree(place) == tree(source)
-    assert satchel(home, "library", "remove", "My Prompts").stdout == "Removed library 'my_prompts'\n"
+    assert dittybag(home, "library", "remove", "My Prompts").stdout == "Removed library 'my_prompts'\n"
     assert not place.exists()
     nothing = "There is no library with a source to update it from\n"
-    assert satchel(home, "library", "update").stdout == nothing
+    assert dittybag(home, "library", "update").stdout == nothing
 
 
 def test_what_is_left_out_is_listed(tmp_path: Path) -> None:
     source = plant(tmp_path / "source", FILES)
     for number in range(12):
         (source / f"link{number:02}\x1b[2J").symlink_to("a.md")
-    said = satchel(tmp_path / "home", "library", "add", str(source)).stdout
+    said = dittybag(tmp_path / "home", "library", "add", str(source)).stdout
     assert "Left out:\n  link00 [2J is a symbolic link\n" in said
     assert "  and 2 more\n" in said
     assert "\x1b" not in said
@@ -49,18 +49,18 @@ def test_what_is_left_out_is_listed(tmp_path: Path) -> None:
 def test_edits_on_both_sides_are_a_conflict_with_a_way_out(tmp_path: Path) -> None:
     home = tmp_path / "home"
     source = plant(tmp_path / "lib", FILES)
-    satchel(home, "library", "add", str(source))
+    dittybag(home, "library", "add", str(source))
     plant(home / "libraries" / "lib", {"a.md": "mine", "deep/b.md": "mine too"})
     plant(source, {"a.md": "theirs", "c.md": "new"})
-    done = satchel(home, "library", "update", "lib", status=4)
+    done = dittybag(home, "library", "update", "lib", status=4)
     assert done.stdout == (
         "Library 'lib' updated: 1 added\n1 file with edits of yours left alone:\n  deep/b.md\n"
     )
     assert done.stderr == (
         "error: Changed on both sides, and left as you have them: a.md\n"
-        "hint: satchel library update lib --overwrite takes the source's, and puts yours aside\n"
+        "hint: dittybag library update lib --overwrite takes the source's, and puts yours aside\n"
     )
-    done = satchel(home, "library", "update", "lib", "--overwrite")
+    done = dittybag(home, "library", "update", "lib", "--overwrite")
     line = next(line for line in done.stdout.splitlines() if line.startswith("Your versions are now in "))
     kept = Path(line.removeprefix("Your versions are now in ").removesuffix(":"))
     assert tree(kept) == {"a.md": "mine", "deep/b.md": "mine too"}
@@ -68,14 +68,14 @@ def test_edits_on_both_sides_are_a_conflict_with_a_way_out(tmp_path: Path) -> No
 
 
 def test_a_library_with_edits_is_removed_only_with_yes(tmp_path: Path) -> None:
-    satchel(tmp_path, "library", "new", "mine")
+    dittybag(tmp_path, "library", "new", "mine")
     plant(tmp_path / "libraries" / "mine", {"prompts/explain.md": "better"})
-    done = satchel(tmp_path, "library", "remove", "mine", status=4)
+    done = dittybag(tmp_path, "library", "remove", "mine", status=4)
     assert done.stderr == (
         "error: Library 'mine' holds edits of yours: prompts/explain.md\n"
-        "hint: satchel library remove mine --yes moves it aside\n"
+        "hint: dittybag library remove mine --yes moves it aside\n"
     )
-    said = satchel(tmp_path, "library", "remove", "mine", "--yes").stdout
+    said = dittybag(tmp_path, "library", "remove", "mine", "--yes").stdout
     kept = Path(said.strip().removeprefix("Removed library 'mine'; its folder is now "))
     assert tree(kept)["prompts/explain.md"] == "better"
 
@@ -83,21 +83,21 @@ def test_a_library_with_edits_is_removed_only_with_yes(tmp_path: Path) -> None:
 def test_a_link_is_read_where_it_is(tmp_path: Path) -> None:
     home = tmp_path / "home"
     source = plant(tmp_path / "work", FILES)
-    said = satchel(home, "library", "add", "--link", str(source)).stdout
+    said = dittybag(home, "library", "add", "--link", str(source)).stdout
     assert said.startswith(f"Linked library 'work' from {source}\n  {source}\n")
-    said = satchel(home, "library", "update", "work").stdout
+    said = dittybag(home, "library", "update", "work").stdout
     assert said == f"Library 'work' is read where it is, in {source}; there is nothing to update\n"
-    said = satchel(home, "library", "remove", "work").stdout
+    said = dittybag(home, "library", "remove", "work").stdout
     assert said == f"Removed library 'work'; its folder {source} is left as it is\n"
     assert tree(source) == FILES
 
 
 def test_a_new_library_says_where_it_is_and_what_to_do_next(tmp_path: Path) -> None:
-    assert satchel(tmp_path, "library", "new", "Team Prompts").stdout == (
+    assert dittybag(tmp_path, "library", "new", "Team Prompts").stdout == (
         f"Made library 'team_prompts'\n  {tmp_path}/libraries/team_prompts\n"
-        "Next: satchel library check team_prompts\n"
+        "Next: dittybag library check team_prompts\n"
     )
-    done = satchel(tmp_path, "library", "new", "team-prompts", status=4)
+    done = dittybag(tmp_path, "library", "new", "team-prompts", status=4)
     assert "error: Library 'team_prompts' already exists\nhint: " in done.stderr
 
 
@@ -107,7 +107,7 @@ def test_json_for_scripts(tmp_path: Path) -> None:
     pack = archive(tmp_path / "pack.zip", FILES)
 
     def said(*arguments: str, status: int = 0) -> object:
-        return data(satchel(home, "library", *arguments, "--json", status=status))
+        return data(dittybag(home, "library", *arguments, "--json", status=status))
 
     assert said("add", f"file://{tmp_path}/repository", "--folder", "deep") == {
         "name": "repository",
@@ -136,10 +136,10 @@ def test_json_for_scripts(tmp_path: Path) -> None:
 def test_one_library_that_cannot_be_updated_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for name in ("a", "b", "c"):
-        satchel(home, "library", "add", str(plant(tmp_path / name, FILES)))
+        dittybag(home, "library", "add", str(plant(tmp_path / name, FILES)))
         plant(tmp_path / name, {"a.md": "new"})
     (tmp_path / "b").rename(tmp_path / "elsewhere")
-    done = satchel(home, "library", "update", status=3)
+    done = dittybag(home, "library", "update", status=3)
     assert done.stdout == "Library 'a' updated: 1 changed\nLibrary 'c' updated: 1 changed\n"
     assert done.stderr == (
         f"error: {tmp_path}/b: this is where the library is from, and it is not there any more\n"
@@ -166,28 +166,28 @@ def test_one_library_that_cannot_be_updated_does_not_keep_the_others_from_it(tmp
 def test_what_cannot_be_done_is_said_on_standard_error(
     tmp_path: Path, arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
-    done = satchel(tmp_path, "library", *arguments, status=status)
+    done = dittybag(tmp_path, "library", *arguments, status=status)
     assert problem in done.stderr
     assert done.stdout == ""
 
 
 def test_a_name_that_is_taken_has_two_ways_out(tmp_path: Path) -> None:
-    satchel(tmp_path / "home", "library", "add", str(plant(tmp_path / "lib", FILES)))
-    assert satchel(tmp_path / "home", "library", "add", str(tmp_path / "lib"), status=4).stderr == (
+    dittybag(tmp_path / "home", "library", "add", str(plant(tmp_path / "lib", FILES)))
+    assert dittybag(tmp_path / "home", "library", "add", str(tmp_path / "lib"), status=4).stderr == (
         "error: Library 'lib' already exists\n"
         "hint: --name gives it another name\n"
-        "hint: satchel library update lib brings the one that is there up to date\n"
+        "hint: dittybag library update lib brings the one that is there up to date\n"
     )
 
 
 def test_progress_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
     commit(tmp_path / "repository", FILES)
-    assert satchel(tmp_path / "home", "library", "add", f"file://{tmp_path}/repository").stderr == ""
+    assert dittybag(tmp_path / "home", "library", "add", f"file://{tmp_path}/repository").stderr == ""
     near, far = pty.openpty()
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "satchel", "library", "update"],
-            cwd=ROOT, env=os.environ | {"SATCHEL_HOME": str(tmp_path / "home")},
+            [sys.executable, "-m", "dittybag", "library", "update"],
+            cwd=ROOT, env=os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")},
             stdout=subprocess.PIPE, stderr=far, timeout=30, check=True,
         )  # fmt: skip
         shown = os.read(near, 65536)
@@ -201,8 +201,8 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
 
 def test_the_command_line_loads_nothing_of_this_for_its_help() -> None:
     program = (
-        "import sys; from satchel.cli.commands import main; main(['library', 'add', '--help']);"
-        "print([name for name in sys.modules if name.startswith('satchel.library')])"
+        "import sys; from dittybag.cli.commands import main; main(['library', 'add', '--help']);"
+        "print([name for name in sys.modules if name.startswith('dittybag.library')])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
@@ -212,7 +212,7 @@ def test_the_command_line_loads_nothing_of_this_for_its_help() -> None:
 
 def test_the_records_are_light_to_read() -> None:
     program = (
-        "import sys; import satchel.library.origins; print(*sorted(set(sys.argv[1:]) & set(sys.modules)))"
+        "import sys; import dittybag.library.origins; print(*sorted(set(sys.argv[1:]) & set(sys.modules)))"
     )
     heavy = [
         "hashlib",

@@ -1,4 +1,4 @@
-"""`satchel library list`, `show` and `check`: what there is, and what is wrong with it."""
+"""`dittybag library list`, `show` and `check`: what there is, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import data, satchel
+from tests.cli.running import data, dittybag
 
 MANIFEST = """\
 [prompts.review]
@@ -25,7 +25,7 @@ TEMPLATE = "Review this {{ language }} code:\n\n{{ code }}\n"
 
 
 def write(home: Path, name: str = "My Lib", **files: str) -> Path:
-    """A library in Satchel's own folder; `__` in a name stands for a slash, and `_md` for its ending."""
+    """A library in Dittybag's own folder; `__` in a name stands for a slash, and `_md` for its ending."""
     folder = home / "libraries" / name
     for file, text in files.items():
         path = folder / file.replace("__", "/").replace("_md", ".md").replace("_toml", ".toml")
@@ -39,7 +39,7 @@ def good(home: Path) -> Path:
 
 
 def json(home: Path, *arguments: str, status: int = 0) -> Any:
-    return data(satchel(home, "library", *arguments, "--json", status=status))
+    return data(dittybag(home, "library", *arguments, "--json", status=status))
 
 
 def problems(home: Path, status: int) -> list[tuple[str, int | None, str, str]]:
@@ -48,19 +48,19 @@ def problems(home: Path, status: int) -> list[tuple[str, int | None, str, str]]:
 
 
 def test_without_libraries_the_list_says_what_to_do(tmp_path: Path) -> None:
-    said = satchel(tmp_path, "library", "list").stdout
-    assert said.startswith("There are no libraries yet\nNext: satchel library add")
+    said = dittybag(tmp_path, "library", "list").stdout
+    assert said.startswith("There are no libraries yet\nNext: dittybag library add")
     assert json(tmp_path, "list") == {"libraries": []}
 
 
 def test_the_list_shows_every_library_with_its_prompts_and_problems(tmp_path: Path) -> None:
     folder = good(tmp_path)
     write(tmp_path, "broken", twig_toml="[prompts\n")
-    assert satchel(tmp_path, "library", "list").stdout.splitlines() == [
+    assert dittybag(tmp_path, "library", "list").stdout.splitlines() == [
         "library  prompts  formats  from     problems",
         "my_lib         1  twig     by hand         -",
         "broken         0  -        by hand         1",
-        "Next: satchel library check",
+        "Next: dittybag library check",
     ]
     first, _ = json(tmp_path, "list")["libraries"]
     assert first == {
@@ -75,7 +75,7 @@ def test_the_list_shows_every_library_with_its_prompts_and_problems(tmp_path: Pa
 
 def test_a_library_is_shown_with_its_prompts(tmp_path: Path) -> None:
     good(tmp_path)
-    lines = satchel(tmp_path, "library", "show", "My Lib").stdout.splitlines()
+    lines = dittybag(tmp_path, "library", "show", "My Lib").stdout.splitlines()
     assert lines[1:] == [
         "prompt         arguments        description",
         "my_lib:review  code [language]  Review code",
@@ -86,7 +86,7 @@ def test_a_library_is_shown_with_its_prompts(tmp_path: Path) -> None:
 
 def test_a_prompt_is_shown_with_its_template(tmp_path: Path) -> None:
     folder = good(tmp_path)
-    said = satchel(tmp_path, "library", "show", "my_lib:review").stdout
+    said = dittybag(tmp_path, "library", "show", "my_lib:review").stdout
     assert said == (
         "my_lib:review\nReview code\n  code (required)\n  language (optional): Which one\n"
         f"{folder}/prompts/review.md\n\n{TEMPLATE}"
@@ -97,21 +97,21 @@ def test_a_prompt_is_shown_with_its_template(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["show nothing", "show nothing:here", "check nothing", "check ./nothing"])
 def test_what_is_not_there_is_said_so(tmp_path: Path, command: str) -> None:
     good(tmp_path)
-    done = satchel(tmp_path, "library", *command.split(), status=3)
+    done = dittybag(tmp_path, "library", *command.split(), status=3)
     assert done.stderr.startswith("error: ")
     assert "nothing" in done.stderr
 
 
 def test_a_library_in_order_passes(tmp_path: Path) -> None:
     good(tmp_path)
-    said = satchel(tmp_path, "library", "check").stdout
+    said = dittybag(tmp_path, "library", "check").stdout
     assert said == "1 library, 1 prompt: 0 errors, 0 warnings\n"
 
 
 def test_a_folder_can_be_checked_before_it_is_added(tmp_path: Path) -> None:
     folder = good(tmp_path / "elsewhere")
     (folder / "prompts" / "review.md").write_text("{% if %}")
-    done = satchel(tmp_path, "library", "check", str(folder), status=1)
+    done = dittybag(tmp_path, "library", "check", str(folder), status=1)
     assert done.stdout.splitlines()[0] == (f"{folder}/prompts/review.md:1: error: unexpected end of block")
 
 
@@ -205,7 +205,7 @@ def test_every_file_that_is_skipped_is_explained(tmp_path: Path) -> None:
     folder = write(tmp_path, README_md="Read me", note_md="Words", data__x_toml="a = 1")
     (folder / "picture.png").write_bytes(b"\x89PNG")
     (folder / "secret").symlink_to("/etc/passwd")
-    said = satchel(tmp_path, "library", "check", "--skipped").stdout.splitlines()
+    said = dittybag(tmp_path, "library", "check", "--skipped").stdout.splitlines()
     explained = {line.partition(": ")[0].removeprefix(f"{folder}/") for line in said[:-1]}
     assert explained == {"README.md", "data/x.toml", "picture.png", "secret"}
     assert all(line.partition(": ")[2] for line in said[:-1])
@@ -215,4 +215,4 @@ def test_foreign_text_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     evil = 'description = "\\u001b[2J\\u0007 evil"\n'
     write(tmp_path, twig_toml=f"[prompts.one]\n{evil}", prompts__one_md="x")
     for command in ("list", "show my_lib", "check"):
-        assert "\x1b" not in satchel(tmp_path, "library", *command.split()).stdout
+        assert "\x1b" not in dittybag(tmp_path, "library", *command.split()).stdout

@@ -1,4 +1,4 @@
-"""`satchel history`, `diff`, `undo` and `restore` of a change."""
+"""`dittybag history`, `diff`, `undo` and `restore` of a change."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import data, failure, satchel
+from tests.cli.running import data, dittybag, failure
 from tests.cli.terminal import at_terminal, plain
 
 
 def changes(home: Path, *arguments: str) -> list[tuple[Any, ...]]:
     """What `history` says: the number, who, what, and of what, the newest first."""
-    rows = data(satchel(home, "history", *arguments, "--json"))["changes"]
+    rows = data(dittybag(home, "history", *arguments, "--json"))["changes"]
     return [(row["change"], row["actor"], row["action"], row["kind"], row["name"]) for row in rows]
 
 
 def contents(home: Path, name: str) -> str:
-    return satchel(home, "prompt", "show", name).stdout
+    return dittybag(home, "prompt", "show", name).stdout
 
 
 def as_actor(home: Path, actor: str, *arguments: str) -> None:
-    satchel(home, *arguments, variables={"SATCHEL_ACTOR": actor})
+    dittybag(home, *arguments, variables={"DITTYBAG_ACTOR": actor})
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def test_history_has_every_change_the_newest_first(home: Path) -> None:
         (4, "ann", "create", "task", "Write tests"),
         (3, "bob", "update", "prompt", "A review"),
         (2, "ann", "create", "prompt", "review"),
-        (1, "satchel", "create", "project", "default"),
+        (1, "dittybag", "create", "project", "default"),
     ]
-    lines = satchel(home, "history").stdout.splitlines()
+    lines = dittybag(home, "history").stdout.splitlines()
     assert lines[0].split() == ["change", "when", "who", "what", "thing", "project"]
     assert lines[2].split()[-6:] == ["bob", "changed", "prompt", "A", "review", "default"]
 
@@ -55,7 +55,7 @@ def test_history_is_narrowed(home: Path) -> None:
     assert [row[0] for row in changes(home, "--before", "4", "--limit", "2")] == [3, 2]
     assert [row[0] for row in changes(home, "--since", "1h")] == [4, 3, 2, 1]
     assert changes(home, "--since", "2999-01-01") == []
-    satchel(home, "project", "create", "other")
+    dittybag(home, "project", "create", "other")
     assert [row[0] for row in changes(home, "-p", "other")] == [5, 4]
 
 
@@ -65,21 +65,21 @@ def test_history_of_one_thing_by_a_name_that_it_had(home: Path, thing: str) -> N
 
 
 def test_history_of_one_thing_by_its_id_also_when_it_is_gone(home: Path) -> None:
-    key = data(satchel(home, "prompt", "show", "review", "--json"))["id"]
-    satchel(home, "prompt", "delete", "review")
+    key = data(dittybag(home, "prompt", "show", "review", "--json"))["id"]
+    dittybag(home, "prompt", "delete", "review")
     assert [row[2] for row in changes(home, key)] == ["delete", "update", "create"]
     assert [row[2] for row in changes(home, "A review")] == ["delete", "update", "create"]
 
 
 def test_history_says_how_to_go_on_and_that_there_is_nothing(home: Path) -> None:
-    assert satchel(home, "history", "--limit", "2").stderr == "Next: --before 3\n"
-    done = satchel(home, "history", "nothing-like-it")
+    assert dittybag(home, "history", "--limit", "2").stderr == "Next: --before 3\n"
+    done = dittybag(home, "history", "nothing-like-it")
     assert (done.stdout, done.stderr) == ("", "No such changes\n")
 
 
 @pytest.mark.parametrize("arguments", [("--since", "soon"), ("--kind", "book"), ("--limit", "0")])
 def test_history_refuses_what_makes_no_sense(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    error = failure(satchel(tmp_path, "history", *arguments, "--json", status=2))
+    error = failure(dittybag(tmp_path, "history", *arguments, "--json", status=2))
     assert error["code"] == "USAGE"
 
 
@@ -87,33 +87,33 @@ def test_history_refuses_what_makes_no_sense(tmp_path: Path, arguments: tuple[st
 
 
 def test_diff_shows_what_a_change_has_changed(home: Path) -> None:
-    done = satchel(home, "diff", "3").stdout.splitlines()
+    done = dittybag(home, "diff", "3").stdout.splitlines()
     assert done[0] == "prompt A review"
     assert "-title: review" in done
     assert "+title: A review" in done
     assert done[-4:] == [" one", "-two", "+2", " three"]
-    fields = data(satchel(home, "diff", "3", "--json"))["fields"]
+    fields = data(dittybag(home, "diff", "3", "--json"))["fields"]
     assert fields["content"] == {"before": "one\ntwo\nthree\n", "after": "one\n2\nthree\n"}
 
 
 def test_diff_between_two_changes_of_a_thing(home: Path) -> None:
-    satchel(home, "prompt", "update", "review", "--description", "Thorough")
-    fields = data(satchel(home, "diff", "2", "5", "--json"))["fields"]
+    dittybag(home, "prompt", "update", "review", "--description", "Thorough")
+    fields = data(dittybag(home, "diff", "2", "5", "--json"))["fields"]
     assert sorted(fields) == ["content", "description", "title"]
-    satchel(home, "diff", "2", "4", status=1)
-    assert failure(satchel(home, "diff", "9", "--json", status=3))["code"] == "CHANGE_NOT_FOUND"
+    dittybag(home, "diff", "2", "4", status=1)
+    assert failure(dittybag(home, "diff", "9", "--json", status=3))["code"] == "CHANGE_NOT_FOUND"
 
 
 def test_diff_of_documents(home: Path) -> None:
     file = home / "note.md"
     for text in ("first\nsame\n", "second\nsame\n"):
         file.write_text(text)
-        satchel(home, "resource", "add" if text.startswith("first") else "update", *_named(text, file))
-    assert satchel(home, "diff", "6").stdout.splitlines()[-3:] == ["-first", "+second", " same"]
+        dittybag(home, "resource", "add" if text.startswith("first") else "update", *_named(text, file))
+    assert dittybag(home, "diff", "6").stdout.splitlines()[-3:] == ["-first", "+second", " same"]
     binary = home / "picture.png"
     binary.write_bytes(bytes(range(256)))
-    satchel(home, "resource", "add", str(binary))
-    assert "(256 bytes, SHA-256 " in satchel(home, "diff", "7").stdout
+    dittybag(home, "resource", "add", str(binary))
+    assert "(256 bytes, SHA-256 " in dittybag(home, "diff", "7").stdout
 
 
 def _named(text: str, file: Path) -> list[str]:
@@ -121,7 +121,7 @@ def _named(text: str, file: Path) -> list[str]:
 
 
 def test_a_terminal_is_not_obeyed_what_a_text_says(home: Path) -> None:
-    satchel(home, "prompt", "add", "evil", "a\n\x1b[2Jb\n")
+    dittybag(home, "prompt", "add", "evil", "a\n\x1b[2Jb\n")
     assert "\x1b[2J" not in at_terminal(home, "diff", "5")
 
 
@@ -129,18 +129,18 @@ def test_a_terminal_is_not_obeyed_what_a_text_says(home: Path) -> None:
 
 
 def test_undo_takes_back_the_last_change_and_then_that(home: Path) -> None:
-    done = satchel(home, "undo", "--yes").stdout
+    done = dittybag(home, "undo", "--yes").stdout
     assert "delete task Write tests" in done
     assert "Undone: 1 change" in done
-    assert data(satchel(home, "task", "list", "--json"))["tasks"] == []
-    satchel(home, "undo", "--yes")
-    assert [task["title"] for task in data(satchel(home, "task", "list", "--json"))["tasks"]] == [
+    assert data(dittybag(home, "task", "list", "--json"))["tasks"] == []
+    dittybag(home, "undo", "--yes")
+    assert [task["title"] for task in data(dittybag(home, "task", "list", "--json"))["tasks"]] == [
         "Write tests"
     ]
 
 
 def test_undo_of_several(home: Path) -> None:
-    shown = data(satchel(home, "undo", "--last", "2", "--yes", "--json"))
+    shown = data(dittybag(home, "undo", "--last", "2", "--yes", "--json"))
     assert shown["undone"] is True
     assert [(row["effect"], row["name"]) for row in shown["things"]] == [
         ("delete", "Write tests"),
@@ -148,7 +148,7 @@ def test_undo_of_several(home: Path) -> None:
     ]
     assert contents(home, "review") == "one\ntwo\nthree\n"
     # As one: it is taken back as one.
-    satchel(home, "undo", "--yes")
+    dittybag(home, "undo", "--yes")
     assert contents(home, "review") == "one\n2\nthree\n"
 
 
@@ -157,69 +157,69 @@ def test_undo_of_all_that_somebody_did(home: Path) -> None:
     as_actor(home, "bob", "project", "create", "worse")
     as_actor(home, "bob", "prompt", "add", "worst", "Worst.", "-p", "worse")
     as_actor(home, "bob", "prompt", "delete", "review")
-    shown = data(satchel(home, "undo", "--actor", "bob", "--since", "1h", "--yes", "--json"))
+    shown = data(dittybag(home, "undo", "--actor", "bob", "--since", "1h", "--yes", "--json"))
     assert {(row["effect"], row["kind"]) for row in shown["things"]} == {
         ("delete", "prompt"),
         ("delete", "project"),
         ("change back", "prompt"),
     }
     assert contents(home, "review") == "one\ntwo\nthree\n"
-    assert [row["name"] for row in data(satchel(home, "project", "list", "--json"))["projects"]] == [
+    assert [row["name"] for row in data(dittybag(home, "project", "list", "--json"))["projects"]] == [
         "default"
     ]
-    assert [task["title"] for task in data(satchel(home, "task", "list", "--json"))["tasks"]] == [
+    assert [task["title"] for task in data(dittybag(home, "task", "list", "--json"))["tasks"]] == [
         "Write tests"
     ]
 
 
 def test_undo_of_everything_leaves_the_workspace(home: Path) -> None:
-    satchel(home, "undo", "--since", "1h", "--yes")
-    assert [row["name"] for row in data(satchel(home, "project", "list", "--json"))["projects"]] == [
+    dittybag(home, "undo", "--since", "1h", "--yes")
+    assert [row["name"] for row in data(dittybag(home, "project", "list", "--json"))["projects"]] == [
         "default"
     ]
-    assert data(satchel(home, "prompt", "list", "--json"))["prompts"] == []
+    assert data(dittybag(home, "prompt", "list", "--json"))["prompts"] == []
 
 
 def test_later_changes_are_not_overwritten_unasked(home: Path) -> None:
     as_actor(home, "ann", "prompt", "update", "review", "--description", "Mine")
-    error = failure(satchel(home, "undo", "3", "--yes", "--json", status=4))
+    error = failure(dittybag(home, "undo", "3", "--yes", "--json", status=4))
     assert error["code"] == "LATER_CHANGES"
-    plan = data(satchel(home, "undo", "3", "--dry-run", "--json"))
+    plan = data(dittybag(home, "undo", "3", "--dry-run", "--json"))
     assert (plan["undone"], [row["change"] for row in plan["overwrites"]]) == (False, [5])
     assert contents(home, "review") == "one\n2\nthree\n"
-    satchel(home, "undo", "3", "--yes", "--force")
+    dittybag(home, "undo", "3", "--yes", "--force")
     assert contents(home, "review") == "one\ntwo\nthree\n"
     # A change of somebody else between two of one's own is a later one too.
     as_actor(home, "bob", "prompt", "update", "review", "--description", "Mine")
     as_actor(home, "ann", "prompt", "update", "review", "--description", "No, mine")
     as_actor(home, "bob", "prompt", "update", "review", "--description", "Mine again")
-    plan = data(satchel(home, "undo", "--actor", "bob", "--since", "1h", "--dry-run", "--json"))
+    plan = data(dittybag(home, "undo", "--actor", "bob", "--since", "1h", "--dry-run", "--json"))
     assert 8 in [row["change"] for row in plan["overwrites"]]
 
 
 def test_what_was_done_together_is_undone_together(home: Path) -> None:
-    satchel(home, "project", "create", "whole")
+    dittybag(home, "project", "create", "whole")
     for name in ("a", "b"):
-        satchel(home, "prompt", "add", name, "Text.", "-p", "whole")
-    satchel(home, "project", "delete", "whole")
+        dittybag(home, "prompt", "add", name, "Text.", "-p", "whole")
+    dittybag(home, "project", "delete", "whole")
     last = changes(home, "--limit", "1")[0][0]
     for number in (last, last - 1):
-        shown = data(satchel(home, "undo", str(number), "--dry-run", "--json"))["things"]
+        shown = data(dittybag(home, "undo", str(number), "--dry-run", "--json"))["things"]
         assert {row["name"] for row in shown} == {"whole", "a", "b"}
-    satchel(home, "undo", str(last - 1), "--yes")
+    dittybag(home, "undo", str(last - 1), "--yes")
     assert contents_in(home, "whole") == {"a", "b"}
 
 
 def contents_in(home: Path, project: str) -> set[str]:
-    return {row["name"] for row in data(satchel(home, "prompt", "list", "-p", project, "--json"))["prompts"]}
+    return {row["name"] for row in data(dittybag(home, "prompt", "list", "-p", project, "--json"))["prompts"]}
 
 
 def test_undo_in_one_project_leaves_others_alone(home: Path) -> None:
-    satchel(home, "project", "create", "mine")
-    satchel(home, "prompt", "add", "kept", "Text.", "-p", "mine")
-    satchel(home, "prompt", "add", "gone", "Text.")
-    satchel(home, "prompt", "add", "too", "Text.", "-p", "mine")
-    satchel(home, "undo", "-p", "default", "--yes")
+    dittybag(home, "project", "create", "mine")
+    dittybag(home, "prompt", "add", "kept", "Text.", "-p", "mine")
+    dittybag(home, "prompt", "add", "gone", "Text.")
+    dittybag(home, "prompt", "add", "too", "Text.", "-p", "mine")
+    dittybag(home, "undo", "-p", "default", "--yes")
     assert contents_in(home, "mine") == {"kept", "too"}
     assert contents_in(home, "default") == {"review"}
 
@@ -229,55 +229,55 @@ def test_undo_in_one_project_leaves_others_alone(home: Path) -> None:
     [("3", "--last", "2"), ("--last", "2", "--since", "1h"), ("--actor", "bob"), ("nonsense",), ("0",)],
 )
 def test_undo_refuses_what_makes_no_sense(home: Path, arguments: tuple[str, ...]) -> None:
-    satchel(home, "undo", *arguments, "--yes", status=2)
+    dittybag(home, "undo", *arguments, "--yes", status=2)
     assert len(changes(home)) == 4
 
 
 def test_undo_does_nothing_where_nobody_can_be_asked(home: Path) -> None:
-    done = satchel(home, "undo", status=1)
+    done = dittybag(home, "undo", status=1)
     assert "--yes" in done.stderr
     assert len(changes(home)) == 4
 
 
 def test_there_is_nothing_to_undo(tmp_path: Path) -> None:
-    assert failure(satchel(tmp_path, "undo", "--yes", "--json", status=3))["code"] == "NOTHING_TO_UNDO"
-    satchel(tmp_path, "undo", "77", "--yes", status=3)
+    assert failure(dittybag(tmp_path, "undo", "--yes", "--json", status=3))["code"] == "NOTHING_TO_UNDO"
+    dittybag(tmp_path, "undo", "77", "--yes", status=3)
 
 
 @pytest.mark.parametrize(("typed", "status", "left"), [("y\n", 0, 0), ("n\n", 1, 1), ("\n", 1, 1)])
 def test_a_terminal_is_asked(home: Path, typed: str, status: int, left: int) -> None:
     seen = at_terminal(home, "undo", answers=[("Undo this?", typed)], status=status)
     assert "delete task Write tests" in plain(seen)
-    assert len(data(satchel(home, "task", "list", "--json"))["tasks"]) == left
+    assert len(data(dittybag(home, "task", "list", "--json"))["tasks"]) == left
 
 
 def test_colours_are_for_terminals(home: Path) -> None:
     assert "\x1b[32m" in at_terminal(home, "history")
-    assert "\x1b" not in satchel(home, "history").stdout
+    assert "\x1b" not in dittybag(home, "history").stdout
 
 
 # restore
 
 
 def test_restore_makes_a_thing_what_it_was(home: Path) -> None:
-    satchel(home, "prompt", "delete", "review")
-    assert satchel(home, "restore", "2").stdout == "Prompt 'review' is what it was after change 2\n"
+    dittybag(home, "prompt", "delete", "review")
+    assert dittybag(home, "restore", "2").stdout == "Prompt 'review' is what it was after change 2\n"
     assert contents(home, "review") == "one\ntwo\nthree\n"
-    satchel(home, "restore", "3")
+    dittybag(home, "restore", "3")
     assert contents(home, "review") == "one\n2\nthree\n"
-    assert data(satchel(home, "restore", "5", "--json"))["deleted"] is True
-    satchel(home, "prompt", "show", "review", status=3)
-    satchel(home, "undo", "--yes")
+    assert data(dittybag(home, "restore", "5", "--json"))["deleted"] is True
+    dittybag(home, "prompt", "show", "review", status=3)
+    dittybag(home, "undo", "--yes")
     assert contents(home, "review") == "one\n2\nthree\n"
 
 
 def test_restore_in_any_project_and_not_over_others(home: Path) -> None:
-    satchel(home, "project", "create", "other")
-    satchel(home, "prompt", "add", "it", "First.", "-p", "other")
-    satchel(home, "prompt", "delete", "it", "-p", "other")
-    satchel(home, "restore", "6")
+    dittybag(home, "project", "create", "other")
+    dittybag(home, "prompt", "add", "it", "First.", "-p", "other")
+    dittybag(home, "prompt", "delete", "it", "-p", "other")
+    dittybag(home, "restore", "6")
     assert contents_in(home, "other") == {"it"}
-    satchel(home, "prompt", "delete", "it", "-p", "other")
-    satchel(home, "prompt", "add", "it", "Second.", "-p", "other")
-    assert failure(satchel(home, "restore", "6", "--json", status=4))["code"] == "NAME_TAKEN"
-    assert failure(satchel(home, "restore", "99", "--json", status=3))["code"] == "CHANGE_NOT_FOUND"
+    dittybag(home, "prompt", "delete", "it", "-p", "other")
+    dittybag(home, "prompt", "add", "it", "Second.", "-p", "other")
+    assert failure(dittybag(home, "restore", "6", "--json", status=4))["code"] == "NAME_TAKEN"
+    assert failure(dittybag(home, "restore", "99", "--json", status=3))["code"] == "CHANGE_NOT_FOUND"

@@ -1,4 +1,4 @@
-"""`satchel project`, as a person and as a script use it."""
+"""`dittybag project`, as a person and as a script use it."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import data, failure, satchel
+from tests.cli.running import data, dittybag, failure
 
 
 def test_projects_are_created_listed_renamed_and_deleted(tmp_path: Path) -> None:
-    assert satchel(tmp_path, "project", "create", "auth module").stdout == "Created project 'auth module'\n"
+    assert dittybag(tmp_path, "project", "create", "auth module").stdout == "Created project 'auth module'\n"
     assert (
-        satchel(tmp_path, "project", "rename", "auth module", "auth").stdout
+        dittybag(tmp_path, "project", "rename", "auth module", "auth").stdout
         == "Renamed project 'auth module' to 'auth'\n"
     )
-    assert satchel(tmp_path, "project", "list").stdout == (
+    assert dittybag(tmp_path, "project", "list").stdout == (
         "project  prompts  resources  tasks\n"
         "default        0          0      0\n"
         "auth           0          0      0\n"
     )
-    assert satchel(tmp_path, "project", "delete", "auth").stdout == "Deleted project 'auth'\n"
-    assert "auth" not in satchel(tmp_path, "project", "list").stdout
+    assert dittybag(tmp_path, "project", "delete", "auth").stdout == "Deleted project 'auth'\n"
+    assert "auth" not in dittybag(tmp_path, "project", "list").stdout
 
 
 def test_json_for_scripts(tmp_path: Path) -> None:
-    assert data(satchel(tmp_path, "project", "create", "auth", "--json")) == {"name": "auth"}
-    listed = data(satchel(tmp_path, "project", "list", "--json"))
+    assert data(dittybag(tmp_path, "project", "create", "auth", "--json")) == {"name": "auth"}
+    listed = data(dittybag(tmp_path, "project", "list", "--json"))
     assert [project["name"] for project in listed["projects"]] == ["default", "auth"]
     assert set(listed["projects"][0]) == {"name", "prompts", "resources", "tasks", "created_at"}
 
@@ -50,54 +50,56 @@ def test_json_for_scripts(tmp_path: Path) -> None:
 def test_what_cannot_be_done_is_said_on_standard_error(
     tmp_path: Path, arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
-    done = satchel(tmp_path, "project", *arguments, status=status)
+    done = dittybag(tmp_path, "project", *arguments, status=status)
     assert problem in done.stderr
     assert done.stdout == ""
 
 
 def test_workspaces_are_apart(tmp_path: Path) -> None:
-    satchel(tmp_path, "project", "create", "one", "--workspace", "work")
-    assert "one" not in satchel(tmp_path, "project", "list").stdout
-    assert "one" in satchel(tmp_path, "project", "list", "--db", str(tmp_path / "work.db")).stdout
+    dittybag(tmp_path, "project", "create", "one", "--workspace", "work")
+    assert "one" not in dittybag(tmp_path, "project", "list").stdout
+    assert "one" in dittybag(tmp_path, "project", "list", "--db", str(tmp_path / "work.db")).stdout
 
 
 # Members
 
 
 def test_projects_are_shared_and_unshared(tmp_path: Path) -> None:
-    satchel(tmp_path, "project", "create", "auth")
+    dittybag(tmp_path, "project", "create", "auth")
     for name in ("alice", "bob"):
-        satchel(tmp_path, "user", "add", name)
-    nobody = satchel(tmp_path, "project", "members", "auth")
+        dittybag(tmp_path, "user", "add", name)
+    nobody = dittybag(tmp_path, "project", "members", "auth")
     assert (nobody.stdout, nobody.stderr) == ("", "Project 'auth' has no members: every user sees it\n")
-    first = satchel(tmp_path, "project", "share", "auth", "alice")
+    first = dittybag(tmp_path, "project", "share", "auth", "alice")
     assert first.stdout == "'alice' may read and change project 'auth'\n"
     assert first.stderr == "From now on nobody else sees project 'auth' over HTTP\n"
-    second = satchel(tmp_path, "project", "share", "auth", "bob", "--read")
+    second = dittybag(tmp_path, "project", "share", "auth", "bob", "--read")
     assert (second.stdout, second.stderr) == ("'bob' may read project 'auth'\n", "")
-    assert satchel(tmp_path, "project", "members", "auth").stdout == "user   may\nalice  write\nbob    read\n"
-    satchel(tmp_path, "project", "share", "auth", "bob")
-    assert "bob    write" in satchel(tmp_path, "project", "members", "auth").stdout
-    gone = satchel(tmp_path, "project", "unshare", "auth", "bob")
+    assert (
+        dittybag(tmp_path, "project", "members", "auth").stdout == "user   may\nalice  write\nbob    read\n"
+    )
+    dittybag(tmp_path, "project", "share", "auth", "bob")
+    assert "bob    write" in dittybag(tmp_path, "project", "members", "auth").stdout
+    gone = dittybag(tmp_path, "project", "unshare", "auth", "bob")
     assert gone.stdout == "'bob' is no member of project 'auth' any more\n"
-    last = satchel(tmp_path, "project", "unshare", "auth", "alice", status=4)
+    last = dittybag(tmp_path, "project", "unshare", "auth", "alice", status=4)
     assert last.stderr == (
         "error: 'alice' is the last member of project 'auth': without members, everybody sees it\n"
         "hint: say --open if that is what you want\n"
     )
-    assert "alice" in satchel(tmp_path, "project", "members", "auth").stdout
-    opened = satchel(tmp_path, "project", "unshare", "auth", "alice", "--open")
+    assert "alice" in dittybag(tmp_path, "project", "members", "auth").stdout
+    opened = dittybag(tmp_path, "project", "unshare", "auth", "alice", "--open")
     assert opened.stderr == "From now on every user sees project 'auth'\n"
 
 
 def test_json_of_members_for_scripts(tmp_path: Path) -> None:
-    satchel(tmp_path, "user", "add", "alice")
+    dittybag(tmp_path, "user", "add", "alice")
     member = {"project": "default", "members": [{"user": "alice", "role": "read"}]}
-    assert data(satchel(tmp_path, "project", "share", "default", "alice", "--read", "--json")) == member
-    assert data(satchel(tmp_path, "project", "members", "default", "--json")) == member
-    error = failure(satchel(tmp_path, "project", "unshare", "default", "alice", "--json", status=4))
+    assert data(dittybag(tmp_path, "project", "share", "default", "alice", "--read", "--json")) == member
+    assert data(dittybag(tmp_path, "project", "members", "default", "--json")) == member
+    error = failure(dittybag(tmp_path, "project", "unshare", "default", "alice", "--json", status=4))
     assert error["code"] == "LAST_MEMBER"
-    opened = satchel(tmp_path, "project", "unshare", "default", "alice", "--open", "--json")
+    opened = dittybag(tmp_path, "project", "unshare", "default", "alice", "--open", "--json")
     assert data(opened) == {"project": "default", "members": []}
 
 
@@ -112,7 +114,7 @@ def test_json_of_members_for_scripts(tmp_path: Path) -> None:
     ],
 )
 def test_members_that_are_not_there(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
-    satchel(tmp_path, "user", "add", "alice")
-    done = satchel(tmp_path, "project", *arguments, status=3)
+    dittybag(tmp_path, "user", "add", "alice")
+    done = dittybag(tmp_path, "project", *arguments, status=3)
     assert problem in done.stderr
     assert done.stdout == ""

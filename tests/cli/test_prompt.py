@@ -1,4 +1,4 @@
-"""`satchel prompt`, as a person at a terminal and as a script use it."""
+"""`dittybag prompt`, as a person at a terminal and as a script use it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import data, failure, satchel
+from tests.cli.running import data, dittybag, failure
 from tests.cli.terminal import at_terminal, plain
 from tests.wire import ROOT
 
@@ -41,30 +41,30 @@ def drafts(folder: Path) -> list[Path]:
 
 
 def content(home: Path, name: str) -> str:
-    said: str = data(satchel(home, "prompt", "show", name, "--json"))["content"]
+    said: str = data(dittybag(home, "prompt", "show", name, "--json"))["content"]
     return said
 
 
 def test_a_prompt_is_added_shown_listed_updated_and_deleted(tmp_path: Path) -> None:
-    said = satchel(tmp_path, "prompt", "add", "greet", "Say hello.", "-t", "Fun", "--title", "Greeting")
+    said = dittybag(tmp_path, "prompt", "add", "greet", "Say hello.", "-t", "Fun", "--title", "Greeting")
     assert said.stdout == "Added prompt 'greet'\n"
-    assert satchel(tmp_path, "prompt", "show", "greet").stdout == "Say hello."
-    listed = satchel(tmp_path, "prompt", "list").stdout.splitlines()
+    assert dittybag(tmp_path, "prompt", "show", "greet").stdout == "Say hello."
+    listed = dittybag(tmp_path, "prompt", "list").stdout.splitlines()
     assert listed[0].split() == ["name", "title", "tags", "updated"]
     assert re.fullmatch(r"greet  Greeting  fun   \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", listed[1])
-    said = satchel(tmp_path, "prompt", "update", "greet", "Say hello twice.", "--name", "hello")
+    said = dittybag(tmp_path, "prompt", "update", "greet", "Say hello twice.", "--name", "hello")
     assert said.stdout == "Updated prompt 'hello'\n"
-    assert satchel(tmp_path, "prompt", "show", "hello").stdout == "Say hello twice."
-    gone = satchel(tmp_path, "prompt", "delete", "hello")
-    assert (gone.stdout, gone.stderr) == ("Deleted prompt 'hello'\n", "hint: satchel undo brings it back\n")
-    satchel(tmp_path, "prompt", "show", "hello", status=3)
-    empty = satchel(tmp_path, "prompt", "list")
+    assert dittybag(tmp_path, "prompt", "show", "hello").stdout == "Say hello twice."
+    gone = dittybag(tmp_path, "prompt", "delete", "hello")
+    assert (gone.stdout, gone.stderr) == ("Deleted prompt 'hello'\n", "hint: dittybag undo brings it back\n")
+    dittybag(tmp_path, "prompt", "show", "hello", status=3)
+    empty = dittybag(tmp_path, "prompt", "list")
     assert (empty.stdout, empty.stderr.splitlines()[0]) == ("", "There are no prompts yet")
 
 
 def test_json_has_everything(tmp_path: Path) -> None:
     added = data(
-        satchel(
+        dittybag(
             tmp_path,
             *("prompt", "add", "explain", "Explain {{ error }}", "--description", "For people", "-t", "b"),
             *("-t", "a", "-a", "error", "-a", "language? : Where it is from: SQL, Go ", "--json"),
@@ -82,8 +82,8 @@ def test_json_has_everything(tmp_path: Path) -> None:
         {"name": "error", "description": None, "required": True, "choices": []},
         {"name": "language", "description": "Where it is from: SQL, Go", "required": False, "choices": []},
     ]
-    assert data(satchel(tmp_path, "prompt", "show", "explain", "--json")) == added
-    listed = data(satchel(tmp_path, "prompt", "list", "--json"))
+    assert data(dittybag(tmp_path, "prompt", "show", "explain", "--json")) == added
+    listed = data(dittybag(tmp_path, "prompt", "list", "--json"))
     assert listed["total"] == 1
     assert listed["prompts"][0] == {
         "id": added["id"],
@@ -94,9 +94,9 @@ def test_json_has_everything(tmp_path: Path) -> None:
         "created_at": added["created_at"],
         "updated_at": added["updated_at"],
     }
-    changed = data(satchel(tmp_path, "prompt", "update", "explain", "--no-tags", "--no-arguments", "--json"))
+    changed = data(dittybag(tmp_path, "prompt", "update", "explain", "--no-tags", "--no-arguments", "--json"))
     assert (changed["tags"], changed["arguments"], changed["version"]) == ([], [], 2)
-    gone = data(satchel(tmp_path, "prompt", "delete", "explain", "--json"))
+    gone = data(dittybag(tmp_path, "prompt", "delete", "explain", "--json"))
     assert gone == {"deleted": [{"id": added["id"], "name": "explain"}]}
 
 
@@ -105,12 +105,12 @@ def test_content_comes_from_an_argument_a_file_or_standard_input_and_leaves_byte
 ) -> None:
     file = tmp_path / "odd.md"
     file.write_bytes(ODD_TEXT.encode())
-    satchel(tmp_path, "prompt", "add", "a", "--file", str(file))
+    dittybag(tmp_path, "prompt", "add", "a", "--file", str(file))
     for name, arguments in {"b": (), "c": ("-",), "d": ("-f", "-")}.items():
         subprocess.run(
-            [sys.executable, "-m", "satchel", "prompt", "add", name, *arguments],
+            [sys.executable, "-m", "dittybag", "prompt", "add", name, *arguments],
             cwd=ROOT,
-            env={**os.environ, "SATCHEL_HOME": str(tmp_path)},
+            env={**os.environ, "DITTYBAG_HOME": str(tmp_path)},
             input=ODD_TEXT.encode(),
             capture_output=True,
             timeout=30,
@@ -118,9 +118,9 @@ def test_content_comes_from_an_argument_a_file_or_standard_input_and_leaves_byte
         )
     for name in "abcd":
         shown = subprocess.run(
-            [sys.executable, "-m", "satchel", "prompt", "show", name, *(["--raw"] if name == "b" else [])],
+            [sys.executable, "-m", "dittybag", "prompt", "show", name, *(["--raw"] if name == "b" else [])],
             cwd=ROOT,
-            env={**os.environ, "SATCHEL_HOME": str(tmp_path)},
+            env={**os.environ, "DITTYBAG_HOME": str(tmp_path)},
             capture_output=True,
             timeout=30,
             check=True,
@@ -129,26 +129,26 @@ def test_content_comes_from_an_argument_a_file_or_standard_input_and_leaves_byte
 
 
 def test_a_prompt_is_found_by_name_id_or_title(tmp_path: Path) -> None:
-    key = data(satchel(tmp_path, "prompt", "add", "one", "1", "--title", "Number One", "--json"))["id"]
+    key = data(dittybag(tmp_path, "prompt", "add", "one", "1", "--title", "Number One", "--json"))["id"]
     # A name comes before a title.
-    satchel(tmp_path, "prompt", "add", "two", "2", "--title", "one")
+    dittybag(tmp_path, "prompt", "add", "two", "2", "--title", "one")
     for reference, says in {"one": "1", key: "1", key.upper(): "1", "Number One": "1", "two": "2"}.items():
-        assert satchel(tmp_path, "prompt", "show", reference).stdout == says
-    missing = satchel(tmp_path, "prompt", "show", "tow", status=3)
+        assert dittybag(tmp_path, "prompt", "show", reference).stdout == says
+    missing = dittybag(tmp_path, "prompt", "show", "tow", status=3)
     assert missing.stderr == (
         "error: Prompt 'tow' does not exist in project 'default'\nhint: did you mean two?\n"
     )
-    error = failure(satchel(tmp_path, "prompt", "delete", "xyzzy", "--json", status=3))
+    error = failure(dittybag(tmp_path, "prompt", "delete", "xyzzy", "--json", status=3))
     assert error["code"] == "PROMPT_NOT_FOUND"
-    assert error["hints"] == ["satchel prompt list shows what there is"]
+    assert error["hints"] == ["dittybag prompt list shows what there is"]
 
 
 def test_lists_are_narrowed_and_cut(tmp_path: Path) -> None:
     for name, text, tag in [("a", "red fish", "x"), ("b", "blue fish", "y"), ("c", "red bird", "x")]:
-        satchel(tmp_path, "prompt", "add", name, text, "-t", tag)
+        dittybag(tmp_path, "prompt", "add", name, text, "-t", tag)
 
     def names(*arguments: str) -> list[str]:
-        found = data(satchel(tmp_path, "prompt", "list", *arguments, "--json"))
+        found = data(dittybag(tmp_path, "prompt", "list", *arguments, "--json"))
         return [prompt["name"] for prompt in found["prompts"]]
 
     assert names() == ["c", "b", "a"]
@@ -159,21 +159,21 @@ def test_lists_are_narrowed_and_cut(tmp_path: Path) -> None:
     assert names("--search", "fish", "--tag", "nobody") == []
     assert names("--limit", "2") == ["c", "b"]
     assert names("--limit", "1", "--all") == ["c", "b", "a"]
-    cut = satchel(tmp_path, "prompt", "list", "--limit", "1")
+    cut = dittybag(tmp_path, "prompt", "list", "--limit", "1")
     assert (len(cut.stdout.splitlines()), cut.stderr) == (2, "1 of 3; --all shows the rest\n")
-    none = satchel(tmp_path, "prompt", "list", "--search", "cow")
+    none = dittybag(tmp_path, "prompt", "list", "--search", "cow")
     assert (none.stdout, none.stderr) == ("", "No prompts fit\n")
 
 
 def test_projects_and_workspaces_are_apart(tmp_path: Path) -> None:
-    satchel(tmp_path, "project", "create", "auth")
-    satchel(tmp_path, "prompt", "add", "a", "in auth", "-p", "auth")
-    satchel(tmp_path, "prompt", "add", "a", "elsewhere", "--workspace", "work")
-    assert satchel(tmp_path, "prompt", "show", "a", "--project", "auth").stdout == "in auth"
-    assert satchel(tmp_path, "prompt", "show", "a", "--db", str(tmp_path / "work.db")).stdout == "elsewhere"
-    satchel(tmp_path, "prompt", "show", "a", status=3)
+    dittybag(tmp_path, "project", "create", "auth")
+    dittybag(tmp_path, "prompt", "add", "a", "in auth", "-p", "auth")
+    dittybag(tmp_path, "prompt", "add", "a", "elsewhere", "--workspace", "work")
+    assert dittybag(tmp_path, "prompt", "show", "a", "--project", "auth").stdout == "in auth"
+    assert dittybag(tmp_path, "prompt", "show", "a", "--db", str(tmp_path / "work.db")).stdout == "elsewhere"
+    dittybag(tmp_path, "prompt", "show", "a", status=3)
     assert (
-        "Project 'nope' does not exist" in satchel(tmp_path, "prompt", "list", "-p", "nope", status=3).stderr
+        "Project 'nope' does not exist" in dittybag(tmp_path, "prompt", "list", "-p", "nope", status=3).stderr
     )
 
 
@@ -213,7 +213,7 @@ def test_projects_and_workspaces_are_apart(tmp_path: Path) -> None:
 def test_what_cannot_be_done_is_said_on_standard_error(
     full: Path, arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
-    done = satchel(full, "prompt", *arguments, status=status)
+    done = dittybag(full, "prompt", *arguments, status=status)
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
@@ -223,33 +223,33 @@ def test_what_cannot_be_done_is_said_on_standard_error(
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with two prompts, which nothing in the test above changes."""
     home = tmp_path_factory.mktemp("full")
-    satchel(home, "prompt", "add", "there", "Words")
-    satchel(home, "prompt", "add", "other", "Other words")
+    dittybag(home, "prompt", "add", "there", "Words")
+    dittybag(home, "prompt", "add", "other", "Other words")
     return home
 
 
 def test_after_all_that_was_refused_nothing_has_changed(full: Path) -> None:
-    listed = data(satchel(full, "prompt", "list", "--all", "--json"))
+    listed = data(dittybag(full, "prompt", "list", "--all", "--json"))
     assert [prompt["name"] for prompt in listed["prompts"]] == ["other", "there"]
-    assert data(satchel(full, "prompt", "show", "there", "--json"))["version"] == 1
+    assert data(dittybag(full, "prompt", "show", "there", "--json"))["version"] == 1
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.bin"
     file.write_bytes(b"abc\xff")
-    said = satchel(tmp_path, "prompt", "add", "x", "--file", str(file), status=1).stderr
+    said = dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), status=1).stderr
     assert "is not UTF-8 text: the byte at 3 makes no sense" in said
     file.write_bytes(b"a" * (1024 * 1024 + 1))
-    said = satchel(tmp_path, "prompt", "add", "x", "--file", str(file), status=1).stderr
+    said = dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), status=1).stderr
     assert "Content must be at most 1048576 bytes, it has 1048577" in said
 
 
 def test_several_are_deleted_together_or_not_at_all(tmp_path: Path) -> None:
     for name in "abc":
-        satchel(tmp_path, "prompt", "add", name, name)
-    satchel(tmp_path, "prompt", "delete", "a", "nope", status=3)
+        dittybag(tmp_path, "prompt", "add", name, name)
+    dittybag(tmp_path, "prompt", "delete", "a", "nope", status=3)
     assert content(tmp_path, "a") == "a"
-    said = satchel(tmp_path, "prompt", "delete", "a", "b", "a")
+    said = dittybag(tmp_path, "prompt", "delete", "a", "b", "a")
     assert said.stdout == "Deleted prompt 'a'\nDeleted prompt 'b'\n"
     assert "brings them back" in said.stderr
 
@@ -259,28 +259,28 @@ def test_several_are_deleted_together_or_not_at_all(tmp_path: Path) -> None:
 
 def test_stored_prompts_are_rendered(tmp_path: Path) -> None:
     add = ("prompt", "add", "explain", "Explain this {{ language }} error: {{ error }}\n")
-    satchel(tmp_path, *add, "-a", "error: The message", "-a", "language?")
-    satchel(tmp_path, "prompt", "add", "plain", "Just {{ this }}")
-    rendered = satchel(tmp_path, "prompt", "render", "explain", "error=a=b {{ x }}", "language=SQL")
+    dittybag(tmp_path, *add, "-a", "error: The message", "-a", "language?")
+    dittybag(tmp_path, "prompt", "add", "plain", "Just {{ this }}")
+    rendered = dittybag(tmp_path, "prompt", "render", "explain", "error=a=b {{ x }}", "language=SQL")
     assert rendered.stdout == "Explain this SQL error: a=b {{ x }}\n"
-    assert satchel(tmp_path, "prompt", "render", "plain").stdout == "Just {{ this }}"
+    assert dittybag(tmp_path, "prompt", "render", "plain").stdout == "Just {{ this }}"
     values = tmp_path / "values.json"
     values.write_text('{"error": {"line": 3}, "language": "Go"}')
-    rendered = satchel(
+    rendered = dittybag(
         tmp_path, "prompt", "render", "explain", "language=C", "--args-json", str(values), "--json"
     )
     assert data(rendered) == {"name": "explain", "text": 'Explain this C error: {"line":3}\n'}
-    piped = satchel(tmp_path, "prompt", "render", "explain", "--args-json", "-", stdin='{"error": "e"}')
+    piped = dittybag(tmp_path, "prompt", "render", "explain", "--args-json", "-", stdin='{"error": "e"}')
     assert piped.stdout == "Explain this  error: e\n"
-    missing = satchel(tmp_path, "prompt", "render", "explain", "language=C", status=2)
+    missing = dittybag(tmp_path, "prompt", "render", "explain", "language=C", status=2)
     assert missing.stderr.splitlines()[0] == "error: Missing required argument: error"
     assert missing.stdout == ""
 
 
 @pytest.mark.parametrize("values", ["[1]", "{", '{"error": "\\ud800"}', "[" * 100_000, "\xff"])
 def test_values_that_are_no_json_object_are_refused(tmp_path: Path, values: str) -> None:
-    satchel(tmp_path, "prompt", "add", "explain", "{{ error }}", "-a", "error")
-    said = satchel(tmp_path, "prompt", "render", "explain", "--args-json", "-", stdin=values, status=2)
+    dittybag(tmp_path, "prompt", "add", "explain", "{{ error }}", "-a", "error")
+    said = dittybag(tmp_path, "prompt", "render", "explain", "--args-json", "-", stdin=values, status=2)
     assert "the values are not a JSON object" in said.stderr
     assert "Traceback" not in said.stderr
 
@@ -290,11 +290,11 @@ def test_library_prompts_are_rendered(tmp_path: Path) -> None:
     (folder / "prompts").mkdir(parents=True)
     (folder / "twig.toml").write_text(MANIFEST)
     (folder / "prompts" / "review.md").write_text("Review this:\n{{ code }}\n")
-    rendered = satchel(tmp_path, "prompt", "render", "team:review", "code=x = 1")
+    rendered = dittybag(tmp_path, "prompt", "render", "team:review", "code=x = 1")
     assert rendered.stdout == "Review this:\nx = 1\n"
-    missing = satchel(tmp_path, "prompt", "render", "team:review", status=2)
+    missing = dittybag(tmp_path, "prompt", "render", "team:review", status=2)
     assert "Missing required argument: code" in missing.stderr
-    near = satchel(tmp_path, "prompt", "render", "team:revue", status=3)
+    near = dittybag(tmp_path, "prompt", "render", "team:revue", status=3)
     assert "hint: did you mean team:review?" in near.stderr
     screen = at_terminal(tmp_path, "prompt", "render", "team:review", answers=[("code", "y = 2\n")])
     assert plain(screen).endswith("Review this:\ny = 2\n")
@@ -302,7 +302,7 @@ def test_library_prompts_are_rendered(tmp_path: Path) -> None:
 
 def test_a_terminal_is_asked_for_what_is_missing(tmp_path: Path) -> None:
     add = ("prompt", "add", "explain", "{{ language }}: {{ error }}.", "-a", "error: The \x1b[31mmessage")
-    satchel(tmp_path, *add, "-a", "language: Where from")
+    dittybag(tmp_path, *add, "-a", "language: Where from")
     answers = [("error: The  [31mmessage: ", "it fell\n"), ("language: Where from: ", "\nGo\n")]
     rendered = tmp_path / "rendered"
     with rendered.open("wb") as stdout:
@@ -324,7 +324,7 @@ def test_a_terminal_shows_a_header_and_colours_and_obeys_nothing(tmp_path: Path)
     file = tmp_path / "text.md"
     file.write_text(text)
     add = ("prompt", "add", "greet", "--file", str(file), "-t", "fun", "--title", "Greeting")
-    satchel(tmp_path, *add, "-a", "name?: Who", "--description", "Says \x1b[5mhello")
+    dittybag(tmp_path, *add, "-a", "name?: Who", "--description", "Says \x1b[5mhello")
     screen = at_terminal(tmp_path, "prompt", "show", "greet")
     for styled in (
         "\x1b[1mgreet\x1b[0m  Greeting\n",
@@ -357,7 +357,7 @@ def test_long_hostile_lines_are_shown_at_once(tmp_path: Path) -> None:
     file = tmp_path / "text.md"
     lines = ["{{" * 900, "<a" * 900, "**a" * 600, "[" * 1900, "`" * 1999, "a" * 500_000, "1" * 1900]
     file.write_text("\n".join(lines))
-    satchel(tmp_path, "prompt", "add", "long", "--file", str(file))
+    dittybag(tmp_path, "prompt", "add", "long", "--file", str(file))
     assert "a" * 500_000 in at_terminal(tmp_path, "prompt", "show", "long")
 
 
@@ -375,7 +375,7 @@ def test_the_editor_writes_new_prompts(tmp_path: Path) -> None:
     assert drafts(tmp_path) == []
     # VISUAL comes before EDITOR, and may have arguments.
     visual = {**look, "VISUAL": "sed -i s/you/all/", "EDITOR": "false"}
-    satchel(tmp_path, "prompt", "edit", "greet", variables=visual)
+    dittybag(tmp_path, "prompt", "edit", "greet", variables=visual)
     assert content(tmp_path, "greet") == "Hi\nall"
 
 
@@ -396,11 +396,11 @@ def test_an_empty_file_or_a_failing_editor_stores_nothing(tmp_path: Path) -> Non
         )
         assert "error: the editor failed: " in plain(screen)
         assert drafts(tmp_path) == [kept]
-    satchel(tmp_path, "prompt", "show", "x", status=3)
+    dittybag(tmp_path, "prompt", "show", "x", status=3)
 
 
 def test_what_would_be_refused_is_refused_before_it_is_written(tmp_path: Path) -> None:
-    satchel(tmp_path, "prompt", "add", "there", "Words")
+    dittybag(tmp_path, "prompt", "add", "there", "Words")
     never = editor(tmp_path, f"touch {tmp_path}/opened")
     taken = at_terminal(tmp_path, "prompt", "add", "there", variables=never, status=4)
     assert plain(taken) == "error: Prompt 'there' already exists in project 'default'\n"
@@ -410,9 +410,9 @@ def test_what_would_be_refused_is_refused_before_it_is_written(tmp_path: Path) -
 
 
 def test_a_text_that_cannot_be_stored_is_kept(tmp_path: Path) -> None:
-    satchel(tmp_path, "prompt", "add", "other", "Words")
+    dittybag(tmp_path, "prompt", "add", "other", "Words")
     # The title is taken while the text is being written.
-    update = f"{sys.executable} -m satchel prompt update other --title Mine"
+    update = f"{sys.executable} -m dittybag prompt update other --title Mine"
     busy = editor(tmp_path, f'echo "My words" > "$1"; {update}')
     screen = at_terminal(tmp_path, "prompt", "add", "x", "--title", "Mine", variables=busy, status=4)
     [kept] = drafts(tmp_path)
@@ -427,35 +427,35 @@ def test_a_text_that_cannot_be_stored_is_kept(tmp_path: Path) -> None:
 def test_edit_changes_the_content_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "text"
     file.write_bytes(b"one\r\ntwo")
-    satchel(tmp_path, "prompt", "add", "x", "--file", str(file), "-t", "a")
+    dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), "-t", "a")
     # Editors end a file with a newline; that alone is no change.
     newline = editor(tmp_path, 'printf "\\n" >> "$1"')
-    assert satchel(tmp_path, "prompt", "edit", "x", variables=newline).stdout == "Prompt 'x' is unchanged\n"
-    said = satchel(tmp_path, "prompt", "edit", "x", variables=editor(tmp_path, 'echo " more" >> "$1"'))
+    assert dittybag(tmp_path, "prompt", "edit", "x", variables=newline).stdout == "Prompt 'x' is unchanged\n"
+    said = dittybag(tmp_path, "prompt", "edit", "x", variables=editor(tmp_path, 'echo " more" >> "$1"'))
     assert said.stdout == "Updated prompt 'x'\n"
-    prompt = data(satchel(tmp_path, "prompt", "show", "x", "--json"))
+    prompt = data(dittybag(tmp_path, "prompt", "show", "x", "--json"))
     assert (prompt["content"], prompt["tags"], prompt["version"]) == ("one\r\ntwo more", ["a"], 2)
-    again = satchel(tmp_path, "prompt", "edit", "x", "--json", variables=editor(tmp_path, "true"))
+    again = dittybag(tmp_path, "prompt", "edit", "x", "--json", variables=editor(tmp_path, "true"))
     assert data(again) == prompt
     assert drafts(tmp_path) == []
 
 
 def test_edit_never_overwrites_what_somebody_else_wrote_meanwhile(tmp_path: Path) -> None:
-    satchel(tmp_path, "prompt", "add", "x", "Old")
-    other = f"{sys.executable} -m satchel prompt update x Theirs"
+    dittybag(tmp_path, "prompt", "add", "x", "Old")
+    other = f"{sys.executable} -m dittybag prompt update x Theirs"
     variables = editor(tmp_path, f'echo Mine > "$1"; {other} > /dev/null')
-    said = satchel(tmp_path, "prompt", "edit", "x", variables=variables, status=4)
+    said = dittybag(tmp_path, "prompt", "edit", "x", variables=variables, status=4)
     [kept] = drafts(tmp_path)
     assert said.stdout == ""
     assert said.stderr.splitlines() == [
         "error: Prompt 'x' was changed by someone else meanwhile; read it again",
         f"hint: your text is in {kept}",
-        f"hint: satchel prompt update x --file {kept} stores it nevertheless",
+        f"hint: dittybag prompt update x --file {kept} stores it nevertheless",
     ]
     assert kept.read_text() == "Mine\n"
     assert content(tmp_path, "x") == "Theirs"
-    gone = editor(tmp_path, f'echo Mine > "$1"; {sys.executable} -m satchel prompt delete x > /dev/null')
-    error = failure(_last_line(satchel(tmp_path, "prompt", "edit", "x", "--json", variables=gone, status=3)))
+    gone = editor(tmp_path, f'echo Mine > "$1"; {sys.executable} -m dittybag prompt delete x > /dev/null')
+    error = failure(_last_line(dittybag(tmp_path, "prompt", "edit", "x", "--json", variables=gone, status=3)))
     assert error["code"] == "PROMPT_NOT_FOUND"
     assert len(drafts(tmp_path)) == 2
 
@@ -469,7 +469,7 @@ def _last_line(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedPr
 def test_every_help_page_has_an_example() -> None:
     home = Path("/nowhere")
     for name in ("add", "edit", "show", "render", "list", "update", "delete"):
-        page = satchel(home, "prompt", name, "--help").stdout
+        page = dittybag(home, "prompt", name, "--help").stdout
         assert "Example:\n" in page
-        assert f"satchel prompt {name} " in page or name == "list"
+        assert f"dittybag prompt {name} " in page or name == "list"
         assert "--json" in page

@@ -1,4 +1,4 @@
-"""`satchel resource`: files of any kind go in, and come out byte for byte."""
+"""`dittybag resource`: files of any kind go in, and come out byte for byte."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from satchel.domain.mime_types import guessed
-from satchel.domain.resources import CONTENT_BYTES
-from tests.cli.running import data, failure, satchel
+from dittybag.domain.mime_types import guessed
+from dittybag.domain.resources import CONTENT_BYTES
+from tests.cli.running import data, dittybag, failure
 from tests.cli.terminal import at_terminal, plain
 from tests.wire import ROOT
 
@@ -24,9 +24,9 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\xff\xfe"
 def output(home: Path, *arguments: str, stdin: bytes = b"") -> bytes:
     """The bytes that a command prints."""
     return subprocess.run(
-        [sys.executable, "-m", "satchel", *arguments],
+        [sys.executable, "-m", "dittybag", *arguments],
         cwd=ROOT,
-        env={**os.environ, "SATCHEL_HOME": str(home)},
+        env={**os.environ, "DITTYBAG_HOME": str(home)},
         input=stdin,
         capture_output=True,
         timeout=30,
@@ -37,30 +37,32 @@ def output(home: Path, *arguments: str, stdin: bytes = b"") -> bytes:
 def test_a_document_is_added_shown_listed_updated_and_deleted(tmp_path: Path) -> None:
     file = tmp_path / "My API (new).md"
     file.write_bytes(b"# API\r\n\xc3\xa9")
-    said = satchel(tmp_path, "resource", "add", str(file), "--title", "The API", "--description", "All of it")
+    said = dittybag(
+        tmp_path, "resource", "add", str(file), "--title", "The API", "--description", "All of it"
+    )
     assert said.stdout == "Added resource 'My-API-new-.md' (text/markdown, 9 B)\n"
     name = "My-API-new-.md"
     assert output(tmp_path, "resource", "show", name) == file.read_bytes()
-    assert output(tmp_path, "resource", "show", f"satchel://resources/{name}") == file.read_bytes()
-    listed = satchel(tmp_path, "resource", "list").stdout.splitlines()
+    assert output(tmp_path, "resource", "show", f"dittybag://resources/{name}") == file.read_bytes()
+    listed = dittybag(tmp_path, "resource", "list").stdout.splitlines()
     assert listed[0].split() == ["name", "type", "size", "uri", "updated"]
-    assert listed[1].split()[:5] == [name, "text/markdown", "9", "B", f"satchel://resources/{name}"]
+    assert listed[1].split()[:5] == [name, "text/markdown", "9", "B", f"dittybag://resources/{name}"]
     file.write_text("# New")
-    said = satchel(
+    said = dittybag(
         tmp_path, "resource", "update", name, str(file), "--name", "api", "--uri", "file:///api.md"
     )
     assert said.stdout == "Updated resource 'api' (text/markdown, 5 B)\n"
     assert output(tmp_path, "resource", "show", "file:///api.md") == b"# New"
-    gone = satchel(tmp_path, "resource", "delete", "api")
-    assert (gone.stdout, gone.stderr) == ("Deleted resource 'api'\n", "hint: satchel undo brings it back\n")
-    empty = satchel(tmp_path, "resource", "list")
+    gone = dittybag(tmp_path, "resource", "delete", "api")
+    assert (gone.stdout, gone.stderr) == ("Deleted resource 'api'\n", "hint: dittybag undo brings it back\n")
+    empty = dittybag(tmp_path, "resource", "list")
     assert (empty.stdout, empty.stderr.splitlines()[0]) == ("", "There are no documents yet")
 
 
 def test_json_has_everything(tmp_path: Path) -> None:
     file = tmp_path / "logo.png"
     file.write_bytes(PNG)
-    added = data(satchel(tmp_path, "resource", "add", str(file), "--uri", "file:///logo.png", "--json"))
+    added = data(dittybag(tmp_path, "resource", "add", str(file), "--uri", "file:///logo.png", "--json"))
     assert {key: value for key, value in added.items() if not key.endswith("_at") and key != "id"} == {
         "name": "logo.png",
         "uri": "file:///logo.png",
@@ -71,22 +73,22 @@ def test_json_has_everything(tmp_path: Path) -> None:
         "sha256": sha256(PNG).hexdigest(),
         "version": 1,
     }
-    shown = data(satchel(tmp_path, "resource", "show", "logo.png", "--json"))
+    shown = data(dittybag(tmp_path, "resource", "show", "logo.png", "--json"))
     assert b64decode(shown.pop("blob")) == PNG
     assert shown == added
-    assert data(satchel(tmp_path, "resource", "list", "--json")) == {"resources": [added], "total": 1}
+    assert data(dittybag(tmp_path, "resource", "list", "--json")) == {"resources": [added], "total": 1}
     changed = data(
-        satchel(
+        dittybag(
             tmp_path,
             *("resource", "update", "logo.png", "--title", "Logo", "--description", "Green", "--json"),
         )
     )
     assert (changed["title"], changed["description"], changed["version"]) == ("Logo", "Green", 2)
-    wrote = data(satchel(tmp_path, "resource", "show", "logo.png", "-o", str(tmp_path / "out"), "--json"))
+    wrote = data(dittybag(tmp_path, "resource", "show", "logo.png", "-o", str(tmp_path / "out"), "--json"))
     assert wrote == changed
-    text = data(satchel(tmp_path, "resource", "add", "-", "--name", "n.txt", "--json", stdin="Words\n"))
-    assert data(satchel(tmp_path, "resource", "show", "n.txt", "--json")) == {**text, "text": "Words\n"}
-    gone = data(satchel(tmp_path, "resource", "delete", "logo.png", "n.txt", "--json"))
+    text = data(dittybag(tmp_path, "resource", "add", "-", "--name", "n.txt", "--json", stdin="Words\n"))
+    assert data(dittybag(tmp_path, "resource", "show", "n.txt", "--json")) == {**text, "text": "Words\n"}
+    gone = data(dittybag(tmp_path, "resource", "delete", "logo.png", "n.txt", "--json"))
     assert [item["name"] for item in gone["deleted"]] == ["logo.png", "n.txt"]
 
 
@@ -119,7 +121,7 @@ def test_large_files_are_stored_whole_and_larger_ones_refused_before_they_are_re
     file = tmp_path / "large.bin"
     content = os.urandom(CONTENT_BYTES)
     file.write_bytes(content)
-    satchel(tmp_path, "resource", "add", str(file))
+    dittybag(tmp_path, "resource", "add", str(file))
     assert output(tmp_path, "resource", "show", "large.bin") == content
     output(tmp_path, "resource", "add", "-", "--name", "piped", stdin=content)
     assert output(tmp_path, "resource", "show", "piped") == content
@@ -129,9 +131,9 @@ def test_large_files_are_stored_whole_and_larger_ones_refused_before_they_are_re
 
     def refused(*arguments: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "satchel", "resource", "add", *arguments],
+            [sys.executable, "-m", "dittybag", "resource", "add", *arguments],
             cwd=ROOT,
-            env={**os.environ, "SATCHEL_HOME": str(tmp_path)},
+            env={**os.environ, "DITTYBAG_HOME": str(tmp_path)},
             preexec_fn=lambda: limits.setrlimit(limits.RLIMIT_AS, (1 << 30, 1 << 30)),
             capture_output=True,
             text=True,
@@ -151,8 +153,8 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("full")
     (home / "words").write_text("Words")
     (home / "bytes").write_bytes(b"\xff")
-    satchel(home, "resource", "add", str(home / "words"), "--name", "there")
-    satchel(home, "resource", "add", str(home / "words"), "--name", "second")
+    dittybag(home, "resource", "add", str(home / "words"), "--name", "there")
+    dittybag(home, "resource", "add", str(home / "words"), "--name", "second")
     return home
 
 
@@ -160,7 +162,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("arguments", "status", "problem"),
     [
         (("add", "HOME/words", "--name", "there"), 4, "Resource 'there' already exists in project 'default'"),
-        (("add", "HOME/words", "--uri", "satchel://resources/there"), 4, "already exists"),
+        (("add", "HOME/words", "--uri", "dittybag://resources/there"), 4, "already exists"),
         (("add", "HOME/words", "--name", "a b"), 1, "Resource name 'a b' contains invalid characters"),
         (("add", "HOME/words", "--uri", "no"), 1, "URI 'no' is not a valid URI"),
         (("add", "HOME/words", "--mime-type", "no"), 1, "MIME type 'no' is not valid"),
@@ -171,15 +173,15 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("add",), 2, "Missing argument 'FILE'"),
         (("add", "HOME/words", "--title", "\udcff"), 2, "it is not valid UTF-8"),
         (("show", "ther"), 3, "hint: did you mean there?"),
-        (("show", "satchel://resources/thereabouts"), 3, "hint: did you mean satchel://resources/there"),
+        (("show", "dittybag://resources/thereabouts"), 3, "hint: did you mean dittybag://resources/there"),
         (("show", "there", "-o", "HOME/words"), 4, "words exists already"),
         (("show", "there", "-o", "HOME/none/x"), 1, "could not be written: No such file"),
         (("show", "there", "-o", "HOME"), 1, "could not be written: Is a directory"),
         (("update", "there"), 2, "Nothing to update"),
         (("update", "there", "HOME/bytes"), 1, "Content must be UTF-8 text"),
         (("update", "there", "--name", "second"), 4, "Resource 'second' already exists"),
-        (("update", "there", "--uri", "satchel://resources/second"), 4, "A resource with the URI"),
-        (("update", "xyzzy", "--title", "x"), 3, "hint: satchel resource list shows what there is"),
+        (("update", "there", "--uri", "dittybag://resources/second"), 4, "A resource with the URI"),
+        (("update", "xyzzy", "--title", "x"), 3, "hint: dittybag resource list shows what there is"),
         (("delete", "there", "xyzzy"), 3, "Resource 'xyzzy' does not exist"),
         (("list", "--limit", "x"), 2, "Invalid value for '--limit'"),
     ],
@@ -188,14 +190,14 @@ def test_what_cannot_be_done_is_said_on_standard_error(
     full: Path, arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
     given = [argument.replace("HOME", str(full)) for argument in arguments]
-    done = satchel(full, "resource", *given, status=status)
+    done = dittybag(full, "resource", *given, status=status)
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 
 
 def test_after_all_that_was_refused_nothing_has_changed(full: Path) -> None:
-    listed = data(satchel(full, "resource", "list", "--json"))["resources"]
+    listed = data(dittybag(full, "resource", "list", "--json"))["resources"]
     assert [(item["name"], item["version"]) for item in listed] == [("second", 1), ("there", 1)]
     assert (full / "words").read_text() == "Words"
     assert not list(full.glob(".*.part"))
@@ -206,50 +208,50 @@ def test_a_file_is_overwritten_only_by_force(tmp_path: Path) -> None:
     target.write_text("Precious")
     target.chmod(0o640)
     link.symlink_to(target)
-    satchel(tmp_path, "resource", "add", "-", "--name", "n", stdin="New")
-    error = failure(satchel(tmp_path, "resource", "show", "n", "-o", str(link), "--json", status=4))
+    dittybag(tmp_path, "resource", "add", "-", "--name", "n", stdin="New")
+    error = failure(dittybag(tmp_path, "resource", "show", "n", "-o", str(link), "--json", status=4))
     assert error["hints"] == ["--force overwrites it"]
     assert target.read_text() == "Precious"
-    said = satchel(tmp_path, "resource", "show", "n", "--output", str(link), "--force")
+    said = dittybag(tmp_path, "resource", "show", "n", "--output", str(link), "--force")
     assert said.stdout == f"Wrote resource 'n' to {link} (text/plain, 3 B)\n"
     assert (target.read_text(), link.is_symlink(), target.stat().st_mode & 0o777) == ("New", True, 0o640)
-    satchel(tmp_path, "resource", "show", "n", "-o", "/dev/null", "--force")
+    dittybag(tmp_path, "resource", "show", "n", "-o", "/dev/null", "--force")
     assert Path("/dev/null").is_char_device()
 
 
 def test_a_terminal_sees_text_but_no_bytes(tmp_path: Path) -> None:
-    satchel(tmp_path, "resource", "add", "-", "--name", "text", stdin="Words \x1b[31m\n")
+    dittybag(tmp_path, "resource", "add", "-", "--name", "text", stdin="Words \x1b[31m\n")
     (tmp_path / "logo.png").write_bytes(PNG)
-    satchel(tmp_path, "resource", "add", str(tmp_path / "logo.png"))
+    dittybag(tmp_path, "resource", "add", str(tmp_path / "logo.png"))
     assert at_terminal(tmp_path, "resource", "show", "text") == "Words �[31m\n"
     screen = at_terminal(tmp_path, "resource", "show", "logo.png", status=1)
     assert "is image/png, and would make a mess of a terminal" in screen
-    assert "hint: satchel resource show logo.png --output FILE writes it to a file" in plain(screen)
+    assert "hint: dittybag resource show logo.png --output FILE writes it to a file" in plain(screen)
     assert output(tmp_path, "resource", "show", "logo.png") == PNG
     assert "just now" in at_terminal(tmp_path, "resource", "list")
 
 
 def test_lists_are_cut_and_projects_apart(tmp_path: Path) -> None:
-    satchel(tmp_path, "project", "create", "auth")
+    dittybag(tmp_path, "project", "create", "auth")
     for name in "abc":
-        satchel(tmp_path, "resource", "add", "-", "--name", name, "-p", "auth", stdin=name)
-    cut = satchel(tmp_path, "resource", "list", "--limit", "2", "-p", "auth")
+        dittybag(tmp_path, "resource", "add", "-", "--name", name, "-p", "auth", stdin=name)
+    cut = dittybag(tmp_path, "resource", "list", "--limit", "2", "-p", "auth")
     assert [line.split()[0] for line in cut.stdout.splitlines()] == ["name", "c", "b"]
     assert cut.stderr == "2 of 3; --all shows the rest\n"
     assert (
-        len(satchel(tmp_path, "resource", "list", "--limit", "1", "--all", "-p", "auth").stdout.splitlines())
+        len(dittybag(tmp_path, "resource", "list", "--limit", "1", "--all", "-p", "auth").stdout.splitlines())
         == 4
     )
-    assert satchel(tmp_path, "resource", "list").stdout == ""
+    assert dittybag(tmp_path, "resource", "list").stdout == ""
 
 
 def test_a_type_may_be_changed_if_the_content_fits(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff")
-    satchel(tmp_path, "resource", "add", str(tmp_path / "x"))
-    satchel(tmp_path, "resource", "update", "x", "--mime-type", "text/plain", status=1)
+    dittybag(tmp_path, "resource", "add", str(tmp_path / "x"))
+    dittybag(tmp_path, "resource", "update", "x", "--mime-type", "text/plain", status=1)
     (tmp_path / "y").write_text("Words")
     changed = data(
-        satchel(
+        dittybag(
             tmp_path, "resource", "update", "x", str(tmp_path / "y"), "--mime-type", "text/plain", "--json"
         )
     )
@@ -258,6 +260,6 @@ def test_a_type_may_be_changed_if_the_content_fits(tmp_path: Path) -> None:
 
 def test_every_help_page_has_an_example() -> None:
     for name in ("add", "list", "show", "update", "delete"):
-        page = satchel(Path("/nowhere"), "resource", name, "--help").stdout
+        page = dittybag(Path("/nowhere"), "resource", name, "--help").stdout
         assert "Example:\n" in page
         assert "--json" in page

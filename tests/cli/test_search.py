@@ -1,4 +1,4 @@
-"""`satchel search`: one query over everything."""
+"""`dittybag search`: one query over everything."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import data, failure, satchel
+from tests.cli.running import data, dittybag, failure
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    satchel(tmp_path, "prompt", "add", "review", "Look for Straße and errors.")
-    satchel(tmp_path, "task", "add", "Mend the errors")
+    dittybag(tmp_path, "prompt", "add", "review", "Look for Straße and errors.")
+    dittybag(tmp_path, "task", "add", "Mend the errors")
     note = tmp_path / "note.txt"
     note.write_text("No ERRORS here")
-    satchel(tmp_path, "resource", "add", str(note))
-    satchel(tmp_path, "project", "create", "other")
-    satchel(tmp_path, "prompt", "add", "elsewhere", "More errors.", "-p", "other")
+    dittybag(tmp_path, "resource", "add", str(note))
+    dittybag(tmp_path, "project", "create", "other")
+    dittybag(tmp_path, "prompt", "add", "elsewhere", "More errors.", "-p", "other")
     folder = tmp_path / "libraries" / "team" / "prompts"
     folder.mkdir(parents=True)
     (folder.parent / "twig.toml").write_text('[prompts.find]\ndescription = "Finds things"\n')
@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_everything_is_searched_in_any_case(home: Path) -> None:
-    found = data(satchel(home, "search", "ErrorS", "--json"))
+    found = data(dittybag(home, "search", "ErrorS", "--json"))
     assert {(hit["kind"], hit["title"]) for hit in found["hits"]} == {
         ("prompt", "review"),
         ("library", "team:find"),
@@ -34,40 +34,41 @@ def test_everything_is_searched_in_any_case(home: Path) -> None:
         ("task", "Mend the errors"),
     }
     assert found["totals"] == {"prompt": 1, "library": 1, "resource": 1, "task": 1}
-    assert data(satchel(home, "search", "STRASSE", "--json"))["totals"]["prompt"] == 1
+    assert data(dittybag(home, "search", "STRASSE", "--json"))["totals"]["prompt"] == 1
 
 
 def test_a_library_is_searched_by_name_description_and_text(home: Path) -> None:
     for query in ("team:f", "finds THINGS", "all errors, please"):
-        found = data(satchel(home, "search", query, "--kind", "library", "--json"))
+        found = data(dittybag(home, "search", query, "--kind", "library", "--json"))
         assert [hit["id"] for hit in found["hits"]] == ["team:find"]
 
 
 def test_only_some_kinds_and_so_many(home: Path) -> None:
-    found = data(satchel(home, "search", "errors", "--kind", "task", "--kind", "prompt", "--json"))
+    found = data(dittybag(home, "search", "errors", "--kind", "task", "--kind", "prompt", "--json"))
     assert sorted(hit["kind"] for hit in found["hits"]) == ["prompt", "task"]
     for number in range(3):
-        satchel(home, "task", "add", f"errors {number}")
-    found = data(satchel(home, "search", "errors", "--kind", "task", "--limit", "2", "--json"))
+        dittybag(home, "task", "add", f"errors {number}")
+    found = data(dittybag(home, "search", "errors", "--kind", "task", "--limit", "2", "--json"))
     assert (len(found["hits"]), found["totals"]["task"]) == (2, 4)
 
 
 def test_another_project(home: Path) -> None:
-    found = data(satchel(home, "search", "errors", "--kind", "prompt", "-p", "other", "--json"))
+    found = data(dittybag(home, "search", "errors", "--kind", "prompt", "-p", "other", "--json"))
     assert [hit["title"] for hit in found["hits"]] == ["elsewhere"]
     assert (
-        failure(satchel(home, "search", "x", "-p", "none", "--json", status=3))["code"] == "PROJECT_NOT_FOUND"
+        failure(dittybag(home, "search", "x", "-p", "none", "--json", status=3))["code"]
+        == "PROJECT_NOT_FOUND"
     )
 
 
 def test_text_for_people(home: Path) -> None:
-    done = satchel(home, "search", "errors")
+    done = dittybag(home, "search", "errors")
     assert "prompt  review" in done.stdout
     assert "  Find all errors, please." in done.stdout
     assert done.stderr == "1 prompt, 1 resource, 1 task, 1 library prompt\n"
-    nothing = satchel(home, "search", "no such words")
+    nothing = dittybag(home, "search", "no such words")
     assert (nothing.stdout, nothing.stderr) == ("", "Nothing was found\n")
 
 
 def test_a_query_that_cannot_be(home: Path) -> None:
-    assert failure(satchel(home, "search", "x" * 5000, "--json", status=1))["code"] == "INVALID"
+    assert failure(dittybag(home, "search", "x" * 5000, "--json", status=1))["code"] == "INVALID"

@@ -1,4 +1,4 @@
-"""`satchel serve`: its options, its variables, and what it says when they make no sense."""
+"""`dittybag serve`: its options, its variables, and what it says when they make no sense."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.cli.running import satchel
+from tests.cli.running import dittybag
 from tests.wire import ROOT
 
 HELLO = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
@@ -17,14 +17,14 @@ TOOLS = '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
 
 def served(home: Path, *options: str, **variables: str) -> tuple[str, list[str]]:
     """What the server calls itself, and the tools it shows."""
-    done = satchel(home, "serve", *options, stdin=HELLO + TOOLS, variables=variables)
+    done = dittybag(home, "serve", *options, stdin=HELLO + TOOLS, variables=variables)
     hello, tools = map(msgspec.json.decode, done.stdout.splitlines())
     return hello["result"]["serverInfo"]["name"], [tool["name"] for tool in tools["result"]["tools"]]
 
 
 def test_it_needs_no_options_and_makes_its_database(tmp_path: Path) -> None:
     name, tools = served(tmp_path / "new" / "home")
-    assert name == "satchel"
+    assert name == "dittybag"
     assert "task_create" in tools
     assert (tmp_path / "new" / "home" / "default.db").exists()
 
@@ -37,20 +37,20 @@ def test_the_profile_is_an_option_or_a_variable(tmp_path: Path, profile: str, na
     by_option = served(tmp_path, "--profile", profile)
     assert by_option[0] == name
     assert served(tmp_path, f"--profile={profile}") == by_option
-    assert served(tmp_path, SATCHEL_PROFILE=profile) == by_option
+    assert served(tmp_path, DITTYBAG_PROFILE=profile) == by_option
     # The option wins.
-    assert served(tmp_path, "--profile", profile, SATCHEL_PROFILE="satchel") == by_option
+    assert served(tmp_path, "--profile", profile, DITTYBAG_PROFILE="all") == by_option
 
 
 def test_read_only_and_toolsets_narrow_what_is_shown(tmp_path: Path) -> None:
     _, tasks = served(tmp_path, "--toolsets", "tasks", "--read-only")
     assert tasks == ["task_list", "task_get", "task_search", "task_stats"]
-    assert served(tmp_path, SATCHEL_TOOLSETS="tasks", SATCHEL_READ_ONLY="yes")[1] == tasks
+    assert served(tmp_path, DITTYBAG_TOOLSETS="tasks", DITTYBAG_READ_ONLY="yes")[1] == tasks
 
 
 def test_the_instructions_speak_only_of_tools_that_are_shown(tmp_path: Path) -> None:
     def told(*options: str) -> str:
-        first = satchel(tmp_path, "serve", *options, stdin=HELLO).stdout
+        first = dittybag(tmp_path, "serve", *options, stdin=HELLO).stdout
         text: str = msgspec.json.decode(first)["result"]["instructions"]
         return text
 
@@ -65,12 +65,12 @@ def test_the_actor_in_the_log_can_be_set(tmp_path: Path) -> None:
         '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":'
         '{"name":"task_create","arguments":{"title":"x"}}}\n'
     )
-    satchel(tmp_path, "serve", stdin=HELLO + task, variables={"SATCHEL_ACTOR": "cron"})
+    dittybag(tmp_path, "serve", stdin=HELLO + task, variables={"DITTYBAG_ACTOR": "cron"})
     changes = (
         '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":'
         '{"name":"list_changes","arguments":{"limit":1}}}\n'
     )
-    answer = satchel(tmp_path, "serve", stdin=HELLO + changes).stdout.splitlines()[1]
+    answer = dittybag(tmp_path, "serve", stdin=HELLO + changes).stdout.splitlines()[1]
     assert '\\"actor\\":\\"cron\\"' in answer
 
 
@@ -80,7 +80,7 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
     for url in (str(file), f"sqlite:///{file}", relative, f"sqlite:///{relative}"):
         served(tmp_path, "--db", url)
         file.unlink()
-    served(tmp_path, SATCHEL_DATABASE_URL=str(file))
+    served(tmp_path, DITTYBAG_DATABASE_URL=str(file))
     assert file.exists()
 
 
@@ -90,7 +90,7 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
         (
             ("--profile", "nope"),
             2,
-            "there is no profile 'nope'; there are: satchel, mcpkg, twig, tasks, prompt-store",
+            "there is no profile 'nope'; there are: dittybag, mcpkg, twig, tasks, prompt-store",
         ),
         (("--toolsets", "tasks,nope"), 2, "there is no toolset 'nope'"),
         (
@@ -101,21 +101,21 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
         (("--project", "nope"), 3, "there is no project 'nope' in "),
         (("--workspace", "../x"), 2, "'../x' cannot be the name of a workspace"),
         (("--db",), 2, "--db needs a value"),
-        (("--dance",), 2, "satchel serve has no option --dance"),
-        (("--read-only=maybe",), 2, "satchel serve has no option --read-only"),
+        (("--dance",), 2, "dittybag serve has no option --dance"),
+        (("--read-only=maybe",), 2, "dittybag serve has no option --read-only"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_with_a_hint(
     tmp_path: Path, options: tuple[str, ...], status: int, problem: str
 ) -> None:
-    done = satchel(tmp_path, "serve", *options, status=status)
+    done = dittybag(tmp_path, "serve", *options, status=status)
     assert done.stderr.startswith(f"error: {problem}")
     assert "\nhint: " in done.stderr
     assert done.stdout == ""
 
 
 def test_a_database_server_that_is_away_is_named_without_its_password(tmp_path: Path) -> None:
-    done = satchel(tmp_path, "serve", "--db", "postgresql://ann:s3cret@127.0.0.1:1/x", status=5)
+    done = dittybag(tmp_path, "serve", "--db", "postgresql://ann:s3cret@127.0.0.1:1/x", status=5)
     assert done.stderr.startswith(
         "error: postgresql://ann@127.0.0.1:1/x: The database server cannot be reached"
     )
@@ -123,22 +123,22 @@ def test_a_database_server_that_is_away_is_named_without_its_password(tmp_path: 
 
 
 def test_a_variable_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
-    done = satchel(tmp_path, "serve", status=2, variables={"SATCHEL_READ_ONLY": "maybe"})
-    assert "SATCHEL_READ_ONLY must be one of 1, true, yes, on, 0, false, no, off, not 'maybe'" in done.stderr
+    done = dittybag(tmp_path, "serve", status=2, variables={"DITTYBAG_READ_ONLY": "maybe"})
+    assert "DITTYBAG_READ_ONLY must be one of 1, true, yes, on, 0, false, no, off, not 'maybe'" in done.stderr
 
 
 def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("Not a database, and long enough to be sure of it. " * 50)
     before = file.read_bytes()
-    done = satchel(tmp_path, "serve", "--db", str(file), status=5)
-    assert "This file is not a database of Satchel's" in done.stderr
+    done = dittybag(tmp_path, "serve", "--db", str(file), status=5)
+    assert "This file is not a database of Dittybag's" in done.stderr
     assert str(file) in done.stderr
     assert file.read_bytes() == before
 
 
 def test_help_is_for_people(tmp_path: Path) -> None:
-    text = satchel(tmp_path, "serve", "--help").stdout
+    text = dittybag(tmp_path, "serve", "--help").stdout
     for option in ("--profile", "--project", "--workspace", "--db", "--read-only", "--toolsets"):
         assert option in text
     assert max(map(len, text.splitlines())) <= 90

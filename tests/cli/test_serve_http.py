@@ -1,4 +1,4 @@
-"""`satchel serve --http`: where it listens, what it tells of itself, and what clients hear of changes."""
+"""`dittybag serve --http`: where it listens, what it tells of itself, and what clients hear of changes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 
-import satchel as product
-from satchel.assembly.metrics import Metrics
-from satchel.config import settings
-from tests.cli.running import satchel
+import dittybag as product
+from dittybag.assembly.metrics import Metrics
+from dittybag.config import settings
+from tests.cli.running import dittybag
 from tests.contracts.over_http import Events, Host, HttpClient, asked, listening, routing
 from tests.contracts.replay import Json, Server, database, initialize
 from tests.contracts.shelves import ENVELOPE, ERAS, STATELESS, Machine, twig
@@ -76,8 +76,8 @@ def called(tool: str, **arguments: Any) -> Json:
         (("--http", "127.0.0.2:0"), {}, "127.0.0.2"),
         (("--http", "localhost:0"), {}, "localhost"),
         (("--http", "[::1]:0"), {}, "[::1]"),
-        ((), {"SATCHEL_HTTP": "127.0.0.1:0"}, "127.0.0.1"),
-        (("--http", "127.0.0.2:0"), {"SATCHEL_HTTP": "127.0.0.1:0"}, "127.0.0.2"),
+        ((), {"DITTYBAG_HTTP": "127.0.0.1:0"}, "127.0.0.1"),
+        (("--http", "127.0.0.2:0"), {"DITTYBAG_HTTP": "127.0.0.1:0"}, "127.0.0.2"),
     ],
 )
 def test_it_listens_on_loopback_and_tells_where(
@@ -86,9 +86,9 @@ def test_it_listens_on_loopback_and_tells_where(
     if shown == "[::1]" and not _has_ipv6():
         pytest.skip("this machine has no IPv6")
     with Host("serve", *options, *database(tmp_path), plain=True, env=variables) as host:
-        line = host.complaints.line("Satchel listens at")
+        line = host.complaints.line("Dittybag listens at")
         address = f"http://{shown}:{host.address[1]}/mcp"
-        assert line == f"Satchel listens at {address} (Ctrl-C ends it)"
+        assert line == f"Dittybag listens at {address} (Ctrl-C ends it)"
         assert host.get("/healthz").status == 200
 
 
@@ -102,7 +102,7 @@ def _has_ipv6() -> bool:
 
 def refusal(home: Path, address: str, status: int = 2) -> str:
     """What it says when it does not listen there."""
-    done = satchel(home, "serve", f"--http={address}", status=status)
+    done = dittybag(home, "serve", f"--http={address}", status=status)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     assert not (home / "default.db").exists(), "it made a database before it gave up"
@@ -125,7 +125,7 @@ def refusal(home: Path, address: str, status: int = 2) -> str:
         ("10.0.0.1:0", "10.0.0.1"),
         ("[fe80::1]:0", "fe80::1"),
         ("example.org:0", "example.org"),
-        ("satchel", "satchel"),
+        ("all", "dittybag"),
         ("127.0.0.1.example.org:0", "127.0.0.1.example.org"),
         ("localhost.example.org:0", "localhost.example.org"),
         ("127.1:0", "127.1"),
@@ -137,12 +137,12 @@ def refusal(home: Path, address: str, status: int = 2) -> str:
 def test_listening_beyond_loopback_is_refused(tmp_path: Path, address: str, named: str) -> None:
     assert refusal(tmp_path, address) == (
         f"error: whoever reaches {named} could read and change everything: say --auth tokens, and give "
-        "people tokens with satchel token create; or listen on 127.0.0.1"
+        "people tokens with dittybag token create; or listen on 127.0.0.1"
     )
 
 
 def test_the_variable_reaches_no_further_than_the_option(tmp_path: Path) -> None:
-    done = satchel(tmp_path, "serve", status=2, variables={"SATCHEL_HTTP": "0.0.0.0:0"})
+    done = dittybag(tmp_path, "serve", status=2, variables={"DITTYBAG_HTTP": "0.0.0.0:0"})
     assert done.stderr.startswith("error: whoever reaches 0.0.0.0 could")
 
 
@@ -154,8 +154,8 @@ def test_the_variable_reaches_no_further_than_the_option(tmp_path: Path) -> None
     [
         (("--auth", "tokens"), {}),
         (("--auth=tokens",), {}),
-        ((), {"SATCHEL_AUTH": "tokens"}),
-        (("--auth", "tokens"), {"SATCHEL_AUTH": "off"}),
+        ((), {"DITTYBAG_AUTH": "tokens"}),
+        (("--auth", "tokens"), {"DITTYBAG_AUTH": "off"}),
     ],
 )
 def test_with_tokens_it_listens_everywhere(
@@ -167,14 +167,14 @@ def test_with_tokens_it_listens_everywhere(
         assert host.get("/healthz").status == 200
         assert host.post(request("ping"), "/mcp").status == 401
         # Not under any name at all.
-        assert host.ask("GET", "/healthz", headers={"Host": "satchel.example.org"}).status == 421
+        assert host.ask("GET", "/healthz", headers={"Host": "dittybag.example.org"}).status == 421
 
 
 @pytest.mark.parametrize(
     ("options", "variables"),
     [
-        (("--allow-host", "satchel.example.org", "--allow-host=[fd00::1]"), {}),
-        ((), {"SATCHEL_ALLOWED_HOSTS": "satchel.example.org, [fd00::1]"}),
+        (("--allow-host", "dittybag.example.org", "--allow-host=[fd00::1]"), {}),
+        ((), {"DITTYBAG_ALLOWED_HOSTS": "dittybag.example.org, [fd00::1]"}),
     ],
 )
 def test_it_is_known_under_further_names(
@@ -182,16 +182,16 @@ def test_it_is_known_under_further_names(
 ) -> None:
     with Host(*options, *database(tmp_path), env=variables) as host:
         for name in (
-            "satchel.example.org",
-            "SATCHEL.example.org:443",
+            "dittybag.example.org",
+            "DITTYBAG.example.org:443",
             "[fd00::1]",
             "[FD00::1]:80",
             "localhost",
         ):
             assert host.ask("GET", "/healthz", headers={"Host": name}).status == 200, name
-        for name in ("example.org", "evil.satchel.example.org", "satchel.example.org.evil", "[fd00::2]"):
+        for name in ("example.org", "evil.dittybag.example.org", "dittybag.example.org.evil", "[fd00::2]"):
             assert host.ask("GET", "/healthz", headers={"Host": name}).status == 421, name
-        page = {"Origin": "https://satchel.example.org"}
+        page = {"Origin": "https://dittybag.example.org"}
         assert host.ask("GET", "/healthz", headers=page).status == 200
         page = {"Origin": "https://example.org"}
         assert host.ask("GET", "/healthz", headers=page).status == 403
@@ -205,7 +205,7 @@ def test_it_is_known_under_further_names(
         (("--http", "--auth"), "--auth needs a value"),
         (("--auth", "tokens"), "--auth tokens is for --http"),
         (("--http", "0.0.0.0:0", "--auth", "off"), "whoever reaches 0.0.0.0 could"),
-        (("--http", "--allow-host", "https://x.org"), "--allow-host needs a name like satchel.example.org"),
+        (("--http", "--allow-host", "https://x.org"), "--allow-host needs a name like dittybag.example.org"),
         (("--http", "--allow-host", "x.org:80"), "without a port, not 'x.org:80'"),
         (("--http", "--allow-host", "*"), "not '*'"),
         (("--http", "--allow-host"), "--allow-host needs a value"),
@@ -218,7 +218,7 @@ def test_it_is_known_under_further_names(
 def test_authentication_that_makes_no_sense_is_refused(
     tmp_path: Path, arguments: tuple[str, ...], problem: str
 ) -> None:
-    done = satchel(tmp_path, "serve", *arguments, status=2)
+    done = dittybag(tmp_path, "serve", *arguments, status=2)
     assert problem in done.stderr
     assert "hint: " in done.stderr
     assert not (tmp_path / "default.db").exists()
@@ -226,7 +226,7 @@ def test_authentication_that_makes_no_sense_is_refused(
 
 def test_the_variable_does_not_keep_clients_from_standard_input(tmp_path: Path) -> None:
     hello = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **initialize(ERAS[0])}).decode()
-    done = satchel(tmp_path, "serve", stdin=hello + "\n", variables={"SATCHEL_AUTH": "tokens"})
+    done = dittybag(tmp_path, "serve", stdin=hello + "\n", variables={"DITTYBAG_AUTH": "tokens"})
     assert "serverInfo" in done.stdout
 
 
@@ -257,7 +257,7 @@ def test_every_answer_has_an_id_also_where_nobody_is_asked_who_they_are(unwritte
 )
 def test_what_is_left_out_of_an_address_is_the_default(address: str, meant: tuple[str, int]) -> None:
     assert settings({}, http=address).http == meant
-    assert settings({"SATCHEL_HTTP": "[::1]:1"}, http=address).http == meant
+    assert settings({"DITTYBAG_HTTP": "[::1]:1"}, http=address).http == meant
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_a_signal_ends_it_with_status_0_and_without_a_word(host: Host, how: sign
         stack.enter_context(listening(host, "GET", None, client.headers()))
         status, out, err = host.end(how)
     assert out == ""
-    told = r"Satchel listens at \S+ \(Ctrl-C ends it\)\nIts pages for people: \S+ \(works once\)\n"
+    told = r"Dittybag listens at \S+ \(Ctrl-C ends it\)\nIts pages for people: \S+ \(works once\)\n"
     assert re.fullmatch(told, err)
     assert status == 0
 
@@ -369,8 +369,8 @@ def remove(directory: Path) -> None:
 
 def replace(directory: Path) -> None:
     """Put another database in its place, as somebody does who copies a backup there."""
-    satchel(directory / "other", "project", "create", "other", "--db", str(directory / "other.db"))
-    (directory / "other.db").replace(directory / "satchel.db")
+    dittybag(directory / "other", "project", "create", "other", "--db", str(directory / "other.db"))
+    (directory / "other.db").replace(directory / "dittybag.db")
 
 
 @pytest.mark.parametrize("happens", [spoil, remove, replace])
@@ -400,8 +400,8 @@ def test_it_still_counts_when_its_database_cannot_be_read(host: Host, tmp_path: 
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
-PING: Sample = ("satchel_requests_total", (("method", "ping"), ("outcome", "ok")))
-OTHER: Sample = ("satchel_requests_total", (("method", "other"), ("outcome", "error")))
+PING: Sample = ("dittybag_requests_total", (("method", "ping"), ("outcome", "ok")))
+OTHER: Sample = ("dittybag_requests_total", (("method", "other"), ("outcome", "error")))
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"'
 VALUE = r"[+-]?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|Inf)|NaN"
@@ -461,7 +461,7 @@ def measured(host: Host) -> dict[Sample, float]:
 @pytest.mark.parametrize(
     "text",
     [
-        "satchel 1\n",
+        "dittybag 1\n",
         "# TYPE a gauge\na 1\n",
         "# HELP a A.\n# TYPE a gauge\nb 1\n",
         "# HELP a A.\n# TYPE a gauge\na 1",
@@ -482,7 +482,7 @@ def test_a_text_that_is_not_in_the_format_is_recognised(text: str) -> None:
 
 
 def test_requests_are_counted_by_method_and_outcome(host: Host) -> None:
-    assert not any(name.startswith("satchel_request") for name, _ in measured(host))
+    assert not any(name.startswith("dittybag_request") for name, _ in measured(host))
     for _ in range(3):
         host.post(request("ping"))
         host.post({"method": "ping"})
@@ -490,8 +490,8 @@ def test_requests_are_counted_by_method_and_outcome(host: Host) -> None:
     host.post(request("prompts/get", {"name": "nope"}))
     first = measured(host)
     assert first[PING] == 9
-    assert first["satchel_request_seconds_count", (("method", "ping"),)] == 9
-    assert first["satchel_requests_total", (("method", "prompts/get"), ("outcome", "error"))] == 1
+    assert first["dittybag_request_seconds_count", (("method", "ping"),)] == 9
+    assert first["dittybag_requests_total", (("method", "prompts/get"), ("outcome", "error"))] == 1
     host.post(request("ping"))
     assert measured(host)[PING] == 10
 
@@ -510,7 +510,7 @@ def test_what_clients_make_up_is_not_counted_apart(host: Host) -> None:
         value
         for sample, labels in counted
         for name, value in labels
-        if name != "le" and sample != "satchel_info"
+        if name != "le" and sample != "dittybag_info"
     }
     known = {"ping", "other", "tools/call", "prompts/get", "ok", "error"}
     assert labels == known | {"prompts", "resources", "tasks", "projects"}
@@ -530,9 +530,9 @@ def test_what_is_stored_is_counted(host: Host) -> None:
     assert stored() == {"prompts": 1, "resources": 1, "tasks": 2, "projects": 1}
 
 
-STORED = "satchel_stored"
-STREAMS: Sample = ("satchel_open_streams", ())
-SESSIONS: Sample = ("satchel_open_sessions", ())
+STORED = "dittybag_stored"
+STREAMS: Sample = ("dittybag_open_streams", ())
+SESSIONS: Sample = ("dittybag_open_sessions", ())
 
 
 def test_sessions_and_streams_are_counted_while_they_are_open(host: Host) -> None:
@@ -556,7 +556,7 @@ def test_large_numbers_are_written_to_the_last_digit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "variables"), [(("--access-log",), {}), ((), {"SATCHEL_ACCESS_LOG": "1"})]
+    ("options", "variables"), [(("--access-log",), {}), ((), {"DITTYBAG_ACCESS_LOG": "1"})]
 )
 def test_every_request_is_a_line_of_json(
     tmp_path: Path, options: tuple[str, ...], variables: dict[str, str]
@@ -667,7 +667,7 @@ def test_every_listener_hears_what_any_process_changes_in_the_store(
         assert [first(), second()] == [PROMPTS, PROMPTS]
 
 
-@pytest.mark.parametrize("profile", ["twig", "satchel"])
+@pytest.mark.parametrize("profile", ["twig", "all"])
 def test_every_listener_hears_of_changes_in_libraries(tmp_path: Path, profile: str, version: str) -> None:
     machine = Machine(tmp_path)
     folder = machine.serves_in(profile) / "texts"

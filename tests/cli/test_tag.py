@@ -1,4 +1,4 @@
-"""`satchel tag`: the tags of prompts."""
+"""`dittybag tag`: the tags of prompts."""
 
 from __future__ import annotations
 
@@ -9,64 +9,64 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.cli.running import data, failure, satchel
+from tests.cli.running import data, dittybag, failure
 
 
 def tags(home: Path, *arguments: str) -> dict[str, int]:
-    found = data(satchel(home, "tag", "list", *arguments, "--json"))["tags"]
+    found = data(dittybag(home, "tag", "list", *arguments, "--json"))["tags"]
     return {tag["name"]: tag["prompts"] for tag in found}
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     for name, carried in {"a": "xy", "b": "x", "c": ""}.items():
-        satchel(tmp_path, "prompt", "add", name, name, *(f"-t{tag}" for tag in carried))
+        dittybag(tmp_path, "prompt", "add", name, name, *(f"-t{tag}" for tag in carried))
     return tmp_path
 
 
 def test_tags_are_listed_with_their_counts(home: Path) -> None:
-    assert satchel(home, "tag", "list").stdout == "tag  prompts\nx          2\ny          1\n"
+    assert dittybag(home, "tag", "list").stdout == "tag  prompts\nx          2\ny          1\n"
     assert tags(home) == {"x": 2, "y": 1}
 
 
 def test_no_tags(tmp_path: Path) -> None:
-    none = satchel(tmp_path, "tag", "list")
+    none = dittybag(tmp_path, "tag", "list")
     assert (none.stdout, none.stderr.splitlines()[0]) == ("", "There are no tags yet")
 
 
 def test_tags_are_added_and_removed(home: Path) -> None:
-    assert satchel(home, "tag", "add", "c", "New", "x", "new").stdout == "Prompt 'c' has the tags new, x\n"
-    assert satchel(home, "tag", "add", "c", "NEW").stdout == "Prompt 'c' has the tags new, x, as before\n"
-    prompt = data(satchel(home, "prompt", "show", "c", "--json"))
+    assert dittybag(home, "tag", "add", "c", "New", "x", "new").stdout == "Prompt 'c' has the tags new, x\n"
+    assert dittybag(home, "tag", "add", "c", "NEW").stdout == "Prompt 'c' has the tags new, x, as before\n"
+    prompt = data(dittybag(home, "prompt", "show", "c", "--json"))
     assert (prompt["tags"], prompt["version"]) == (["new", "x"], 2)
-    said = data(satchel(home, "tag", "remove", "c", "X", "other", "--json"))
+    said = data(dittybag(home, "tag", "remove", "c", "X", "other", "--json"))
     assert said == {"id": prompt["id"], "name": "c", "tags": ["new"], "changed": True}
-    assert satchel(home, "tag", "remove", "c", "new").stdout == "Prompt 'c' has no tags\n"
-    same = data(satchel(home, "tag", "remove", "c", "new", "--json"))
+    assert dittybag(home, "tag", "remove", "c", "new").stdout == "Prompt 'c' has no tags\n"
+    same = data(dittybag(home, "tag", "remove", "c", "new", "--json"))
     assert (same["tags"], same["changed"]) == ([], False)
     assert tags(home) == {"x": 2, "y": 1}
 
 
 def test_a_tag_is_renamed_on_every_prompt_and_in_no_other_project(home: Path) -> None:
-    satchel(home, "project", "create", "other")
-    satchel(home, "prompt", "add", "d", "d", "-t", "x", "-p", "other")
-    assert satchel(home, "tag", "rename", "X", "Z").stdout == "Renamed tag 'x' to 'z' on 2 prompts\n"
+    dittybag(home, "project", "create", "other")
+    dittybag(home, "prompt", "add", "d", "d", "-t", "x", "-p", "other")
+    assert dittybag(home, "tag", "rename", "X", "Z").stdout == "Renamed tag 'x' to 'z' on 2 prompts\n"
     assert tags(home) == {"z": 2, "y": 1}
     assert tags(home, "-p", "other") == {"x": 1}
-    assert data(satchel(home, "prompt", "show", "a", "--json"))["tags"] == ["z", "y"]
+    assert data(dittybag(home, "prompt", "show", "a", "--json"))["tags"] == ["z", "y"]
     # Into one that is there.
-    said = data(satchel(home, "tag", "rename", "z", "y", "--json"))
+    said = data(dittybag(home, "tag", "rename", "z", "y", "--json"))
     assert said == {"old": "z", "new": "y", "prompts": ["a", "b"]}
     assert tags(home) == {"y": 2}
-    assert data(satchel(home, "prompt", "show", "a", "--json"))["tags"] == ["y"]
+    assert data(dittybag(home, "prompt", "show", "a", "--json"))["tags"] == ["y"]
     # To what it is: nothing is written.
-    version = data(satchel(home, "prompt", "show", "b", "--json"))["version"]
-    satchel(home, "tag", "rename", "y", "Y")
-    assert data(satchel(home, "prompt", "show", "b", "--json"))["version"] == version
+    version = data(dittybag(home, "prompt", "show", "b", "--json"))["version"]
+    dittybag(home, "tag", "rename", "y", "Y")
+    assert data(dittybag(home, "prompt", "show", "b", "--json"))["version"] == version
 
 
 def test_a_tag_is_renamed_in_one_transaction(home: Path) -> None:
-    satchel(home, "tag", "rename", "x", "z")
+    dittybag(home, "tag", "rename", "x", "z")
     with closing(apsw.Connection(str(home / "default.db"), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
         last: list[Any] = connection.execute(
             "SELECT seq, batch FROM changes ORDER BY seq DESC LIMIT 2"
@@ -77,11 +77,11 @@ def test_a_tag_is_renamed_in_one_transaction(home: Path) -> None:
 
 
 def test_the_prompts_with_a_tag_are_shown(home: Path) -> None:
-    lines = satchel(home, "tag", "show", "X").stdout.splitlines()
+    lines = dittybag(home, "tag", "show", "X").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["name", "b", "a"]
-    shown = data(satchel(home, "tag", "show", "x", "--limit", "1", "--json"))
+    shown = data(dittybag(home, "tag", "show", "x", "--limit", "1", "--json"))
     assert ([prompt["name"] for prompt in shown["prompts"]], shown["total"]) == (["b"], 2)
-    every = data(satchel(home, "tag", "show", "x", "--limit", "1", "--all", "--json"))
+    every = data(dittybag(home, "tag", "show", "x", "--limit", "1", "--all", "--json"))
     assert [prompt["name"] for prompt in every["prompts"]] == ["b", "a"]
 
 
@@ -97,17 +97,17 @@ def test_what_cannot_be_done_is_said_on_standard_error(home: Path) -> None:
         (("rename", "x", ""), 1, "Tag '' must be 1-50 characters"),
         (("show", "\udcff"), 2, "it is not valid UTF-8"),
     ]:
-        done = satchel(home, "tag", *arguments, status=status)
+        done = dittybag(home, "tag", *arguments, status=status)
         assert problem in done.stderr
         assert "Traceback" not in done.stderr
         assert done.stdout == ""
-    error = failure(satchel(home, "tag", "show", "xx", "--json", status=3))
+    error = failure(dittybag(home, "tag", "show", "xx", "--json", status=3))
     assert (error["code"], error["hints"]) == ("NOT_FOUND", ["did you mean x?"])
     assert tags(home) == {"x": 2, "y": 1}
 
 
 def test_every_help_page_has_an_example() -> None:
     for name in ("list", "show", "add", "remove", "rename"):
-        page = satchel(Path("/nowhere"), "tag", name, "--help").stdout
+        page = dittybag(Path("/nowhere"), "tag", name, "--help").stdout
         assert "Example:\n" in page
         assert "--json" in page

@@ -1,4 +1,4 @@
-"""`satchel task`: natural and quick."""
+"""`dittybag task`: natural and quick."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import data, failure, satchel
+from tests.cli.running import data, dittybag, failure
 from tests.cli.terminal import at_terminal, plain
 
 FAR = "2999-12-31"
@@ -17,47 +17,47 @@ LONG_AGO = "2001-01-01"
 
 
 def listed(home: Path, *arguments: str) -> list[int]:
-    return [task["id"] for task in data(satchel(home, "task", "list", *arguments, "--json"))["tasks"]]
+    return [task["id"] for task in data(dittybag(home, "task", "list", *arguments, "--json"))["tasks"]]
 
 
 def shown(home: Path, id: int) -> dict[str, Any]:
-    task: dict[str, Any] = data(satchel(home, "task", "show", str(id), "--json"))
+    task: dict[str, Any] = data(dittybag(home, "task", "show", str(id), "--json"))
     return task
 
 
 def test_a_task_is_added_shown_listed_updated_done_reopened_and_deleted(tmp_path: Path) -> None:
-    assert satchel(tmp_path, "task", "add", "Write tests", "-P", "4", "-p", "auth").stdout == (
+    assert dittybag(tmp_path, "task", "add", "Write tests", "-P", "4", "-p", "auth").stdout == (
         "Added task 1 'Write tests'\n"
     )
-    added = satchel(
+    added = dittybag(
         tmp_path, "task", "add", "Call", "the", "bank", "-e", "light", "--estimate", "15min", "-d", FAR
     )
     assert added.stdout == f"Added task 2 'Call the bank', due {FAR}\n"
-    assert satchel(tmp_path, "task", "list").stdout == (
+    assert dittybag(tmp_path, "task", "list").stdout == (
         "id  priority  title          project  estimate  due\n"
         " 1         4  Write tests    auth     1hr\n"
         f" 2         3  Call the bank           15min     {FAR}\n"
     )
-    assert satchel(tmp_path, "task", "update", "2", "--title", "Call them", "-P", "5").stdout == (
+    assert dittybag(tmp_path, "task", "update", "2", "--title", "Call them", "-P", "5").stdout == (
         f"Updated task 2 'Call them', due {FAR}\n"
     )
-    assert satchel(tmp_path, "task", "done", "1", "2").stdout == (
+    assert dittybag(tmp_path, "task", "done", "1", "2").stdout == (
         "Completed task 1 'Write tests'\nCompleted task 2 'Call them'\n"
     )
-    nothing = satchel(tmp_path, "task", "list")
+    nothing = dittybag(tmp_path, "task", "list")
     assert (nothing.stdout, nothing.stderr) == ("", "There is nothing to do\n")
-    assert satchel(tmp_path, "task", "done", "1").stdout == "Already done: task 1 'Write tests'\n"
-    assert satchel(tmp_path, "task", "reopen", "1").stdout == "Reopened task 1 'Write tests'\n"
-    assert satchel(tmp_path, "task", "reopen", "1").stdout == "Already open: task 1 'Write tests'\n"
-    gone = satchel(tmp_path, "task", "delete", "1", "2")
+    assert dittybag(tmp_path, "task", "done", "1").stdout == "Already done: task 1 'Write tests'\n"
+    assert dittybag(tmp_path, "task", "reopen", "1").stdout == "Reopened task 1 'Write tests'\n"
+    assert dittybag(tmp_path, "task", "reopen", "1").stdout == "Already open: task 1 'Write tests'\n"
+    gone = dittybag(tmp_path, "task", "delete", "1", "2")
     assert gone.stdout == "Deleted task 1 'Write tests'\nDeleted task 2 'Call them'\n"
-    assert gone.stderr == "hint: satchel undo brings them back\n"
+    assert gone.stderr == "hint: dittybag undo brings them back\n"
     assert listed(tmp_path, "--all") == []
 
 
 def test_json_has_everything(tmp_path: Path) -> None:
     added = data(
-        satchel(
+        dittybag(
             tmp_path,
             *("task", "add", "Do it", "-P", "1", "-p", "auth", "-e", "deep", "--estimate", "2hr"),
             *("--notes", "-", "--due", LONG_AGO, "--json"),
@@ -79,29 +79,29 @@ def test_json_has_everything(tmp_path: Path) -> None:
         "version": 1,
     }
     assert shown(tmp_path, 1) == added
-    assert data(satchel(tmp_path, "task", "list", "--json")) == {"tasks": [added], "more": False}
-    cleared = data(satchel(tmp_path, "task", "update", "1", "-p", "", "-n", "", "-d", "none", "--json"))
+    assert data(dittybag(tmp_path, "task", "list", "--json")) == {"tasks": [added], "more": False}
+    cleared = data(dittybag(tmp_path, "task", "update", "1", "-p", "", "-n", "", "-d", "none", "--json"))
     assert (cleared["project"], cleared["notes"], cleared["due_date"], cleared["overdue"]) == (
         None,
         None,
         None,
         False,
     )
-    [done] = data(satchel(tmp_path, "task", "done", "1", "1", "--json"))["tasks"]
+    [done] = data(dittybag(tmp_path, "task", "done", "1", "1", "--json"))["tasks"]
     assert (done["completed"], done["version"]) == (True, 3)
     assert done["completed_at"] is not None
-    [reopened] = data(satchel(tmp_path, "task", "reopen", "1", "--json"))["tasks"]
+    [reopened] = data(dittybag(tmp_path, "task", "reopen", "1", "--json"))["tasks"]
     assert (reopened["completed"], reopened["completed_at"], reopened["version"]) == (False, None, 4)
-    gone = data(satchel(tmp_path, "task", "delete", "1", "--json"))
+    gone = data(dittybag(tmp_path, "task", "delete", "1", "--json"))
     assert gone == {"deleted": [{"id": 1, "title": "Do it"}]}
 
 
 def test_due_dates_are_words(tmp_path: Path) -> None:
     before = datetime.now().astimezone()
-    due = data(satchel(tmp_path, "task", "add", "x", "-d", "tomorrow", "--json"))["due_date"]
+    due = data(dittybag(tmp_path, "task", "add", "x", "-d", "tomorrow", "--json"))["due_date"]
     # Midnight may pass meanwhile.
     assert due in {f"{moment + timedelta(1):%Y-%m-%d}" for moment in (before, datetime.now().astimezone())}
-    exact = data(satchel(tmp_path, "task", "add", "x", "-d", "2999-03-01T17:00:00Z", "--json"))
+    exact = data(dittybag(tmp_path, "task", "add", "x", "-d", "2999-03-01T17:00:00Z", "--json"))
     assert exact["due_date"] == "2999-03-01T17:00:00Z"
 
 
@@ -113,8 +113,8 @@ def test_lists_are_narrowed_and_cut(tmp_path: Path) -> None:
         ("four", "-d", LONG_AGO),
         ("five", "-P", "5", "-d", "2999-12-30T23:00:00Z"),
     ]:
-        satchel(tmp_path, "task", "add", *arguments)
-    satchel(tmp_path, "task", "done", "4")
+        dittybag(tmp_path, "task", "add", *arguments)
+    dittybag(tmp_path, "task", "done", "4")
     assert not shown(tmp_path, 4)["overdue"]
     assert listed(tmp_path) == [2, 5, 3, 1]
     assert listed(tmp_path, "-p", "a") == [2, 1]
@@ -128,11 +128,11 @@ def test_lists_are_narrowed_and_cut(tmp_path: Path) -> None:
     assert listed(tmp_path, "--due", "2999-12-30", "--all") == [5, 3, 4, 1]
     assert listed(tmp_path, "--due", FAR) == [2, 5, 3, 1]
     assert listed(tmp_path, "--limit", "2") == [2, 5]
-    cut = satchel(tmp_path, "task", "list", "--limit", "3")
+    cut = dittybag(tmp_path, "task", "list", "--limit", "3")
     assert (len(cut.stdout.splitlines()), cut.stderr) == (4, "There are more; --limit N shows them\n")
-    whole = satchel(tmp_path, "task", "list", "--limit", "4")
+    whole = dittybag(tmp_path, "task", "list", "--limit", "4")
     assert (len(whole.stdout.splitlines()), whole.stderr) == (5, "")
-    done = satchel(tmp_path, "task", "list", "--done").stdout.splitlines()
+    done = dittybag(tmp_path, "task", "list", "--done").stdout.splitlines()
     assert (done[0].split()[-1], done[1].split()[-1]) == ("done", "yes")
 
 
@@ -140,7 +140,7 @@ def test_lists_are_narrowed_and_cut(tmp_path: Path) -> None:
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with one task, which nothing in the test below changes."""
     home = tmp_path_factory.mktemp("full")
-    satchel(home, "task", "add", "There")
+    dittybag(home, "task", "add", "There")
     return home
 
 
@@ -178,7 +178,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_cannot_be_done_is_said_on_standard_error(
     full: Path, arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
-    done = satchel(full, "task", *arguments, status=status)
+    done = dittybag(full, "task", *arguments, status=status)
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
@@ -187,13 +187,13 @@ def test_what_cannot_be_done_is_said_on_standard_error(
 def test_after_all_that_was_refused_nothing_has_changed(full: Path) -> None:
     assert listed(full, "--all") == [1]
     assert (shown(full, 1)["version"], shown(full, 1)["completed"]) == (1, False)
-    error = failure(satchel(full, "task", "show", "99", "--json", status=3))
+    error = failure(dittybag(full, "task", "show", "99", "--json", status=3))
     assert (error["code"], error["message"]) == ("TASK_NOT_FOUND", "Task 99 not found")
 
 
 def test_show_tells_all_about_a_task(tmp_path: Path) -> None:
-    satchel(tmp_path, "task", "add", "Do it", "-p", "auth", "-d", LONG_AGO, "-n", "Line 1\nLine 2")
-    lines = satchel(tmp_path, "task", "show", "1").stdout.splitlines()
+    dittybag(tmp_path, "task", "add", "Do it", "-p", "auth", "-d", LONG_AGO, "-n", "Line 1\nLine 2")
+    lines = dittybag(tmp_path, "task", "show", "1").stdout.splitlines()
     assert lines[0] == "1  Do it"
     about = dict(re.split(r"  +", line, maxsplit=1) for line in lines[1 : lines.index("")])
     assert set(about) == {"project", "priority", "energy", "estimate", "due", "added", "changed"}
@@ -203,9 +203,9 @@ def test_show_tells_all_about_a_task(tmp_path: Path) -> None:
 
 def test_a_terminal_shows_overdue_in_red_today_in_yellow_and_done_dim(tmp_path: Path) -> None:
     for title, due in [("Late", "yesterday"), ("Now", "today"), ("Soon", "tomorrow"), ("Past", LONG_AGO)]:
-        satchel(tmp_path, "task", "add", title, "-d", due)
-    satchel(tmp_path, "task", "add", "Odd \u202e", "-n", "\x1b[31m")
-    satchel(tmp_path, "task", "done", "4")
+        dittybag(tmp_path, "task", "add", title, "-d", due)
+    dittybag(tmp_path, "task", "add", "Odd \u202e", "-n", "\x1b[31m")
+    dittybag(tmp_path, "task", "done", "4")
     screen = at_terminal(tmp_path, "task", "list", "--all")
     lines = [
         next(line for line in screen.splitlines() if title in line)
@@ -226,10 +226,10 @@ def test_a_terminal_shows_overdue_in_red_today_in_yellow_and_done_dim(tmp_path: 
 
 def test_stats_draw_bars(tmp_path: Path) -> None:
     for title, project, priority in [("a", "auth", 5), ("b", "auth", 3), ("c", "web", 3), ("d", "", 3)]:
-        satchel(tmp_path, "task", "add", title, "-p", project, "-P", str(priority))
-    satchel(tmp_path, "task", "done", "1", "3")
+        dittybag(tmp_path, "task", "add", title, "-p", project, "-P", str(priority))
+    dittybag(tmp_path, "task", "done", "1", "3")
     full, half = "#" * 30, "#" * 15
-    assert satchel(tmp_path, "task", "stats").stdout == (
+    assert dittybag(tmp_path, "task", "stats").stdout == (
         "project\n"
         f"  auth          1/2  {half}{'.' * 15}\n"
         f"  (no project)  0/1  {'.' * 15}\n"
@@ -245,7 +245,7 @@ def test_stats_draw_bars(tmp_path: Path) -> None:
     assert f"auth          1/2  \x1b[32m{'█' * 15}\x1b[0m{'░' * 15}\n" in drawn
     ascii_only = at_terminal(tmp_path, "task", "stats", variables={"PYTHONIOENCODING": "latin-1"})
     assert f"auth          1/2  \x1b[32m{half}\x1b[0m{'.' * 15}\n" in ascii_only
-    assert data(satchel(tmp_path, "task", "stats", "--json")) == {
+    assert data(dittybag(tmp_path, "task", "stats", "--json")) == {
         "by_project": [
             {"project": "auth", "total": 2, "completed": 1},
             {"project": None, "total": 1, "completed": 0},
@@ -259,24 +259,24 @@ def test_stats_draw_bars(tmp_path: Path) -> None:
         "completed": 2,
         "completion_rate": 50.0,
     }
-    satchel(tmp_path, "task", "done", "2", "4")
-    assert f"  auth          2/2  {full}\n" in satchel(tmp_path, "task", "stats").stdout
+    dittybag(tmp_path, "task", "done", "2", "4")
+    assert f"  auth          2/2  {full}\n" in dittybag(tmp_path, "task", "stats").stdout
 
 
 def test_stats_of_nothing(tmp_path: Path) -> None:
-    nothing = satchel(tmp_path, "task", "stats")
+    nothing = dittybag(tmp_path, "task", "stats")
     assert (nothing.stdout, nothing.stderr.splitlines()[0]) == ("", "There are no tasks yet")
-    assert data(satchel(tmp_path, "task", "stats", "--json"))["completion_rate"] == 0
+    assert data(dittybag(tmp_path, "task", "stats", "--json"))["completion_rate"] == 0
 
 
 def test_workspaces_are_apart(tmp_path: Path) -> None:
-    satchel(tmp_path, "task", "add", "x", "--workspace", "work")
+    dittybag(tmp_path, "task", "add", "x", "--workspace", "work")
     assert listed(tmp_path) == []
     assert listed(tmp_path, "--db", str(tmp_path / "work.db")) == [1]
 
 
 def test_every_help_page_has_an_example() -> None:
     for name in ("add", "list", "show", "done", "reopen", "update", "delete", "stats"):
-        page = satchel(Path("/nowhere"), "task", name, "--help").stdout
+        page = dittybag(Path("/nowhere"), "task", name, "--help").stdout
         assert "Example:\n" in page
         assert "--json" in page

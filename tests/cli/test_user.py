@@ -1,4 +1,4 @@
-"""`satchel user` and `satchel token`, as a person and as a script use them."""
+"""`dittybag user` and `dittybag token`, as a person and as a script use them."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ from pathlib import Path
 
 import pytest
 
-from satchel.cli.token import moment_of
-from tests.cli.running import data, failure, satchel
+from dittybag.cli.token import moment_of
+from tests.cli.running import data, dittybag, failure
 
 
 def created(home: Path, *options: str) -> str:
-    return satchel(home, "token", "create", *options).stdout.strip()
+    return dittybag(home, "token", "create", *options).stdout.strip()
 
 
 def test_users_are_added_listed_disabled_and_enabled(tmp_path: Path) -> None:
-    none = satchel(tmp_path, "user", "list")
-    assert (none.stdout, none.stderr) == ("", "There are no users yet; satchel user add NAME makes one\n")
-    added = satchel(tmp_path, "user", "add", "alice")
+    none = dittybag(tmp_path, "user", "list")
+    assert (none.stdout, none.stderr) == ("", "There are no users yet; dittybag user add NAME makes one\n")
+    added = dittybag(tmp_path, "user", "add", "alice")
     assert added.stdout == "Added user 'alice'\n"
-    assert "satchel token create --user alice --scope write" in added.stderr
-    satchel(tmp_path, "user", "add", "bob@example.org")
+    assert "dittybag token create --user alice --scope write" in added.stderr
+    dittybag(tmp_path, "user", "add", "bob@example.org")
     created(tmp_path, "--user", "alice", "--scope", "read")
     created(tmp_path, "--user", "alice", "--scope", "write")
-    done = satchel(tmp_path, "user", "disable", "alice")
+    done = dittybag(tmp_path, "user", "disable", "alice")
     assert done.stdout == "Disabled user 'alice' and revoked 2 tokens\n"
-    again = satchel(tmp_path, "user", "disable", "alice")
+    again = dittybag(tmp_path, "user", "disable", "alice")
     assert again.stdout == "Disabled user 'alice' and revoked 0 tokens\n"
-    listed = satchel(tmp_path, "user", "list").stdout
+    listed = dittybag(tmp_path, "user", "list").stdout
     assert re.search(r"^alice +\d{4}-\d\d-\d\d  disabled$", listed, re.MULTILINE)
     assert re.search(r"^bob@example.org +\d{4}-\d\d-\d\d  active$", listed, re.MULTILINE)
-    refused = satchel(tmp_path, "token", "create", "--user", "alice", "--scope", "read", status=4)
+    refused = dittybag(tmp_path, "token", "create", "--user", "alice", "--scope", "read", status=4)
     assert (refused.stdout, refused.stderr) == ("", "error: User 'alice' is disabled\n")
-    assert satchel(tmp_path, "user", "enable", "alice").stdout == "Enabled user 'alice'\n"
+    assert dittybag(tmp_path, "user", "enable", "alice").stdout == "Enabled user 'alice'\n"
     # The old tokens stay what they are.
-    assert satchel(tmp_path, "token", "list", "--user", "alice").stdout == ""
+    assert dittybag(tmp_path, "token", "list", "--user", "alice").stdout == ""
     created(tmp_path, "--user", "alice", "--scope", "read")
 
 
 def test_json_of_users_for_scripts(tmp_path: Path) -> None:
-    added = data(satchel(tmp_path, "user", "add", "alice", "--json"))
+    added = data(dittybag(tmp_path, "user", "add", "alice", "--json"))
     assert added == {"name": "alice", "created_at": added["created_at"], "disabled_at": None}
-    assert data(satchel(tmp_path, "user", "list", "--json")) == {"users": [added]}
+    assert data(dittybag(tmp_path, "user", "list", "--json")) == {"users": [added]}
     created(tmp_path, "--user", "alice", "--scope", "read")
-    disabled = data(satchel(tmp_path, "user", "disable", "alice", "--json"))
+    disabled = data(dittybag(tmp_path, "user", "disable", "alice", "--json"))
     assert disabled["revoked"] == [1]
     assert disabled["disabled_at"] is not None
-    assert data(satchel(tmp_path, "user", "enable", "alice", "--json")) == added
+    assert data(dittybag(tmp_path, "user", "enable", "alice", "--json")) == added
 
 
 @pytest.mark.parametrize(
@@ -103,15 +103,15 @@ def test_json_of_users_for_scripts(tmp_path: Path) -> None:
 def test_what_cannot_be_done_is_said_on_standard_error(
     tmp_path: Path, arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
-    satchel(tmp_path, "user", "add", "alice")
-    done = satchel(tmp_path, *arguments, status=status)
+    dittybag(tmp_path, "user", "add", "alice")
+    done = dittybag(tmp_path, *arguments, status=status)
     assert problem in done.stderr
     assert done.stdout == ""
 
 
 def test_a_token_is_all_that_is_printed(tmp_path: Path) -> None:
-    satchel(tmp_path, "user", "add", "alice")
-    done = satchel(
+    dittybag(tmp_path, "user", "add", "alice")
+    done = dittybag(
         tmp_path,
         "token",
         "create",
@@ -124,7 +124,7 @@ def test_a_token_is_all_that_is_printed(tmp_path: Path) -> None:
         "--expires",
         "30d",
     )
-    assert re.fullmatch(r"satchel_[A-Za-z0-9_-]{49}\n", done.stdout)
+    assert re.fullmatch(r"dittybag_[A-Za-z0-9_-]{49}\n", done.stdout)
     assert re.fullmatch(
         r"Token 1 for alice \(write, until \d{4}-\d\d-\d\dT[\d:]+Z\)\. It is shown only now:\n", done.stderr
     )
@@ -132,13 +132,13 @@ def test_a_token_is_all_that_is_printed(tmp_path: Path) -> None:
 
 def test_tokens_are_listed_and_revoked(tmp_path: Path) -> None:
     for name in ("alice", "bob"):
-        satchel(tmp_path, "user", "add", name)
+        dittybag(tmp_path, "user", "add", name)
     tokens = [
         created(tmp_path, "--user", "alice", "--scope", "read", "--label", "laptop"),
         created(tmp_path, "--user", "alice", "--scope", "write", "--expires", "2199-12-31"),
         created(tmp_path, "--user", "bob", "--scope", "admin"),
     ]
-    listed = satchel(tmp_path, "token", "list").stdout
+    listed = dittybag(tmp_path, "token", "list").stdout
     lines = listed.splitlines()
     assert lines[0].split() == ["id", "user", "scope", "token", "state", "expires", "used", "label"]
     assert lines[1].split() == [
@@ -155,15 +155,15 @@ def test_tokens_are_listed_and_revoked(tmp_path: Path) -> None:
     for token in tokens:
         assert token not in listed
         assert token[8:20] not in listed
-    assert satchel(tmp_path, "token", "list", "--user", "bob").stdout.count("\n") == 2
-    assert satchel(tmp_path, "token", "revoke", "1", "3").stdout == (
+    assert dittybag(tmp_path, "token", "list", "--user", "bob").stdout.count("\n") == 2
+    assert dittybag(tmp_path, "token", "revoke", "1", "3").stdout == (
         "Revoked token 1 of alice\nRevoked token 3 of bob\n"
     )
     # All or none.
-    satchel(tmp_path, "token", "revoke", "2", "99", status=3)
-    shown = data(satchel(tmp_path, "token", "list", "--json"))["tokens"]
+    dittybag(tmp_path, "token", "revoke", "2", "99", status=3)
+    shown = data(dittybag(tmp_path, "token", "list", "--json"))["tokens"]
     assert [(token["id"], token["state"]) for token in shown] == [(2, "active")]
-    everything = data(satchel(tmp_path, "token", "list", "--all", "--json"))["tokens"]
+    everything = data(dittybag(tmp_path, "token", "list", "--all", "--json"))["tokens"]
     assert [(token["id"], token["state"]) for token in everything] == [
         (1, "revoked"),
         (2, "active"),
@@ -172,24 +172,24 @@ def test_tokens_are_listed_and_revoked(tmp_path: Path) -> None:
     assert set(everything[0]) == {
         "id", "user", "scope", "label", "hint", "state", "created_at", "expires_at", "revoked_at", "used_at",
     }  # fmt: skip
-    assert data(satchel(tmp_path, "token", "revoke", "2", "--json")) == {"revoked": [2]}
-    none = satchel(tmp_path, "token", "list")
-    assert (none.stdout, none.stderr) == ("", "There are no tokens here; satchel token create makes one\n")
+    assert data(dittybag(tmp_path, "token", "revoke", "2", "--json")) == {"revoked": [2]}
+    none = dittybag(tmp_path, "token", "list")
+    assert (none.stdout, none.stderr) == ("", "There are no tokens here; dittybag token create makes one\n")
 
 
 def test_json_of_a_new_token_has_it_once(tmp_path: Path) -> None:
-    satchel(tmp_path, "user", "add", "alice")
-    made = data(satchel(tmp_path, "token", "create", "--user", "alice", "--scope", "read", "--json"))
-    assert made["token"].startswith("satchel_")
+    dittybag(tmp_path, "user", "add", "alice")
+    made = data(dittybag(tmp_path, "token", "create", "--user", "alice", "--scope", "read", "--json"))
+    assert made["token"].startswith("dittybag_")
     assert (made["id"], made["user"], made["scope"], made["state"]) == (1, "alice", "read", "active")
-    error = failure(satchel(tmp_path, "token", "revoke", "5", "--json", status=3))
+    error = failure(dittybag(tmp_path, "token", "revoke", "5", "--json", status=3))
     assert error["code"] == "TOKEN_NOT_FOUND"
 
 
 def test_accounts_are_those_of_one_workspace(tmp_path: Path) -> None:
-    satchel(tmp_path, "user", "add", "alice", "--workspace", "work")
-    assert "alice" not in satchel(tmp_path, "user", "list").stdout
-    assert "alice" in satchel(tmp_path, "user", "list", "--db", str(tmp_path / "work.db")).stdout
+    dittybag(tmp_path, "user", "add", "alice", "--workspace", "work")
+    assert "alice" not in dittybag(tmp_path, "user", "list").stdout
+    assert "alice" in dittybag(tmp_path, "user", "list", "--db", str(tmp_path / "work.db")).stdout
 
 
 NOW = datetime(2026, 11, 15, 14, 30, tzinfo=timezone(timedelta(hours=1)))

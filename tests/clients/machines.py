@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from satchel.clients.catalogue import CLIENTS, Machine, Scope
-from satchel.clients.connecting import Launch, Outcome, Target, connect, disconnect
+from dittybag.clients.catalogue import CLIENTS, Machine, Scope
+from dittybag.clients.connecting import Launch, Outcome, Target, connect, disconnect
 
-LAUNCH = Launch("/opt/satchel/bin/satchel", (), ("serve",), {"SATCHEL_HOME": "/srv/bag"})
-OTHER = Launch("/opt/satchel/bin/satchel", (), ("serve", "--project", "auth module"))
+LAUNCH = Launch("/opt/dittybag/bin/dittybag", (), ("serve",), {"DITTYBAG_HOME": "/srv/bag"})
+OTHER = Launch("/opt/dittybag/bin/dittybag", (), ("serve", "--project", "auth module"))
 
 
 class Place:
-    """A client's file, and Satchel's own folder."""
+    """A client's file, and Dittybag's own folder."""
 
-    def __init__(self, folder: Path, client: str, scope: Scope = "user", name: str = "satchel") -> None:
+    def __init__(self, folder: Path, client: str, scope: Scope = "user", name: str = "dittybag") -> None:
         self.machine = Machine({}, "linux", folder / "home", folder / "work")
-        self.ours = folder / "satchel"
+        self.ours = folder / "dittybag"
         target = Target.of(CLIENTS[client], scope, self.machine, name)
         assert target is not None
         self.target = target
@@ -41,7 +41,7 @@ class Place:
     def remove(self, *, dry_run: bool = False) -> Outcome:
         return disconnect(self.target, str(self.ours), dry_run=dry_run)
 
-    def entry(self, name: str = "satchel") -> Any:
+    def entry(self, name: str = "dittybag") -> Any:
         return self.target.client.format.entries(self.text().removeprefix("\ufeff")).get(name)
 
     def goes_there_and_back(self, before: bytes) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from satchel.clients import files
-from satchel.clients.catalogue import CLIENTS, Scope
-from satchel.clients.connecting import Launch, standing
-from satchel.clients.errors import Busy, Foreign, Refused, Unreachable
+from dittybag.clients import files
+from dittybag.clients.catalogue import CLIENTS, Scope
+from dittybag.clients.connecting import Launch, standing
+from dittybag.clients.errors import Busy, Foreign, Refused, Unreachable
 from tests.clients.machines import LAUNCH, OTHER, Place
 
 PLACES: list[tuple[str, Scope]] = [
@@ -41,13 +41,13 @@ def test_a_file_that_was_not_there_is_made_and_removed(tmp_path: Path, client: s
     place = Place(tmp_path, client, scope)
     assert place.connect().backup is None
     typed = {"type": "stdio"} if client in TYPED else {}
-    expected = {**typed, "command": LAUNCH.command, "args": ["serve"], "env": {"SATCHEL_HOME": "/srv/bag"}}
+    expected = {**typed, "command": LAUNCH.command, "args": ["serve"], "env": {"DITTYBAG_HOME": "/srv/bag"}}
     assert place.entry() == expected
     if client != "codex":
         key = KEYS.get(client, "mcpServers")
-        assert json.loads(place.text()) == {key: {"satchel": expected}}
+        assert json.loads(place.text()) == {key: {"dittybag": expected}}
     else:
-        assert place.text().startswith("[mcp_servers.satchel]\n")
+        assert place.text().startswith("[mcp_servers.dittybag]\n")
     assert place.file.stat().st_mode & 0o077 == (0 if scope == "user" else 0o044)
     assert place.connect(OTHER).state == "updated"
     assert place.remove().state == "removed"
@@ -96,11 +96,11 @@ def test_a_dry_run_changes_nothing_at_all(place: Place) -> None:
         '-  "a": 1',
         '+  "a": 1,',
         '+  "mcpServers": {',
-        '+    "satchel": {',
+        '+    "dittybag": {',
         '+      "type": "stdio",',
-        '+      "command": "/opt/satchel/bin/satchel",',
+        '+      "command": "/opt/dittybag/bin/dittybag",',
         '+      "args": ["serve"],',
-        '+      "env": {"SATCHEL_HOME": "/srv/bag"}',
+        '+      "env": {"DITTYBAG_HOME": "/srv/bag"}',
         "+    }",
         "+  }",
         " }",
@@ -112,7 +112,7 @@ def test_a_dry_run_changes_nothing_at_all(place: Place) -> None:
     assert place.connect(dry_run=True).diff == ""
     removal = place.remove(dry_run=True)
     assert removal.state == "removed"
-    assert '-    "satchel": {' in removal.diff.splitlines()
+    assert '-    "dittybag": {' in removal.diff.splitlines()
     assert place.everything() == before
 
 
@@ -129,7 +129,7 @@ def test_a_difference_in_one_long_line_shows_its_surroundings(place: Place) -> N
     place.write(json.dumps({"long": "x" * 100_000, "mcpServers": {"a": {"command": "b"}}}))
     diff = place.connect(dry_run=True).diff
     assert len(diff) < 3000
-    assert '"satchel": {' in diff
+    assert '"dittybag": {' in diff
 
 
 def test_mode_and_owner_stay(place: Place) -> None:
@@ -154,7 +154,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     place = Place(tmp_path, "cursor")
     place.connect()
     assert link.is_symlink()
-    assert "satchel" in kept.read_text()
+    assert "dittybag" in kept.read_text()
     place.remove()
     assert link.is_symlink()
     assert kept.read_text() == "{}"
@@ -305,7 +305,7 @@ def test_a_file_in_the_place_of_a_folder(place: Place) -> None:
 def test_no_folder_of_our_own_no_edit(place: Place) -> None:
     before = place.write("{}")
     place.ours.write_text("here")
-    with pytest.raises(Unreachable, match="satchel/connect: it cannot be reached"):
+    with pytest.raises(Unreachable, match="dittybag/connect: it cannot be reached"):
         place.connect()
     assert place.read() == before
 
@@ -334,7 +334,7 @@ def test_a_forged_record_cannot_change_anything_else(place: Place) -> None:
     place.connect()
     (record,) = (place.ours / "connect").glob("*.json")
     (edit,) = json.loads(record.read_bytes())
-    at = place.text().index('"mine"') - place.text().index('"satchel"')
+    at = place.text().index('"mine"') - place.text().index('"dittybag"')
     edit["splices"] = [[at, '"yours"', '"mine"'], *edit["splices"]]
     record.write_text(json.dumps([edit]))
     place.remove()
@@ -366,7 +366,7 @@ def test_an_edit_that_was_stopped_half_way_is_taken_back_all_the_same(place: Pla
 
 
 def test_an_entry_of_another_program_is_not_removed(place: Place) -> None:
-    before = place.write('{"mcpServers": {"satchel": {"command": "/bin/bag", "args": ["serve"]}}}')
+    before = place.write('{"mcpServers": {"dittybag": {"command": "/bin/bag", "args": ["serve"]}}}')
     with pytest.raises(Foreign):
         place.remove()
     assert place.read() == before
@@ -375,14 +375,14 @@ def test_an_entry_of_another_program_is_not_removed(place: Place) -> None:
 @pytest.mark.parametrize(
     "entry",
     [
-        {"command": "satchel", "args": ["serve"]},
-        {"command": "C:\\bin\\satchel.exe", "args": ["serve", "--project", "x"]},
-        {"command": "/usr/bin/python3", "args": ["-m", "satchel", "serve"]},
-        {"command": "uvx", "args": ["satchel", "serve"]},
+        {"command": "dittybag", "args": ["serve"]},
+        {"command": "C:\\bin\\dittybag.exe", "args": ["serve", "--project", "x"]},
+        {"command": "/usr/bin/python3", "args": ["-m", "dittybag", "serve"]},
+        {"command": "uvx", "args": ["dittybag", "serve"]},
     ],
 )
 def test_an_entry_that_was_made_by_hand_is_removed(place: Place, entry: object) -> None:
-    place.write(json.dumps({"mcpServers": {"a": {}, "satchel": entry, "b": {}}}))
+    place.write(json.dumps({"mcpServers": {"a": {}, "dittybag": entry, "b": {}}}))
     assert place.remove().state == "removed"
     assert place.text() == '{"mcpServers": {"a": {}, "b": {}}}'
 
@@ -390,8 +390,8 @@ def test_an_entry_that_was_made_by_hand_is_removed(place: Place, entry: object) 
 def test_how_things_stand(place: Place) -> None:
     assert standing(place.target, LAUNCH).state == "absent"
     place.connect(OTHER)
-    assert standing(place.target, LAUNCH).names == ("satchel",)
-    moved = Launch("/usr/bin/python3", ("-m", "satchel"))
+    assert standing(place.target, LAUNCH).names == ("dittybag",)
+    moved = Launch("/usr/bin/python3", ("-m", "dittybag"))
     assert standing(place.target, moved).state == "other"
     place.write(json.dumps({"mcpServers": {"x": {"command": LAUNCH.command, "args": ["serve"]}, "y": 1}}))
     assert standing(place.target, LAUNCH).names == ("x",)
@@ -427,7 +427,7 @@ def test_texts_that_would_not_arrive_as_they_are(
 
 
 def test_several_at_once_lose_nothing(tmp_path: Path) -> None:
-    places = [Place(tmp_path, "cursor", name=f"satchel-{number}") for number in range(8)]
+    places = [Place(tmp_path, "cursor", name=f"dittybag-{number}") for number in range(8)]
     before = places[0].write('{"mcpServers": {"a": {}}}')
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda place: place.connect(), places))

@@ -1,4 +1,4 @@
-"""JSON files of all layouts: Satchel gets in, and out again without a trace."""
+"""JSON files of all layouts: Dittybag gets in, and out again without a trace."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from satchel.clients.errors import Foreign, Malformed, Refused
-from satchel.clients.json_format import JsonFormat
+from dittybag.clients.errors import Foreign, Malformed, Refused
+from dittybag.clients.json_format import JsonFormat
 from tests.clients.machines import LAUNCH, OTHER, Place
 
 ENTRY = LAUNCH.entry(Place(Path("/"), "zed").target.client)
@@ -56,9 +56,9 @@ LAYOUTS = {
     "empty container with a comment": '{\n  "context_servers": {\n    // none\n  },\n  "z": 1\n}\n',
     "many on a line": '{ "a": 1, "b": 2,\n  "c": 3, "d": 4 }',
     "closing on the line": '{\n  "context_servers": {\n    "a": {} } }',
-    "looks like it": r'{"x": "\"context_servers\": {\"satchel\": 1} // no", "y": "/* }"}',
+    "looks like it": r'{"x": "\"context_servers\": {\"dittybag\": 1} // no", "y": "/* }"}',
     "escaped key": r'{"context\u005fservers": {"a": {}}}',
-    "same key elsewhere": '{"projects": {"satchel": 1, "context_servers": {"satchel": {}}}}',
+    "same key elsewhere": '{"projects": {"dittybag": 1, "context_servers": {"dittybag": {}}}}',
     "duplicates elsewhere": '{"a": 1, "a": 2, "context_servers": {"b": {}, "b": {}}}',
     "numbers": '{"a": 1.50, "b": 1e400, "c": -0, "d": 123456789012345678901234567890, "e": "\\ud800"}',
     "unicode": '{\n  "größe": "😀 \u2028",\n  "context_servers": {"日本": {}}\n}\n',
@@ -114,10 +114,10 @@ NEIGHBOURS = [
     "theme": "x", // mine
     "context_servers": {
         "a": {}, // keep
-        "satchel": {
-            "command": "/opt/satchel/bin/satchel",
+        "dittybag": {
+            "command": "/opt/dittybag/bin/dittybag",
             "args": ["serve"],
-            "env": {"SATCHEL_HOME": "/srv/bag"}
+            "env": {"DITTYBAG_HOME": "/srv/bag"}
         }
     }
 }
@@ -137,16 +137,16 @@ NEIGHBOURS = [
 \t\t1,
 \t],
 \t"context_servers": {
-\t\t"satchel": {
-\t\t\t"command": "/opt/satchel/bin/satchel",
+\t\t"dittybag": {
+\t\t\t"command": "/opt/dittybag/bin/dittybag",
 \t\t\t"args": ["serve"],
-\t\t\t"env": {"SATCHEL_HOME": "/srv/bag"}
+\t\t\t"env": {"DITTYBAG_HOME": "/srv/bag"}
 \t\t}
 \t},
 }
 """,
     ),
-    ('{"a":1}', f'{{"a":1, "context_servers": {{"satchel": {json.dumps(ENTRY)}}}}}'),
+    ('{"a":1}', f'{{"a":1, "context_servers": {{"dittybag": {json.dumps(ENTRY)}}}}}'),
 ]
 
 
@@ -162,14 +162,14 @@ def test_the_entry_looks_like_its_neighbours(place: Place, before: str, after: s
     "previous",
     [
         '{"command": "uvx", "args": ["other"] /* mine */ }',
-        '{\n  "command": "/old/satchel", // old\n  "args": ["serve",],\n}',
+        '{\n  "command": "/old/dittybag", // old\n  "args": ["serve",],\n}',
         "null",
         '"text"',
         "[]",
     ],
 )
 def test_an_entry_that_was_there_before_comes_back(place: Place, previous: str) -> None:
-    before = place.write(f'{{"context_servers": {{ "b": 1,\n "satchel" : {previous} , "a": {{}} }} }}')
+    before = place.write(f'{{"context_servers": {{ "b": 1,\n "dittybag" : {previous} , "a": {{}} }} }}')
     outcome = place.connect()
     assert (outcome.state, outcome.has_previous) == ("updated", True)
     assert place.entry() == ENTRY
@@ -181,13 +181,13 @@ def test_an_entry_that_was_there_before_comes_back(place: Place, previous: str) 
 
 def test_what_its_owner_added_to_an_entry_stays_in_it(place: Place) -> None:
     place.write(
-        '{"context_servers": {"satchel": {"command": "/old/satchel", "args": ["serve"], "timeout": 60,'
-        ' "env": {"SATCHEL_HOME": "/old", "SATCHEL_ACTOR": "me"}}}}'
+        '{"context_servers": {"dittybag": {"command": "/old/dittybag", "args": ["serve"], "timeout": 60,'
+        ' "env": {"DITTYBAG_HOME": "/old", "DITTYBAG_ACTOR": "me"}}}}'
     )
     place.connect()
     assert place.entry() == {
         **ENTRY,
-        "env": {"SATCHEL_HOME": "/srv/bag", "SATCHEL_ACTOR": "me"},
+        "env": {"DITTYBAG_HOME": "/srv/bag", "DITTYBAG_ACTOR": "me"},
         "timeout": 60,
     }
     assert place.connect().state == "unchanged"
@@ -257,7 +257,7 @@ def test_what_others_changed_meanwhile_stays(place: Place, change: str) -> None:
 def test_an_entry_that_someone_took_for_another_program_is_left_alone(place: Place) -> None:
     place.write("{}")
     place.connect()
-    mine = place.write('{"context_servers": {"satchel": {"command": "bag", "args": ["serve"]}}}')
+    mine = place.write('{"context_servers": {"dittybag": {"command": "bag", "args": ["serve"]}}}')
     with pytest.raises(Foreign, match="starts another program"):
         place.remove()
     assert place.read() == mine
@@ -276,10 +276,10 @@ def test_an_entry_that_someone_took_for_another_program_is_left_alone(place: Pla
         ('{"context_servers": null}', "its 'context_servers' is not an object"),
         ('{"context_servers": {}, "context_servers": {}}', "it has 'context_servers' more than once"),
         (
-            '{"context_servers": {"satchel": {}, "satchel": {}}}',
-            "it has 'satchel' more than once",
+            '{"context_servers": {"dittybag": {}, "dittybag": {}}}',
+            "it has 'dittybag' more than once",
         ),
-        (r'{"context_servers": {"satchel": {}, "s\u0061tchel": {}}}', "it has 'satchel' more than once"),
+        (r'{"context_servers": {"dittybag": {}, "s\u0061tchel": {}}}', "it has 'dittybag' more than once"),
         ("{", "it ends too early, line 1"),
         ('{"a": 1\n "b": 2}', "something is out of place, line 2"),
         ('{"a": 1}}', "something is out of place, line 1"),
@@ -313,25 +313,25 @@ def test_what_is_not_understood_is_refused_and_left_as_it_is(place: Place, text:
             attempt()
         assert problem in refused.value.problem
     after = place.everything()
-    after.pop("satchel/connect/lock")
+    after.pop("dittybag/connect/lock")
     assert after == before
 
 
 @pytest.mark.parametrize(
     "after",
     [
-        '{"a": 2, "k": {"b": {}, "satchel": {"command": "x"}}}',
-        '{"a": 1, "k": {"satchel": {"command": "x"}}}',
-        '{"a": 1, "k": {"b": {}, "satchel": {"command": "y"}}}',
-        '{"a": 1, "k": {"b": {}, "satchel": {"command": "x"}}, "c": 1}',
-        '{"a": 1, "a": 1, "k": {"b": {}, "satchel": {"command": "x"}}}',
+        '{"a": 2, "k": {"b": {}, "dittybag": {"command": "x"}}}',
+        '{"a": 1, "k": {"dittybag": {"command": "x"}}}',
+        '{"a": 1, "k": {"b": {}, "dittybag": {"command": "y"}}}',
+        '{"a": 1, "k": {"b": {}, "dittybag": {"command": "x"}}, "c": 1}',
+        '{"a": 1, "a": 1, "k": {"b": {}, "dittybag": {"command": "x"}}}',
         '{"a": 1, "k": {"b": {}}}',
     ],
 )
 def test_an_edit_that_changes_anything_else_is_noticed(after: str) -> None:
     form, before, value = JsonFormat("k"), '{"a": 1, "k": {"b": {}}}', {"command": "x"}
-    assert form.is_put(before, '{"a": 1, "k": {"b": {}, "satchel": {"command": "x"}}}', "satchel", value)
-    assert not form.is_put(before, after, "satchel", value)
+    assert form.is_put(before, '{"a": 1, "k": {"b": {}, "dittybag": {"command": "x"}}}', "dittybag", value)
+    assert not form.is_put(before, after, "dittybag", value)
 
 
 GAPS = st.lists(
@@ -353,7 +353,7 @@ GAPS = st.lists(
     ),
     max_size=3,
 ).map("".join)
-NAMES = st.text(max_size=6).filter(lambda name: name not in ("context_servers", "satchel")).map(json.dumps)
+NAMES = st.text(max_size=6).filter(lambda name: name not in ("context_servers", "dittybag")).map(json.dumps)
 SCALARS = st.one_of(
     st.none(),
     st.booleans(),
@@ -387,7 +387,7 @@ def documents(draw: st.DrawFn, *, may_have_entry: bool = True) -> str:
     """A JSON object with or without servers, laid out in any way."""
     servers = draw(listed(members(NAMES, VALUES), "{}"))
     if may_have_entry and draw(st.booleans()):
-        own = draw(members(st.just('"satchel"'), VALUES))
+        own = draw(members(st.just('"dittybag"'), VALUES))
         servers = f"{{{draw(GAPS)}{own}{',' if servers.count(':') else ''}{servers[1:]}"
     container = draw(members(st.just('"context_servers"'), st.just(servers)))
     parts = draw(st.lists(st.tuples(GAPS, members(NAMES, VALUES), GAPS), max_size=3))

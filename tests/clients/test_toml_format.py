@@ -1,4 +1,4 @@
-"""TOML files of all layouts: Satchel gets in, and out again without a trace."""
+"""TOML files of all layouts: Dittybag gets in, and out again without a trace."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from satchel.clients.errors import Refused
-from satchel.clients.toml_format import TomlFormat
+from dittybag.clients.errors import Refused
+from dittybag.clients.toml_format import TomlFormat
 from tests.clients.machines import LAUNCH, OTHER, Place
 
 ENTRY = LAUNCH.entry(Place(Path("/"), "codex").target.client)
@@ -32,12 +32,13 @@ LAYOUTS = {
     "dotted": 'mcp_servers.a.command = "a"\n',
     "inside the table": '[mcp_servers]\na = { command = "a" }\nb.command = "b"\n',
     "odd spaces": '[ mcp_servers . "a" ]\ncommand="a"\n"quoted key" = 1\n',
-    "looks like it": "x = \"\"\"\n[mcp_servers.satchel]\na = 1\n\"\"\"\ny = '''\n[mcp_servers.satchel]'''\n",
+    "looks like it": 'x = """\n[mcp_servers.dittybag]\na = 1\n"""\n'
+    "y = '''\n[mcp_servers.dittybag]'''\n",
     "quotes at the end": 'x = """a"""""\ny = \'\'\'b\'\'\'\'\'\nz = "\\"#"\n',
-    "lists": "x = [\n  [1, 2], # [mcp_servers.satchel]\n  [\n  ],\n]\n",
+    "lists": "x = [\n  [1, 2], # [mcp_servers.dittybag]\n  [\n  ],\n]\n",
     "array of tables": "[[hooks]]\na = 1\n[[hooks]]\na = 2\n[hooks.deep]\nb = nan\n",
     "dates": "a = 1979-05-27T07:32:00-08:00\nb = 07:32:00\nc = inf\nd = 0xFF\n",
-    "similar names": '[mcp_servers.satchel2]\na = "a"\n[satchel]\nb = 1\n[x.mcp_servers.satchel]\nc = 1\n',
+    "similar names": '[mcp_servers.dittybag2]\na = "a"\n[dittybag]\nb = 1\n[x.mcp_servers.dittybag]\nc = 1\n',
 }
 
 
@@ -75,25 +76,25 @@ def test_the_entry_is_a_table_of_its_own(place: Place) -> None:
     place.write('model = "o3"\r\n')
     place.connect()
     assert place.text() == (
-        'model = "o3"\r\n\r\n[mcp_servers.satchel]\r\ncommand = "/opt/satchel/bin/satchel"\r\n'
-        'args = ["serve"]\r\nenv = { SATCHEL_HOME = "/srv/bag" }\r\n'
+        'model = "o3"\r\n\r\n[mcp_servers.dittybag]\r\ncommand = "/opt/dittybag/bin/dittybag"\r\n'
+        'args = ["serve"]\r\nenv = { DITTYBAG_HOME = "/srv/bag" }\r\n'
     )
 
 
 PREVIOUS = {
-    "a table": '[mcp_servers.satchel]\ncommand = "/old/satchel" # old\nargs = [\n  "serve",\n]\n',
+    "a table": '[mcp_servers.dittybag]\ncommand = "/old/dittybag" # old\nargs = [\n  "serve",\n]\n',
     "a table with its own": (
-        '[mcp_servers.satchel]\ncommand = "x"\n\n[mcp_servers.satchel.env]\nA = "1"\n# end\n'
+        '[mcp_servers.dittybag]\ncommand = "x"\n\n[mcp_servers.dittybag.env]\nA = "1"\n# end\n'
         '[mcp_servers.b]\ncommand = "b"\n'
     ),
     "a table apart from its own": (
-        '[mcp_servers.satchel.env]\nA = "1"\n[mcp_servers.b]\na = "b"\n[mcp_servers.satchel]\ncommand = "x"'
+        '[mcp_servers.dittybag.env]\nA = "1"\n[mcp_servers.b]\na = "b"\n[mcp_servers.dittybag]\ncommand = "x"'
     ),
-    "quoted": '[ "mcp_servers" . \'satchel\' ]\ncommand = "x"\n',
-    "a line": 'a = 1\n[mcp_servers]\nsatchel = { command = "x" } # here\nb = { command = "b" }\n',
-    "dotted lines": '[mcp_servers]\nsatchel.command = "x"\nb.command = "b"\nsatchel.args = []\n[z]\n',
-    "dotted from the top": 'mcp_servers.satchel = { command = "x" }\nmcp_servers.b = {}\n',
-    "no table at all": '[mcp_servers]\nsatchel = "no"\n',
+    "quoted": '[ "mcp_servers" . \'dittybag\' ]\ncommand = "x"\n',
+    "a line": 'a = 1\n[mcp_servers]\ndittybag = { command = "x" } # here\nb = { command = "b" }\n',
+    "dotted lines": '[mcp_servers]\ndittybag.command = "x"\nb.command = "b"\ndittybag.args = []\n[z]\n',
+    "dotted from the top": 'mcp_servers.dittybag = { command = "x" }\nmcp_servers.b = {}\n',
+    "no table at all": '[mcp_servers]\ndittybag = "no"\n',
 }
 
 
@@ -105,8 +106,8 @@ def test_an_entry_that_was_there_before_comes_back(place: Place, previous: str) 
     assert (outcome.state, outcome.has_previous) == ("updated", True)
     assert place.entry()["command"] == ENTRY["command"]
     now = tomllib.loads(place.text())
-    others["mcp_servers"].pop("satchel")
-    now["mcp_servers"].pop("satchel")
+    others["mcp_servers"].pop("dittybag")
+    now["mcp_servers"].pop("dittybag")
     assert now == others
     place.connect(OTHER)
     assert place.remove().has_previous
@@ -115,9 +116,9 @@ def test_an_entry_that_was_there_before_comes_back(place: Place, previous: str) 
 
 def test_what_its_owner_added_to_an_entry_stays_in_it(place: Place) -> None:
     place.write(
-        '[mcp_servers.satchel]\ncommand = "/old/satchel"\nargs = ["serve"]\nstartup_timeout_sec = 1.5\n'
+        '[mcp_servers.dittybag]\ncommand = "/old/dittybag"\nargs = ["serve"]\nstartup_timeout_sec = 1.5\n'
         'enabled = true\nsince = 2026-01-01\nlist = [1, ["\\u007f\\\\"]]\n'
-        '[mcp_servers.satchel."the tools"]\nx.y = {}\n'
+        '[mcp_servers.dittybag."the tools"]\nx.y = {}\n'
     )
     place.connect()
     entry = place.entry()
@@ -138,7 +139,7 @@ def test_what_its_owner_added_to_an_entry_stays_in_it(place: Place) -> None:
             'model = "o3"\n\n[projects."/x"]\ntrust_level = "trusted"\n',
         ),
         ('model = "o3"', "[z]\na = 1\n", 'model = "o3"\n\n[z]\na = 1\n'),
-        ("", "[mcp_servers.satchel.tools]\nx = 1\n[z]\n", "[z]\n"),
+        ("", "[mcp_servers.dittybag.tools]\nx = 1\n[z]\n", "[z]\n"),
     ],
 )
 def test_what_others_changed_meanwhile_stays(place: Place, before: str, appended: str, after: str) -> None:
@@ -176,7 +177,7 @@ def test_what_is_not_understood_is_refused_and_left_as_it_is(place: Place, text:
         assert place.read() == before
 
 
-@pytest.mark.parametrize("inside", ["", 'satchel = { command = "x" }', 'a = { command = "a" }'])
+@pytest.mark.parametrize("inside", ["", 'dittybag = { command = "x" }', 'a = { command = "a" }'])
 def test_servers_on_one_line_are_left_alone(place: Place, inside: str) -> None:
     before = place.write(f"mcp_servers = {{ {inside} }}\n")
     with pytest.raises(Refused, match="is written on one line"):
@@ -187,25 +188,25 @@ def test_servers_on_one_line_are_left_alone(place: Place, inside: str) -> None:
 @pytest.mark.parametrize(
     "after",
     [
-        'a = 2\n[k.b]\n[k.satchel]\ncommand = "x"\n',
-        'a = 1\n[k.satchel]\ncommand = "x"\n',
-        'a = 1\n[k.b]\n[k.satchel]\ncommand = "y"\n',
+        'a = 2\n[k.b]\n[k.dittybag]\ncommand = "x"\n',
+        'a = 1\n[k.dittybag]\ncommand = "x"\n',
+        'a = 1\n[k.b]\n[k.dittybag]\ncommand = "y"\n',
         "a = 1\n[k.b]\n",
     ],
 )
 def test_an_edit_that_changes_anything_else_is_noticed(after: str) -> None:
     form, before, value = TomlFormat("k"), "a = 1\n[k.b]\n", {"command": "x"}
-    assert form.is_put(before, 'a = 1\n[k.b]\n[k.satchel]\ncommand = "x"\n', "satchel", value)
-    assert not form.is_put(before, after, "satchel", value)
+    assert form.is_put(before, 'a = 1\n[k.b]\n[k.dittybag]\ncommand = "x"\n', "dittybag", value)
+    assert not form.is_put(before, after, "dittybag", value)
 
 
 STATEMENTS = st.sampled_from(
     [
-        "# comment [mcp_servers.satchel]",
+        "# comment [mcp_servers.dittybag]",
         "",
         "   ",
         'k{} = "v" # c',
-        "k{} = '''\n[mcp_servers.satchel]\n'''",
+        "k{} = '''\n[mcp_servers.dittybag]\n'''",
         'k{} = """\\\n  "" [x] """',
         "k{} = [ 1, # ]\n 2,\n]",
         'k{} = {{ a = "}}" }}',
@@ -215,15 +216,15 @@ STATEMENTS = st.sampled_from(
         "[[l{}]]",
         '[mcp_servers.s{}]\ncommand = "x"',
         '[mcp_servers.s{}.env]\nA = "#"',
-        "[x{}.mcp_servers.satchel]",
+        "[x{}.mcp_servers.dittybag]",
     ]
 )
 OWN = st.sampled_from(
     [
         None,
-        '[mcp_servers.satchel]\ncommand = "x"',
-        '[mcp_servers.satchel]\ncommand = "x"\n[mcp_servers.satchel.env]\nA = "1"',
-        "[mcp_servers.'satchel'] # x\nargs = [\n]",
+        '[mcp_servers.dittybag]\ncommand = "x"',
+        '[mcp_servers.dittybag]\ncommand = "x"\n[mcp_servers.dittybag.env]\nA = "1"',
+        "[mcp_servers.'dittybag'] # x\nargs = [\n]",
     ]
 )
 

@@ -1,1 +1,1 @@
-"""The official conformance suite, against the fixture and against Satchel itself, over HTTP."""
+"""The official conformance suite, against the fixture and against Dittybag itself, over HTTP."""

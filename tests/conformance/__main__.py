@@ -1,4 +1,4 @@
-"""Runs the official suite against the fixture and against Satchel itself: `python -m tests.conformance`."""
+"""Runs the official suite against the fixture and against Dittybag itself: `python -m tests.conformance`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from tests.conformance import product, suite
-from tests.conformance.servers import FIXTURE, ServerFailed, listening, satchel
+from tests.conformance.servers import FIXTURE, ServerFailed, dittybag, listening
 from tests.conformance.suite import SuiteFailed
 from tests.conformance.verdicts import Least, Verdict, judge
 from tests.interop.environments import CONFORMANCE
@@ -46,25 +46,25 @@ RUNS: Final = (
     Run("fixture", "--suite all --spec-version 2025-06-18", Least(27, 56)),
     Run("fixture", "--suite all --spec-version 2025-11-25", Least(33, 83)),
     Run("fixture", "--suite all --spec-version 2026-07-28", Least(40, 152)),
-    Run("satchel", "--suite all --spec-version 2025-06-18", Least(14, 30)),
-    Run("satchel", "--suite all --spec-version 2025-11-25", Least(16, 34)),
-    Run("satchel", "--suite all --spec-version 2026-07-28", Least(17, 77)),
+    Run("dittybag", "--suite all --spec-version 2025-06-18", Least(14, 30)),
+    Run("dittybag", "--suite all --spec-version 2025-11-25", Least(16, 34)),
+    Run("dittybag", "--suite all --spec-version 2026-07-28", Least(17, 77)),
 )
 
 
 def carry_out(run: Run) -> Outcome:
     """Run the suite against a new server, and judge both."""
     with TemporaryDirectory() as folder:
-        database, files = Path(folder) / "satchel.db", Path(folder) / "report"
+        database, files = Path(folder) / "dittybag.db", Path(folder) / "report"
         files.mkdir()
-        is_product = run.server == "satchel"
+        is_product = run.server == "dittybag"
         wants = product.WANTS if is_product else {}
         problems: list[str] = []
-        with listening(*(satchel(str(database)) if is_product else FIXTURE)) as server:
+        with listening(*(dittybag(str(database)) if is_product else FIXTURE)) as server:
             if is_product:
                 product.fill(server.address)
                 problems += [
-                    f"there is a {thing} now: take it off the list of what Satchel lacks"
+                    f"there is a {thing} now: take it off the list of what Dittybag lacks"
                     for thing in sorted(product.offered(server.address) & set(wants.values()))
                 ]
             report = suite.run(server.address, run.options.split(), files)
@@ -105,13 +105,13 @@ def complain(*problems: str) -> int:
 
 def main() -> int:
     # The prompts and libraries of whoever runs this are not seen, nor touched.
-    for variable in [name for name in os.environ if name.startswith("SATCHEL_")]:
+    for variable in [name for name in os.environ if name.startswith("DITTYBAG_")]:
         del os.environ[variable]
     if not CONFORMANCE.is_made:
         return complain("the suite is not installed\nhint: make conformance installs it and runs it")
     begun = perf_counter()
     with TemporaryDirectory() as home, ThreadPoolExecutor(AT_ONCE) as pool:
-        os.environ["SATCHEL_HOME"] = home
+        os.environ["DITTYBAG_HOME"] = home
         try:
             outcomes = list(pool.map(carry_out, RUNS))
         except (ServerFailed, SuiteFailed) as failed:
@@ -119,7 +119,7 @@ def main() -> int:
     print(table(outcomes))
     not_scored = {name for outcome in outcomes for name in outcome.verdict.not_scored}
     print(
-        f"\nNot scored: {len(not_scored)} scenarios about tasks, an extension that Satchel does not have."
+        f"\nNot scored: {len(not_scored)} scenarios about tasks, an extension that Dittybag does not have."
         "\nLeft out: what wants a tool, prompt or capability that only a test server has; each is listed"
         "\nwith its reason in tests/conformance/product.py."
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from satchel.protocol.aio import asyncio
-from satchel.protocol.transports.http import Guard, HttpEndpoint
-from satchel.protocol.transports.http.messages import Receive, Scope, Send, respond
-from satchel.protocol.transports.http.serving import GRACE_SECONDS, listening_socket, new_event_loop, serve
+from dittybag.protocol.aio import asyncio
+from dittybag.protocol.transports.http import Guard, HttpEndpoint
+from dittybag.protocol.transports.http.messages import Receive, Scope, Send, respond
+from dittybag.protocol.transports.http.serving import GRACE_SECONDS, listening_socket, new_event_loop, serve
 from tests.everything.server import build
 
 

@@ -1,4 +1,4 @@
-"""Satchel itself before the suite: what is in its store, and what the suite wants that no product has."""
+"""Dittybag itself before the suite: what is in its store, and what the suite wants that no product has."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ CONTENTS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 _ASKING_TOOLS: Final = "tool test_input_required_result_"
 
-#: What Satchel lacks, because only a test would have it; `judge` says what the keys mean.
+#: What Dittybag lacks, because only a test would have it; `judge` says what the keys mean.
 WANTS: Final = {
     "tools-call-simple-text": "tool test_simple_text",
     "tools-call-image": "tool test_image_content",
@@ -82,7 +82,7 @@ WANTS: Final = {
     "json-schema-2020-12": "tool json_schema_2020_12_tool",
     "server-sse-polling": "tool test_reconnection",
     "http-custom-header-server-validation": "tool test_x_mcp_header",
-    # Satchel has nothing to log to a client, and so does not say that it could.
+    # Dittybag has nothing to log to a client, and so does not say that it could.
     "logging-set-level": "capability logging",
     "tools-call-with-logging": "capability logging",
     # A stored prompt is text.

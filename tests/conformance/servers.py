@@ -102,6 +102,6 @@ def listening(*command: str) -> Iterator[Listener]:
         listener.end()
 
 
-def satchel(database: str) -> tuple[str, ...]:
-    """The command of Satchel itself, on a free port."""
-    return ("satchel", "serve", "--http", "127.0.0.1:0", "--db", database)
+def dittybag(database: str) -> tuple[str, ...]:
+    """The command of Dittybag itself, on a free port."""
+    return ("dittybag", "serve", "--http", "127.0.0.1:0", "--db", database)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tests.conformance.suite import Check, Report
 
-#: Of an extension (SEP-2663), which Satchel does not have; the suite does not score them either.
+#: Of an extension (SEP-2663), which Dittybag does not have; the suite does not score them either.
 NOT_SCORED: Final = "tasks-"
 
 #: Checks about the messages of any scenario: alone, they say nothing about the scenario.

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from itertools import combinations, count, cycle, islice
 from typing import Any, Final, NamedTuple
 
-SATCHEL: Final = "satchel"
+ALL: Final = "all"
 MCPKG: Final = "mcpkg"
 STORE: Final = "prompt-store"
 TASKS: Final = "tasks"
-PROFILES: Final = (SATCHEL, MCPKG, STORE, TASKS)
+PROFILES: Final = (ALL, MCPKG, STORE, TASKS)
 
 #: What every database holds before the first call, as far as the profile has the tool.
 SEEDS: Final[list[tuple[str, dict[str, Any]]]] = [
@@ -381,10 +381,10 @@ def _tools() -> Iterator[Tool]:
     fresh, taken = {"name": "fresh", "content": "x"}, {"name": "taken", "content": "x"}
     needed: tuple[str, ...] = ("name", "content")
     yield Tool("create_prompt", (MCPKG,), prose, fresh, needed, create)
-    yield Tool("create_prompt", (SATCHEL,), prose, fresh, needed, create | declared)
+    yield Tool("create_prompt", (ALL,), prose, fresh, needed, create | declared)
     yield Tool("update_prompt", (MCPKG,), prose, taken, ("name",), update)
     yield Tool("delete_prompt", (MCPKG,), prose, {"name": "taken"}, ("name",), by_name)
-    yield Tool("delete_prompt", (SATCHEL,), prose, {"name": "taken"}, (), by_name)
+    yield Tool("delete_prompt", (ALL,), prose, {"name": "taken"}, (), by_name)
 
     resource = {"content": RESOURCE_CONTENT, "mime_type": MIME_TYPE, "description": DESCRIPTION}
     create, update = {"name": name_of("Resource"), "uri": URI} | resource, by_name | resource
@@ -393,26 +393,26 @@ def _tools() -> Iterator[Tool]:
     # A resource may have none, which is what an empty one means.
     no_title_or = {"title": [bad for bad in STORE_TITLE if bad.kind != "empty"]}
     yield Tool("create_resource", (MCPKG,), prose, FRESH_RESOURCE, needed, create)
-    yield Tool("create_resource", (SATCHEL,), prose, FRESH_RESOURCE, needed, create | no_title_or)
+    yield Tool("create_resource", (ALL,), prose, FRESH_RESOURCE, needed, create | no_title_or)
     yield Tool("update_resource", (MCPKG,), prose, taken, ("name",), update)
-    yield Tool("update_resource", (SATCHEL,), prose, taken, ("name",), update | no_title_or)
-    yield Tool("delete_resource", (MCPKG, SATCHEL), prose, {"name": "taken"}, ("name",), by_name)
+    yield Tool("update_resource", (ALL,), prose, taken, ("name",), update | no_title_or)
+    yield Tool("delete_resource", (MCPKG, ALL), prose, {"name": "taken"}, ("name",), by_name)
 
     by_id = {"id": address("id")}
     own = {"id": TAKEN_ID}
     good: dict[str, Any] = {"title": "Fresh", "content": "x", "tags": ["fresh"]}
     stored = {"title": STORE_TITLE, "content": PROMPT_CONTENT, "tags": TAGS}
     page = {"limit": bounded("limit", 1, 100), "offset": bounded("offset", 0)}
-    here = (STORE, SATCHEL)
+    here = (STORE, ALL)
     yield Tool("add_prompt", here, store, good, ("title", "content"), stored)
     yield Tool("list_prompts", here, store, {}, (), page)
     yield Tool("get_prompt", here, store, own, ("id",), by_id)
     yield Tool("update_prompt", (STORE,), store, own | good, ("id", "title", "content"), by_id | stored)
     every = title | prompt | {"tags": TAGS} | declared
-    yield Tool("update_prompt", (SATCHEL,), store, own | good, (), by_id | every)
-    yield Tool("update_prompt", (SATCHEL,), prose, taken, (), by_name | every)
+    yield Tool("update_prompt", (ALL,), store, own | good, (), by_id | every)
+    yield Tool("update_prompt", (ALL,), prose, taken, (), by_name | every)
     yield Tool("delete_prompt", (STORE,), store, own, ("id",), by_id)
-    yield Tool("delete_prompt", (SATCHEL,), store, own, (), by_id)
+    yield Tool("delete_prompt", (ALL,), store, own, (), by_id)
     yield Tool("search_prompts", here, store, {"query": "x"}, ("query",), {"query": QUERY} | page)
     yield Tool("filter_by_tags", here, store, {"tags": ["x"]}, ("tags",), {"tags": FILTER} | page)
     yield Tool("list_tags", here, store, {}, (), {})
@@ -436,7 +436,7 @@ def _tools() -> Iterator[Tool]:
     }
     where = one_of("fields", "title, notes, both", "content", "Title")
     group = one_of("group_by", "project, priority, status", "energy", "Project")
-    here = (TASKS, SATCHEL)
+    here = (TASKS, ALL)
     yield Tool("task_create", here, task, {"title": "Fresh"}, ("title",), fields)
     yield Tool("task_list", here, task, {}, (), filters)
     yield Tool("task_update", here, task, {"task_id": 1, "priority": 4}, ("task_id",), by_number | fields)
@@ -448,9 +448,9 @@ def _tools() -> Iterator[Tool]:
     limit = {"limit": bounded("limit", 1, 100)}
     before = {"before": integer("before")}
     search = {"query": [Bad("empty", "", "Query must not be empty"), *QUERY], "kinds": KINDS} | limit
-    yield Tool("search", (SATCHEL,), store, {"query": "x"}, ("query",), search)
-    yield Tool("list_changes", (SATCHEL,), store, {}, (), {"kind": KIND} | by_id | limit | before)
-    yield Tool("undo_change", (SATCHEL,), store, {"change": 1}, ("change",), {"change": integer("change")})
+    yield Tool("search", (ALL,), store, {"query": "x"}, ("query",), search)
+    yield Tool("list_changes", (ALL,), store, {}, (), {"kind": KIND} | by_id | limit | before)
+    yield Tool("undo_change", (ALL,), store, {"change": 1}, ("change",), {"change": integer("change")})
 
 
 FRESH_RESOURCE: Final = {"name": "fresh", "uri": "file:///fresh", "content": "Fresh"}
@@ -511,7 +511,7 @@ def _refused_by(tool: Tool) -> dict[str, tuple[dict[str, Any], str]]:
 
 def _others() -> Iterator[tuple[tuple[str, ...], str, str, dict[str, Any], str]]:
     """What depends on several arguments or on what is stored, and the contracts' own examples."""
-    here: tuple[str, ...] = (MCPKG, SATCHEL)
+    here: tuple[str, ...] = (MCPKG, ALL)
     exists = "already exists in project 'default'"
     same_name = {"name": "taken", "content": "x"}
     yield here, "create_prompt", "duplicate name", same_name, f"Error: Prompt 'taken' {exists}"
@@ -554,7 +554,7 @@ def _others() -> Iterator[tuple[tuple[str, ...], str, str, dict[str, Any], str]]
             yield here, f"update_{noun.lower()}", case, {"name": name, "content": "x"}, says
             yield here, f"delete_{noun.lower()}", case, {"name": name}, says
 
-    here = (STORE, SATCHEL)
+    here = (STORE, ALL)
     same = {"title": "Taken title", "content": "x"}
     says = failure("DUPLICATE_TITLE", "A prompt with this title already exists")
     yield here, "add_prompt", "duplicate title", same, says
@@ -568,7 +568,7 @@ def _others() -> Iterator[tuple[tuple[str, ...], str, str, dict[str, Any], str]]
         yield here, "delete_prompt", case, {"id": given}, says
         yield here, "update_prompt", case, {"id": given, "title": "Fresh", "content": "x"}, says
 
-    here = (SATCHEL,)
+    here = (ALL,)
     same = {"name": "taken", "title": "Taken title"}
     says = f"Error: A prompt with the title 'Taken title' {exists}"
     yield here, "update_prompt", "duplicate title by name", same, says
@@ -586,7 +586,7 @@ def _others() -> Iterator[tuple[tuple[str, ...], str, str, dict[str, Any], str]]
         says = failure("NOT_FOUND", f"Change {number} not found")
         yield here, "undo_change", f"unknown change: {number}", {"change": number}, says
 
-    here = (TASKS, SATCHEL)
+    here = (TASKS, ALL)
     says = "Validation error: Title must be between 1 and 500 characters; Priority must be between 1 and 5"
     yield here, "task_create", "the contract's example", {"title": "", "priority": 6}, says
     says = "Validation error: Nothing to update: give at least one field"
@@ -602,7 +602,7 @@ def refusals() -> Iterator[Refused]:
     """Every call that must be refused."""
     for tool in TOOLS:
         for profile in tool.profiles:
-            two_in_one = profile == SATCHEL and tool.name in {"update_prompt", "delete_prompt"}
+            two_in_one = profile == ALL and tool.name in {"update_prompt", "delete_prompt"}
             suffix = f" by {next(iter(tool.bad))}" if two_in_one else ""
             for case, (arguments, says) in _refused_by(tool).items():
                 yield Refused(profile, tool.name, case + suffix, arguments, says)

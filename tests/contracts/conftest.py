@@ -79,7 +79,7 @@ def place(request: pytest.FixtureRequest, way: Way) -> Place:
 
 
 def _opening(stack: ExitStack, place: Place, way: Way, hosts: Hosts | None) -> Serve:
-    def opened(profile: str = "satchel", *options: str, **more: Any) -> Server:
+    def opened(profile: str = "all", *options: str, **more: Any) -> Server:
         server = Server(place, profile, *options, transport=way.transport, hosts=hosts, **more)
         return stack.enter_context(server)
 

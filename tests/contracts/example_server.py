@@ -7,9 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from satchel.protocol import Context, Prompt, Resource, ResourceTemplate, Server
-from satchel.protocol.features import PromptAnswer
-from satchel.protocol.types import (
+from dittybag.protocol import Context, Prompt, Resource, ResourceTemplate, Server
+from dittybag.protocol.features import PromptAnswer
+from dittybag.protocol.types import (
     Capabilities,
     Content,
     EmbeddedResource,
@@ -87,6 +87,6 @@ def build() -> Server:
 
 
 if __name__ == "__main__":
-    from satchel.protocol.transports import stdio
+    from dittybag.protocol.transports import stdio
 
     stdio.run(build())

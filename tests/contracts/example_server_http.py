@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from satchel.protocol.transports.http import Guard, HttpEndpoint
-from satchel.protocol.transports.http.serving import listening_socket, serve
+from dittybag.protocol.transports.http import Guard, HttpEndpoint
+from dittybag.protocol.transports.http.serving import listening_socket, serve
 from tests.contracts.example_server import build
 
 
@@ -16,7 +16,7 @@ async def run() -> None:
     with listening_socket("127.0.0.1", 0) as listener:
         async with server.lifespan():
             host, port = listener.getsockname()
-            print(f"Satchel listens at http://{host}:{port}/mcp", file=sys.stderr, flush=True)
+            print(f"Dittybag listens at http://{host}:{port}/mcp", file=sys.stderr, flush=True)
             await serve(Guard(endpoint), listener, lambda: endpoint.close(1))
 
 

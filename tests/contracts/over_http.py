@@ -1,4 +1,4 @@
-"""`satchel serve --http` as a process, and clients of it whose every wait is bounded."""
+"""`dittybag serve --http` as a process, and clients of it whose every wait is bounded."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ class Host:
     def __init__(
         self,
         *arguments: str,
-        module: str = "satchel",
+        module: str = "dittybag",
         plain: bool = False,
         env: Mapping[str, str] = NO_HEADERS,
     ) -> None:
-        """`arguments`: those of `satchel serve`, without where to listen; or all of a `plain` command."""
-        if module == "satchel" and not plain:
+        """`arguments`: those of `dittybag serve`, without where to listen; or all of a `plain` command."""
+        if module == "dittybag" and not plain:
             arguments = ("serve", "--http", "127.0.0.1:0", *arguments)
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
@@ -121,7 +121,7 @@ class Host:
 
     def __enter__(self) -> Self:
         try:
-            line = self.complaints.line("Satchel listens at", seconds=SECONDS)
+            line = self.complaints.line("Dittybag listens at", seconds=SECONDS)
             found = re.search(r"http://(.+):(\d+)/mcp", line)
             assert found is not None, line
         except BaseException:

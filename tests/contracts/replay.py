@@ -116,9 +116,9 @@ def timeless(text: str) -> str:
     return TIME.sub("<time>", text)
 
 
-def satchel(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+def dittybag(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, which must have this exit status."""
-    command = [sys.executable, "-m", "satchel", *arguments]
+    command = [sys.executable, "-m", "dittybag", *arguments]
     done = subprocess.run(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
     )
@@ -132,11 +132,11 @@ Place = Path | str
 
 def database(place: Place) -> tuple[str, str]:
     """The option that names the database in a place."""
-    return "--db", place if isinstance(place, str) else str(place / "satchel.db")
+    return "--db", place if isinstance(place, str) else str(place / "dittybag.db")
 
 
 def create_project(place: Place, name: str) -> None:
-    satchel("project", "create", name, *database(place))
+    dittybag("project", "create", name, *database(place))
 
 
 def initialize(version: str | None) -> Json:
@@ -192,7 +192,7 @@ class StdioLine:
     """To a server of one's own."""
 
     def __init__(self, *arguments: str, env: Mapping[str, str]) -> None:
-        self._wire = Wire("satchel", "serve", *arguments, env=dict(env))
+        self._wire = Wire("dittybag", "serve", *arguments, env=dict(env))
         assert self._wire.process.stderr is not None
         self._complaints = Complaints(self._wire.process.stderr)
 
@@ -234,7 +234,7 @@ class HttpLine:
         _, out, err = self._host.end()
         assert out == ""
         listens, pages, *rest = err.splitlines(keepends=True)
-        assert listens.startswith("Satchel listens at "), err
+        assert listens.startswith("Dittybag listens at "), err
         assert pages.startswith("Its pages for people: "), err
         return "".join(rest)
 
@@ -260,12 +260,12 @@ class Hosts:
 
 
 class Server:
-    """`satchel serve` on the database in a place, with a session opened."""
+    """`dittybag serve` on the database in a place, with a session opened."""
 
     def __init__(
         self,
         place: Place,
-        profile: str = "satchel",
+        profile: str = "all",
         *options: str,
         hello: Json | None = None,
         env: Mapping[str, str] = MappingProxyType({}),
@@ -319,7 +319,7 @@ class Server:
         answer = self.raw(msgspec.json.encode(request))
         while str(answer.get("method")).endswith("/list_changed"):
             # None of the contracts replayed here has notifications.
-            assert self.profile == "satchel", answer
+            assert self.profile == "all", answer
             answer = self._line.message()
         assert answer.get("id") == request["id"], answer
         assert not _has_null(answer), answer

@@ -67,8 +67,8 @@ class Machine:
         self.place = root if place is None else place
         #: How its servers are spoken to.
         self.transport = transport
-        self.home = root / "satchel"
-        #: Satchel's own libraries, in every profile.
+        self.home = root / "dittybag"
+        #: Dittybag's own libraries, in every profile.
         self.libraries = self.home / "libraries"
         #: Those of Twig, in its profile.
         self.foreign = root / "twig"
@@ -77,7 +77,7 @@ class Machine:
     def env(self) -> dict[str, str]:
         return {
             "HOME": str(self.root),
-            "SATCHEL_HOME": str(self.home),
+            "DITTYBAG_HOME": str(self.home),
             "TWIG_DATA_DIR": str(self.foreign),
         }
 
@@ -87,7 +87,7 @@ class Machine:
 
     def run(self, *arguments: str) -> None:
         """Run a command on this machine."""
-        command = [sys.executable, "-m", "satchel", *arguments]
+        command = [sys.executable, "-m", "dittybag", *arguments]
         env = {**os.environ, **self.env}
         subprocess.run(command, env=env, cwd=ROOT, capture_output=True, timeout=30, check=True)
 
@@ -104,7 +104,7 @@ class Client:
         #: When it was told that the list has changed.
         self.news: list[float] = []
         options = ("--profile", profile, *database(machine.place))
-        self._wire = Wire("satchel", "serve", *options, env=machine.env)
+        self._wire = Wire("dittybag", "serve", *options, env=machine.env)
         self._ids = count(1)
         assert self._wire.process.stderr is not None
         self._complaints = Complaints(self._wire.process.stderr)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.contracts.bad_input import MCPKG, PROFILES, SATCHEL, SEEDS, STORE, TASKS, TOOLS, Refused, refusals
+from tests.contracts.bad_input import ALL, MCPKG, PROFILES, SEEDS, STORE, TASKS, TOOLS, Refused, refusals
 from tests.wire import Wire
 
 
@@ -21,7 +21,7 @@ class Desk:
 
     def __init__(self, profile: str, database: Path, stack: ExitStack) -> None:
         self.database = database
-        serve = Wire("satchel", "serve", "--profile", profile, "--db", str(database))
+        serve = Wire("dittybag", "serve", "--profile", profile, "--db", str(database))
         self._wire = stack.enter_context(serve)
         self._wire.handshake()
         shown = self.ask("tools/list", {})["result"]["tools"]
@@ -121,7 +121,7 @@ def test_an_unknown_project_is_refused_and_writes_nothing(profile: str, desks: d
     before = desk.footprint()
     for project in ("nobody", "🎒", "a\nb", "x" * 5000):
         database = str(desk.database)
-        with Wire("satchel", "serve", "--profile", profile, "--project", project, "--db", database) as wire:
+        with Wire("dittybag", "serve", "--profile", profile, "--project", project, "--db", database) as wire:
             wire.hang_up()
             lines, stderr, status = wire.rest()
         assert (lines, status) == ([], 3), (project, stderr)
@@ -212,7 +212,7 @@ def _kept_by_the_tasks() -> Iterator[tuple[str, str, dict[str, Any]]]:
 KEPT = [
     Kept(profile, tool, case, arguments)
     for own, rows in ((STORE, _kept_by_the_store), (MCPKG, _kept_by_mcpkg), (TASKS, _kept_by_the_tasks))
-    for profile in (own, SATCHEL)
+    for profile in (own, ALL)
     for tool, case, arguments in rows()
 ]
 

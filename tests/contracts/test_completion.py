@@ -73,10 +73,10 @@ def test_a_variable_of_a_stored_template(server: Server) -> None:
     assert complete(server, ref, "part", "", table="users") == ["rows", "schema"]
 
 
-def test_the_variables_of_satchel_s_own_templates(server: Server) -> None:
+def test_the_variables_of_dittybag_s_own_templates(server: Server) -> None:
     server.text("add_prompt", title="One", content="x", tags=["review"])
-    tags = {"type": "ref/resource", "uri": "satchel://tags/{tag}"}
-    projects = {"type": "ref/resource", "uri": "satchel://projects/{project}"}
+    tags = {"type": "ref/resource", "uri": "dittybag://tags/{tag}"}
+    projects = {"type": "ref/resource", "uri": "dittybag://projects/{project}"}
     assert complete(server, tags, "tag", "re") == ["review"]
     assert complete(server, projects, "project", "AUTH") == ["auth-module"]
 
@@ -88,9 +88,9 @@ def test_the_variables_of_satchel_s_own_templates(server: Server) -> None:
         ({"type": "ref/prompt", "name": "p"}, "y", "Prompt 'p' has no argument 'y'"),
         ({"type": "ref/resource", "uri": "a://{b}"}, "b", "Unknown resource template: a://{b}"),
         (
-            {"type": "ref/resource", "uri": "satchel://tags/{tag}"},
+            {"type": "ref/resource", "uri": "dittybag://tags/{tag}"},
             "y",
-            "The template satchel://tags/{tag} has no variable y",
+            "The template dittybag://tags/{tag} has no variable y",
         ),
     ],
 )

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from satchel.cli.failures import Status, status_of
-from satchel.contracts.dialects import Dialect, plain, prose, structured
-from satchel.domain import errors
-from satchel.domain.errors import Conflict, Invalid, NotFound, Problem, SatchelError, StorageError
+from dittybag.cli.failures import Status, status_of
+from dittybag.contracts.dialects import Dialect, plain, prose, structured
+from dittybag.domain import errors
+from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotFound, Problem, StorageError
 
 #: One of each, with the code that the prompt-store dialect gives it and its exit status.
-SAMPLES: list[tuple[SatchelError, str, Status]] = [
+SAMPLES: list[tuple[DittybagError, str, Status]] = [
     (Invalid([Problem("title", "Title is long")]), "INVALID_TITLE", Status.REFUSED),
     (errors.ProjectNotFound("p"), "PROJECT_NOT_FOUND", Status.NOT_FOUND),
     (errors.ProjectGone(), "PROJECT_NOT_FOUND", Status.NOT_FOUND),
@@ -62,7 +62,7 @@ SAMPLES: list[tuple[SatchelError, str, Status]] = [
 ]
 
 
-def _kinds(kind: type[SatchelError]) -> Iterator[type[SatchelError]]:
+def _kinds(kind: type[DittybagError]) -> Iterator[type[DittybagError]]:
     for narrower in kind.__subclasses__():
         yield narrower
         yield from _kinds(narrower)
@@ -70,11 +70,11 @@ def _kinds(kind: type[SatchelError]) -> Iterator[type[SatchelError]]:
 
 def test_there_is_a_sample_of_every_error() -> None:
     families = {NotFound, Conflict, StorageError, errors.PromptUnusable}
-    assert {type(error) for error, _, _ in SAMPLES} == set(_kinds(SatchelError)) - families
+    assert {type(error) for error, _, _ in SAMPLES} == set(_kinds(DittybagError)) - families
 
 
 def test_codes_are_unique_and_the_tree_is_drawn_completely() -> None:
-    kinds = set(_kinds(SatchelError))
+    kinds = set(_kinds(DittybagError))
     drawn = errors.__doc__ or ""
     for kind in kinds:
         assert kind.__name__ in drawn
@@ -83,7 +83,7 @@ def test_codes_are_unique_and_the_tree_is_drawn_completely() -> None:
 
 
 @pytest.mark.parametrize(("error", "code", "status"), SAMPLES, ids=lambda value: type(value).__name__)
-def test_an_error_has_words_a_code_and_a_status(error: SatchelError, code: str, status: Status) -> None:
+def test_an_error_has_words_a_code_and_a_status(error: DittybagError, code: str, status: Status) -> None:
     said = {dialect: _text(dialect, error) for dialect in (prose, plain, structured)}
     assert said[prose].startswith("Error: ")
     assert str(error) in said[plain]
@@ -95,7 +95,7 @@ def test_an_error_has_words_a_code_and_a_status(error: SatchelError, code: str, 
         assert "secret detail" not in text
 
 
-def _text(dialect: Dialect, error: SatchelError) -> str:
+def _text(dialect: Dialect, error: DittybagError) -> str:
     result = dialect(error)
     assert result.is_error is True
     (block,) = result.content

@@ -221,7 +221,7 @@ def test_what_happens_to_files_of_many_libraries_is_seen_and_announced_within_a_
     """Everything that can happen to a file happens at once, each in its own library."""
 
     def scenario(machine: Machine) -> None:
-        profile = "twig" if place == "twig's" else "satchel"
+        profile = "twig" if place == "twig's" else "all"
         directory = machine.root / "elsewhere" if place == "linked" else machine.serves_in(profile)
         happening = LINKED if place == "linked" else CHANGES
         folders = {f"lib{number}": CHANGES[what] for number, what in enumerate(happening)}
@@ -308,7 +308,7 @@ OWN = ("removed", "replaced with the directory")
 
 
 @pytest.mark.parametrize(
-    ("profile", "what"), [*(("twig", what) for what in LIBRARIES), *(("satchel", what) for what in OWN)]
+    ("profile", "what"), [*(("twig", what) for what in LIBRARIES), *(("all", what) for what in OWN)]
 )
 def test_what_happens_to_a_library_is_seen_and_announced_within_a_second(
     tmp_path: Path, profile: str, what: str
@@ -340,7 +340,7 @@ def test_a_directory_that_was_removed_is_served_again_when_it_is_back(tmp_path: 
     promptly(tmp_path, scenario)
 
 
-@pytest.mark.parametrize(("profile", "there"), [("twig", "the other directory"), ("satchel", "nothing")])
+@pytest.mark.parametrize(("profile", "there"), [("twig", "the other directory"), ("all", "nothing")])
 def test_the_first_library_is_announced_although_there_was_none_at_the_start(
     tmp_path: Path, profile: str, there: str
 ) -> None:
@@ -357,7 +357,7 @@ def test_the_first_library_is_announced_although_there_was_none_at_the_start(
     promptly(tmp_path, scenario)
 
 
-@pytest.mark.parametrize(("profile", "others"), [("twig", True), ("satchel", False)])
+@pytest.mark.parametrize(("profile", "others"), [("twig", True), ("all", False)])
 def test_a_link_that_is_made_or_taken_away_is_announced(tmp_path: Path, profile: str, others: bool) -> None:
     def scenario(machine: Machine) -> None:
         folder = twig(machine.root / "work", {"a": "one"})
@@ -382,7 +382,7 @@ def test_a_linked_folder_that_goes_and_comes_is_followed(tmp_path: Path) -> None
     def scenario(machine: Machine) -> None:
         folder = twig(machine.root / "work", {"a": "one"})
         machine.link(folder, "lib")
-        with listening(machine, "satchel") as clients:
+        with listening(machine, "all") as clients:
             for client in clients:
                 assert client.shown() == {"lib:a": "one"}
             assert_news(clients, lambda: folder.rename(machine.root / "away"), {})

@@ -18,7 +18,7 @@ import pytest
 from tests.contracts.replay import Json, Server
 from tests.contracts.shelves import Client, Machine, manifest, twig, write
 
-PROFILES = ("twig", "satchel")
+PROFILES = ("twig", "all")
 KIB_64 = 64 * 1024
 KIB_256 = 256 * 1024
 SECRET = "nobody may read this"
@@ -119,7 +119,7 @@ def test_a_folder_whose_name_leaves_nothing_is_no_library_and_reported(machine: 
 
 def test_hidden_folders_and_files_are_no_libraries(machine: Machine) -> None:
     twig(machine.foreign / "good", {"a": "fine"})
-    for folder in ("...", ".hidden", ".satchel", ".git"):
+    for folder in ("...", ".hidden", ".dittybag", ".git"):
         twig(machine.foreign / folder, {"a": "lost"})
     write(machine.foreign, {"twig.toml": manifest("a"), "prompts.md": "lost", "notes": ""})
     with serving(machine) as server:
@@ -138,14 +138,14 @@ def test_of_two_libraries_with_one_name_the_first_in_path_order_wins_and_the_oth
             assert "~/twig/MY LIB" in client.complains(f"~/twig/{folder}:", "'my_lib'")
 
 
-def test_twig_s_libraries_come_before_those_of_satchel_with_the_same_name(machine: Machine) -> None:
+def test_twig_s_libraries_come_before_those_of_dittybag_with_the_same_name(machine: Machine) -> None:
     twig(machine.libraries / "a", {"which": "own"})
     twig(machine.libraries / "b", {"which": "own"})
     twig(machine.foreign / "a", {"which": "foreign"})
     with serving(machine) as server:
         assert names(server) == ["a:which", "b:which"]
         assert [text(server, "a:which"), text(server, "b:which")] == ["foreign", "own"]
-    with serving(machine, "satchel") as server:
+    with serving(machine, "all") as server:
         # Its own alone: nobody asked it to look into Twig's directory.
         assert [text(server, "a:which"), text(server, "b:which")] == ["own", "own"]
 
@@ -417,7 +417,7 @@ def test_the_default_profile_lists_stored_prompts_first_and_its_pages_cross_the_
     twig(machine.libraries / "lib", dict.fromkeys((f"p{number:03}" for number in range(700)), "y"))
     library = [f"lib:p{number:03}" for number in range(700)]
     stored: list[str] = []
-    with serving(machine, "satchel") as server:
+    with serving(machine, "all") as server:
         for count, lengths in {
             0: [700],
             1: [701],
@@ -551,7 +551,7 @@ arguments:
 
 def test_choices_of_an_argument_are_proposed(machine: Machine) -> None:
     write(machine.libraries / "lib", {"a.md": CHOICES})
-    with serving(machine, "satchel") as server:
+    with serving(machine, "all") as server:
         server.text("add_prompt", title="One", content="x", tags=["review"])
 
         def proposed(argument: str, typed: str) -> list[str]:
@@ -570,7 +570,7 @@ def test_choices_of_an_argument_are_proposed(machine: Machine) -> None:
 
 def test_what_cannot_be_completed_is_an_error(machine: Machine) -> None:
     write(machine.libraries / "lib", {"a.md": CHOICES})
-    with serving(machine, "satchel") as server:
+    with serving(machine, "all") as server:
         for name, argument, problem in (
             ("lib:a", "nope", "Prompt 'lib:a' has no argument 'nope'"),
             ("lib:b", "code", "Prompt 'lib:b' not found"),
@@ -734,7 +734,7 @@ def library_with_ways_out(machine: Machine, texts: dict[str, str | bytes]) -> Pa
 
 def assert_nothing_leaked(answer: Json) -> None:
     said = msgspec.json.encode(answer).decode()
-    for secret in (SECRET, "root:", "SATCHEL_HOME", "PATH="):
+    for secret in (SECRET, "root:", "DITTYBAG_HOME", "PATH="):
         assert secret not in said
 
 

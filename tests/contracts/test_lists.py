@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from satchel.contracts.profiles import PROFILES, build
-from satchel.contracts.tools import Place
-from satchel.library.places import Directories
-from satchel.library.render.renderer import TemplateRenderer
-from satchel.library.shelf import Shelf
-from satchel.protocol.transports.memory import MemoryClient
-from satchel.services.caller import Caller
-from satchel.services.templates import Templates
-from satchel.services.workspace import Workspace
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.contracts.profiles import PROFILES, build
+from dittybag.contracts.tools import Place
+from dittybag.library.places import Directories
+from dittybag.library.render.renderer import TemplateRenderer
+from dittybag.library.shelf import Shelf
+from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.services.caller import Caller
+from dittybag.services.templates import Templates
+from dittybag.services.workspace import Workspace
+from dittybag.storage.sqlite.store import SqliteStore
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ class Client:
         libraries = Shelf(Directories("nowhere"), renderer)
         place = Place(workspace, Templates(renderer, libraries), libraries, 1)
         libraries.start()
-        self.server = build(PROFILES["satchel"], place)
+        self.server = build(PROFILES["all"], place)
         self._client = MemoryClient(self.server)
 
     async def ask(self, method: str, **params: Any) -> Any:

@@ -54,7 +54,7 @@ def all_at_once(connections: list[socket], frames: list[bytes]) -> list[Any]:
 
 
 def test_reads_and_writes_at_once_are_all_answered(place: Place, warm: WarmWorkspace) -> None:
-    host = warm.hosts.host("--profile", "satchel", *database(place), env={})
+    host = warm.hosts.host("--profile", "all", *database(place), env={})
     with ExitStack() as stack:
         connections = [
             stack.enter_context(create_connection(host.address, timeout=SECONDS)) for _ in range(CLIENTS)

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import msgspec
 import pytest
 
-from satchel.protocol.eras import V2024_11_05
-from satchel.protocol.transports.memory import MemoryClient
+from dittybag.protocol.eras import V2024_11_05
+from dittybag.protocol.transports.memory import MemoryClient
 from tests.contracts.example_server import build
 from tests.contracts.over_http import Host, HttpClient
 from tests.wire import Wire

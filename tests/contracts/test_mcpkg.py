@@ -46,7 +46,7 @@ def project() -> str:
     return PROJECT
 
 
-@pytest.fixture(params=[PROFILE, "satchel"])
+@pytest.fixture(params=[PROFILE, "all"])
 def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     """A server on the contract's project, with a session opened as the contract shows."""
     return serve(request.param, "--project", PROJECT, hello=CONTRACT[f"{INITIALIZE} > Request"])
@@ -163,7 +163,7 @@ def expected(key: str, profile: str) -> Any:
     elif key == f"{RESOURCES_READ} > Response (binary content)":
         (contents,) = answer["result"]["contents"]
         contents["blob"] = whole(contents["blob"])
-    elif key == f"{RESOURCES_READ} > Error Response (resource not found)" and profile == "satchel":
+    elif key == f"{RESOURCES_READ} > Error Response (resource not found)" and profile == "all":
         # Settled: the default profile has the protocol's own code for it, and its data.
         answer["error"] |= {"code": -32002, "data": {"uri": "file:///docs/api.md"}}
     return answer
@@ -190,7 +190,7 @@ def test_initialize_is_answered_as_in_the_contract(server: Server) -> None:
         result = server.introduction["result"]
         assert result["protocolVersion"] == response["result"]["protocolVersion"]
         assert result["capabilities"].keys() >= response["result"]["capabilities"].keys()
-        assert result["serverInfo"]["name"] == "satchel"
+        assert result["serverInfo"]["name"] == "dittybag"
 
 
 @CONTRACT.replays(f"{TOOLS_LIST} > Request", f"{TOOLS_LIST} > Response")
@@ -265,7 +265,7 @@ def test_optional_fields_without_a_value_are_left_out(server: Server) -> None:
     assert "description" not in resource
 
 
-@pytest.mark.parametrize("profile", [PROFILE, "satchel"])
+@pytest.mark.parametrize("profile", [PROFILE, "all"])
 def test_an_unknown_tool_is_named_in_the_error(serve_unwritten: Serve, profile: str) -> None:
     error = serve_unwritten(profile).error("tools/call", {"name": "nope", "arguments": {}})
     assert error == {"code": -32602, "message": "Unknown tool: nope"}

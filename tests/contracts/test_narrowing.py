@@ -15,8 +15,8 @@ from tests.contracts.replay import (
     add,
     contents,
     database,
+    dittybag,
     initialize,
-    satchel,
 )
 
 #: The default profile's tools by toolset: those that only read, and those that write.
@@ -46,11 +46,11 @@ def test_a_known_version_is_echoed_and_any_other_gets_the_newest(serve: Serve, r
     assert result["protocolVersion"] == (
         requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     )
-    assert result["serverInfo"]["name"] == "satchel"
+    assert result["serverInfo"]["name"] == "dittybag"
     assert {"tools", "prompts", "resources"} <= result["capabilities"].keys()
 
 
-@pytest.mark.parametrize(("profile", "codes"), [("satchel", (-32002, -32602)), ("mcpkg", (-32602, -32602))])
+@pytest.mark.parametrize(("profile", "codes"), [("all", (-32002, -32602)), ("mcpkg", (-32602, -32602))])
 def test_a_missing_resource_has_the_code_of_its_profile_and_revision(
     serve: Serve, profile: str, codes: tuple[int, int]
 ) -> None:
@@ -64,7 +64,7 @@ def test_a_missing_resource_has_the_code_of_its_profile_and_revision(
     assert (by_handshake["code"], by_request["code"]) == codes
     for error in (by_handshake, by_request):
         assert error["message"] == "Resource 'file:///none' not found in project 'default'"
-        assert error.get("data") == ({"uri": "file:///none"} if profile == "satchel" else None)
+        assert error.get("data") == ({"uri": "file:///none"} if profile == "all" else None)
 
 
 def test_the_default_profile_has_every_tool_once(server: Server) -> None:
@@ -75,14 +75,14 @@ def test_the_default_profile_has_every_tool_once(server: Server) -> None:
 
 @pytest.mark.parametrize(
     ("options", "env"),
-    [(["--read-only"], {}), ([], {"SATCHEL_READ_ONLY": "1"})],
+    [(["--read-only"], {}), ([], {"DITTYBAG_READ_ONLY": "1"})],
     ids=["option", "environment"],
 )
 def test_read_only_hides_every_tool_that_writes(
     serve: Serve, options: list[str], env: dict[str, str]
 ) -> None:
     identity = add(serve(), "First")
-    server = serve("satchel", *options, env=env)
+    server = serve("all", *options, env=env)
     assert server.tools().keys() == READERS
     for tool in WRITERS:
         error = server.error("tools/call", {"name": tool, "arguments": {"id": identity}})
@@ -105,7 +105,7 @@ def test_a_tool_says_whether_it_only_reads(server: Server) -> None:
 @pytest.mark.parametrize("toolset", TOOLSETS)
 def test_a_toolset_narrows_the_tools(serve: Serve, toolset: str) -> None:
     readers, writers = TOOLSETS[toolset]
-    server = serve("satchel", "--toolsets", toolset)
+    server = serve("all", "--toolsets", toolset)
     assert server.tools().keys() == readers | writers
     for tool in (READERS | WRITERS) - readers - writers:
         error = server.error("tools/call", {"name": tool, "arguments": {}})
@@ -115,25 +115,25 @@ def test_a_toolset_narrows_the_tools(serve: Serve, toolset: str) -> None:
 def test_toolsets_add_up_and_can_be_read_only(serve: Serve) -> None:
     options = ("--toolsets", "tasks,search")
     tasks, writers = TOOLSETS["tasks"]
-    assert serve("satchel", *options).tools().keys() == tasks | writers | {"search"}
-    assert serve("satchel", *options, "--read-only").tools().keys() == tasks | {"search"}
-    assert serve(env={"SATCHEL_TOOLSETS": "search"}).tools().keys() == {"search"}
+    assert serve("all", *options).tools().keys() == tasks | writers | {"search"}
+    assert serve("all", *options, "--read-only").tools().keys() == tasks | {"search"}
+    assert serve(env={"DITTYBAG_TOOLSETS": "search"}).tools().keys() == {"search"}
 
 
 def test_an_unknown_toolset_is_refused_with_a_hint(tmp_path: Path) -> None:
-    done = satchel("serve", "--toolsets", "tasks,cooking", *database(tmp_path), status=2)
+    done = dittybag("serve", "--toolsets", "tasks,cooking", *database(tmp_path), status=2)
     assert done.stdout == ""
     assert "cooking" in done.stderr
     assert all(toolset in done.stderr for toolset in TOOLSETS)
     assert re.search(r"^hint: ", done.stderr, re.MULTILINE)
 
 
-@pytest.mark.parametrize("profile", ["satchel", "mcpkg", "prompt-store", "tasks"])
+@pytest.mark.parametrize("profile", ["all", "mcpkg", "prompt-store", "tasks"])
 def test_a_missing_project_is_an_error_with_a_hint(tmp_path: Path, profile: str) -> None:
-    done = satchel("serve", "--profile", profile, "--project", "nowhere", *database(tmp_path), status=3)
+    done = dittybag("serve", "--profile", profile, "--project", "nowhere", *database(tmp_path), status=3)
     assert done.stdout == ""
     assert done.stderr.startswith("error: there is no project 'nowhere' in ")
     assert re.search(r"^hint: ", done.stderr, re.MULTILINE)
-    satchel("project", "create", "nowhere", *database(tmp_path))
+    dittybag("project", "create", "nowhere", *database(tmp_path))
     with Server(tmp_path, profile, "--project", "nowhere") as server:
         assert server.tools()

@@ -34,7 +34,7 @@ class Watcher:
 
     def watch(self, *uris: str) -> None:
         """Start a server and have it tell what changes from now on."""
-        self._wire = self._stack.enter_context(Wire("satchel", "serve", *database(self._directory)))
+        self._wire = self._stack.enter_context(Wire("dittybag", "serve", *database(self._directory)))
         if not self._stateless:
             self._wire.handshake()
             for number, uri in enumerate(uris):
@@ -125,7 +125,7 @@ def test_tasks_and_other_projects_are_not_announced(watcher: Watcher, writer: Se
     create_project(tmp_path, "elsewhere")
     watcher.watch()
     writer.text("task_create", title="Nobody lists tasks")
-    with Server(tmp_path, "satchel", "--project", "elsewhere") as elsewhere:
+    with Server(tmp_path, "all", "--project", "elsewhere") as elsewhere:
         elsewhere.text("create_prompt", name="far", content="away")
     writer.text("create_prompt", name="near", content="by")
     # The first to arrive, and the only one.
@@ -134,14 +134,14 @@ def test_tasks_and_other_projects_are_not_announced(watcher: Watcher, writer: Se
 
 
 def test_one_s_own_write_is_answered_before_it_is_announced(tmp_path: Path) -> None:
-    with Wire("satchel", "serve", *database(tmp_path)) as wire:
+    with Wire("dittybag", "serve", *database(tmp_path)) as wire:
         wire.handshake()
         call = {"name": "create_prompt", "arguments": {"name": "mine", "content": "x"}}
         wire.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
         assert wire.message(SECOND)["method"] == "notifications/prompts/list_changed"
 
 
-@pytest.mark.parametrize("profile", ["satchel", "mcpkg"])
+@pytest.mark.parametrize("profile", ["all", "mcpkg"])
 def test_lists_are_never_stale_even_before_the_announcement(tmp_path: Path, profile: str) -> None:
     with Server(tmp_path, profile) as reader, Server(tmp_path, "mcpkg") as writer:
         for number in range(20):

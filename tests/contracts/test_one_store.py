@@ -150,7 +150,7 @@ class ById:
         return [prompt["id"] for prompt in found]
 
 
-WAYS = ["mcpkg by name", "prompt-store by id", "satchel by name", "satchel by id"]
+WAYS = ["mcpkg by name", "prompt-store by id", "dittybag by name", "dittybag by id"]
 
 
 @pytest.mark.parametrize("maker", WAYS)
@@ -158,7 +158,7 @@ WAYS = ["mcpkg by name", "prompt-store by id", "satchel by name", "satchel by id
 def test_a_prompt_made_one_way_is_found_changed_and_deleted_the_other(
     serve: Serve, maker: str, changer: str
 ) -> None:
-    servers = {profile: serve(profile) for profile in ("mcpkg", "prompt-store", "satchel")}
+    servers = {profile: serve(profile) for profile in ("mcpkg", "prompt-store", "all")}
     ways = {way: (ByName if way.endswith("name") else ById)(servers[way.partition(" ")[0]]) for way in WAYS}
     ways[maker].make("First words")
     assert [way.read() for way in ways.values()] == [["First words"]] * 4
@@ -216,7 +216,7 @@ def test_each_project_has_its_own_prompts(serve: Serve, tmp_path: Path) -> None:
     assert there.data("search_prompts", query="same")["total"] == 1
     assert ByName(here).read() == ["Here"]
     assert there.data("get_prompt", id=identity)["content"] == "There"
-    assert serve("satchel").refusal("get_prompt", id=identity) == NOT_FOUND
+    assert serve("all").refusal("get_prompt", id=identity) == NOT_FOUND
 
 
 def test_tasks_are_the_same_in_every_profile_that_has_them(serve: Serve) -> None:

@@ -82,7 +82,7 @@ def test_tags_are_kept_in_lower_case_and_once(server: Server) -> None:
     assert server.data("list_tags") == {"tags": [{"name": "new", "prompt_count": 1}], "total": 1}
 
 
-@pytest.mark.parametrize("profile", ["prompt-store", "satchel"])
+@pytest.mark.parametrize("profile", ["prompt-store", "all"])
 def test_tags_stay_unless_they_are_given(serve: Serve, profile: str) -> None:
     server = serve(profile)
     identity = add(server, "First", tags=["one", "two"])

@@ -46,12 +46,12 @@ def way(request: pytest.FixtureRequest) -> Way:
     return chosen
 
 
-@pytest.fixture(params=[PROFILE, "satchel"])
+@pytest.fixture(params=[PROFILE, "all"])
 def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return serve(request.param)
 
 
-@pytest.fixture(params=[PROFILE, "satchel"])
+@pytest.fixture(params=[PROFILE, "all"])
 def unwritten(request: pytest.FixtureRequest, serve_unwritten: Serve) -> Server:
     """A server for a test that writes nothing."""
     return serve_unwritten(request.param)
@@ -205,7 +205,7 @@ def test_the_mistake_is_answered_as_in_the_contract(server: Server, key: str) ->
 def test_the_tool_has_the_contracts_schema(unwritten: Server, tool: str) -> None:
     description, key = TOOLS[tool]
     listed = contracted(unwritten.tools()[tool])
-    if unwritten.profile == "satchel" and tool in {"update_prompt", "delete_prompt"}:
+    if unwritten.profile == "all" and tool in {"update_prompt", "delete_prompt"}:
         # The mcpkg contract has these, too: either address will do, so nothing else can be required.
         mine, theirs = listed["inputSchema"]["properties"], CONTRACT[key]["properties"]
         assert mine.keys() >= theirs.keys()

@@ -39,13 +39,13 @@ def way(request: pytest.FixtureRequest) -> Way:
     return chosen
 
 
-@pytest.fixture(params=[PROFILE, "satchel"])
+@pytest.fixture(params=[PROFILE, "all"])
 def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     """A server with a session opened as the contract shows: without asking for a version."""
     return serve(request.param, hello=CONTRACT[f"{INITIALIZE} > Request"])
 
 
-@pytest.fixture(params=[PROFILE, "satchel"])
+@pytest.fixture(params=[PROFILE, "all"])
 def unwritten(request: pytest.FixtureRequest, serve_unwritten: Serve) -> Server:
     """A server for a test that writes nothing."""
     return serve_unwritten(request.param, hello=CONTRACT[f"{INITIALIZE} > Request"])

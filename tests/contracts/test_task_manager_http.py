@@ -34,7 +34,7 @@ CONTRACT = Contract("task-manager.md")
 
 #: What each profile calls itself, and the version that it gets a client to speak that asks for none.
 PROFILES = {
-    "satchel": ("satchel", HANDSHAKE_VERSIONS[-1]),
+    "all": ("dittybag", HANDSHAKE_VERSIONS[-1]),
     "mcpkg": ("mcpkg", HANDSHAKE_VERSIONS[0]),
     "twig": ("twig", HANDSHAKE_VERSIONS[0]),
     "tasks": ("Task Manager MCP", "2025-06-18"),
@@ -334,7 +334,7 @@ def test_a_notification_in_an_envelope_has_no_answer(unwritten: Callable[[str], 
 
 def test_to_listen_without_an_envelope_is_refused_in_words(unwritten: Callable[[str], Host]) -> None:
     params = {"notifications": {"toolsListChanged": True}, "_meta": ENVELOPE}
-    answer = unwritten("satchel").post({"method": "subscriptions/listen", "params": params})
+    answer = unwritten("all").post({"method": "subscriptions/listen", "params": params})
     assert answer.status in (400, 404)
     assert answer.json().keys() == {"error"}
 

@@ -168,15 +168,15 @@ def test_a_template_that_cannot_be_matched_is_refused(server: Server, uri: str, 
     assert server.refusal("create_resource", name="t", uri=uri, content="x") == f"Error: {problem}"
 
 
-def test_satchel_s_own_templates_show_tags_and_projects(server: Server) -> None:
+def test_dittybag_s_own_templates_show_tags_and_projects(server: Server) -> None:
     prompt_id = server.data("add_prompt", title="One", content="x", tags=["review"])["id"]
-    (tagged,) = server.request("resources/read", {"uri": "satchel://tags/Review"})["contents"]
+    (tagged,) = server.request("resources/read", {"uri": "dittybag://tags/Review"})["contents"]
     assert tagged["text"] == (
         f'{{"tag":"review","total":1,"prompts":[{{"id":"{prompt_id}","name":"one","title":"One"}}]}}'
     )
-    (project,) = server.request("resources/read", {"uri": "satchel://projects/default"})["contents"]
+    (project,) = server.request("resources/read", {"uri": "dittybag://projects/default"})["contents"]
     assert project["text"] == '{"project":"default","prompts":1,"resources":0,"tasks":0}'
-    for missing in ("satchel://tags/none", "satchel://projects/none"):
+    for missing in ("dittybag://tags/none", "dittybag://projects/none"):
         assert server.error("resources/read", {"uri": missing})["code"] == -32002
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from satchel.contracts.profiles import PROFILES
-from satchel.contracts.tools import TOOLSETS
+from dittybag.contracts.profiles import PROFILES
+from dittybag.contracts.tools import TOOLSETS
 from tests.contracts.tool_reference import PAGE, SNAPSHOTS, page, snapshot
 
 
@@ -19,12 +19,12 @@ def test_the_reference_page_is_up_to_date() -> None:
 
 
 def test_every_toolset_has_a_tool_and_every_tool_a_toolset() -> None:
-    tools = PROFILES["satchel"].tools
+    tools = PROFILES["all"].tools
     assert {tool.toolset for tool in tools} == set(TOOLSETS)
 
 
 def test_the_default_profile_has_every_tool_of_every_profile() -> None:
-    everything = {tool.name for tool in PROFILES["satchel"].tools}
+    everything = {tool.name for tool in PROFILES["all"].tools}
     for profile in PROFILES.values():
         assert {tool.name for tool in profile.tools} <= everything
 

@@ -61,7 +61,7 @@ def machine(tmp_path: Path, way: Way, place: Place) -> Machine:
     return Machine(tmp_path, transport=way.transport, place=place)
 
 
-@pytest.fixture(params=[PROFILE, "satchel"])
+@pytest.fixture(params=[PROFILE, "all"])
 def server(request: pytest.FixtureRequest, machine: Machine) -> Iterator[Server]:
     """A server that has not been asked anything yet: its libraries can still be written."""
     machine.serves_in(request.param).mkdir(parents=True)
@@ -136,7 +136,7 @@ def test_capabilities_are_declared_as_in_the_contract(server: Server) -> None:
     assert declared == (shown if server.profile == PROFILE else declared | shown)
 
 
-@pytest.mark.parametrize("profile", [PROFILE, "satchel"])
+@pytest.mark.parametrize("profile", [PROFILE, "all"])
 @CONTRACT.replays(f"{LIST} > Request", f"{LIST} > Response (Success)")
 def test_prompts_are_listed_as_in_the_contract(machine: Machine, profile: str) -> None:
     library(machine, profile, listed_toml())
@@ -186,7 +186,7 @@ def test_a_data_directory_that_is_not_there_is_an_empty_list_without_a_word(mach
         assert server.end() == ""
 
 
-@pytest.mark.parametrize("profile", [PROFILE, "satchel"])
+@pytest.mark.parametrize("profile", [PROFILE, "all"])
 @CONTRACT.replays(f"{GET} > Request", f"{GET} > Response (Success)")
 def test_a_prompt_is_given_as_in_the_contract(machine: Machine, profile: str) -> None:
     library(machine, profile, UNDESCRIBED, code_review=TEMPLATE)
@@ -195,7 +195,7 @@ def test_a_prompt_is_given_as_in_the_contract(machine: Machine, profile: str) ->
         assert answer == expected(f"{GET} > Response (Success)", profile)
 
 
-@pytest.mark.parametrize("profile", [PROFILE, "satchel"])
+@pytest.mark.parametrize("profile", [PROFILE, "all"])
 def test_a_prompt_is_given_with_its_description_when_it_has_one(machine: Machine, profile: str) -> None:
     library(machine, profile, listed_toml(), code_review=TEMPLATE)
     with opened(machine, profile) as server:
@@ -209,7 +209,7 @@ def test_a_prompt_that_is_not_there_is_answered_as_in_the_contract(server: Serve
     assert answer == expected(f"{GET} > Prompt not found", server.profile)
 
 
-@pytest.mark.parametrize("profile", [PROFILE, "satchel"])
+@pytest.mark.parametrize("profile", [PROFILE, "all"])
 @CONTRACT.replays(f"{GET} > Missing required argument")
 def test_a_missing_required_argument_is_answered_as_in_the_contract(machine: Machine, profile: str) -> None:
     library(machine, profile, UNDESCRIBED, code_review=TEMPLATE)
@@ -233,18 +233,18 @@ def test_a_missing_content_file_is_answered_as_in_the_contract(machine: Machine)
 
 
 def test_a_missing_content_file_has_the_same_answer_in_the_default_profile(machine: Machine) -> None:
-    library(machine, "satchel", UNDESCRIBED)
-    with opened(machine, "satchel") as server:
+    library(machine, "all", UNDESCRIBED)
+    with opened(machine, "all") as server:
         error = server.ask(CONTRACT[f"{GET} > Request"])["error"]
     details = error["data"].pop("details")
     assert details == (
-        "Prompt content file not found: ~/satchel/libraries/My-Coding Lib/prompts/code_review.md"
+        "Prompt content file not found: ~/dittybag/libraries/My-Coding Lib/prompts/code_review.md"
     )
     shown = CONTRACT[f"{GET} > Content file missing"]["error"]
     assert error == {"code": shown["code"], "message": shown["message"], "data": {}}
 
 
-@pytest.mark.parametrize("profile", [PROFILE, "satchel"])
+@pytest.mark.parametrize("profile", [PROFILE, "all"])
 @CONTRACT.replays(f"{GET} > Template rendering error")
 def test_a_template_that_cannot_be_rendered_is_answered_as_in_the_contract(
     machine: Machine, profile: str
@@ -262,7 +262,7 @@ def test_a_template_that_cannot_be_rendered_is_answered_as_in_the_contract(
     assert answer == shown
 
 
-@pytest.mark.parametrize("profile", [PROFILE, "satchel"])
+@pytest.mark.parametrize("profile", [PROFILE, "all"])
 @CONTRACT.replays(
     TOML,
     f"{ARGUMENTS} > String Arguments > Request with arguments",
@@ -279,7 +279,7 @@ def test_arguments_are_substituted_as_in_the_contract(machine: Machine, profile:
     assert result == {"description": "Review code", "messages": [message]}
 
 
-@pytest.mark.parametrize("profile", [PROFILE, "satchel"])
+@pytest.mark.parametrize("profile", [PROFILE, "all"])
 @CONTRACT.replays(
     f"{ARGUMENTS} > Optional Arguments > Arguments not provided are handled by Jinja2 Chainable mode"
 )
@@ -379,7 +379,7 @@ def test_the_contract_is_kept_in_every_version_with_a_handshake(
         assert server.ask(request) == answer
 
 
-@pytest.mark.parametrize("profile", [PROFILE, "satchel"])
+@pytest.mark.parametrize("profile", [PROFILE, "all"])
 def test_the_contract_is_kept_in_the_version_without_a_handshake(machine: Machine, profile: str) -> None:
     library(machine, profile, listed_toml(), code_review=TEMPLATE)
     request = CONTRACT[f"{GET} > Request"]["params"] | {"_meta": ENVELOPE}

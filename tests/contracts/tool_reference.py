@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from satchel.contracts.profiles import PROFILES, Profile
-from satchel.contracts.tools import TOOLSETS, ToolSpec
-from satchel.protocol.arguments import schema_of
+from dittybag.contracts.profiles import PROFILES, Profile
+from dittybag.contracts.tools import TOOLSETS, ToolSpec
+from dittybag.protocol.arguments import schema_of
 from tests.wire import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "tools.md"
@@ -23,7 +23,7 @@ HEAD = """\
 
 Made from the tools themselves by `python -m tests.contracts.tool_reference`; a test keeps it so.
 
-`satchel serve` shows all tools of the profile `satchel`. `--profile` chooses another face of the same store,
+`dittybag serve` shows all tools of the profile `all`. `--profile` chooses another face of the same store,
 `--toolsets` narrows it to some of {toolsets}, and `--read-only` leaves out what is marked as writing.
 
 Besides its text, every answer carries the same as `structuredContent`, where the protocol revision has that.

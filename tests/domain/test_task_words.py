@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from satchel.domain.task_words import task_fields
+from dittybag.domain.task_words import task_fields
 
 #: A Sunday.
 TODAY = date(2026, 3, 1)

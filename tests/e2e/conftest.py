@@ -33,7 +33,7 @@ LOOKS: Final = tuple(Look(width, scheme) for width in (375, 1440) for scheme in 
 DESK: Final = Look(1440, "light")
 
 #: Where screenshots are kept, if somebody wants them.
-_PICTURES: Final = os.environ.get("SATCHEL_TEST_PICTURES")
+_PICTURES: Final = os.environ.get("DITTYBAG_TEST_PICTURES")
 
 
 @pytest.fixture(scope="package")

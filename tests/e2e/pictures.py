@@ -7,9 +7,9 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from satchel.assembly import with_workspace
-from satchel.cli.sample import PROJECT, act, fill, write_library
-from satchel.config import settings
+from dittybag.assembly import with_workspace
+from dittybag.cli.sample import PROJECT, act, fill, write_library
+from dittybag.config import settings
 from tests.e2e.serving import Served
 from tests.programs import CHROMIUM
 from tests.wire import ROOT
@@ -42,7 +42,7 @@ PICTURES = {"prompt": _prompt, "tasks": _tasks, "activity": _activity}
 
 def main() -> None:
     home = Path(tempfile.mkdtemp())
-    chosen = settings({"SATCHEL_HOME": str(home)})
+    chosen = settings({"DITTYBAG_HOME": str(home)})
     with_workspace(chosen, fill)
     with_workspace(chosen, act)
     write_library(home)

@@ -1,4 +1,4 @@
-"""What is in the workspace that the tests look at: the sample of `satchel demo`."""
+"""What is in the workspace that the tests look at: the sample of `dittybag demo`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from satchel.assembly import with_workspace
-from satchel.cli.sample import PROJECT, write_library
-from satchel.cli.sample import fill as fill_sample
-from satchel.config import settings
+from dittybag.assembly import with_workspace
+from dittybag.cli.sample import PROJECT, write_library
+from dittybag.cli.sample import fill as fill_sample
+from dittybag.config import settings
 
 __all__ = ["PROJECT", "fill"]
 
@@ -18,5 +18,5 @@ def fill(home: Path) -> None:
     """Put the sample into a data folder."""
     # The browser's loop is the one of this thread.
     with ThreadPoolExecutor(1) as elsewhere:
-        elsewhere.submit(with_workspace, settings({"SATCHEL_HOME": os.fspath(home)}), fill_sample).result()
+        elsewhere.submit(with_workspace, settings({"DITTYBAG_HOME": os.fspath(home)}), fill_sample).result()
     write_library(home)

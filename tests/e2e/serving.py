@@ -1,4 +1,4 @@
-"""Satchel with its pages: a server process on a data folder of its own, and an agent that speaks to it."""
+"""Dittybag with its pages: a server process on a data folder of its own, and an agent that speaks to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import msgspec
 
-from tests.cli.running import satchel
+from tests.cli.running import dittybag
 from tests.wire import ROOT
 
 _PATIENCE_SECONDS = 20.0
@@ -26,16 +26,16 @@ class Served:
         import os
 
         self.home = home
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("SATCHEL_")}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("DITTYBAG_")}
         self._log = bytearray()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "satchel", "serve", "--http", "127.0.0.1:0", *arguments],
+            [sys.executable, "-m", "dittybag", "serve", "--http", "127.0.0.1:0", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             bufsize=0,
             cwd=ROOT,
-            env=inherited | {"SATCHEL_HOME": str(home)} | (variables or {}),
+            env=inherited | {"DITTYBAG_HOME": str(home)} | (variables or {}),
         )
         said = self.wait_for(r"Its pages for people: (\S+)")
         self.origin = "/".join(said.split("/")[:3])
@@ -104,9 +104,9 @@ class Served:
         assert not result.get("isError"), result
         return result.get("structuredContent")
 
-    def satchel(self, *arguments: str, stdin: str = "") -> str:
+    def dittybag(self, *arguments: str, stdin: str = "") -> str:
         """Run a command in the same data folder; what it prints."""
-        return satchel(self.home, *arguments, stdin=stdin).stdout
+        return dittybag(self.home, *arguments, stdin=stdin).stdout
 
     def __enter__(self) -> Self:
         return self

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from satchel.assembly import with_workspace
-from satchel.config import settings
-from satchel.services.caller import Caller
-from satchel.services.workspace import Workspace
+from dittybag.assembly import with_workspace
+from dittybag.config import settings
+from dittybag.services.caller import Caller
+from dittybag.services.workspace import Workspace
 from tests.e2e.conftest import LOOKS, Checked, Look, Visits
 from tests.e2e.sample import PROJECT
 from tests.e2e.serving import Served
@@ -64,7 +64,7 @@ def test_what_is_new_comes_on_top_by_itself(
     served.call("create_prompt", name="news", content="x", client="codex")
     expect(_newest(page)).to_contain_text("codex created prompt news")
     assert "fresh" in (_newest(page).get_attribute("class") or "")
-    served.satchel("task", "add", "Water the plants")
+    served.dittybag("task", "add", "Water the plants")
     expect(_newest(page)).to_contain_text("created task Water the plants")
     expect(_newest(narrowed)).to_contain_text("created task Water the plants")
     assert narrowed.locator("#feed > li", has_text="prompt").count() == 0
@@ -80,7 +80,7 @@ def test_more_news_than_fit_take_the_place_of_the_feed(served: Served, visits: V
     page.get_by_text("Live", exact=True).wait_for()
     table = "".join(f"many-{number},Text\n" for number in range(120))
     (served.home / "many.csv").write_text("name,content\n" + table)
-    served.satchel("import", str(served.home / "many.csv"), "-p", "default")
+    served.dittybag("import", str(served.home / "many.csv"), "-p", "default")
     expect(_newest(page)).to_contain_text("changes in one go")
     expect(_newest(page)).to_contain_text("And 45 more changes")
     expect(_deeds(page)).to_have_count(1)
@@ -150,9 +150,9 @@ def test_undoing_shows_what_it_does_and_can_be_undone(
 
 
 def test_what_was_done_together_is_undone_together(served: Served, visits: Visits) -> None:
-    served.satchel("project", "create", "doomed")
-    served.satchel("prompt", "add", "leaf", "-p", "doomed", stdin="x")
-    served.satchel("project", "delete", "doomed")
+    served.dittybag("project", "create", "doomed")
+    served.dittybag("prompt", "add", "leaf", "-p", "doomed", stdin="x")
+    served.dittybag("project", "delete", "doomed")
     page = visits.open(served, f"{FEED}?where=all")
     expect(_newest(page)).to_contain_text("made 2 changes in one go")
     _newest(page).get_by_role("link", name="Undo").click()
@@ -172,7 +172,7 @@ def test_what_was_done_together_is_undone_together(served: Served, visits: Visit
 
 
 def test_a_change_of_a_task_and_of_a_document_is_shown_part_by_part(served: Served, visits: Visits) -> None:
-    served.satchel("task", "update", "1", "--priority", "2", "--notes", "<img src=x onerror=alert(1)>")
+    served.dittybag("task", "update", "1", "--priority", "2", "--notes", "<img src=x onerror=alert(1)>")
     page = visits.open(served, f"{FEED}?kind=task")
     expect(_newest(page)).to_contain_text("changed task Hash passwords with argon2")
     _newest(page).get_by_text("What changed").click()
@@ -205,7 +205,7 @@ def test_with_a_token_only_the_project_and_own_tasks_are_seen(
     home = tmp_path_factory.mktemp("tokens")
     # The browser's loop is the one of this thread.
     with ThreadPoolExecutor(1) as elsewhere:
-        chosen = settings({"SATCHEL_HOME": str(home)})
+        chosen = settings({"DITTYBAG_HOME": str(home)})
         tokens = elsewhere.submit(with_workspace, chosen, _let_in).result()
     with Served(home, "--auth", "tokens") as served:
         served.call("task_create", token=tokens["bert"], title="Of Bert")

@@ -38,7 +38,7 @@ def test_the_button_does_what_the_command_does(served: Served, visits: Visits, t
     card.get_by_role("button", name="Connect Cursor").click()
     page.get_by_text("Cursor is connected now").wait_for()
     assert page.get_by_role("region", name="Cursor").get_by_text("connected", exact=True).is_visible()
-    shown = served.satchel("connect", "--json")
+    shown = served.dittybag("connect", "--json")
     assert '"state":"connected"' not in shown, "that is another person's home"
 
 
@@ -52,9 +52,9 @@ def test_the_lines_are_what_the_button_writes(served: Served, visits: Visits) ->
     region.get_by_role("button", name="Connect Claude Code").click()
     page.get_by_text("Claude Code is connected now").wait_for()
     assert json.loads(file.read_text()) == told
-    entry = told["mcpServers"]["satchel"]
+    entry = told["mcpServers"]["dittybag"]
     assert entry["args"][-3:] == ["serve", "--project", "auth-module"]
-    assert entry["env"] == {"SATCHEL_HOME": str(served.home)}
+    assert entry["env"] == {"DITTYBAG_HOME": str(served.home)}
 
 
 def test_an_entry_of_somebody_else_can_come_back(served: Served, visits: Visits) -> None:
@@ -63,13 +63,13 @@ def test_an_entry_of_somebody_else_can_come_back(served: Served, visits: Visits)
     region.get_by_text("By hand: a server of its own").click()
     file = Path(region.locator("code").first.inner_text())
     file.parent.mkdir(parents=True)
-    theirs = '{"mcpServers": {"satchel": {"command": "other"}}}'
+    theirs = '{"mcpServers": {"dittybag": {"command": "other"}}}'
     file.write_text(theirs)
     page.reload()
     assert page.get_by_text("that starts another program; connecting replaces it").is_visible()
     page.get_by_role("button", name="Connect Windsurf").click()
-    page.get_by_text("comes back with satchel connect windsurf --remove").wait_for()
-    assert json.loads(file.read_text())["mcpServers"]["satchel"]["command"] != "other"
+    page.get_by_text("comes back with dittybag connect windsurf --remove").wait_for()
+    assert json.loads(file.read_text())["mcpServers"]["dittybag"]["command"] != "other"
 
 
 def test_a_file_that_cannot_be_read_is_left_alone(served: Served, visits: Visits) -> None:

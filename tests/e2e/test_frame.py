@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import satchel
+from tests.cli.running import dittybag
 from tests.e2e.conftest import LOOKS, Checked, Look, Visits
 from tests.e2e.serving import Served
 
@@ -44,11 +44,11 @@ def test_the_terminal_shows_another_link_when_a_browser_asks_for_one(served: Ser
 
 
 def test_one_signs_in_with_a_token_and_out_again(tmp_path: Path, visits: Visits, checked: Checked) -> None:
-    satchel(tmp_path, "user", "add", "ann")
-    made = satchel(tmp_path, "token", "create", "--user", "ann", "--scope", "write", "--json")
+    dittybag(tmp_path, "user", "add", "ann")
+    made = dittybag(tmp_path, "token", "create", "--user", "ann", "--scope", "write", "--json")
     with Served(tmp_path, "--auth", "tokens") as served:
         page = visits.open(served, known=False)
-        page.get_by_label("Token").fill("satchel_wrong")
+        page.get_by_label("Token").fill("dittybag_wrong")
         page.get_by_role("button", name="Sign in").click()
         assert page.get_by_role("alert").inner_text() == "This token is not valid (any more)"
         visits.problems.clear()
@@ -64,7 +64,7 @@ def test_one_signs_in_with_a_token_and_out_again(tmp_path: Path, visits: Visits,
 
 
 def token_in(text: str) -> str:
-    found = re.search(r"satchel_[\w-]{49}", text)
+    found = re.search(r"dittybag_[\w-]{49}", text)
     assert found is not None
     return found[0]
 

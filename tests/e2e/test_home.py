@@ -116,7 +116,7 @@ def test_the_search_box_finds_everything_by_keys_alone(served: Served, visits: V
 
 
 def test_a_search_is_for_text_and_marks_it(served: Served, visits: Visits) -> None:
-    served.satchel("prompt", "add", "street", "--title", "Straße 100% İo\\o", stdin="x")
+    served.dittybag("prompt", "add", "street", "--title", "Straße 100% İo\\o", stdin="x")
     page = visits.open(served, "/p/default")
     for query, marks in (
         ("STRASSE", ["Straße"]),
@@ -162,6 +162,6 @@ def test_a_new_project_is_made_in_the_menu(served: Served, visits: Visits) -> No
 
 
 def test_many_projects_are_filtered(served: Served, visits: Visits) -> None:
-    served.satchel("project", "create", "filtered-one")
+    served.dittybag("project", "create", "filtered-one")
     page = visits.open(served, f"{HOME}/projects?filter=FILTERED")
     expect(page.locator("#content #project-list a")).to_have_count(1)

@@ -12,11 +12,11 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Dialog, Page
 
-from satchel.assembly import with_workspace
-from satchel.config import settings
-from satchel.domain.prompts import Argument
-from satchel.services.caller import Caller
-from satchel.services.workspace import Workspace
+from dittybag.assembly import with_workspace
+from dittybag.config import settings
+from dittybag.domain.prompts import Argument
+from dittybag.services.caller import Caller
+from dittybag.services.workspace import Workspace
 from tests.e2e.conftest import Visits
 from tests.e2e.payloads import PAYLOADS
 from tests.e2e.serving import Served
@@ -85,7 +85,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             f"---\ndescription: '{described}'\n---\n{payload}\n", encoding="utf-8"
         )
     with ThreadPoolExecutor(1) as elsewhere:
-        elsewhere.submit(with_workspace, settings({"SATCHEL_HOME": os.fspath(home)}), fill).result()
+        elsewhere.submit(with_workspace, settings({"DITTYBAG_HOME": os.fspath(home)}), fill).result()
     with Served(home) as served:
         yield served
 

@@ -49,7 +49,7 @@ def test_libraries_are_shown_as_they_are_on_disk(served: Served, visits: Visits)
     expect(broken).to_contain_text("2 errors")
     expect(broken.locator("code").first).to_have_text("prompts/wrong.md:2")
     expect(broken).to_contain_text("filter nofilter is unknown")
-    expect(page.locator("#command-add")).to_have_text("satchel library add SOURCE")
+    expect(page.locator("#command-add")).to_have_text("dittybag library add SOURCE")
 
     # Somebody mends it, and somebody else adds a library.
     write(served.home, "broken", "prompts/wrong.md", "All is well\n")

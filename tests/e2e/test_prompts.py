@@ -273,7 +273,7 @@ def test_saving_without_a_change_makes_no_version_and_changes_no_line_end(
     page.get_by_label("Title").fill("Odd ends")
     save(page)
     expect(page.locator(".facts")).to_contain_text("Version 2")
-    stored = served.satchel("prompt", "show", "odd-ends", "--json")
+    stored = served.dittybag("prompt", "show", "odd-ends", "--json")
     assert r'"\n \nOne\r\nTwo\rThree\n"' in stored
     assert '" spaced "' in stored
 

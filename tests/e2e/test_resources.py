@@ -32,7 +32,7 @@ def answer() -> int:
     return 42
 ```
 """
-DATA = '{"name": "Satchel", "list": [1, 2.50, null], "deep": {"deeper": {"deepest": true}}}'
+DATA = '{"name": "Dittybag", "list": [1, 2.50, null], "deep": {"deeper": {"deepest": true}}}'
 LONG = "\n" + "".join(f"line {number}\n" for number in range(2, 1001))
 TABLE = 'name,notes\nAda,"first, of all"\nGrace,"two\nlines"\n'
 
@@ -186,7 +186,7 @@ def test_nothing_of_a_document_runs_here(served: Served, visits: Visits, documen
     page = visits.open(served, view(documents["page.html"]))
     expect(page.locator("#resource .code")).to_contain_text("document.title = 'run'")
     assert page.locator("#planted").count() == 0
-    assert page.title() == "page.html · Satchel"
+    assert page.title() == "page.html · Dittybag"
 
     def headers(way: str, name: str) -> dict[str, str]:
         answer = page.request.get(f"{served.origin}{HERE}/{way}?" + urlencode({"uri": documents[name]}))
@@ -221,7 +221,7 @@ def test_a_document_is_written_changed_and_deleted(served: Served, visits: Visit
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("heading", name="My notes")).to_be_visible()
     expect(page.get_by_text("Added notes.md")).to_be_visible()
-    assert download(page, served, "satchel://resources/notes.md") == b"\n  First\nSecond <b>\n"
+    assert download(page, served, "dittybag://resources/notes.md") == b"\n  First\nSecond <b>\n"
     expect(page.locator(".traits")).to_contain_text("text/markdown")
 
     page.keyboard.press("e")
@@ -306,7 +306,7 @@ def test_files_are_uploaded_several_at_once(served: Served, visits: Visits, tmp_
         ["a-picture.pngAdded", "t.tsvAdded", "large.binIt has 4.2 MB; at most 4.2 MB are allowed."]
     )
     expect(page.locator("[data-list]").get_by_text("a-picture.png", exact=True)).to_be_visible()
-    assert download(page, served, "satchel://resources/a-picture.png") == png(2, 2)
+    assert download(page, served, "dittybag://resources/a-picture.png") == png(2, 2)
 
     # Dropped once more: nothing is overwritten unasked.
     transfer = page.evaluate_handle("new DataTransfer()")
@@ -314,10 +314,10 @@ def test_files_are_uploaded_several_at_once(served: Served, visits: Visits, tmp_
     page.dispatch_event("main", "drop", {"dataTransfer": transfer})
     expect(uploads.last).to_contain_text("Resource 't.tsv' already exists")
     expected(visits, 409)
-    assert download(page, served, "satchel://resources/t.tsv") == b"a\tb\n"
+    assert download(page, served, "dittybag://resources/t.tsv") == b"a\tb\n"
     page.get_by_role("button", name="Replace the content of t.tsv").click()
     expect(uploads.last).to_have_text("t.tsvReplaced")
-    assert download(page, served, "satchel://resources/t.tsv") == b"new\n"
+    assert download(page, served, "dittybag://resources/t.tsv") == b"new\n"
 
 
 def test_the_content_of_a_document_is_replaced_by_a_file(

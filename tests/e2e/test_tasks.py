@@ -112,7 +112,7 @@ def test_every_view_is_good_to_look_at(board: Served, visits: Visits, checked: C
         page.goto(board.origin + TASKS + query)
         checked(page, f"{name}-{look.name}")
     page.goto(f"{board.origin}{TASKS}/{stored(board, 'Write the launch post')['id']}")
-    assert page.title() == "Write the launch post · Satchel"
+    assert page.title() == "Write the launch post · Dittybag"
     expect(page.locator(".prose strong")).to_have_text("short")
     checked(page, f"task-{look.name}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from satchel.protocol.transports import stdio
+from dittybag.protocol.transports import stdio
 from tests.everything.server import build
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from satchel.protocol import Context, NoArguments, Prompt, Resource, Server, Tool
+from dittybag.protocol import Context, NoArguments, Prompt, Resource, Server, Tool
 
 DYNAMIC_TOOL: Final = "test_dynamic_tool"
 DYNAMIC_PROMPT: Final = "test_dynamic_prompt"

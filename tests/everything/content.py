@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from satchel.protocol import Context, NoArguments, Server, ToolError
-from satchel.protocol.types import Audio, Content, EmbeddedResource, Image, ResourceLink, Text, TextContents
+from dittybag.protocol import Context, NoArguments, Server, ToolError
+from dittybag.protocol.types import Audio, Content, EmbeddedResource, Image, ResourceLink, Text, TextContents
 from tests.everything import media
 
 

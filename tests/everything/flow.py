@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from satchel.protocol import Context, NoArguments, Server
+from dittybag.protocol import Context, NoArguments, Server
 
 #: The suite wants notifications to arrive apart from each other, while the tool still runs.
 PAUSE_SECONDS: Final = 0.05

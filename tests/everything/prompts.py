@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from satchel.protocol import Context, Prompt, Server
-from satchel.protocol.features import PromptAnswer
-from satchel.protocol.types import (
+from dittybag.protocol import Context, Prompt, Server
+from dittybag.protocol.features import PromptAnswer
+from dittybag.protocol.types import (
     Content,
     EmbeddedResource,
     Image,

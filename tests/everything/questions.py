@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from satchel.protocol import Context, MissingClientCapability, NoArguments, Server
-from satchel.protocol.inputs import Elicit, Elicited, ListRoots, Question, Sample, SamplingMessage
+from dittybag.protocol import Context, MissingClientCapability, NoArguments, Server
+from dittybag.protocol.inputs import Elicit, Elicited, ListRoots, Question, Sample, SamplingMessage
 
 
 class Message(Struct):

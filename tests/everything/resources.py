@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from satchel.protocol import Context, NoArguments, Resource, ResourceTemplate, Server
-from satchel.protocol.types import Annotations
+from dittybag.protocol import Context, NoArguments, Resource, ResourceTemplate, Server
+from dittybag.protocol.types import Annotations
 from tests.everything import media
 
 WATCHED: Final = "test://watched-resource"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
-from satchel.protocol import Context, InvalidArguments, Server, Violation
+from dittybag.protocol import Context, InvalidArguments, Server, Violation
 
 
 class Addends(Struct):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from satchel.protocol import Server
+from dittybag.protocol import Server
 from tests.everything import changes, content, flow, prompts, questions, resources, schemas
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from satchel.domain.ports import Transaction
-from satchel.domain.projects import Project
-from satchel.domain.prompts import Argument, Prompt
-from satchel.domain.resources import Resource
-from satchel.domain.tasks import DEFAULT_USER, Task
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.domain.ports import Transaction
+from dittybag.domain.projects import Project
+from dittybag.domain.prompts import Argument, Prompt
+from dittybag.domain.resources import Resource
+from dittybag.domain.tasks import DEFAULT_USER, Task
+from dittybag.storage.sqlite.store import SqliteStore
 
 #: What is hard to keep: line ends, blanks, marks of formats, letters that have no lower case.
 TEXTS = (

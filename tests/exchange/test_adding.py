@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from satchel.domain.errors import ProjectNotFound, SeveralConflicts
-from satchel.domain.prompts import Prompt
-from satchel.exchange.sources import Found, Source
-from satchel.services.caller import Caller
-from satchel.services.workspace import Workspace
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.domain.errors import ProjectNotFound, SeveralConflicts
+from dittybag.domain.prompts import Prompt
+from dittybag.exchange.sources import Found, Source
+from dittybag.services.caller import Caller
+from dittybag.services.workspace import Workspace
+from dittybag.storage.sqlite.store import SqliteStore
 from tests.exchange.filling import fill
 from tests.exchange.workspaces import ACTOR, everything, rows, take, to_folder, to_json
 from tests.torture.books import Books
@@ -22,7 +22,7 @@ PROMPTS = "SELECT name, title, content FROM prompts ORDER BY number"
 
 
 def write(path: Path, **sections: Any) -> Path:
-    path.write_bytes(msgspec.json.encode({"format": "satchel", "version": 1, **sections}))
+    path.write_bytes(msgspec.json.encode({"format": "dittybag", "version": 1, **sections}))
     return path
 
 

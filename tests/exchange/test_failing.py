@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from satchel.domain.errors import Invalid, SourceFailed
+from dittybag.domain.errors import Invalid, SourceFailed
 from tests.exchange.filling import fill
 from tests.exchange.workspaces import everything, rows, take, to_folder, to_json
 from tests.torture.books import Books
@@ -181,16 +181,16 @@ async def test_a_workspace_with_things_in_it_stays_as_it_is_too(tmp_path: Path) 
     [
         b"",
         b"{",
-        b'{"format":"satchel"}',
-        b'{"format":"satchel","version":2}',
+        b'{"format":"dittybag"}',
+        b'{"format":"dittybag","version":2}',
         b'{"format":"other","version":1}',
-        b'{"format":"satchel","version":1,"prompts":{}}',
-        b'{"format":"satchel","version":1,"more":1}',
-        b'{"format":"satchel","version":NaN}',
+        b'{"format":"dittybag","version":1,"prompts":{}}',
+        b'{"format":"dittybag","version":1,"more":1}',
+        b'{"format":"dittybag","version":NaN}',
         b'{"format":"\xff","version":1}',
-        b'{"format":"satchel","version":1,"prompts":[{"title":"\\ud800"}]}',
-        b'{"format":"satchel","version":1,"prompts":' + b"[" * 100_000,
-        b'{"format":"satchel","version":1,"prompts":[' + b'{"a":' * 100_000,
+        b'{"format":"dittybag","version":1,"prompts":[{"title":"\\ud800"}]}',
+        b'{"format":"dittybag","version":1,"prompts":' + b"[" * 100_000,
+        b'{"format":"dittybag","version":1,"prompts":[' + b'{"a":' * 100_000,
     ],
 )
 async def test_what_is_no_export_is_refused_as_a_whole(tmp_path: Path, content: bytes) -> None:
@@ -201,7 +201,7 @@ async def test_what_is_no_export_is_refused_as_a_whole(tmp_path: Path, content: 
 
 @pytest.mark.parametrize("item", [b"[" * 500 + b"]" * 500, b"null", b'{"title":"\xff"}'])
 async def test_what_is_no_thing_is_a_problem_of_its_own(tmp_path: Path, item: bytes) -> None:
-    whole = b'{"format":"satchel","version":1,"prompts":[' + item + b"]}"
+    whole = b'{"format":"dittybag","version":1,"prompts":[' + item + b"]}"
     (tmp_path / "bad.json").write_bytes(whole)
     with pytest.raises(Invalid, match="prompts 1: "):
         await take(tmp_path / "b.db", tmp_path / "bad.json")
@@ -282,9 +282,9 @@ async def test_an_export_does_not_write_through_links(tmp_path: Path) -> None:
 
 def importing(home: Path, source: Path, **options: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "satchel", "import", str(source)],
+        [sys.executable, "-m", "dittybag", "import", str(source)],
         cwd=ROOT,
-        env={**os.environ, "SATCHEL_HOME": str(home)},
+        env={**os.environ, "DITTYBAG_HOME": str(home)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         **options,

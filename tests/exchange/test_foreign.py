@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from satchel.domain.errors import Invalid, SourceFailed
-from satchel.exchange import recognise
-from satchel.exchange.sources import Source
+from dittybag.domain.errors import Invalid, SourceFailed
+from dittybag.exchange import recognise
+from dittybag.exchange.sources import Source
 from tests.exchange.foreign import MCPKG, PROMPT_STORE, TASK_MANAGER, database
 from tests.exchange.workspaces import rows, take
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from satchel.domain.errors import Invalid
-from satchel.exchange.front_matter import fields, split, written
+from dittybag.domain.errors import Invalid
+from dittybag.exchange.front_matter import fields, split, written
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from satchel.services.caller import Caller
-from satchel.services.prompts import PromptAddress, PromptChange
-from satchel.services.workspace import Workspace
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.services.caller import Caller
+from dittybag.services.prompts import PromptAddress, PromptChange
+from dittybag.services.workspace import Workspace
+from dittybag.storage.sqlite.store import SqliteStore
 from tests.exchange.filling import NAMES, fill
 from tests.exchange.workspaces import everything, files, rows, take, to_folder, to_json
 from tests.torture.books import Books

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from satchel.domain.errors import Invalid, SourceFailed
-from satchel.exchange.csv_file import CsvSource
+from dittybag.domain.errors import Invalid, SourceFailed
+from dittybag.exchange.csv_file import CsvSource
 from tests.exchange.workspaces import rows, take
 
 PROMPTS = "SELECT name, title, content, description, tags FROM prompts ORDER BY number"

@@ -8,11 +8,11 @@ from typing import Any
 
 import apsw
 
-from satchel.exchange.folder_source import FolderSource
-from satchel.exchange.folder_writer import FolderWriter
-from satchel.exchange.json_file import JsonSource, JsonWriter
-from satchel.services.exchange import Exchange, Intake, Source
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.exchange.folder_source import FolderSource
+from dittybag.exchange.folder_writer import FolderWriter
+from dittybag.exchange.json_file import JsonSource, JsonWriter
+from dittybag.services.exchange import Exchange, Intake, Source
+from dittybag.storage.sqlite.store import SqliteStore
 
 ACTOR = "importer"
 

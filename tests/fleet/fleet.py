@@ -73,8 +73,8 @@ class Member(Door):
         self.log = folder / f"server-{self.address[1]}.log"
         self._surroundings = {
             **os.environ,
-            "SATCHEL_HOME": str(folder / "home"),
-            "SATCHEL_DATABASE_URL": database,
+            "DITTYBAG_HOME": str(folder / "home"),
+            "DITTYBAG_DATABASE_URL": database,
         }
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -86,7 +86,7 @@ class Member(Door):
 
     def _run(self, *arguments: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", "satchel", *arguments],
+            [sys.executable, "-m", "dittybag", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -113,7 +113,7 @@ class Member(Door):
     def command(self, *arguments: str) -> str:
         """What a command says that somebody gives beside it, on the same database."""
         done = subprocess.run(
-            [sys.executable, "-m", "satchel", *arguments],
+            [sys.executable, "-m", "dittybag", *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -32,7 +32,7 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-    include {folder}/satchel.conf;
+    include {folder}/dittybag.conf;
 }}
 """
 
@@ -47,7 +47,7 @@ def program() -> str:
 def configure(folder: Path, servers: Sequence[str], port: int) -> Path:
     """Put our configuration into a folder, with other addresses; the file that nginx is to be given."""
     text = CONFIGURATION.read_text()
-    listed = re.compile(r"(?:^ *server satchel-\d+:8765 (.*);\n)+", re.MULTILINE)
+    listed = re.compile(r"(?:^ *server dittybag-\d+:8765 (.*);\n)+", re.MULTILINE)
     ours = "".join(rf"    server {server} \1;" + "\n" for server in servers)
     for pattern, instead in (
         (listed, ours),
@@ -56,7 +56,7 @@ def configure(folder: Path, servers: Sequence[str], port: int) -> Path:
     ):
         text, count = pattern.subn(instead, text)
         assert count == 1, (pattern.pattern, count)
-    (folder / "satchel.conf").write_text(text)
+    (folder / "dittybag.conf").write_text(text)
     # Its workers would be somebody else's, who may not enter the folder.
     user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
     main = folder / "nginx.conf"

@@ -1,4 +1,4 @@
-"""What is in `deploy/` and what the guide says of it fit together, and fit Satchel."""
+"""What is in `deploy/` and what the guide says of it fit together, and fit Dittybag."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # its types are a package of their own
 from click.testing import CliRunner
 
-from satchel.cli import commands
-from satchel.cli.serve import parsed
-from satchel.config import settings
+from dittybag.cli import commands
+from dittybag.cli.serve import parsed
+from dittybag.config import settings
 from tests.fleet.fleet import Fleet
 from tests.wire import ROOT
 
@@ -26,7 +26,7 @@ GUIDE: Final = ROOT / "docs" / "guides" / "running.md"
 TEXTS: Final = [GUIDE, *sorted(path for path in DEPLOY.iterdir() if path.is_file())]
 
 #: A password that is none.
-URL: Final = "postgresql://satchel:secret@db.example.org/satchel"
+URL: Final = "postgresql://dittybag:secret@db.example.org/dittybag"
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def dockerfile(instruction: str) -> list[str]:
 
 
 def unit() -> list[tuple[str, str]]:
-    lines = (DEPLOY / "satchel.service").read_text().splitlines()
+    lines = (DEPLOY / "dittybag.service").read_text().splitlines()
     found = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
     return [(name, value) for name, _, value in found]
 
@@ -56,13 +56,13 @@ def serving(arguments: list[str], environment: dict[str, str]) -> Any:
     """The settings of a server that is started like this."""
     assert arguments[0] == "serve"
     flags: Any = parsed(arguments[1:])
-    return settings({"SATCHEL_HOME": "/var/lib/satchel", **environment}, **flags)
+    return settings({"DITTYBAG_HOME": "/var/lib/dittybag", **environment}, **flags)
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
 def test_every_setting_that_is_named_is_one(text: Path) -> None:
     known = (ROOT / "docs" / "reference" / "settings.md").read_text()
-    for name in set(re.findall(r"SATCHEL_[A-Z_]+", text.read_text())):
+    for name in set(re.findall(r"DITTYBAG_[A-Z_]+", text.read_text())):
         assert f"`{name}`" in known, name
 
 
@@ -72,18 +72,18 @@ def test_the_unit_starts_a_server_that_asks_for_tokens() -> None:
     (command,) = [value for name, value in unit() if name == "ExecStart"]
     program, *arguments = shlex.split(command)
     started = serving(arguments, environment)
-    assert program == "/opt/satchel/bin/satchel"
+    assert program == "/opt/dittybag/bin/dittybag"
     assert (started.auth, started.access_log) == ("tokens", True)
     assert (started.http, started.database) == (("0.0.0.0", 8765), URL)
-    assert started.allowed_hosts == ("satchel.example.org",)
+    assert started.allowed_hosts == ("dittybag.example.org",)
 
 
 def test_systemd_understands_the_unit_and_finds_it_safe(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("there is no systemd-analyze here")
-    text = (DEPLOY / "satchel.service").read_text()
-    copy = tmp_path / "satchel.service"
-    copy.write_text(text.replace("/opt/satchel/bin/satchel", "/bin/true"))
+    text = (DEPLOY / "dittybag.service").read_text()
+    copy = tmp_path / "dittybag.service"
+    copy.write_text(text.replace("/opt/dittybag/bin/dittybag", "/bin/true"))
     for words in (["verify"], ["security", "--offline=yes", "--threshold=20"]):
         done = subprocess.run(
             ["systemd-analyze", *words, str(copy)], capture_output=True, text=True, timeout=30, check=False
@@ -95,10 +95,10 @@ def test_systemd_understands_the_unit_and_finds_it_safe(tmp_path: Path) -> None:
 def test_the_image_serves_with_tokens_as_somebody_without_rights(compose: dict[str, Any]) -> None:
     (entry,) = dockerfile("ENTRYPOINT")
     (command,) = dockerfile("CMD")
-    assert json.loads(entry) == ["satchel"]
-    started = serving(json.loads(command), {"SATCHEL_DATABASE_URL": URL})
+    assert json.loads(entry) == ["dittybag"]
+    started = serving(json.loads(command), {"DITTYBAG_DATABASE_URL": URL})
     assert (started.auth, started.http) == ("tokens", ("0.0.0.0", 8765))
-    assert dockerfile("USER") == ["satchel"]
+    assert dockerfile("USER") == ["dittybag"]
     (extras,) = re.findall(r"'\.\[(.*)\]'", (DEPLOY / "Dockerfile").read_text())
     project = (ROOT / "pyproject.toml").read_text()
     for extra in extras.split(","):
@@ -128,9 +128,9 @@ def test_the_image_is_healthy_as_long_as_the_server_answers(fleet: Fleet) -> Non
 
 
 def test_nginx_and_compose_speak_of_the_same_servers(compose: dict[str, Any]) -> None:
-    named = re.findall(r"^ *server (satchel-\d+):8765 ", (DEPLOY / "nginx.conf").read_text(), re.MULTILINE)
+    named = re.findall(r"^ *server (dittybag-\d+):8765 ", (DEPLOY / "nginx.conf").read_text(), re.MULTILINE)
     services = compose["services"]
-    assert named == [name for name in services if name.startswith("satchel-")]
+    assert named == [name for name in services if name.startswith("dittybag-")]
     assert len(named) == 2
     addresses = {name: services[name]["networks"]["inside"]["ipv4_address"] for name in named}
     assert services["nginx"]["extra_hosts"] == [f"{name}:{address}" for name, address in addresses.items()]
@@ -139,24 +139,24 @@ def test_nginx_and_compose_speak_of_the_same_servers(compose: dict[str, Any]) ->
     for name in named:
         started = serving(services[name]["command"], services[name]["environment"])
         assert started.auth == "tokens"
-        assert started.database == "postgresql://satchel:secret@database/satchel"
+        assert started.database == "postgresql://dittybag:secret@database/dittybag"
         assert started.allowed_hosts == ("localhost",)
     database = services["database"]["environment"]
     assert [database[f"POSTGRES_{name}"] for name in ("USER", "PASSWORD", "DB")] == [
-        "satchel",
+        "dittybag",
         "secret",
-        "satchel",
+        "dittybag",
     ]
     assert (DEPLOY / compose["x-server"]["build"]["context"] / "deploy" / "Dockerfile").is_file()
 
 
 def commands_of_the_guide() -> list[list[str]]:
-    """Everything that the guide has `satchel` do."""
+    """Everything that the guide has `dittybag` do."""
     blocks = re.findall(r"^```sh\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
     lines = [shlex.split(line) for block in blocks for line in block.splitlines()]
     # In a container, the service stands for the program.
-    outside = [line[1:] for line in lines if line[0] == "satchel"]
-    inside = [line[line.index("satchel-1") + 1 :] for line in lines if "satchel-1" in line]
+    outside = [line[1:] for line in lines if line[0] == "dittybag"]
+    inside = [line[line.index("dittybag-1") + 1 :] for line in lines if "dittybag-1" in line]
     return [*outside, *inside]
 
 
@@ -165,7 +165,7 @@ def test_every_command_of_the_guide_is_one() -> None:
     assert sorted({line[0] for line in found}) == ["copy", "token", "user"]
     for line in found:
         words = [word for word in line[:2] if not word.startswith("-")]
-        told = CliRunner().invoke(commands.satchel, [*words, "--help"])
+        told = CliRunner().invoke(commands.dittybag, [*words, "--help"])
         assert told.exit_code == 0, told.output
         for option in (word for word in line if word.startswith("--")):
             assert re.search(rf"^  {option} ", told.output, re.MULTILINE), (line, option)

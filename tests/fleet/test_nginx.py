@@ -117,14 +117,14 @@ def test_servers_are_told_the_name_that_was_asked_for_and_one_id(tmp_path: Path)
         address, seen = stack.enter_context(upstream(lambda connection: connection.sendall(FOUND)))
         door = stack.enter_context(in_front_of(tmp_path, address))
         for given in ("sane.id_1", "not sane", "x" * 65):
-            post(door, Host="satchel.example.org:8443", X_Request_Id=given, X_Forwarded_Proto="https")
+            post(door, Host="dittybag.example.org:8443", X_Request_Id=given, X_Forwarded_Proto="https")
         fields = [
             dict(
                 line.decode().lower().split(": ", 1) for line in head.split(b"\r\n\r\n")[0].split(b"\r\n")[1:]
             )
             for head in seen
         ]
-        assert {told["host"] for told in fields} == {"satchel.example.org:8443"}
+        assert {told["host"] for told in fields} == {"dittybag.example.org:8443"}
         assert {told["x-forwarded-proto"] for told in fields} == {"http"}
         ids = [told["x-request-id"] for told in fields]
         assert ids[0] == "sane.id_1"
@@ -137,7 +137,7 @@ def logged_ids(folder: Path) -> list[str]:
     return [line["request_id"] for line in lines if line["path"] == "/mcp"]
 
 
-def test_a_body_may_be_as_long_as_satchel_takes_it_and_no_longer(fleet: Fleet, token: str) -> None:
+def test_a_body_may_be_as_long_as_dittybag_takes_it_and_no_longer(fleet: Fleet, token: str) -> None:
     ping = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "ping"})
     answer = post(fleet.front, ping.ljust(BODY_BYTES), Authorization=f"Bearer {token}", X_Request_Id="long")
     assert (answer.status, answer.json()["result"]) == (200, {})

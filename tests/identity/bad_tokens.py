@@ -557,13 +557,13 @@ def _users() -> Iterator[Bad]:
     ):
         yield Bad(f"user {label}", NAME, claims(sub=user))
     for label, scopes in (
-        ("a list", {"scope": ["satchel:read"]}),
+        ("a list", {"scope": ["dittybag:read"]}),
         ("a number", {"scope": 1}),
-        ("an object", {"scope": {"satchel:read": True}}),
+        ("an object", {"scope": {"dittybag:read": True}}),
         ("true", {"scope": True}),
-        ("a list with a number", {"scp": ["satchel:read", 1]}),
-        ("a list in a list", {"scp": [["satchel:read"]]}),
-        ("an object for a list", {"scp": {"satchel:read": True}}),
+        ("a list with a number", {"scp": ["dittybag:read", 1]}),
+        ("a list in a list", {"scp": [["dittybag:read"]]}),
+        ("an object for a list", {"scp": {"dittybag:read": True}}),
     ):
         yield Bad(f"scope {label}", SCOPES, claims(**scopes))
     yield Bad("scope null", SCOPES, signed({**good_claims(), "scope": None}))

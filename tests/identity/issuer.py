@@ -9,7 +9,7 @@ from collections import Counter
 from types import TracebackType
 from typing import Any, Self
 
-from satchel.identity import OAuthSettings, Verifier
+from dittybag.identity import OAuthSettings, Verifier
 from tests.identity.tokens import AUDIENCE, ISSUER, NOW, Key
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from satchel.identity import TokenRefused, challenge
+from dittybag.identity import TokenRefused, challenge
 from tests.identity.bad_tokens import BAD_TOKENS, Bad, main, published
 from tests.identity.issuer import Issuer
 

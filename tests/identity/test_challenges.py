@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from satchel.identity import challenge, metadata_url, protected_resource_metadata
+from dittybag.identity import challenge, metadata_url, protected_resource_metadata
 
-METADATA = "https://satchel.example.com/.well-known/oauth-protected-resource/mcp"
+METADATA = "https://dittybag.example.com/.well-known/oauth-protected-resource/mcp"
 
 
 def test_who_has_no_token_is_told_where_to_get_one() -> None:
@@ -16,8 +16,8 @@ def test_who_has_no_token_is_told_where_to_get_one() -> None:
 
 
 def test_who_has_none_may_be_told_what_to_ask_for() -> None:
-    said = challenge(metadata_url=METADATA, scope="satchel:read satchel:write")
-    assert said == f'Bearer scope="satchel:read satchel:write", resource_metadata="{METADATA}"'.encode()
+    said = challenge(metadata_url=METADATA, scope="dittybag:read dittybag:write")
+    assert said == f'Bearer scope="dittybag:read dittybag:write", resource_metadata="{METADATA}"'.encode()
 
 
 def test_who_has_a_bad_one_is_told_so() -> None:
@@ -26,14 +26,14 @@ def test_who_has_a_bad_one_is_told_so() -> None:
 
 
 def test_who_may_not_do_this_is_told_what_is_missing() -> None:
-    said = challenge(metadata_url=METADATA, error="insufficient_scope", scope="satchel:admin")
+    said = challenge(metadata_url=METADATA, error="insufficient_scope", scope="dittybag:admin")
     assert said == (
-        f'Bearer error="insufficient_scope", scope="satchel:admin", resource_metadata="{METADATA}"'.encode()
+        f'Bearer error="insufficient_scope", scope="dittybag:admin", resource_metadata="{METADATA}"'.encode()
     )
 
 
 def test_the_scheme_never_stands_alone() -> None:
-    assert challenge(metadata_url=None) == b'Bearer realm="satchel"'
+    assert challenge(metadata_url=None) == b'Bearer realm="dittybag"'
     assert challenge(metadata_url=None, error="invalid_token") == b'Bearer error="invalid_token"'
 
 
@@ -48,32 +48,32 @@ def test_nothing_breaks_out_of_its_quotes(text: str) -> None:
 
 def test_the_metadata_says_who_gives_out_tokens() -> None:
     said = protected_resource_metadata(
-        "https://satchel.example.com/mcp",
+        "https://dittybag.example.com/mcp",
         ["https://login.example.com/realms/team"],
-        ["satchel:read", "satchel:write", "satchel:admin"],
+        ["dittybag:read", "dittybag:write", "dittybag:admin"],
     )
     assert said == (
-        b'{"resource":"https://satchel.example.com/mcp",'
+        b'{"resource":"https://dittybag.example.com/mcp",'
         b'"authorization_servers":["https://login.example.com/realms/team"],'
-        b'"scopes_supported":["satchel:read","satchel:write","satchel:admin"],'
-        b'"bearer_methods_supported":["header"],"resource_name":"Satchel"}'
+        b'"scopes_supported":["dittybag:read","dittybag:write","dittybag:admin"],'
+        b'"bearer_methods_supported":["header"],"resource_name":"Dittybag"}'
     )
 
 
 def test_the_metadata_has_no_empty_lists() -> None:
-    assert json.loads(protected_resource_metadata("https://satchel.example.com", [], [])) == {
-        "resource": "https://satchel.example.com",
+    assert json.loads(protected_resource_metadata("https://dittybag.example.com", [], [])) == {
+        "resource": "https://dittybag.example.com",
         "bearer_methods_supported": ["header"],
-        "resource_name": "Satchel",
+        "resource_name": "Dittybag",
     }
 
 
 @pytest.mark.parametrize(
     ("resource", "expected"),
     [
-        ("https://satchel.example.com/mcp", METADATA),
-        ("https://satchel.example.com", METADATA.removesuffix("/mcp")),
-        ("https://satchel.example.com/", METADATA.removesuffix("/mcp")),
+        ("https://dittybag.example.com/mcp", METADATA),
+        ("https://dittybag.example.com", METADATA.removesuffix("/mcp")),
+        ("https://dittybag.example.com/", METADATA.removesuffix("/mcp")),
         ("http://127.0.0.1:8765/mcp", "http://127.0.0.1:8765/.well-known/oauth-protected-resource/mcp"),
         ("https://example.com/a/b?c=d", "https://example.com/.well-known/oauth-protected-resource/a/b?c=d"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from satchel.identity import OAuthSettings, TokenRefused, Verifier
+from dittybag.identity import OAuthSettings, TokenRefused, Verifier
 from tests.identity.issuer import Clock
 from tests.identity.tokens import AUDIENCE, ISSUER, Key, ec_key, ed_key, rsa_key
 

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from satchel.identity import KeysUnavailable, OAuthSettings, Verifier, fetching, keyring
-from satchel.identity.discovery import metadata_addresses
-from satchel.identity.errors import Unreachable
+from dittybag.identity import KeysUnavailable, OAuthSettings, Verifier, fetching, keyring
+from dittybag.identity.discovery import metadata_addresses
+from dittybag.identity.errors import Unreachable
 from tests.identity.issuer import Clock, Issuer, answer
 from tests.identity.tokens import AUDIENCE, ISSUER, good_claims, rsa_key
 
@@ -83,7 +83,7 @@ async def test_a_request_is_plain_and_names_its_server() -> None:
         assert await fetching.get(f"{issuer.base}/keys") == KEYS
         assert issuer.heads == [
             f"GET /keys HTTP/1.1\r\nHost: 127.0.0.1:{issuer.port}\r\nAccept: application/json\r\n"
-            "Accept-Encoding: identity\r\nUser-Agent: satchel\r\nConnection: close\r\n\r\n".encode()
+            "Accept-Encoding: identity\r\nUser-Agent: dittybag\r\nConnection: close\r\n\r\n".encode()
         ]
         with pytest.raises(Unreachable, match="status 404"):
             await fetching.get(f"{issuer.base}?a=b")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from satchel.identity import Identity, InsufficientScope, TokenRefused, challenge
+from dittybag.identity import Identity, InsufficientScope, TokenRefused, challenge
 from tests.identity.issuer import Clock, Issuer
 from tests.identity.tokens import AUDIENCE, NOW, Key, ec_key, ed_key, good_claims, rsa_key
 
@@ -131,14 +131,14 @@ async def test_an_address_that_nobody_has_checked_names_no_user() -> None:
 @pytest.mark.parametrize(
     ("claims", "scope"),
     [
-        ({"scope": "satchel:read"}, "read"),
-        ({"scope": "satchel:read satchel:write"}, "write"),
-        ({"scope": "satchel:admin satchel:read"}, "admin"),
-        ({"scope": "openid  satchel:read "}, "read"),
-        ({"scope": None, "scp": ["satchel:read"]}, "read"),
-        ({"scope": None, "scp": ["profile", "satchel:admin"]}, "admin"),
-        ({"scope": None, "scp": "satchel:read satchel:write"}, "write"),
-        ({"scope": "satchel:read", "scp": ["satchel:write"]}, "write"),
+        ({"scope": "dittybag:read"}, "read"),
+        ({"scope": "dittybag:read dittybag:write"}, "write"),
+        ({"scope": "dittybag:admin dittybag:read"}, "admin"),
+        ({"scope": "openid  dittybag:read "}, "read"),
+        ({"scope": None, "scp": ["dittybag:read"]}, "read"),
+        ({"scope": None, "scp": ["profile", "dittybag:admin"]}, "admin"),
+        ({"scope": None, "scp": "dittybag:read dittybag:write"}, "write"),
+        ({"scope": "dittybag:read", "scp": ["dittybag:write"]}, "write"),
     ],
 )
 async def test_the_widest_scope_counts(claims: dict[str, Any], scope: str) -> None:
@@ -146,7 +146,9 @@ async def test_the_widest_scope_counts(claims: dict[str, Any], scope: str) -> No
 
 
 async def test_scopes_may_have_another_prefix_or_none() -> None:
-    assert (await verified(good_claims(scope="bag/admin satchel:read"), scope_prefix="bag/")).scope == "admin"
+    assert (
+        await verified(good_claims(scope="bag/admin dittybag:read"), scope_prefix="bag/")
+    ).scope == "admin"
     assert (await verified(good_claims(scope="read"), scope_prefix="")).scope == "read"
 
 
@@ -156,15 +158,15 @@ async def test_scopes_may_have_another_prefix_or_none() -> None:
         {"scope": None},
         {"scope": ""},
         {"scope": "openid profile"},
-        {"scope": "satchel:"},
-        {"scope": "satchel:reader"},
-        {"scope": "satchel:READ"},
-        {"scope": "xsatchel:admin"},
-        {"scope": "satchel:read,satchel:write"},
-        {"scope": "satchel:read\tsatchel:write"},
+        {"scope": "dittybag:"},
+        {"scope": "dittybag:reader"},
+        {"scope": "dittybag:READ"},
+        {"scope": "xdittybag:admin"},
+        {"scope": "dittybag:read,dittybag:write"},
+        {"scope": "dittybag:read\tdittybag:write"},
         {"scope": None, "scp": []},
-        {"scope": None, "scp": ["satchel:read satchel:write"]},
-        {"scope": None, "scopes": ["satchel:admin"], "permissions": ["satchel:admin"]},
+        {"scope": None, "scp": ["dittybag:read dittybag:write"]},
+        {"scope": None, "scopes": ["dittybag:admin"], "permissions": ["dittybag:admin"]},
     ],
     ids=str,
 )
@@ -172,8 +174,8 @@ async def test_a_good_token_without_our_scopes_is_told_apart(claims: dict[str, A
     with pytest.raises(InsufficientScope) as refused:
         await verified(good_claims(**claims))
     assert refused.value.status == 403
-    said = challenge(metadata_url=None, error=refused.value.error, scope="satchel:read")
-    assert said == b'Bearer error="insufficient_scope", scope="satchel:read"'
+    said = challenge(metadata_url=None, error=refused.value.error, scope="dittybag:read")
+    assert said == b'Bearer error="insufficient_scope", scope="dittybag:read"'
 
 
 async def test_nobody_learns_of_scopes_without_a_signature() -> None:

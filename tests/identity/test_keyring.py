@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from satchel.identity import Identity, KeysUnavailable, OAuthSettings, TokenRefused, Verifier, keyring
+from dittybag.identity import Identity, KeysUnavailable, OAuthSettings, TokenRefused, Verifier, keyring
 from tests.identity.issuer import Clock, Issuer, answer
 from tests.identity.tokens import AUDIENCE, ISSUER, ec_key, good_claims, rsa_key
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from satchel.identity import OAuthMisconfigured, OAuthSettings, Verifier
+from dittybag.identity import OAuthMisconfigured, OAuthSettings, Verifier
 from tests.identity.tokens import AUDIENCE, ISSUER
 
 
@@ -23,7 +23,7 @@ def made(**others: Any) -> Verifier:
         {"issuer": "http://localhost:8080/realms/team"},
         {"issuer": "http://127.0.0.1:8080"},
         {"issuer": "http://[::1]:8080"},
-        {"issuer": "any text at all", "jwks": "/etc/satchel/keys.json"},
+        {"issuer": "any text at all", "jwks": "/etc/dittybag/keys.json"},
         {"issuer": "any text at all", "jwks": "https://login.example.com/keys?x=y"},
         {"jwks": "keys.json", "scope_prefix": "", "leeway_seconds": 0},
         {"algorithms": ("RS512", "PS384", "ES512")},
@@ -83,13 +83,13 @@ def test_only_algorithms_with_public_keys_can_be_chosen(algorithm: str) -> None:
 
 PROGRAM = """
 import sys
-from satchel.identity import OAuthNotInstalled, OAuthSettings, Verifier
+from dittybag.identity import OAuthNotInstalled, OAuthSettings, Verifier
 
 print(*sorted({"jwt", "cryptography", "json"} & set(sys.modules)))
 for name in sys.argv[1:]:
     sys.modules[name] = None
 try:
-    Verifier(OAuthSettings(issuer="https://login.example.com", audience="satchel"))
+    Verifier(OAuthSettings(issuer="https://login.example.com", audience="dittybag"))
 except OAuthNotInstalled as error:
     print(error)
 else:
@@ -100,7 +100,7 @@ else:
 @pytest.mark.parametrize("missing", [["jwt"], ["cryptography"], ["jwt", "cryptography"]], ids="+".join)
 def test_without_pyjwt_it_is_said_what_to_install(missing: list[str]) -> None:
     assert run(*missing)[1] == (
-        "OAuth needs PyJWT and cryptography, which are not installed: pip install 'satchel[oauth]'"
+        "OAuth needs PyJWT and cryptography, which are not installed: pip install 'dittybag[oauth]'"
     )
 
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, paddin
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 ISSUER = "https://login.example.com/realms/team"
-AUDIENCE = "https://satchel.example.com/mcp"
+AUDIENCE = "https://dittybag.example.com/mcp"
 #: The time at which all of this happens.
 NOW = 1_800_000_000.0
 
@@ -51,7 +51,7 @@ def good_claims(**others: Any) -> dict[str, Any]:
         "iss": ISSUER,
         "aud": AUDIENCE,
         "sub": "ann",
-        "scope": "openid satchel:write",
+        "scope": "openid dittybag:write",
         "iat": int(NOW) - 10,
         "exp": int(NOW) + 600,
         **others,

@@ -1,7 +1,7 @@
 """The environments of the official clients and of the conformance suite; run as a program, it makes those
 that are missing: `python -m tests.interop.environments [NAME ...]`.
 
-Each has its own directory under `.cache/interop/`, apart from Satchel's own environment. It is built under
+Each has its own directory under `.cache/interop/`, apart from Dittybag's own environment. It is built under
 another name and renamed when it is complete, so that a directory of the right name is always whole; a file
 in it says which versions it holds.
 """
@@ -115,7 +115,7 @@ def make(environment: Environment) -> None:
 def _make_python(environment: Environment, home: Path) -> None:
     venv.create(home, with_pip=False, symlinks=True)
     wanted = [f"{package}=={pin}" for package, pin in environment.pins.items()]
-    # Our own pip, with our own constraints left out: they are for Satchel, not for its peers.
+    # Our own pip, with our own constraints left out: they are for Dittybag, not for its peers.
     command = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python")]
     _run(
         [*command, "install", "--quiet", "--disable-pip-version-check", *wanted],

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tests.conformance.servers import FIXTURE, Listener, listening, satchel
+from tests.conformance.servers import FIXTURE, Listener, dittybag, listening
 from tests.interop.drivers import HANDSHAKE, STATELESS, STDIO, TRANSPORTS, ends, fixture_command
 from tests.interop.environments import INSPECTOR, NODE
 
@@ -155,8 +155,8 @@ def test_the_inspector_reads_a_resource(inspect: Inspect, uri: str, member: str,
     assert contents[member].startswith(beginning)
 
 
-def test_the_inspector_needs_no_more_than_satchels_address(tmp_path: Path) -> None:
-    with listening(*satchel(str(tmp_path / "satchel.db"))) as server:
+def test_the_inspector_needs_no_more_than_dittybags_address(tmp_path: Path) -> None:
+    with listening(*dittybag(str(tmp_path / "dittybag.db"))) as server:
         arguments = ("--tool-name", "task_create", "--tool-arg", "title=Look at it")
         made = _inspected(tmp_path, server.address, "--method", "tools/call", *arguments)
         listed = _inspected(tmp_path, server.address, "--method", "tools/call", "--tool-name", "task_list")

@@ -1,4 +1,4 @@
-"""The official clients with Satchel itself: every tool, every answer checked against its schema."""
+"""The official clients with Dittybag itself: every tool, every answer checked against its schema."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from urllib.request import urlopen
 import msgspec
 import pytest
 
-from satchel.contracts.profiles import PROFILES
-from tests.conformance.servers import listening, satchel
+from dittybag.contracts.profiles import PROFILES
+from tests.conformance.servers import dittybag, listening
 from tests.interop.drivers import DRIVERS, STDIO, TRANSPORTS, Driver, run
 from tests.wire import ROOT
 
@@ -54,18 +54,18 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 def test_the_plan_has_every_tool() -> None:
-    assert {name for name, _ in CALLS} == {tool.name for tool in PROFILES["satchel"].tools}
+    assert {name for name, _ in CALLS} == {tool.name for tool in PROFILES["all"].tools}
 
 
 @pytest.fixture(params=TRANSPORTS)
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Satchel with an empty store, the way clients want to be told."""
-    database = str(tmp_path / "satchel.db")
+    """Dittybag with an empty store, the way clients want to be told."""
+    database = str(tmp_path / "dittybag.db")
     if request.param == STDIO:
-        arguments = ["-m", "satchel", "serve", "--db", database]
+        arguments = ["-m", "dittybag", "serve", "--db", database]
         yield {"command": sys.executable, "args": arguments, "cwd": str(ROOT)}
     else:
-        with listening(*satchel(database)) as listener:
+        with listening(*dittybag(database)) as listener:
             yield {"url": listener.address}
 
 
@@ -86,6 +86,6 @@ def test_an_official_client_uses_every_tool(driver: Driver, server: dict[str, An
 
 def _open_sessions(address: str) -> int:
     with urlopen(urljoin(address, "/metrics"), timeout=10) as answer:
-        found = re.search(r"^satchel_open_sessions (\d+)", answer.read().decode(), re.MULTILINE)
+        found = re.search(r"^dittybag_open_sessions (\d+)", answer.read().decode(), re.MULTILINE)
     assert found
     return int(found[1])

@@ -31,7 +31,7 @@ def tree(folder: Path) -> dict[str, str]:
 
 def leftovers(home: Path) -> list[str]:
     """What is left of changes that should be over."""
-    own = home / "libraries" / ".satchel"
+    own = home / "libraries" / ".dittybag"
     if not own.exists():
         return []
     return sorted(

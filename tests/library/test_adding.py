@@ -13,17 +13,17 @@ from pathlib import Path
 import minijinja
 import pytest
 
-from satchel.domain.errors import (
+from dittybag.domain.errors import (
+    DittybagError,
     Invalid,
     LibraryExists,
     LibraryRefused,
     LibraryUnwritable,
-    SatchelError,
     SourceNotFound,
 )
-from satchel.library.installing import add, new, remove
-from satchel.library.origins import edits, links, records
-from satchel.library.sources import recognise
+from dittybag.library.installing import add, new, remove
+from dittybag.library.origins import edits, links, records
+from dittybag.library.sources import recognise
 from tests.library.packing import archive, commit, descriptors, git, leftovers, plant, tree
 from tests.storage.sqlite.children import powerless
 
@@ -136,7 +136,7 @@ def test_only_folders_outside_of_the_libraries_can_be_linked(tmp_path: Path) -> 
     home = tmp_path / "home"
     add(str(home), str(plant(tmp_path / "source", FILES)))
     for folder in (tmp_path, home, home / "libraries", home / "libraries" / "source"):
-        with pytest.raises(LibraryRefused, match="is where Satchel keeps its libraries"):
+        with pytest.raises(LibraryRefused, match="is where Dittybag keeps its libraries"):
             add(str(home), str(folder), link=True, name="loop")
     with pytest.raises(LibraryRefused, match="only a folder can be linked"):
         add(str(home), str(archive(tmp_path / "x.zip", FILES)), link=True)
@@ -145,8 +145,8 @@ def test_only_folders_outside_of_the_libraries_can_be_linked(tmp_path: Path) -> 
 def test_the_libraries_are_not_copied_into_themselves(tmp_path: Path) -> None:
     home = tmp_path / "home"
     add(str(home), str(plant(tmp_path / "source", FILES)))
-    for folder in (tmp_path, home, home / "libraries", home / "libraries" / ".satchel"):
-        with pytest.raises(LibraryRefused, match="holds Satchel's own libraries"):
+    for folder in (tmp_path, home, home / "libraries", home / "libraries" / ".dittybag"):
+        with pytest.raises(LibraryRefused, match="holds Dittybag's own libraries"):
             add(str(home), str(folder), name="loop")
     assert tree(Path(add(str(home), str(home / "libraries" / "source"), name="twin").path)) == FILES
 
@@ -208,8 +208,8 @@ def test_a_link_that_takes_the_name_while_a_folder_is_being_copied_wins(tmp_path
 
 def test_of_two_processes_too(tmp_path: Path) -> None:
     source = plant(tmp_path / "source", {f"{number}.md": "x" for number in range(300)})
-    command = [sys.executable, "-m", "satchel", "library", "add", str(source), "--name", "same"]
-    environment = os.environ | {"SATCHEL_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-m", "dittybag", "library", "add", str(source), "--name", "same"]
+    environment = os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")}
     started = [
         subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(4)
@@ -239,8 +239,8 @@ def test_a_new_library_holds_a_prompt_that_works(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_said_and_nothing_is_left(tmp_path: Path) -> None:
     source = plant(tmp_path / "source", FILES)
     (source / "deep" / "b.md").chmod(0)
-    command = [*powerless(), sys.executable, "-m", "satchel", "library", "add", str(source)]
-    environment = os.environ | {"SATCHEL_HOME": str(tmp_path / "home")}
+    command = [*powerless(), sys.executable, "-m", "dittybag", "library", "add", str(source)]
+    environment = os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 1
     assert "could not be read: deep/b.md: Permission denied" in done.stderr
@@ -265,7 +265,7 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     for number, thing in enumerate((source, pack, f"{tmp_path / 'repository'}#main", bad, "https://-x/y")):
         try:
             add(str(tmp_path / "home"), str(thing), name=f"n{number}")
-        except SatchelError:
+        except DittybagError:
             assert number > 2
     assert descriptors() == before
 
@@ -381,7 +381,7 @@ def test_things_on_this_machine_are_told_apart(tmp_path: Path, monkeypatch: pyte
 def test_an_archive_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     pack = archive(tmp_path / "pack.zip", FILES)
     pack.chmod(0)
-    command = [*powerless(), sys.executable, "-m", "satchel", "library", "add", str(pack)]
-    environment = os.environ | {"SATCHEL_HOME": str(tmp_path / "home")}
+    command = [*powerless(), sys.executable, "-m", "dittybag", "library", "add", str(pack)]
+    environment = os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stderr) == (1, f"error: {pack} could not be read: Permission denied\n")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from satchel.domain.errors import LibraryRefused, SatchelError
-from satchel.library.installing import add
+from dittybag.domain.errors import DittybagError, LibraryRefused
+from dittybag.library.installing import add
 from tests.library.packing import Item, archive, deflated, leftovers, tree, zipped
 
 GOOD = Item(name=b"good.md", content=b"good")
@@ -119,8 +119,8 @@ def test_it_is_refused_with_a_reason_and_nothing_is_left_behind(
     assert str(refused.value).startswith(f"{pack}: ")
     assert "\x1b" not in str(refused.value)
     assert leftovers(home) == []
-    assert sorted(p.name for p in (home / "libraries").iterdir()) == [".satchel"]
-    assert [p.name for p in (home / "libraries" / ".satchel").iterdir()] == ["lock"]
+    assert sorted(p.name for p in (home / "libraries").iterdir()) == [".dittybag"]
+    assert [p.name for p in (home / "libraries" / ".dittybag").iterdir()] == ["lock"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["home", "pack.zip"]
 
 
@@ -202,7 +202,7 @@ def test_whatever_bits_are_flipped_the_files_are_those_that_were_packed_or_none(
         pack.write_bytes(data)
         try:
             added = add(str(tmp_path / "home"), str(pack), name=f"pack{number}")
-        except SatchelError:
+        except DittybagError:
             refused += 1
             continue
         # A name may have been hit, where nothing tells that it was another.

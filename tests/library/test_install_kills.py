@@ -61,8 +61,8 @@ def traced(tmp_path: Path, *arguments: str) -> list[str]:
     if shutil.which("strace") is None:
         pytest.skip("there is no strace to look with")
     done = subprocess.run(
-        [*command, sys.executable, "-m", "satchel", "library", *arguments],
-        cwd=ROOT, env=os.environ | {"SATCHEL_HOME": str(tmp_path / "home")},
+        [*command, sys.executable, "-m", "dittybag", "library", *arguments],
+        cwd=ROOT, env=os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     if "ptrace" in done.stderr:
@@ -89,11 +89,11 @@ def test_everything_is_on_the_disk_before_it_is_put_into_its_place(tmp_path: Pat
         move = position(lines, r'renameat2\(.*/work-[^"]*/new".*/libraries/lib", RENAME_EXCHANGE\) = 0')
     record = position(lines, r'rename\(".*/lib.next.json", ".*/lib.json"\) = 0')
     for written in (r"a\.md>", r"deep/b\.md>", r"/deep>", r"/(library|new)>", r"lib\.next\.json>"):
-        assert position(lines, rf"fsync\(\d+<.*/\.satchel/.*{written}\)|fsync\(\d+<.*{written}\)") < move
+        assert position(lines, rf"fsync\(\d+<.*/\.dittybag/.*{written}\)|fsync\(\d+<.*{written}\)") < move
     after = [line for line in lines[move + 1 : record] if re.search(r"fsync\(\d+</.*/libraries>\)", line)]
     assert after
     assert move < record
-    assert any(re.search(r"fsync\(\d+</.*/\.satchel>\)", line) for line in lines[record + 1 :])
+    assert any(re.search(r"fsync\(\d+</.*/\.dittybag>\)", line) for line in lines[record + 1 :])
 
 
 def test_what_a_killed_process_left_is_cleared_away_but_not_what_a_living_one_uses(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_what_a_killed_process_left_is_cleared_away_but_not_what_a_living_one_us
     script = f"#!/bin/sh\necho $$ > {started}.part && mv {started}.part {started}\nexec sleep 60\n"
     (plant(tmp_path, {"bin/git": script}) / "bin" / "git").chmod(0o755)
     plant(source, {".git/HEAD": ""})
-    environment = os.environ | {"SATCHEL_HOME": str(tmp_path / "home")}
-    base = [sys.executable, "-m", "satchel", "library", "add"]
+    environment = os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")}
+    base = [sys.executable, "-m", "dittybag", "library", "add"]
     with subprocess.Popen(
         [*base, f"{source}#main", "--name", "slow"],
         env=environment | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"},
@@ -129,9 +129,9 @@ def test_what_a_killed_process_left_is_cleared_away_but_not_what_a_living_one_us
 
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     source = plant(tmp_path / "source", {"a.md": "x" * 100_000})
-    command = f'ulimit -f 8; exec "{sys.executable}" -m satchel library add "{source}"'
+    command = f'ulimit -f 8; exec "{sys.executable}" -m dittybag library add "{source}"'
     done = subprocess.run(
-        ["sh", "-c", command], cwd=ROOT, env=os.environ | {"SATCHEL_HOME": str(tmp_path / "home")},
+        ["sh", "-c", command], cwd=ROOT, env=os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")},
         capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
     assert done.returncode == 5, done

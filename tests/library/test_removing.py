@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from satchel.domain.errors import LibraryEdited, LibraryNotFound
-from satchel.library.installing import add, new, remove, update
-from satchel.library.origins import Origin, all_records, edits, folders, records
+from dittybag.domain.errors import LibraryEdited, LibraryNotFound
+from dittybag.library.installing import add, new, remove, update
+from dittybag.library.origins import Origin, all_records, edits, folders, records
 from tests.library.packing import leftovers, plant, tree
 
 FILES = {"a.md": "one", "deep/b.md": "two"}
@@ -30,7 +30,7 @@ def place(home: Path, tmp_path: Path) -> Path:
 def written(home: Path, name: str, **fields: object) -> None:
     """A record as somebody might write it by hand."""
     origin = {"kind": "folder", "location": "/nowhere", "added_at": 1, "updated_at": 1, "files": {}}
-    plant(home, {f"libraries/.satchel/{name}.json": msgspec.json.encode(origin | fields).decode()})
+    plant(home, {f"libraries/.dittybag/{name}.json": msgspec.json.encode(origin | fields).decode()})
 
 
 def test_a_library_that_can_be_had_again_is_erased(home: Path, place: Path, tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_library_that_can_be_had_again_is_erased(home: Path, place: Path, tmp_
     assert records(str(home)) == {}
     assert leftovers(home) == []
     assert tree(tmp_path / "lib") == FILES
-    assert not (home / "libraries" / ".satchel" / "kept").exists()
+    assert not (home / "libraries" / ".dittybag" / "kept").exists()
 
 
 @pytest.mark.parametrize("edit", ["changed", "added", "deleted", "repository", "link"])
@@ -69,7 +69,7 @@ def test_a_library_with_edits_is_refused_and_then_moved_aside(home: Path, place:
 LATE_EDITOR = """
 import sys
 from pathlib import Path
-from satchel.library.installing import remove
+from dittybag.library.installing import remove
 
 home, place = sys.argv[1], Path(sys.argv[2])
 
@@ -130,7 +130,7 @@ def test_a_link_that_was_put_there_by_hand_goes_and_what_it_leads_to_stays(
 def test_no_name_leads_elsewhere(home: Path, place: Path, tmp_path: Path) -> None:
     plant(home, {"default.db": "data"})
     before = tree(tmp_path)
-    for name in ("", ".", "..", "../..", "../home", "/", ".satchel/kept", "nothing", "\0", "*", "lib/deep"):
+    for name in ("", ".", "..", "../..", "../home", "/", ".dittybag/kept", "nothing", "\0", "*", "lib/deep"):
         with pytest.raises(LibraryNotFound):
             remove(str(home), name, discard_edits=True)
     assert tree(tmp_path) == before
@@ -173,10 +173,10 @@ def test_a_record_that_was_written_by_hand_endangers_nothing(
 def test_a_record_that_says_nothing_is_reported_and_its_library_counts_as_put_there_by_hand(
     home: Path, place: Path, record: bytes
 ) -> None:
-    (home / "libraries" / ".satchel" / "lib.json").write_bytes(record)
+    (home / "libraries" / ".dittybag" / "lib.json").write_bytes(record)
     found = all_records(str(home))
     assert found.origins == {}
-    assert [problem.file for problem in found.problems] == [".satchel/lib.json"]
+    assert [problem.file for problem in found.problems] == [".dittybag/lib.json"]
     assert edits(str(home), "lib") == []
     assert "put there by hand" in str(update(str(home), "lib").note)
     with pytest.raises(LibraryEdited):
@@ -186,14 +186,14 @@ def test_a_record_that_says_nothing_is_reported_and_its_library_counts_as_put_th
 
 
 def test_records_that_are_no_files_or_have_impossible_names_are_skipped(home: Path, place: Path) -> None:
-    own = home / "libraries" / ".satchel"
+    own = home / "libraries" / ".dittybag"
     (own / "folder.json").mkdir()
     (own / "link.json").symlink_to("/etc/passwd")
     (own / "loop.json").symlink_to("loop.json")
     plant(own, {"..json": "{}", "Upper.json": "{}", "a.b.json": "{}", ".json": "{}", "note.txt": "x"})
     assert list(records(str(home))) == ["lib"]
     assert {problem.file for problem in all_records(str(home)).problems} == {
-        ".satchel/folder.json", ".satchel/link.json", ".satchel/loop.json",
+        ".dittybag/folder.json", ".dittybag/link.json", ".dittybag/loop.json",
     }  # fmt: skip
 
 

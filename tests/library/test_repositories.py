@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from satchel.domain.errors import LibraryRefused, SourceFailed
-from satchel.library.installing import add, update
-from satchel.library.origins import records
-from satchel.library.sources import Repository
-from satchel.library.sources.intake import Intake
-from satchel.library.sources.repositories import Bounds, fetch
+from dittybag.domain.errors import LibraryRefused, SourceFailed
+from dittybag.library.installing import add, update
+from dittybag.library.origins import records
+from dittybag.library.sources import Repository
+from dittybag.library.sources.intake import Intake
+from dittybag.library.sources.repositories import Bounds, fetch
 from tests.library.packing import commit, git, leftovers, plant, tree
 
 FILES = {"a.md": "one", "deep/b.md": "two"}

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from satchel.domain.errors import LibraryPromptNotFound
-from satchel.library import keeping
-from satchel.library.places import Directories
-from satchel.library.render.renderer import TemplateRenderer
-from satchel.library.shelf import Shelf
+from dittybag.domain.errors import LibraryPromptNotFound
+from dittybag.library import keeping
+from dittybag.library.places import Directories
+from dittybag.library.render.renderer import TemplateRenderer
+from dittybag.library.shelf import Shelf
 from tests.processes import children
 
 

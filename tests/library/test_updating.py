@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from satchel.domain.errors import LibrariesBusy, LibraryNotFound, LibraryRefused, Outdated, SourceNotFound
-from satchel.library import staging
-from satchel.library.installing import Updated, add, new, update
-from satchel.library.origins import edits, records
+from dittybag.domain.errors import LibrariesBusy, LibraryNotFound, LibraryRefused, Outdated, SourceNotFound
+from dittybag.library import staging
+from dittybag.library.installing import Updated, add, new, update
+from dittybag.library.origins import edits, records
 from tests.library.packing import archive, commit, leftovers, plant, tree
 
 BEFORE = {"same.md": "same", "changed.md": "1", "gone.md": "gone", "mine.md": "theirs", "both.md": "1"}
@@ -99,7 +99,7 @@ def test_overwriting_takes_the_sources_files_and_puts_the_edited_ones_aside(scen
     assert updated.conflicts == ()
     assert updated.put_aside == ("both.md", "kept-but-gone.md", "mine.md")
     assert updated.kept_in is not None
-    assert Path(updated.kept_in).is_relative_to(Path(scene.home) / "libraries" / ".satchel" / "kept" / "lib")
+    assert Path(updated.kept_in).is_relative_to(Path(scene.home) / "libraries" / ".dittybag" / "kept" / "lib")
     assert tree(Path(updated.kept_in)) == {"both.md": "my 2", "kept-but-gone.md": "my", "mine.md": "mine"}
     assert [edit.file for edit in edits(scene.home, "lib")] == ["extra.md", "link.md"]
 
@@ -163,7 +163,7 @@ def test_names_that_are_no_text_and_links_that_lead_out_do_not_disturb(scene: Sc
 LATE_EDITOR = """
 import sys
 from pathlib import Path
-from satchel.library.installing import update
+from dittybag.library.installing import update
 
 home, place = sys.argv[1], Path(sys.argv[2])
 saved = []

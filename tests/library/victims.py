@@ -17,8 +17,8 @@ from typing import Final
 
 import msgspec
 
-from satchel.library import installing, staging
-from satchel.library.origins import edits, folders, records
+from dittybag.library import installing, staging
+from dittybag.library.origins import edits, folders, records
 from tests.library.packing import archive, leftovers, plant, tree
 
 OLD: Final = {"a.md": "1", "deep/b.md": "same", "gone.md": "gone"}
@@ -148,7 +148,7 @@ def _installed(place: Path) -> None:
     """A library, whose source has moved on."""
     plant(place / "source", OLD)
     installing.add(str(place / "home"), str(place / "source"), name="lib")
-    record = place / "home" / "libraries" / ".satchel" / "lib.json"
+    record = place / "home" / "libraries" / ".dittybag" / "lib.json"
     # The source moves with each copy.
     record.write_text(record.read_text().replace(str(place / "source"), "/proc/self/cwd/source"))
     (place / "source" / "gone.md").unlink()

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from satchel.protocol import Context, Limits, Prompt, Resource, ResourceTemplate, Server, ToolError
-from satchel.protocol.types import Icon, PromptArgument, ToolAnnotations
+from dittybag.protocol import Context, Limits, Prompt, Resource, ResourceTemplate, Server, ToolError
+from dittybag.protocol.types import Icon, PromptArgument, ToolAnnotations
 
 
 class Echo(Struct):

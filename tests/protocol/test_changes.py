@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from satchel.protocol import Limits, Prompt, Resource, Server, Tool
-from satchel.protocol.eras import HANDSHAKE_VERSIONS, V2025_11_25, V2026_07_28
-from satchel.protocol.transports.memory import MemoryClient
-from satchel.protocol.types import Capabilities, ListFeature
+from dittybag.protocol import Limits, Prompt, Resource, Server, Tool
+from dittybag.protocol.eras import HANDSHAKE_VERSIONS, V2025_11_25, V2026_07_28
+from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.protocol.types import Capabilities, ListFeature
 from tests.protocol.servers import full_server
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from satchel.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, VERSIONS
-from satchel.protocol.jsonrpc import id_in
-from satchel.protocol.transports.memory import MemoryClient
+from dittybag.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, VERSIONS
+from dittybag.protocol.jsonrpc import id_in
+from dittybag.protocol.transports.memory import MemoryClient
 from tests.protocol.servers import full_server
 
 

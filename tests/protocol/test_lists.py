@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from satchel.protocol import (
+from dittybag.protocol import (
     Context,
     Page,
     Prompt,
     Server,
 )
-from satchel.protocol.eras import V2025_11_25, VERSIONS
-from satchel.protocol.transports.memory import MemoryClient
-from satchel.protocol.types import (
+from dittybag.protocol.eras import V2025_11_25, VERSIONS
+from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.protocol.types import (
     PromptInfo,
 )
 from tests.protocol.servers import full_server

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from satchel.protocol.eras import (
+from dittybag.protocol.eras import (
     HANDSHAKE_VERSIONS,
     METHODS,
     STATELESS_VERSIONS,
@@ -17,8 +17,8 @@ from satchel.protocol.eras import (
     V2026_07_28,
     VERSIONS,
 )
-from satchel.protocol.methods import IMPLEMENTATIONS
-from satchel.protocol.transports.memory import MemoryClient
+from dittybag.protocol.methods import IMPLEMENTATIONS
+from dittybag.protocol.transports.memory import MemoryClient
 from tests.protocol.servers import full_server
 
 #: Parameters with which each method succeeds, and what its result must hold.

@@ -18,14 +18,14 @@ HEAVY = [
 
 LOADS = """
 import sys
-from satchel.protocol.transports import stdio
+from dittybag.protocol.transports import stdio
 from tests.contracts.example_server import build
 build()
 print(*sorted(set(sys.argv[1:]) & set(sys.modules)))
 """
 
 TLS = """
-from satchel.protocol.aio import asyncio
+from dittybag.protocol.aio import asyncio
 import ssl
 
 async def main():

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from satchel.protocol import (
+from dittybag.protocol import (
     Context,
     InvalidParams,
     Limits,
@@ -21,9 +21,9 @@ from satchel.protocol import (
     ToolError,
     UrlElicitationRequired,
 )
-from satchel.protocol.eras import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, VERSIONS
-from satchel.protocol.transports.memory import MemoryClient
-from satchel.protocol.types import (
+from dittybag.protocol.eras import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, VERSIONS
+from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.protocol.types import (
     Annotations,
     Audio,
     Content,

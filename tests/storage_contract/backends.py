@@ -8,9 +8,9 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from satchel.domain.ports import Store
-from satchel.storage.postgres.store import PostgresStore
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.domain.ports import Store
+from dittybag.storage.postgres.store import PostgresStore
+from dittybag.storage.sqlite.store import SqliteStore
 from tests.databases import Server, running
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from satchel.domain.ports import Store
+from dittybag.domain.ports import Store
 from tests.storage_contract.backends import BACKENDS, Backend
 from tests.storage_contract.desk import Desk, OpenStore, desk_at
 

@@ -8,16 +8,16 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from satchel.domain.changes import Change
-from satchel.domain.ports import Store, T, Transaction
-from satchel.domain.projects import DEFAULT_PROJECT, Project
-from satchel.domain.prompts import Prompt
-from satchel.domain.resources import Resource
-from satchel.domain.tasks import DEFAULT_USER, Task
-from satchel.services.caller import Caller
-from satchel.services.prompts import PromptAddress, PromptChange
-from satchel.services.resources import ResourceChange
-from satchel.services.workspace import Workspace
+from dittybag.domain.changes import Change
+from dittybag.domain.ports import Store, T, Transaction
+from dittybag.domain.projects import DEFAULT_PROJECT, Project
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.resources import Resource
+from dittybag.domain.tasks import DEFAULT_USER, Task
+from dittybag.services.caller import Caller
+from dittybag.services.prompts import PromptAddress, PromptChange
+from dittybag.services.resources import ResourceChange
+from dittybag.services.workspace import Workspace
 
 OpenStore: TypeAlias = Callable[[], Awaitable[Store]]
 

@@ -1,4 +1,4 @@
-"""Satchel that is killed when it has carried out a call with a key, and before it has answered."""
+"""Dittybag that is killed when it has carried out a call with a key, and before it has answered."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import signal
 import sys
 from typing import Any
 
-from satchel.__main__ import main
-from satchel.services.repeats import Repeats
+from dittybag.__main__ import main
+from dittybag.services.repeats import Repeats
 
 
 async def _die(*_: Any) -> None:

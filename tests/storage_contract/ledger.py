@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from satchel.domain.changes import KINDS, Change, Entity, Kind, key_of, kind_of, project_of
-from satchel.domain.ports import Store, Transaction
-from satchel.domain.tasks import DEFAULT_USER
+from dittybag.domain.changes import KINDS, Change, Entity, Kind, key_of, kind_of, project_of
+from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.tasks import DEFAULT_USER
 
 Holdings: TypeAlias = dict[tuple[Kind, str], Entity]
 

@@ -9,19 +9,19 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from satchel.domain.changes import Action, Entity, Kind, key_of, kind_of, project_of
-from satchel.domain.errors import (
+from dittybag.domain.changes import Action, Entity, Kind, key_of, kind_of, project_of
+from dittybag.domain.errors import (
+    DittybagError,
     NameTaken,
     ProjectGone,
     ProjectProtected,
-    SatchelError,
     TitleTaken,
     UriTaken,
 )
-from satchel.domain.projects import DEFAULT_PROJECT, Project
-from satchel.domain.prompts import Prompt
-from satchel.domain.resources import Resource
-from satchel.domain.tasks import Task
+from dittybag.domain.projects import DEFAULT_PROJECT, Project
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.resources import Resource
+from dittybag.domain.tasks import Task
 from tests.storage_contract.ledger import Holdings
 
 
@@ -51,7 +51,7 @@ class Model:
         self._batch += 1
         try:
             yield
-        except SatchelError:
+        except DittybagError:
             self.held, self.lines = held, lines
             raise
 

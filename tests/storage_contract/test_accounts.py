@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from satchel.domain.accounts import AccountEvent, Member, Principal, is_token, token_hash
-from satchel.domain.errors import (
+from dittybag.domain.accounts import AccountEvent, Member, Principal, is_token, token_hash
+from dittybag.domain.errors import (
     Invalid,
     LastMember,
     MemberNotFound,
@@ -15,9 +15,9 @@ from satchel.domain.errors import (
     UserDisabled,
     UserNotFound,
 )
-from satchel.domain.ports import Transaction
-from satchel.services.accounts import Accounts
-from satchel.services.workspace import Workspace
+from dittybag.domain.ports import Transaction
+from dittybag.services.accounts import Accounts
+from dittybag.services.workspace import Workspace
 from tests.storage_contract.desk import ACTOR, Desk, OpenStore
 
 HOUR = 3600 * 1_000_000

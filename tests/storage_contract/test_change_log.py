@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from satchel.domain.changes import Action, Change, Kind, key_of
-from satchel.domain.errors import SatchelError
-from satchel.domain.ports import Transaction
-from satchel.services.prompts import PromptAddress
+from dittybag.domain.changes import Action, Change, Kind, key_of
+from dittybag.domain.errors import DittybagError
+from dittybag.domain.ports import Transaction
+from dittybag.services.prompts import PromptAddress
 from tests.storage_contract.desk import ACTOR, Desk, desk_at
 from tests.storage_contract.ledger import ALL, check_books, log
 
@@ -100,7 +100,7 @@ REFUSED: list[UseCase] = [
 async def test_what_is_refused_is_not_logged(desk: Desk, use_case: UseCase) -> None:
     await furnish(desk)
     old = await whole_log(desk)
-    with pytest.raises(SatchelError):
+    with pytest.raises(DittybagError):
         await use_case(desk)
     assert await whole_log(desk) == old
     await check_books(desk.store)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from satchel.domain.errors import SatchelError
-from satchel.domain.ports import Transaction
+from dittybag.domain.errors import DittybagError
+from dittybag.domain.ports import Transaction
 from tests.storage_contract.desk import Desk
 from tests.storage_contract.ledger import check_books
 
@@ -94,7 +94,7 @@ async def test_the_longest_texts_are_kept_and_told_from_each_other(desk: Desk) -
         assert await desk.read(look) == [last] * 3
         page = await desk.workspace.prompts.search(desk.caller, "€" * 900 + last, 10, 0)
         assert page.total == 1
-    with pytest.raises(SatchelError):
+    with pytest.raises(DittybagError):
         await desk.resource("rc", uri=uri + "a")
     await check_books(desk.store)
 

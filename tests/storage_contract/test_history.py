@@ -9,19 +9,19 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from satchel.domain.changes import Entity, Kind
-from satchel.domain.errors import (
+from dittybag.domain.changes import Entity, Kind
+from dittybag.domain.errors import (
     ChangeNotFound,
+    DittybagError,
     NameTaken,
     ProjectGone,
     ProjectProtected,
-    SatchelError,
     TitleTaken,
     UriTaken,
 )
-from satchel.domain.ports import Transaction
-from satchel.domain.prompts import Argument
-from satchel.domain.resources import Resource
+from dittybag.domain.ports import Transaction
+from dittybag.domain.prompts import Argument
+from dittybag.domain.resources import Resource
 from tests.storage_contract.desk import ACTOR, Desk, desk_at
 from tests.storage_contract.ledger import Holdings, check_books, holdings, log, timeless
 from tests.storage_contract.things import make
@@ -305,7 +305,7 @@ class Clash(Struct, frozen=True):
     name: str
     go: Deed
     take: Deed
-    error: type[SatchelError]
+    error: type[DittybagError]
 
 
 def _new_garden(desk: Desk) -> Awaitable[object]:
@@ -457,6 +457,6 @@ async def test_a_version_seen_before_a_deletion_is_outdated_after_its_undoing(de
     async def work(transaction: Transaction) -> object:
         return await transaction.write("update", seen, replace(seen, content="x", version=seen.version + 1))
 
-    with pytest.raises(SatchelError) as caught:
+    with pytest.raises(DittybagError) as caught:
         await desk.write(work)
     assert caught.value.code == "OUTDATED"

@@ -17,9 +17,9 @@ from typing import Any, Literal, Protocol
 import msgspec
 import pytest
 
-from satchel.contracts.profiles import PROFILES
-from satchel.domain.answers import REMEMBERED
-from satchel.domain.ports import Store, Transaction
+from dittybag.contracts.profiles import PROFILES
+from dittybag.domain.answers import REMEMBERED
+from dittybag.domain.ports import Store, Transaction
 from tests.contracts.over_http import BOTH, JSON, Host, routing
 from tests.contracts.shelves import ENVELOPE
 from tests.protocol.transports.http.runner import Running
@@ -29,8 +29,8 @@ from tests.wire import Wire
 Json = dict[str, Any]
 Way = Literal["stdio", "http"]
 
-FIELD = "satchel/idempotencyKey"
-SERVER = "satchel"
+FIELD = "dittybag/idempotencyKey"
+SERVER = "dittybag"
 DYING = "tests.storage_contract.dying_server"
 
 numbers = count(1)
@@ -114,7 +114,7 @@ class Servers:
         self._stack = ExitStack()
 
     def start(self, module: str = SERVER) -> Client:
-        home = {"SATCHEL_HOME": str(self._folder)}
+        home = {"DITTYBAG_HOME": str(self._folder)}
         if self.way == "stdio":
             wire = Wire(module, "serve", "--db", self.place, env=home)
             return StdioClient(self._stack.enter_context(wire))
@@ -246,7 +246,7 @@ WRITES: dict[str, tuple[Json, list[tuple[str, Json]]]] = {
 
 
 def test_every_tool_that_writes_takes_a_key(backend: Backend, tmp_path: Path) -> None:
-    assert WRITES.keys() == {tool.name for tool in PROFILES["satchel"].tools if tool.effect.writes}
+    assert WRITES.keys() == {tool.name for tool in PROFILES["all"].tools if tool.effect.writes}
     # Each in a workspace of its own, all through stdio: the transports have been compared.
     for tool, (arguments, needed) in WRITES.items():
         servers = Servers("stdio", backend.new_place(), tmp_path)

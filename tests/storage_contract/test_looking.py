@@ -7,13 +7,13 @@ from collections.abc import Iterable
 import pytest
 from msgspec.structs import replace
 
-from satchel.domain.accounts import Principal
-from satchel.domain.changes import Change, Kind
-from satchel.domain.errors import ChangedMeanwhile, ChangeNotFound, NotAllowed
-from satchel.domain.ports import Transaction
-from satchel.domain.tasks import DEFAULT_USER, Task
-from satchel.services.history import Filter
-from satchel.services.overview import Contents
+from dittybag.domain.accounts import Principal
+from dittybag.domain.changes import Change, Kind
+from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound, NotAllowed
+from dittybag.domain.ports import Transaction
+from dittybag.domain.tasks import DEFAULT_USER, Task
+from dittybag.services.history import Filter
+from dittybag.services.overview import Contents
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.desk import ACTOR, Desk, desk_at
 from tests.storage_contract.ledger import ALL

@@ -14,15 +14,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from satchel.domain.changes import KINDS, Change, Kind, key_of, kind_of
-from satchel.domain.errors import Conflict, NotFound, SatchelError
-from satchel.domain.ports import Store, Transaction
-from satchel.domain.projects import DEFAULT_PROJECT, Project
-from satchel.domain.prompts import Prompt
-from satchel.domain.resources import Resource
-from satchel.domain.tasks import DEFAULT_USER, Task
-from satchel.services.caller import Caller
-from satchel.services.workspace import Workspace
+from dittybag.domain.changes import KINDS, Change, Kind, key_of, kind_of
+from dittybag.domain.errors import Conflict, DittybagError, NotFound
+from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.projects import DEFAULT_PROJECT, Project
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.resources import Resource
+from dittybag.domain.tasks import DEFAULT_USER, Task
+from dittybag.services.caller import Caller
+from dittybag.services.workspace import Workspace
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.desk import ACTOR, Desk
 from tests.storage_contract.ledger import ALL, Holdings, folded, holdings, log
@@ -92,19 +92,19 @@ class StoreMachine(RuleBasedStateMachine):
     def _both(self, real: Callable[[], Awaitable[T]], modelled: Callable[[], Any]) -> T | None:
         """What the store gives; nothing if it fails, and then the model must fail in the same way."""
 
-        async def tried() -> T | SatchelError:
+        async def tried() -> T | DittybagError:
             try:
                 return await real()
-            except SatchelError as error:
+            except DittybagError as error:
                 return error
 
-        expected: SatchelError | None = None
+        expected: DittybagError | None = None
         try:
             modelled()
-        except SatchelError as error:
+        except DittybagError as error:
             expected = error
         outcome = self._run(tried())
-        if isinstance(outcome, SatchelError):
+        if isinstance(outcome, DittybagError):
             assert _sort(outcome) is _sort(expected), outcome
             return None
         assert expected is None, expected
@@ -457,15 +457,15 @@ async def _awaited(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
-async def _error(awaitable: Awaitable[Any]) -> SatchelError | None:
+async def _error(awaitable: Awaitable[Any]) -> DittybagError | None:
     try:
         await awaitable
-    except SatchelError as error:
+    except DittybagError as error:
         return error
     return None
 
 
-def _sort(error: SatchelError | None) -> type[SatchelError] | None:
+def _sort(error: DittybagError | None) -> type[DittybagError] | None:
     """What sort of error it is; which conflict of several is named first is not the model's concern."""
     return next((sort for sort in (NotFound, Conflict) if isinstance(error, sort)), None)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from satchel.domain.changes import ChangeNews, Kind
-from satchel.domain.errors import SatchelError
-from satchel.domain.ports import Store, Transaction
+from dittybag.domain.changes import ChangeNews, Kind
+from dittybag.domain.errors import DittybagError
+from dittybag.domain.ports import Store, Transaction
 from tests.storage_contract.desk import ACTOR, Desk, OpenStore, desk_at
 from tests.storage_contract.things import make
 
@@ -107,7 +107,7 @@ async def test_what_fails_or_only_reads_changes_no_stamp_and_makes_no_news(open_
     here, _, other = await furnished(open_store)
     before = other.stamp("prompt", here.project)
     listener = Listener(other)
-    with pytest.raises(SatchelError):
+    with pytest.raises(DittybagError):
         await here.prompt("old")
     await here.workspace.prompts.recent(here.caller, 10, 0)
     assert other.stamp("prompt", here.project) == before

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from satchel.domain.errors import NameTaken, ProjectGone, ProjectNotFound, ProjectProtected
-from satchel.domain.ports import Store
-from satchel.domain.projects import DEFAULT_PROJECT
-from satchel.services.workspace import Workspace
+from dittybag.domain.errors import NameTaken, ProjectGone, ProjectNotFound, ProjectProtected
+from dittybag.domain.ports import Store
+from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.services.workspace import Workspace
 from tests.storage_contract.desk import ACTOR, Desk, OpenStore, desk_at
 from tests.storage_contract.ledger import check_books
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from satchel.domain.changes import KINDS, Change, Kind
-from satchel.domain.errors import Invalid
-from satchel.domain.ports import Store, Transaction
-from satchel.domain.projects import DEFAULT_PROJECT
+from dittybag.domain.changes import KINDS, Change, Kind
+from dittybag.domain.errors import Invalid
+from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.projects import DEFAULT_PROJECT
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.desk import ACTOR, Desk, desk_at
 from tests.storage_contract.ledger import ALL, check_books, holdings

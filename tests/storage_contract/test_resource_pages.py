@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from satchel.domain.errors import Invalid, Outdated, ResourceNotFound
-from satchel.domain.ports import ResourceOrder
-from satchel.domain.resources import Resource
-from satchel.services.resources import ResourceChange
+from dittybag.domain.errors import Invalid, Outdated, ResourceNotFound
+from dittybag.domain.ports import ResourceOrder
+from dittybag.domain.resources import Resource
+from dittybag.services.resources import ResourceChange
 from tests.storage_contract.desk import Desk, desk_at
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from satchel.domain.errors import Invalid, NameTaken, ResourceNotFound, UriTaken
-from satchel.domain.resources import CONTENT_BYTES, Resource
+from dittybag.domain.errors import Invalid, NameTaken, ResourceNotFound, UriTaken
+from dittybag.domain.resources import CONTENT_BYTES, Resource
 from tests.storage_contract.desk import Desk, OpenStore, desk_at
 from tests.storage_contract.ledger import check_books
 

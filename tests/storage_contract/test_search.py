@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from satchel.domain.prompts import Prompt
-from satchel.domain.resources import Resource
-from satchel.domain.tasks import Task
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.resources import Resource
+from dittybag.domain.tasks import Task
 from tests.storage_contract.desk import Desk, desk_at
 
 #: Letters whose cases are odd, signs with a meaning in some query language, and words that have one.

@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
-from satchel.domain.ports import Transaction
-from satchel.domain.prompts import Prompt, PromptSummary
-from satchel.domain.text import folded, neighbourhood
+from dittybag.domain.ports import Transaction
+from dittybag.domain.prompts import Prompt, PromptSummary
+from dittybag.domain.text import folded, neighbourhood
 from tests.storage_contract.desk import Desk
 
 DOCUMENTS = 10_000
@@ -41,7 +41,7 @@ PIECES = [
         ".*",
         "[a-z]",
     ],
-    *["the", "prompt", "Review", "code", "and", "explain", "review", "Satchel"],
+    *["the", "prompt", "Review", "code", "and", "explain", "review", "Dittybag"],
 ]
 CASES = (str, str.upper, str.lower, str.title, str.swapcase, str.casefold)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from satchel.domain.errors import ChangedMeanwhile, Outdated, TaskNotFound
-from satchel.domain.tasks import ENERGIES, Task, TaskChoice, TaskKey, TaskOrder
+from dittybag.domain.errors import ChangedMeanwhile, Outdated, TaskNotFound
+from dittybag.domain.tasks import ENERGIES, Task, TaskChoice, TaskKey, TaskOrder
 from tests.storage_contract.desk import Desk, desk_at
 from tests.storage_contract.ledger import check_books
 

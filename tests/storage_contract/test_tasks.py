@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from satchel.domain.errors import TaskNotFound
-from satchel.domain.tasks import Task, TaskGroup
+from dittybag.domain.errors import TaskNotFound
+from dittybag.domain.tasks import Task, TaskGroup
 from tests.storage_contract.desk import Desk, OpenStore, desk_at
 from tests.storage_contract.ledger import check_books
 

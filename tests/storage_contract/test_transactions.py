@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from satchel.domain.changes import Change, Kind
-from satchel.domain.errors import NameTaken, Outdated, SatchelError, StorageError
-from satchel.domain.ports import Store, Transaction, Work
-from satchel.domain.tasks import Task
+from dittybag.domain.changes import Change, Kind
+from dittybag.domain.errors import DittybagError, NameTaken, Outdated, StorageError
+from dittybag.domain.ports import Store, Transaction, Work
+from dittybag.domain.tasks import Task
 from tests.storage_contract.desk import ACTOR, Desk, OpenStore, desk_at
 from tests.storage_contract.ledger import check_books, holdings, log
 from tests.storage_contract.things import KINDS, change, delete, make
@@ -150,7 +150,7 @@ async def test_a_failing_use_case_among_many_concurrent_ones_fails_alone(desk: D
         (mishap, Mishap),
         (refused, Mishap),
         (outdated, Outdated),
-        (duplicate, SatchelError),
+        (duplicate, DittybagError),
         (clash, NameTaken),
     ]
     jobs: list[Awaitable[Any]] = []
@@ -196,7 +196,7 @@ async def test_each_use_case_has_a_batch_of_its_own_and_keeps_it_together(desk: 
 async def test_the_store_itself_refuses_a_second_thing_of_one_name(desk: Desk, kind: Kind) -> None:
     """Below the services, which would have asked first; so that no race can break it."""
     await desk.write(making(desk, kind, "thing"))
-    with pytest.raises(SatchelError):
+    with pytest.raises(DittybagError):
         await desk.write(making(desk, kind, "thing"))
     await check_books(desk.store)
     assert len(await holdings(desk.store)) == 2
@@ -236,7 +236,7 @@ async def test_a_reading_transaction_cannot_write(desk: Desk) -> None:
     before = await holdings(desk.store)
     for slow in (False, True):
         for kind in KINDS:
-            with pytest.raises(SatchelError):
+            with pytest.raises(DittybagError):
                 await desk.store.read(making(desk, kind, "thing"), slow=slow)
     assert await holdings(desk.store) == before
     await check_books(desk.store)

@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from satchel.domain.changes import Entity, Kind
-from satchel.domain.ports import Transaction
-from satchel.domain.projects import Project
-from satchel.domain.prompts import Prompt
-from satchel.domain.resources import Resource
-from satchel.domain.tasks import DEFAULT_USER, Task
+from dittybag.domain.changes import Entity, Kind
+from dittybag.domain.ports import Transaction
+from dittybag.domain.projects import Project
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.resources import Resource
+from dittybag.domain.tasks import DEFAULT_USER, Task
 
 KINDS: tuple[Kind, ...] = ("project", "prompt", "resource", "task")
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import apsw
 import msgspec
 
-from satchel.domain.changes import KINDS, Entity, Kind
+from dittybag.domain.changes import KINDS, Entity, Kind
 
 #: Kind and label of a thing.
 Key: TypeAlias = tuple[Kind, str]

@@ -17,10 +17,10 @@ import apsw
 import msgspec
 import pytest
 
-from satchel.assembly.care import examined
-from satchel.config import settings
-from satchel.storage.sqlite.backups import restore
-from tests.cli.running import data, satchel
+from dittybag.assembly.care import examined
+from dittybag.config import settings
+from dittybag.storage.sqlite.backups import restore
+from tests.cli.running import data, dittybag
 from tests.torture.books import Books, Key
 from tests.torture.test_kills import writers
 from tests.torture.writers import ABSENT, Writer
@@ -79,7 +79,7 @@ def test_every_backup_that_is_made_while_servers_write_restores_to_one_point_in_
             # Answers that were taken before the backup begins are of writes that it must have.
             known, first = acknowledged(everybody), seq_of(database)
             backup = subprocess.Popen(
-                [sys.executable, "-m", "satchel", "backup", str(file), "--db", str(database), "--json"],
+                [sys.executable, "-m", "dittybag", "backup", str(file), "--db", str(database), "--json"],
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -107,9 +107,9 @@ def test_every_backup_that_is_made_while_servers_write_restores_to_one_point_in_
         log = log_of(elsewhere, 1 << 62)
         assert log[-1][0] == change
         assert log == log_of(database, change)
-        health = examined(settings({"SATCHEL_HOME": str(tmp_path)}, db=str(elsewhere)), lambda text: None)
+        health = examined(settings({"DITTYBAG_HOME": str(tmp_path)}, db=str(elsewhere)), lambda text: None)
         assert [item for item in health.findings if item.level in ("warning", "error")] == []
-    last = data(satchel(tmp_path, "doctor", "--json", "--db", str(elsewhere)))
+    last = data(dittybag(tmp_path, "doctor", "--json", "--db", str(elsewhere)))
     assert (last["errors"], last["warnings"]) == (0, 0)
 
 

@@ -50,9 +50,9 @@ class Client(Wire):
 
     def __init__(self, place: Path, profile: str) -> None:
         home, twig = place / "home", place / "twig"
-        options = ("--profile", profile, "--db", str(place / "satchel.db"))
-        env = {"SATCHEL_HOME": str(home), "TWIG_DATA_DIR": str(twig)}
-        super().__init__("satchel", "serve", *options, env=env)
+        options = ("--profile", profile, "--db", str(place / "dittybag.db"))
+        env = {"DITTYBAG_HOME": str(home), "TWIG_DATA_DIR": str(twig)}
+        super().__init__("dittybag", "serve", *options, env=env)
         self._ids = count(1)
         self._sent: dict[int, float] = {}
         self._answers: dict[int, tuple[float, Any]] = {}
@@ -252,7 +252,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     place = tmp_path_factory.mktemp("own-bombs")
     good_library(place / "home" / "libraries")
     bad_library(place / "home" / "libraries")
-    with Client(place, "satchel") as client:
+    with Client(place, "all") as client:
         client.handshake()
         for bomb in TEMPLATE_BOMBS:
             prompt = {"name": bomb.key, "content": bomb.source, "arguments": ARGUMENTS}
@@ -280,7 +280,7 @@ def test_a_template_in_a_twig_library_harms_nobody(bomb: TemplateBomb, twig: Sce
 
 
 @pytest.mark.parametrize("bomb", rows(TEMPLATE_BOMBS[::8]))
-def test_a_template_in_a_library_of_satchel_s_own_harms_nobody(bomb: TemplateBomb, own: Scene) -> None:
+def test_a_template_in_a_library_of_dittybag_s_own_harms_nobody(bomb: TemplateBomb, own: Scene) -> None:
     asked = {"name": f"bad:{bomb.key}", "arguments": bomb.values}
     once_more(lambda: own.survives([GREET, TOOL], "prompts/get", asked))
 

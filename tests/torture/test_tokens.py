@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from satchel.domain.accounts import PREFIX, is_token, token_text
+from dittybag.domain.accounts import PREFIX, is_token, token_text
 from tests.accounts.world import World, headers_of
-from tests.cli.running import satchel
+from tests.cli.running import dittybag
 from tests.contracts.over_http import JSON, Answer, Host, asked
 
 PING = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "ping"})
@@ -40,8 +40,8 @@ def bad_tokens(good: str) -> Iterator[str]:
     yield from (good[:length] for length in range(0, len(good), 7) if length)
     yield from (good + more for more in ("A", "=", "==", ".", "%00", "\x00", "\xa0", "/", "?"))
     # In other words.
-    yield from (good.upper(), good.lower(), good.swapcase(), good[::-1], body, f"Satchel_{body}")
-    yield from (f"satchel-{body}", f"satchel__{body}", f"{PREFIX}{PREFIX}{body}", f"'{good}'", f'"{good}"')
+    yield from (good.upper(), good.lower(), good.swapcase(), good[::-1], body, f"Dittybag_{body}")
+    yield from (f"dittybag-{body}", f"dittybag__{body}", f"{PREFIX}{PREFIX}{body}", f"'{good}'", f'"{good}"')
     yield base64.b64encode(good.encode()).decode()
     yield good.encode().hex()
     # What others have.
@@ -62,7 +62,7 @@ def outward(answer: Answer) -> tuple[object, ...]:
 
 
 def test_bad_tokens_are_refused_with_one_answer(world: World) -> None:
-    host, good = world.host("satchel"), world.known[0].token
+    host, good = world.host("all"), world.known[0].token
     tried = dict.fromkeys(token for token in bad_tokens(good) if token != good)
     assert len(tried) >= 150
     connection = host.connect()
@@ -101,13 +101,13 @@ def test_a_typo_is_recognised_without_looking_for_it() -> None:
 
 def test_a_token_is_found_neither_in_files_nor_in_what_is_said(tmp_path: Path) -> None:
     """Not in the database, its log, an export, a backup, a listing, the server's log or its answers."""
-    satchel(tmp_path, "user", "add", "alice")
-    made = satchel(tmp_path, "token", "create", "--user", "alice", "--scope", "admin", "--label", "laptop")
+    dittybag(tmp_path, "user", "add", "alice")
+    made = dittybag(tmp_path, "token", "create", "--user", "alice", "--scope", "admin", "--label", "laptop")
     token = made.stdout.strip()
     assert is_token(token)
     assert made.stdout == f"{token}\n"
     said = [made.stderr]
-    variables = {"SATCHEL_HOME": str(tmp_path)}
+    variables = {"DITTYBAG_HOME": str(tmp_path)}
     with Host("--auth", "tokens", "--access-log", env=variables) as host:
         headers = {"Content-Type": JSON, **headers_of(token)}
         for body in (PING, PING.replace(b"ping", b"tools/call"), b"{", token.encode()):
@@ -126,7 +126,7 @@ def test_a_token_is_found_neither_in_files_nor_in_what_is_said(tmp_path: Path) -
         ("export", str(tmp_path / "everything.json")),
         ("user", "disable", "alice", "--json"),
     ):
-        done = satchel(tmp_path, *command)
+        done = dittybag(tmp_path, *command)
         said += [done.stdout, done.stderr]
     secret = token.removeprefix(PREFIX)[:43]
     for text in said:

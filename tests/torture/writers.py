@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from satchel.domain.changes import Kind
+from dittybag.domain.changes import Kind
 from tests.torture.books import Key
 from tests.wire import Wire
 
@@ -69,7 +69,7 @@ class Writer:
 
     def start(self) -> None:
         """Start a server; `greet` waits for it."""
-        self._wire = Wire("satchel", "serve", "--db", str(self._database))
+        self._wire = Wire("dittybag", "serve", "--db", str(self._database))
 
     def greet(self) -> None:
         assert self._wire is not None

@@ -47,7 +47,7 @@ class Browsing:
         browsing = cls(served)
         answer = browsing.get(served.new_link().removeprefix(served.origin))
         assert answer.status == 200, answer
-        assert "satchel-session" in browsing.cookies
+        assert "dittybag-session" in browsing.cookies
         return browsing
 
     @classmethod
@@ -55,7 +55,7 @@ class Browsing:
         browsing = cls(served)
         answer = browsing.post("/sign-in", {"token": token})
         assert answer.status == 200, answer
-        assert "satchel-session" in browsing.cookies
+        assert "dittybag-session" in browsing.cookies
         return browsing
 
     def ask(

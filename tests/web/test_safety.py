@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from satchel.web.pages import ROUTES
-from satchel.web.requests import Route
-from tests.cli.running import data, satchel
+from dittybag.web.pages import ROUTES
+from dittybag.web.requests import Route
+from tests.cli.running import data, dittybag
 from tests.e2e.sample import fill
 from tests.e2e.serving import Served
 from tests.web.browsing import Browsing
@@ -63,13 +63,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server that wants tokens."""
     home = tmp_path_factory.mktemp("guarded")
     fill(home)
-    satchel(home, "user", "add", "ann")
+    dittybag(home, "user", "add", "ann")
     with Served(home, "--auth", "tokens") as served:
         yield served
 
 
 def token(served: Served, user: str = "ann", scope: str = "write") -> str:
-    made = data(satchel(served.home, "token", "create", "--user", user, "--scope", scope, "--json"))
+    made = data(dittybag(served.home, "token", "create", "--user", user, "--scope", scope, "--json"))
     return str(made["text"] if "text" in made else made["token"])
 
 
@@ -86,7 +86,7 @@ class TestGettingIn:
     @EVERY
     def test_a_made_up_cookie_is_worth_nothing(self, guarded: Served, route: Route) -> None:
         stranger = Browsing(guarded)
-        stranger.cookies["satchel-session"] = "A" * 43
+        stranger.cookies["dittybag-session"] = "A" * 43
         assert stranger.ask(route.method, path_of(route)).headers["location"] == "/sign-in"
 
     def test_a_part_of_a_page_sends_the_browser_to_sign_in(self, guarded: Served) -> None:
@@ -96,32 +96,32 @@ class TestGettingIn:
     def test_the_cookie_is_for_our_own_pages_only(self, served: Served) -> None:
         browsing = Browsing(served)
         answer = browsing.get(served.new_link().removeprefix(served.origin))
-        flags = set(answer.cookies["satchel-session"].split("; ")[1:])
+        flags = set(answer.cookies["dittybag-session"].split("; ")[1:])
         assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= flags
 
     def test_it_is_a_secure_one_where_the_page_came_over_tls(self, guarded: Served) -> None:
         browsing = Browsing(guarded)
         answer = browsing.post("/sign-in", {"token": token(guarded)}, x_forwarded_proto="https")
-        assert "Secure" in answer.cookies["satchel-session"].split("; ")
+        assert "Secure" in answer.cookies["dittybag-session"].split("; ")
 
     def test_where_tokens_are_needed_no_link_lets_anybody_in(self, guarded: Served) -> None:
         assert "key=" not in guarded.log
         assert Browsing(guarded).post("/sign-in/link").status == 303
         assert "key=" not in guarded.log
 
-    @pytest.mark.parametrize("text", ["", "satchel_wrong", "x" * 10_000, "\x00", "Bearer x"])
+    @pytest.mark.parametrize("text", ["", "dittybag_wrong", "x" * 10_000, "\x00", "Bearer x"])
     def test_a_bad_token_is_refused(self, guarded: Served, text: str) -> None:
         browsing = Browsing(guarded)
         answer = browsing.post("/sign-in", {"token": text})
         assert answer.status == 403
-        assert "satchel-session" not in browsing.cookies
+        assert "dittybag-session" not in browsing.cookies
         assert "not valid" in answer.text
 
     def test_signing_out_ends_the_session_everywhere(self, served: Served) -> None:
         browsing = Browsing.signed_in(served)
-        kept = browsing.cookies["satchel-session"]
+        kept = browsing.cookies["dittybag-session"]
         assert browsing.post("/sign-out", {"form_secret": browsing.secret}).status == 303
-        browsing.cookies["satchel-session"] = kept
+        browsing.cookies["dittybag-session"] = kept
         assert browsing.get(PROJECT).headers["location"] == "/sign-in"
 
     def test_a_session_outlives_the_server(self, tmp_path: Path) -> None:
@@ -133,14 +133,14 @@ class TestGettingIn:
 
     def test_a_session_is_not_in_the_database_as_it_is(self, served: Served, visitor: Browsing) -> None:
         kept = b"".join(file.read_bytes() for file in served.home.iterdir() if ".db" in file.name)
-        assert visitor.cookies["satchel-session"].encode() not in kept
+        assert visitor.cookies["dittybag-session"].encode() not in kept
 
     def test_a_revoked_token_ends_its_sessions_within_five_seconds(self, guarded: Served) -> None:
         browsing = Browsing.signed_in(guarded, token(guarded))
         assert browsing.get(PROJECT).status == 200
-        listed = data(satchel(guarded.home, "token", "list", "--json"))["tokens"]
+        listed = data(dittybag(guarded.home, "token", "list", "--json"))["tokens"]
         stream = listened(browsing, f"{PROJECT}/live")
-        satchel(guarded.home, "token", "revoke", *(str(item["id"]) for item in listed))
+        dittybag(guarded.home, "token", "revoke", *(str(item["id"]) for item in listed))
         begun = time.monotonic()
         heard = b""
         while not heard.endswith(b"0\r\n\r\n"):
@@ -224,9 +224,9 @@ def reader(guarded: Served) -> Browsing:
 
 @pytest.fixture(scope="module")
 def outsider(guarded: Served) -> Browsing:
-    satchel(guarded.home, "user", "add", "bea")
-    satchel(guarded.home, "project", "create", "private")
-    satchel(guarded.home, "project", "share", "private", "ann")
+    dittybag(guarded.home, "user", "add", "bea")
+    dittybag(guarded.home, "project", "create", "private")
+    dittybag(guarded.home, "project", "share", "private", "ann")
     browsing = Browsing.signed_in(guarded, token(guarded, "bea"))
     browsing.cookies["form secret"] = browsing.secret
     return browsing
@@ -249,7 +249,7 @@ class TestPermissions:
         assert self._log(guarded) == before
 
     def _log(self, served: Served) -> str:
-        return satchel(served.home, "history", "--limit", "5", "--json").stdout
+        return dittybag(served.home, "history", "--limit", "5", "--json").stdout
 
     @EVERY
     def test_a_foreign_project_looks_like_one_that_is_not_there(
@@ -266,7 +266,7 @@ class TestPermissions:
 def listened(browsing: Browsing, path: str) -> socket.socket:
     """A stream of news that has begun."""
     stream = socket.create_connection(("127.0.0.1", browsing.served.port), timeout=10)
-    held = f"Cookie: satchel-session={browsing.cookies['satchel-session']}\r\n"
+    held = f"Cookie: dittybag-session={browsing.cookies['dittybag-session']}\r\n"
     stream.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{held}\r\n".encode())
     heard = b""
     while b"retry:" not in heard:
@@ -277,8 +277,8 @@ def listened(browsing: Browsing, path: str) -> socket.socket:
 
 def test_news_of_a_project_are_for_those_who_see_it(tmp_path: Path) -> None:
     for user in ("ann", "bea"):
-        satchel(tmp_path, "user", "add", user)
-    satchel(tmp_path, "project", "share", "default", "ann")
+        dittybag(tmp_path, "user", "add", user)
+    dittybag(tmp_path, "project", "share", "default", "ann")
     with Served(tmp_path, "--auth", "tokens") as served:
         hers, foreign = token(served, "ann"), token(served, "bea")
         member = listened(Browsing.signed_in(served, hers), "/p/default/live")
@@ -295,10 +295,10 @@ def test_news_of_a_project_are_for_those_who_see_it(tmp_path: Path) -> None:
 def test_news_end_for_those_who_see_a_project_no_more(guarded: Served) -> None:
     for command in (["create", "shared"], ["share", "shared", "ann"], ["share", "shared", "cleo"]):
         if command[-1] == "cleo":
-            satchel(guarded.home, "user", "add", "cleo")
-        satchel(guarded.home, "project", *command)
+            dittybag(guarded.home, "user", "add", "cleo")
+        dittybag(guarded.home, "project", *command)
     stream = listened(Browsing.signed_in(guarded, token(guarded, "cleo")), "/p/shared/live")
-    satchel(guarded.home, "project", "unshare", "shared", "cleo")
+    dittybag(guarded.home, "project", "unshare", "shared", "cleo")
     begun = time.monotonic()
     heard = b""
     while not heard.endswith(b"0\r\n\r\n"):

@@ -1,4 +1,4 @@
-// What both official TypeScript clients do with Satchel.
+// What both official TypeScript clients do with Dittybag.
 
 import { leave } from './scenario.mjs';
 

@@ -1,4 +1,4 @@
-"""The official Python SDK 1 as a client of Satchel."""
+"""The official Python SDK 1 as a client of Dittybag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// The official TypeScript SDK 1 as a client of Satchel.
+// The official TypeScript SDK 1 as a client of Dittybag.
 
 import { load, plan, transport } from './scenario.mjs';
 import { visit } from './store.mjs';

@@ -1,4 +1,4 @@
-// The official TypeScript client 2 with Satchel.
+// The official TypeScript client 2 with Dittybag.
 
 import { load, plan, transport } from './scenario.mjs';
 import { visit } from './store.mjs';

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minijinja import Environment
 
-from satchel.library.formats import Draft, read
+from dittybag.library.formats import Draft, read
 
 ENVIRONMENT = Environment(
     keep_trailing_newline=True, undefined_behavior="chainable", auto_escape_callback=lambda name: False

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel.library.formats import FORMATS, Reading, read
-from satchel.library.formats.arguments import usable
-from satchel.library.formats.literals import literal, quoted
+from dittybag.library.formats import FORMATS, Reading, read
+from dittybag.library.formats.arguments import usable
+from dittybag.library.formats.literals import literal, quoted
 from tests.library.formats.rendering import ENVIRONMENT
 
 FILES = {

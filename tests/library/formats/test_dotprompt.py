@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel.domain.prompts import Argument
-from satchel.library.formats import Draft, read
+from dittybag.domain.prompts import Argument
+from dittybag.library.formats import Draft, read
 from tests.library.formats.rendering import names, only, rendered, told
 
 

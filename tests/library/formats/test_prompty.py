@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from satchel.domain.prompts import Argument
-from satchel.library.formats import Draft, read
+from dittybag.domain.prompts import Argument
+from dittybag.library.formats import Draft, read
 from tests.library.formats.rendering import names, only, rendered, told
 
 

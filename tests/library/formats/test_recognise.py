@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satchel.library.formats import FORMATS, recognised
-from satchel.library.formats.paths import key_of
+from dittybag.library.formats import FORMATS, recognised
+from dittybag.library.formats.paths import key_of
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_every_file_is_read_or_has_a_reason(files: list[str]) -> None:
 
 def test_recognising_loads_no_parser() -> None:
     program = (
-        "import sys; from satchel.library.formats import recognised; recognised(['a.md', 'twig.toml']);"
+        "import sys; from dittybag.library.formats import recognised; recognised(['a.md', 'twig.toml']);"
         "sys.exit(bool({'yaml', 'rtoml', 'minijinja'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

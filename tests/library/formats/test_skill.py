@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from satchel.library.formats import Draft
+from dittybag.library.formats import Draft
 from tests.library.formats.rendering import names, only, rendered
 
 

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from satchel.domain.errors import RenderingFailed
-from satchel.domain.libraries import OUTPUT_BYTES, SOURCE_BYTES
-from satchel.library.render import workers
-from satchel.library.render.reader import FileReader
-from satchel.library.render.renderer import TemplateRenderer
-from satchel.library.render.workers import Crew, Worker, WorkerDied
+from dittybag.domain.errors import RenderingFailed
+from dittybag.domain.libraries import OUTPUT_BYTES, SOURCE_BYTES
+from dittybag.library.render import workers
+from dittybag.library.render.reader import FileReader
+from dittybag.library.render.renderer import TemplateRenderer
+from dittybag.library.render.workers import Crew, Worker, WorkerDied
 from tests import processes
 from tests.wire import ROOT
 
@@ -378,7 +378,7 @@ async def test_a_child_can_open_and_write_and_start_nothing(role: str) -> None:
 
 PARENT = """
 import asyncio, json, sys
-from satchel.library.render.workers import Worker
+from dittybag.library.render.workers import Worker
 
 async def main():
     worker = Worker("templates")

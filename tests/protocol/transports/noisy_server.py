@@ -13,8 +13,8 @@ import warnings
 
 from msgspec import Struct
 
-from satchel.protocol import Context, Limits, Server
-from satchel.protocol.transports import stdio
+from dittybag.protocol import Context, Limits, Server
+from dittybag.protocol.transports import stdio
 
 
 class Size(Struct):

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
-from satchel.storage.postgres.store import PostgresStore
+from dittybag.storage.postgres.store import PostgresStore
 from tests.databases import Server, running
 
 OpenStore: TypeAlias = Callable[[str], Awaitable[PostgresStore]]

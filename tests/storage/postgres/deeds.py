@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from satchel.domain.errors import StorageError
-from satchel.domain.ports import Store, Transaction
-from satchel.domain.tasks import Task
+from dittybag.domain.errors import StorageError
+from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.tasks import Task
 
 USER = "doer"
 

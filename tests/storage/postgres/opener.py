@@ -7,9 +7,9 @@ import sys
 
 import msgspec
 
-from satchel.domain.errors import StorageError
-from satchel.domain.ports import Transaction
-from satchel.storage.postgres.store import PostgresStore
+from dittybag.domain.errors import StorageError
+from dittybag.domain.ports import Transaction
+from dittybag.storage.postgres.store import PostgresStore
 from tests.storage.postgres.deeds import do
 
 

@@ -14,9 +14,9 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from satchel.domain.errors import StorageBusy, StorageError, StorageUnreachable, StorageUnsure
-from satchel.domain.ports import Transaction
-from satchel.storage.postgres import patience
+from dittybag.domain.errors import StorageBusy, StorageError, StorageUnreachable, StorageUnsure
+from dittybag.domain.ports import Transaction
+from dittybag.storage.postgres import patience
 from tests.databases import Server, running
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage.postgres.deeds import at_work, do, done
@@ -27,7 +27,7 @@ KILLS = int(os.environ.get("TORTURE_KILLS", "40"))
 SEED = int(os.environ.get("TORTURE_SEED", "20261120"))
 
 #: All connections of stores; every one of them may be told to end.
-SATCHELS = "FROM pg_stat_activity WHERE application_name = 'satchel'"
+OUR_BACKENDS = "FROM pg_stat_activity WHERE application_name = 'dittybag'"
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ async def test_a_process_that_stands_still_in_a_transaction_does_not_keep_the_ot
     await begun.wait()
     waiting = asyncio.create_task(do(awake, "awake"))
     # What the server does by itself after ten seconds.
-    sql = f"SELECT count(pg_terminate_backend(pid)) {SATCHELS} AND state = 'idle in transaction'"
+    sql = f"SELECT count(pg_terminate_backend(pid)) {OUR_BACKENDS} AND state = 'idle in transaction'"
     assert await asyncio.to_thread(server.sql, sql) == ["1"]
     await asyncio.wait_for(waiting, 5)
     wake.set()
@@ -179,7 +179,7 @@ async def test_killed_connections_lose_nothing_and_double_nothing(
     killed = 0
     async with at_work(stores, 8) as journals:
         while killed < KILLS:
-            victims = f"{SATCHELS} ORDER BY random() LIMIT {chance.randint(1, 4)}"
+            victims = f"{OUR_BACKENDS} ORDER BY random() LIMIT {chance.randint(1, 4)}"
             sql = f"SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid {victims}) AS victims"
             killed += int((await asyncio.to_thread(server.sql, sql))[0])
             await done(stores[killed % 2])
@@ -241,7 +241,7 @@ async def test_a_reader_that_is_given_up_in_the_middle_of_a_query_harms_nobody(
     await asyncio.gather(*readers, return_exceptions=True)
     async with asyncio.timeout(5):
         assert await done(store) == {}
-        still = f"SELECT count(*) {SATCHELS} AND query LIKE '%pg_sleep(60)%' AND state = 'active'"
+        still = f"SELECT count(*) {OUR_BACKENDS} AND query LIKE '%pg_sleep(60)%' AND state = 'active'"
         while await asyncio.to_thread(server.sql, still) != ["0"]:
             pass
     await asyncio.gather(*(done(store) for _ in range(20)))

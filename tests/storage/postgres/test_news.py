@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from satchel.domain.changes import ChangeNews
-from satchel.domain.errors import StorageClosed
-from satchel.domain.ports import Transaction
-from satchel.domain.projects import Project
+from dittybag.domain.changes import ChangeNews
+from dittybag.domain.errors import StorageClosed
+from dittybag.domain.ports import Transaction
+from dittybag.domain.projects import Project
 from tests.databases import Server
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage.postgres.deeds import do
@@ -78,7 +78,7 @@ async def test_a_killed_listener_hears_everything_once(
 ) -> None:
     store = await open_store(url)
     listener = Listener(store)
-    listening = "FROM pg_stat_activity WHERE application_name = 'satchel' AND query LIKE 'LISTEN%'"
+    listening = "FROM pg_stat_activity WHERE application_name = 'dittybag' AND query LIKE 'LISTEN%'"
     for _ in range(10):
         await asyncio.gather(
             asyncio.to_thread(server.sql, f"SELECT count(pg_terminate_backend(pid)) {listening}"),
@@ -135,7 +135,7 @@ async def test_after_a_backup_was_restored_everything_counts_as_changed(
         f"SET search_path = {schema}; DELETE FROM changes WHERE seq > 2; DELETE FROM projects WHERE id > 2"
     )
     server.sql(
-        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'satchel'"
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'dittybag'"
     )
     await listener.until_count(7)
     assert listener.heard[3:] == [

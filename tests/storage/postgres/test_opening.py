@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from satchel.domain.errors import (
+from dittybag.domain.errors import (
     StorageError,
     StorageFailed,
     StorageForeign,
@@ -21,13 +21,13 @@ from satchel.domain.errors import (
     StorageTooNew,
     StorageUnreachable,
 )
-from satchel.domain.ports import Transaction
-from satchel.storage.postgres import patience
-from satchel.storage.postgres.connections import address
-from satchel.storage.postgres.migrations import NEWEST, steps
-from satchel.storage.postgres.search import contains
-from satchel.storage.postgres.store import PostgresStore
-from satchel.storage.sqlite import migrations as sqlite_migrations
+from dittybag.domain.ports import Transaction
+from dittybag.storage.postgres import patience
+from dittybag.storage.postgres.connections import address
+from dittybag.storage.postgres.migrations import NEWEST, steps
+from dittybag.storage.postgres.search import contains
+from dittybag.storage.postgres.store import PostgresStore
+from dittybag.storage.sqlite import migrations as sqlite_migrations
 from tests.databases import Server, running
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage.postgres.deeds import do, done
@@ -87,7 +87,7 @@ def test_the_migrations_have_the_numbers_and_names_of_those_of_sqlite() -> None:
     assert mine[-1][0] == NEWEST
 
 
-async def test_the_schema_of_a_newer_satchel_is_refused_and_left_alone(
+async def test_the_schema_of_a_newer_dittybag_is_refused_and_left_alone(
     server: Server, schema: str, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)

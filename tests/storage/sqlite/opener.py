@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from satchel.domain.errors import StorageError
-from satchel.domain.ports import Transaction
-from satchel.domain.projects import DEFAULT_PROJECT
-from satchel.domain.tasks import Task
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.domain.errors import StorageError
+from dittybag.domain.ports import Transaction
+from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.domain.tasks import Task
+from dittybag.storage.sqlite.store import SqliteStore
 from tests.storage.sqlite.children import reply
 
 

@@ -7,10 +7,10 @@ from tempfile import TemporaryDirectory
 
 import apsw
 
-import satchel.storage.sqlite
-from satchel.storage.sqlite.migrations import migrate
+import dittybag.storage.sqlite
+from dittybag.storage.sqlite.migrations import migrate
 
-FILE = Path(satchel.storage.sqlite.__file__).parent / "schema.sql"
+FILE = Path(dittybag.storage.sqlite.__file__).parent / "schema.sql"
 
 _HEADER = "-- What all migrations lead to. Made by: python -m tests.storage.sqlite.schema"
 

@@ -12,10 +12,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from satchel.domain.errors import SatchelError, StorageError
-from satchel.services.caller import Caller
-from satchel.services.workspace import Workspace
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.domain.errors import DittybagError, StorageError
+from dittybag.services.caller import Caller
+from dittybag.services.workspace import Workspace
+from dittybag.storage.sqlite.store import SqliteStore
 from tests.storage.sqlite.children import reply
 
 DISK_BYTES = 1024 * 1024
@@ -59,7 +59,7 @@ async def run(folder: Path, *, by_size: bool) -> None:
         try:
             await workspace.prompts.create(caller, name=name, content=TEXT)
             kept.append(name)
-        except SatchelError as error:
+        except DittybagError as error:
             errors.append(type(error).__name__)
 
     async def names() -> list[str]:

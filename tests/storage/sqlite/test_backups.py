@@ -14,16 +14,16 @@ from typing import Any
 import apsw
 import pytest
 
-from satchel.domain.errors import StorageDamaged, StorageError, StorageForeign, StorageTooNew
-from satchel.services.caller import Caller
-from satchel.services.prompts import PromptAddress, PromptChange
-from satchel.services.workspace import Workspace
-from satchel.storage.sqlite import backups
-from satchel.storage.sqlite.backups import FileRefused, back_up, restore
-from satchel.storage.sqlite.connections import APPLICATION_ID
-from satchel.storage.sqlite.examination import engine, engine_is_safe, examine, looking, rebuild_index
-from satchel.storage.sqlite.migrations import NEWEST, steps
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.domain.errors import StorageDamaged, StorageError, StorageForeign, StorageTooNew
+from dittybag.services.caller import Caller
+from dittybag.services.prompts import PromptAddress, PromptChange
+from dittybag.services.workspace import Workspace
+from dittybag.storage.sqlite import backups
+from dittybag.storage.sqlite.backups import FileRefused, back_up, restore
+from dittybag.storage.sqlite.connections import APPLICATION_ID
+from dittybag.storage.sqlite.examination import engine, engine_is_safe, examine, looking, rebuild_index
+from dittybag.storage.sqlite.migrations import NEWEST, steps
+from dittybag.storage.sqlite.store import SqliteStore
 from tests.storage.sqlite.children import ROOT, Child
 from tests.torture.books import Books
 
@@ -246,8 +246,8 @@ def test_a_wrong_index_is_told_of_and_the_texts_are_backed_up(tmp_path: Path, da
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, database: Path) -> None:
     program = (
         "import resource, signal, sys\n"
-        "from satchel.domain.errors import StorageError\n"
-        "from satchel.storage.sqlite.backups import back_up\n"
+        "from dittybag.domain.errors import StorageError\n"
+        "from dittybag.storage.sqlite.backups import back_up\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
         "try:\n"
@@ -408,7 +408,7 @@ def test_a_database_that_is_first_used_in_the_middle_is_not_replaced(tmp_path: P
 
 RESTORER = """
 import os, sys
-from satchel.storage.sqlite import backups
+from dittybag.storage.sqlite import backups
 backups._PAGES = 8
 left = int(sys.argv[3])
 def tell(text):

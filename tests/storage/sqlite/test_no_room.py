@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.store import SqliteStore
 from tests.storage.sqlite.children import Child, namespace, powerless
 
 

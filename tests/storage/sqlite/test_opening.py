@@ -12,10 +12,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from satchel.domain.errors import StorageError, StorageForeign, StorageTooNew
-from satchel.domain.projects import DEFAULT_PROJECT
-from satchel.storage.sqlite.migrations import NEWEST, migrate
-from satchel.storage.sqlite.store import SqliteStore
+from dittybag.domain.errors import StorageError, StorageForeign, StorageTooNew
+from dittybag.domain.projects import DEFAULT_PROJECT
+from dittybag.storage.sqlite.migrations import NEWEST, migrate
+from dittybag.storage.sqlite.store import SqliteStore
 from tests.storage.sqlite.children import ROOT, Child
 
 PROCESSES = 10
@@ -107,7 +107,7 @@ def test_serving_a_newer_schema_says_what_to_do_and_nothing_on_stdout(tmp_path: 
     opened_and_closed(path)
     query(path, f"PRAGMA user_version = {NEWEST + 1}")
     ended = subprocess.run(
-        [sys.executable, "-m", "satchel", "serve", "--db", str(path)],
+        [sys.executable, "-m", "dittybag", "serve", "--db", str(path)],
         input=b"",
         capture_output=True,
         cwd=ROOT,
@@ -115,7 +115,7 @@ def test_serving_a_newer_schema_says_what_to_do_and_nothing_on_stdout(tmp_path: 
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (5, b"")
-    assert "newer Satchel" in ended.stderr.decode()
+    assert "newer Dittybag" in ended.stderr.decode()
     assert str(path) in ended.stderr.decode()
 
 
@@ -223,7 +223,7 @@ def test_a_file_that_another_process_is_just_making_is_waited_for(tmp_path: Path
 
 def test_a_place_that_cannot_have_a_write_ahead_log_is_refused_at_once(tmp_path: Path) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "satchel", "project", "list", "--db", ":memory:"],
+        [sys.executable, "-m", "dittybag", "project", "list", "--db", ":memory:"],
         capture_output=True,
         cwd=tmp_path,
         timeout=20,

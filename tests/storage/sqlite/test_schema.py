@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 
-from satchel.storage.sqlite.migrations import NEWEST, migrate, steps
+from dittybag.storage.sqlite.migrations import NEWEST, migrate, steps
 from tests.storage.sqlite.schema import FILE, migrated_schema
 
 

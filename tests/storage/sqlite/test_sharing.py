@@ -12,13 +12,13 @@ from typing import Any
 import apsw
 import pytest
 
-from satchel.domain.errors import StorageBusy, StorageFailed
-from satchel.domain.ports import Transaction
-from satchel.services.caller import Caller
-from satchel.services.workspace import Workspace
-from satchel.storage.sqlite import connections
-from satchel.storage.sqlite.store import SqliteStore
-from satchel.storage.sqlite.transaction import SqliteTransaction
+from dittybag.domain.errors import StorageBusy, StorageFailed
+from dittybag.domain.ports import Transaction
+from dittybag.services.caller import Caller
+from dittybag.services.workspace import Workspace
+from dittybag.storage.sqlite import connections
+from dittybag.storage.sqlite.store import SqliteStore
+from dittybag.storage.sqlite.transaction import SqliteTransaction
 from tests.storage.sqlite.children import Child
 
 PRAGMAS = ("journal_mode", "synchronous", "foreign_keys", "query_only", "trusted_schema", "locking_mode")

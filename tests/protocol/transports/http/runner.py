@@ -50,9 +50,9 @@ class Running:
 
     @classmethod
     def product(cls, home: Path, *arguments: str) -> Self:
-        """Satchel itself, with a new database."""
-        command = [sys.executable, "-m", "satchel", "serve", "--http", "127.0.0.1:0", *arguments]
-        return cls(command, env={"SATCHEL_HOME": str(home)}, errors_tell=True)
+        """Dittybag itself, with a new database."""
+        command = [sys.executable, "-m", "dittybag", "serve", "--http", "127.0.0.1:0", *arguments]
+        return cls(command, env={"DITTYBAG_HOME": str(home)}, errors_tell=True)
 
     def _first_line(self) -> str:
         deadline = time.monotonic() + 20

@@ -8,12 +8,12 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from satchel.protocol import Context, NoArguments, Server
-from satchel.protocol.aio import asyncio
-from satchel.protocol.transports.http import Guard, HttpEndpoint
-from satchel.protocol.transports.http.endpoint import HttpLimits
-from satchel.protocol.transports.http.serving import GRACE_SECONDS, listening_socket, new_event_loop, serve
-from satchel.protocol.transports.http.sessions import MemoryRegistry
+from dittybag.protocol import Context, NoArguments, Server
+from dittybag.protocol.aio import asyncio
+from dittybag.protocol.transports.http import Guard, HttpEndpoint
+from dittybag.protocol.transports.http.endpoint import HttpLimits
+from dittybag.protocol.transports.http.serving import GRACE_SECONDS, listening_socket, new_event_loop, serve
+from dittybag.protocol.transports.http.sessions import MemoryRegistry
 from tests.everything.server import build
 
 #: What is not as wanted by then will not be.

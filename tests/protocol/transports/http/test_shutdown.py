@@ -77,7 +77,7 @@ def test_the_exit_status_is_that_of_a_success(tmp_path: Path, number: signal.Sig
         assert running.ended(END_SECONDS) == 0
 
 
-@pytest.mark.parametrize("profile", ["satchel", "tasks"])
+@pytest.mark.parametrize("profile", ["all", "tasks"])
 def test_the_product_ends_with_its_streams(tmp_path: Path, profile: str) -> None:
     with Running.product(tmp_path, "--profile", profile) as running, Client(running.port) as client:
         stream = client.session().listen()

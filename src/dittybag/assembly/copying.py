@@ -1,0 +1,27 @@
+"""Copying a workspace from one database into another, of whichever kind they are."""
+
+from __future__ import annotations
+
+from dittybag.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
+
+from dittybag.assembly.stores import open_store
+from dittybag.services.copying import Copied, Copying, Tell
+
+__all__ = ["Copied", "copy"]
+
+
+def copy(source: str, target: str, tell: Tell) -> Copied:
+    """Copy a workspace. Raises `DittybagError` and `SettingsError`."""
+
+    async def run() -> Copied:
+        from_store = await open_store(source)
+        try:
+            to_store = await open_store(target)
+            try:
+                return await Copying(from_store, to_store, tell).run()
+            finally:
+                await to_store.close()
+        finally:
+            await from_store.close()
+
+    return asyncio.run(run())

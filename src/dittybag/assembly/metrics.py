@@ -1,0 +1,82 @@
+"""What a server has done, in the text format of Prometheus."""
+
+from __future__ import annotations
+
+import os
+import socket
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from dittybag import __version__
+from dittybag.protocol.methods import IMPLEMENTATIONS
+
+#: In seconds.
+_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Metrics:
+    """Counts requests."""
+
+    def __init__(self, backend: str = "") -> None:
+        """`backend`: the kind of database, which is told together with the version and the process."""
+        self._about = {
+            "version": __version__,
+            "server": f"{socket.gethostname()}:{os.getpid()}",
+            "backend": backend,
+        }
+        self._requests: dict[tuple[str, str], int] = {}
+        self._histograms: dict[str, list[int]] = {}
+        self._seconds: dict[str, float] = {}
+
+    def observe(self, method: str, outcome: str, seconds: float) -> None:
+        """Count a request. What clients make up is one method: their number must not grow."""
+        if method not in IMPLEMENTATIONS:
+            method = "other"
+        key = (method, outcome)
+        self._requests[key] = self._requests.get(key, 0) + 1
+        self._seconds[method] = self._seconds.get(method, 0.0) + seconds
+        counts = self._histograms.get(method)
+        if counts is None:
+            counts = self._histograms[method] = [0] * (len(_BUCKETS) + 1)
+        counts[bisect_left(_BUCKETS, seconds)] += 1
+
+    def text(self, gauges: Mapping[str, tuple[str, Mapping[str, int]]]) -> str:
+        """Everything there is to tell; `gauges` by name, with a description and the value of each label."""
+        about = ",".join(f'{name}="{_escaped(value)}"' for name, value in self._about.items())
+        lines = [
+            "# HELP dittybag_info The server process that tells all this.",
+            "# TYPE dittybag_info gauge",
+            f"dittybag_info{{{about}}} 1",
+            "# HELP dittybag_requests_total Requests by method and outcome.",
+            "# TYPE dittybag_requests_total counter",
+            *(
+                f'dittybag_requests_total{{method="{method}",outcome="{outcome}"}} {count}'
+                for (method, outcome), count in sorted(self._requests.items())
+            ),
+            "# HELP dittybag_request_seconds How long requests took.",
+            "# TYPE dittybag_request_seconds histogram",
+        ]
+        for method, counts in sorted(self._histograms.items()):
+            lines += self._histogram(method, counts)
+        for name, (about, values) in gauges.items():
+            kind = "counter" if name.endswith("_total") else "gauge"
+            lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+            lines += (
+                f"{name}{{{label}}} {value}" if label else f"{name} {value}"
+                for label, value in values.items()
+            )
+        return "\n".join([*lines, ""])
+
+    def _histogram(self, method: str, counts: list[int]) -> Iterable[str]:
+        total = 0
+        for most, count in zip((*map(str, _BUCKETS), "+Inf"), counts, strict=True):
+            total += count
+            yield f'dittybag_request_seconds_bucket{{method="{method}",le="{most}"}} {total}'
+        yield f'dittybag_request_seconds_sum{{method="{method}"}} {self._seconds[method]:.6f}'
+        yield f'dittybag_request_seconds_count{{method="{method}"}} {total}'
+
+
+def _escaped(value: str) -> str:
+    """A value as a label has it."""
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,0 +1,80 @@
+"""Users who log in with an issuer of OAuth tokens: what the gate needs to know them."""
+
+from __future__ import annotations
+
+import logging
+
+from dittybag.config import OAuth, SettingsError
+from dittybag.domain.accounts import Principal
+from dittybag.domain.errors import DittybagError
+from dittybag.identity import (
+    InsufficientScope,
+    KeysUnavailable,
+    OAuthMisconfigured,
+    OAuthNotInstalled,
+    OAuthSettings,
+    TokenRefused,
+    Verifier,
+    challenge,
+    metadata_url,
+    protected_resource_metadata,
+)
+from dittybag.protocol import InternalError
+from dittybag.protocol.errors import InvalidRequest
+from dittybag.protocol.transports.http.messages import Refused
+from dittybag.services.accounts import Accounts
+
+_log = logging.getLogger("dittybag")
+
+_SCOPES = ("dittybag:read", "dittybag:write", "dittybag:admin")
+
+
+class OAuthUsers:
+    """See `dittybag.contracts.gate.Verifier`."""
+
+    def __init__(self, settings: OAuth, accounts: Accounts, project: int) -> None:
+        """Raises `SettingsError`."""
+        try:
+            self._verifier = Verifier(
+                OAuthSettings(issuer=settings.issuer, audience=settings.audience, jwks=settings.jwks)
+            )
+        except (OAuthMisconfigured, OAuthNotInstalled) as error:
+            raise SettingsError(str(error)) from error
+        self._accounts = accounts
+        self._project = project
+        self._issuer = settings.issuer
+        #: Where this server is, if it is known: then clients are told where to log in.
+        self._resource = settings.audience if "://" in settings.audience else None
+
+    async def verify(self, text: str) -> Principal | None:
+        try:
+            identity = await self._verifier.verify(text)
+        except InsufficientScope as error:
+            _log.info("a token was refused: %s", error)
+            told = (b"www-authenticate", self.challenge("insufficient_scope", " ".join(_SCOPES)))
+            words = f"This token has none of the scopes {', '.join(_SCOPES)}"
+            raise Refused(403, InvalidRequest(words), headers=[told]) from error
+        except TokenRefused as error:
+            _log.info("a token was refused: %s", error)
+            return None
+        except KeysUnavailable as error:
+            _log.warning("the keys of the issuer cannot be had: %s", error)
+            words = "The keys to check this token with cannot be had right now; try again"
+            raise Refused(503, InternalError(words), headers=[(b"retry-after", b"2")]) from error
+        try:
+            return await self._accounts.principal(identity.user, identity.scope, self._project)
+        except DittybagError as error:
+            raise Refused(503, InternalError(str(error)), headers=[(b"retry-after", b"1")]) from error
+
+    def challenge(self, error: str | None, scope: str | None) -> bytes:
+        """What a client is told that has to have a token."""
+        where = None if self._resource is None else metadata_url(self._resource)
+        return challenge(metadata_url=where, error=error, scope=scope)
+
+    @property
+    def metadata(self) -> bytes:
+        """What is known of this server and its issuer (RFC 9728)."""
+        return protected_resource_metadata(self._resource or "", [self._issuer], _SCOPES)
+
+    async def close(self) -> None:
+        await self._verifier.close()

@@ -1,0 +1,30 @@
+"""Which store a database is kept in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dittybag.config import SettingsError
+
+if TYPE_CHECKING:
+    from dittybag.domain.ports import Store
+
+_POSTGRES: Final = ("postgresql://", "postgres://")
+
+
+def is_file(database: str) -> bool:
+    """Whether a database is a file, and not on a server."""
+    return not database.startswith(_POSTGRES)
+
+
+async def open_store(database: str) -> Store:
+    """The store of a database; it is made if it is not there. Raises `SettingsError` and `StorageError`."""
+    if is_file(database):
+        from dittybag.storage.sqlite.store import SqliteStore
+
+        return SqliteStore(database)
+    try:
+        from dittybag.storage.postgres.store import PostgresStore
+    except ImportError as error:
+        raise SettingsError("PostgreSQL needs one more package: pip install 'dittybag[postgres]'") from error
+    return await PostgresStore.open(database)

@@ -1,0 +1,96 @@
+"""The pages, and what they need. Nothing of them is loaded before somebody opens one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dittybag import __version__
+from dittybag.config import Settings, person
+from dittybag.contracts.gate import Verifier
+from dittybag.contracts.profiles import PROFILES
+from dittybag.contracts.tools import Place
+from dittybag.protocol.transports.http.messages import Application, Receive, Scope, Send
+from dittybag.web.calls import Calls
+from dittybag.web.visitors import Visitors
+
+if TYPE_CHECKING:
+    from dittybag.web.app import Pages
+
+
+class Front:
+    """An application that answers browsers itself, and hands everything else on to another one."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        place: Place,
+        behind: Application,
+        calls: Calls,
+        tell_link: Callable[[str], None],
+        *,
+        others: Verifier | None = None,
+    ) -> None:
+        """`tell_link`: shows the owner of the machine a link with this key in it.
+
+        `others`: knows tokens that are not our own.
+        """
+        self._settings = settings
+        self._place = place
+        self._behind = behind
+        self._tell_link = tell_link
+        self._pages: Pages | None = None
+        self._needs_token = settings.auth != "off"
+        self._visitors = Visitors(
+            place.workspace.store,
+            place.workspace.accounts,
+            place.project,
+            needs_token=self._needs_token,
+            others=None if others is None else others.verify,
+        )
+        self._calls = calls
+
+    def new_link_key(self) -> str | None:
+        """What lets one browser in without a token, if that can be."""
+        return None if self._needs_token else self._visitors.new_link_key()
+
+    def close(self) -> None:
+        """End what open pages listen to."""
+        if self._pages is not None:
+            self._pages.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if _is_of_pages(scope["method"], scope["path"]):
+            if self._pages is None:
+                self._pages = self._built()
+            await self._pages(scope, receive, send)
+        else:
+            await self._behind(scope, receive, send)
+
+    def _built(self) -> Pages:
+        from dittybag.assembly.connections import LocalConnections
+        from dittybag.web.app import Pages
+        from dittybag.web.site import Site
+
+        if PROFILES[self._settings.profile].prompts == "stored":
+            # Clients of this profile see no libraries, so nobody follows them yet.
+            self._place.libraries.start()
+        site = Site(
+            workspace=self._place.workspace,
+            templates=self._place.templates,
+            libraries=self._place.libraries,
+            project=self._place.project,
+            version=__version__,
+            read_only=self._settings.read_only,
+            needs_token=self._needs_token,
+            person=self._settings.actor or person(),
+            connections=LocalConnections(self._settings, is_local=not self._needs_token),
+            calls=self._calls,
+        )
+        return Pages(site, self._visitors, tell_link=self._tell_link)
+
+
+def _is_of_pages(method: str, path: str) -> bool:
+    if path == "/":
+        return method == "GET"
+    return path.startswith(("/p/", "/static/")) or path in ("/sign-in", "/sign-in/link", "/sign-out")

@@ -1,0 +1,46 @@
+"""`dittybag backup`: a copy of the database, made while servers are using it."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from dittybag.cli.output import json_option, print_json, progress
+from dittybag.cli.place import Where, in_workspace
+from dittybag.cli.restoring import readable, refuse, warn
+
+
+@click.command("backup")
+@click.argument("file", type=click.Path())
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@in_workspace
+@json_option
+def command(file: str, where: Where, *, force: bool, as_json: bool) -> int | None:
+    """Copy the database into FILE while servers are using it.
+
+    The copy is of one point in time, needs no other file, and is checked before it gets its name.
+    `dittybag restore FILE` puts it back.
+
+    \b
+    Examples:
+      dittybag backup dittybag-monday.db
+      dittybag backup ~/backups/notes.db --workspace notes --force
+    """
+    from dittybag.assembly.care import FileRefused, back_up
+
+    settings = where.file_settings
+    path = os.path.expanduser(file)  # noqa: PTH111
+    try:
+        with progress() as show:
+            made = back_up(settings, path, force=force, tell=show or (lambda text: None))
+    except FileRefused as error:
+        return refuse(error, settings.database)
+    warnings = [flaw.message for flaw in made.flaws]
+    if as_json:
+        files = {"file": made.file, "database": settings.database}
+        print_json({**files, "bytes": made.bytes, "change": made.change, "warnings": warnings})
+        return None
+    click.echo(f"Backed up {readable(settings.database)} to {readable(made.file)} ({made.bytes:,} bytes)")
+    warn(warnings, "the copy is true, but the database has these flaws: dittybag doctor")
+    return None

@@ -1,0 +1,65 @@
+"""Changes as commands show them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from dittybag.cli.dates import ago
+from dittybag.cli.output import print_table, shown
+from dittybag.domain.changes import Change, Entity, label_of
+from dittybag.domain.times import iso
+
+_COLOURS: Final = {"create": "green", "delete": "red", "update": None, "restore": "cyan"}
+_PAST: Final = {"create": "created", "update": "changed", "delete": "deleted", "restore": "restored"}
+
+
+def _past(change: Change) -> str:
+    return "taken back" if change.action == "restore" and change.after is None else _PAST[change.action]
+
+
+def thing_of(change: Change) -> Entity:
+    """What was changed, as it was last."""
+    thing = change.after if change.after is not None else change.before
+    assert thing is not None
+    return thing
+
+
+def row_of(change: Change, projects: Mapping[int, str]) -> dict[str, Any]:
+    """A change for machines."""
+    return {
+        "change": change.seq,
+        "batch": change.batch,
+        "at": iso(change.at),
+        "actor": change.actor,
+        "action": change.action,
+        "kind": change.kind,
+        "id": change.entity,
+        "name": label_of(thing_of(change)),
+        "project": None if change.project is None else projects.get(change.project),
+    }
+
+
+def print_changes(changes: Sequence[Change], projects: Mapping[int, str]) -> None:
+    """Print changes for people."""
+    now = time.time_ns() // 1000
+    readable = sys.stdout.isatty()
+    print_table(
+        ("change", "when", "who", "what", "thing", "project"),
+        [
+            (
+                str(change.seq),
+                ago(change.at, now) if readable else iso(change.at),
+                shown(change.actor, 40),
+                _past(change),
+                f"{change.kind} {shown(label_of(thing_of(change)), 60)}",
+                "" if change.project is None else shown(projects.get(change.project, "(deleted)")),
+            )
+            for change in changes
+        ],
+        right=(0,),
+        giving=(2, 4, 5),
+        styles=lambda row: {"fg": _COLOURS[changes[row].action]},
+    )

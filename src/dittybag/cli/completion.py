@@ -1,0 +1,111 @@
+"""`dittybag completion`: let the shell complete commands, options and names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dittybag.cli.serve import USAGE
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_SHELLS: Final = ("bash", "zsh", "fish")
+#: With this, a shell tells the program that it is to complete something.
+_VARIABLE: Final = "_DITTYBAG_COMPLETE"
+#: More names than this help nobody.
+_MOST: Final = 200
+
+#: An option in the usage of `dittybag serve`: its name, what it takes, and what it is for.
+_OPTION: Final = re.compile(r"^  (?:-h, )?(--[a-z-]+)(?: (\[?[A-Z][A-Z:]*\]?))? +(\S.*)$", re.MULTILINE)
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(_SHELLS))
+def command(shell: str) -> None:
+    """Print a script that lets a shell complete what you type.
+
+    \b
+    Examples:
+      dittybag completion fish > ~/.config/fish/completions/dittybag.fish
+      echo 'eval "$(dittybag completion bash)"' >> ~/.bashrc
+      echo 'eval "$(dittybag completion zsh)"' >> ~/.zshrc
+    """
+    from click.shell_completion import get_completion_class
+
+    complete = get_completion_class(shell)
+    assert complete is not None
+    click.echo(complete(click.Group("dittybag"), {}, "dittybag", _VARIABLE).source())
+
+
+def projects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The projects of the database that a command is given."""
+    from dittybag.assembly.care import project_names
+    from dittybag.config import from_process
+
+    try:
+        settings = from_process(workspace=ctx.params.get("workspace"), db=ctx.params.get("db"))
+        return _items(project_names(settings, incomplete, _MOST))
+    except Exception:  # noqa: BLE001  # in the middle of a line nobody wants to read of errors
+        return []
+
+
+def workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The databases in the data folder."""
+    from dittybag.config import home
+
+    try:
+        files = sorted(os.listdir(home(os.environ)))  # noqa: PTH208  # pathlib is slow to import
+    except OSError:
+        return []
+    names = (file.removesuffix(".db") for file in files if file.endswith(".db"))
+    return _items(name for name in names if name.startswith(incomplete))
+
+
+def _profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from dittybag.contracts.profiles import PROFILES
+
+    return _items(name for name in PROFILES if name.startswith(incomplete))
+
+
+def _toolsets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from dittybag.contracts.tools import TOOLSETS
+
+    # Several are separated by commas, and the last of them is being typed.
+    before, comma, last = incomplete.rpartition(",")
+    others = before.split(",")
+    return _items(before + comma + name for name in TOOLSETS if name.startswith(last) and name not in others)
+
+
+def _items(names: Iterable[str]) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    # A shell takes every line for a name of its own.
+    return [CompletionItem(name) for name in names if name.isprintable()]
+
+
+_VALUES: Final[dict[str, dict[str, Any]]] = {
+    "--profile": {"shell_complete": _profiles},
+    "--toolsets": {"shell_complete": _toolsets},
+    "--project": {"shell_complete": projects},
+    "--workspace": {"shell_complete": workspaces},
+    "--db": {"type": click.Path()},
+}
+
+
+def _option(name: str, takes: str, about: str) -> click.Option:
+    if not takes or takes.startswith("["):
+        return click.Option([name], is_flag=True, help=about)
+    return click.Option([name], metavar=takes, help=about, **_VALUES.get(name, {}))
+
+
+#: `dittybag serve` as shells see it. It runs without click, and its usage says what there is.
+serve: Final = click.Command(
+    "serve",
+    params=[_option(name, takes, about) for name, takes, about in _OPTION.findall(USAGE) if name != "--help"],
+    help="Serve MCP clients: on standard input and output, or over HTTP.",
+)

@@ -1,0 +1,267 @@
+"""`dittybag connect`: make Dittybag known to an MCP client, or show which know it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dittybag.cli.failures import Status, report
+from dittybag.cli.output import json_option, print_json, print_table, printable
+from dittybag.cli.place import Where, in_project
+from dittybag.clients.catalogue import CLIENTS, SCOPES, Client, Machine, Scope
+from dittybag.clients.errors import Busy, ClientError, Foreign, Refused, Unreachable
+from dittybag.config import home
+from dittybag.domain.text import one_line
+
+if TYPE_CHECKING:
+    from dittybag.clients.connecting import Launch, Outcome, Standing, Target
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_STATUSES: Final = {
+    Refused: Status.REFUSED,
+    Foreign: Status.CONFLICT,
+    Busy: Status.CONFLICT,
+    Unreachable: Status.STORAGE,
+}
+_STATES: Final = {
+    "other": "starts another program",
+    "absent": "not connected",
+    "unreadable": "cannot be read",
+}
+_COLOURS: Final = {"connected": "green", "other": "yellow", "unreadable": "red"}
+#: As much of a message as is shown, which has a path and words of a parser in it.
+_MOST_LETTERS: Final = 2000
+
+
+@click.command("connect")
+@click.argument("client", required=False, type=click.Choice(tuple(CLIENTS)), metavar="[CLIENT]")
+@click.option(
+    "--scope",
+    type=click.Choice(SCOPES),
+    default=None,
+    help="For you everywhere (the default), or for the project in the current folder.",
+)
+@click.option(
+    "--name", default="dittybag", show_default=True, metavar="NAME", help="What the entry is called."
+)
+@click.option("--profile", metavar="NAME", help="The face to show, as in dittybag serve --profile.")
+@click.option("--remove", is_flag=True, help="Take the entry out: the file is again what it was before.")
+@click.option("--dry-run", is_flag=True, help="Show what would change in the file, and change nothing.")
+@in_project
+@json_option
+def command(
+    client: str | None,
+    scope: Scope | None,
+    name: str,
+    profile: str | None,
+    where: Where,
+    *,
+    remove: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Make Dittybag known to CLIENT, or show which clients know it.
+
+    Only Dittybag's own entry is written into the client's configuration file; everything else in it stays
+    as it is, to the byte. A copy of the file is put aside first. The clients are claude-code,
+    claude-desktop, cursor, vscode, codex, gemini, windsurf and zed.
+
+    \b
+    Example:
+      dittybag connect
+      dittybag connect claude-code
+      dittybag connect cursor --scope project --project website
+      dittybag connect zed --dry-run
+      dittybag connect zed --remove
+    """
+    if not _NAME.fullmatch(name):
+        raise click.UsageError("--name takes up to 64 letters, digits, '-' and '_'")
+    try:
+        machine = Machine(os.environ, sys.platform, Path.home(), Path.cwd())
+    except (RuntimeError, OSError) as error:
+        report(f"your home folder or this folder cannot be found ({error})", "set HOME, or go elsewhere")
+        return Status.STORAGE
+    try:
+        if client is None:
+            if remove or dry_run or scope is not None:
+                raise click.UsageError("say which client: one of " + ", ".join(CLIENTS))
+            _list(machine, name, _launch(where, profile), as_json=as_json)
+            return Status.OK
+        target = _target(CLIENTS[client], scope or "user", machine, name)
+        is_found = target.client.is_found(machine)
+        _do(target, _launch(where, profile), remove=remove, dry_run=dry_run, as_json=as_json)
+    except ClientError as error:
+        report(one_line(str(error), _MOST_LETTERS), error.advice, code=error.code)
+        return _STATUSES[type(error)]
+    if not (as_json or remove or dry_run):
+        _tell_what_is_next(target, is_found=is_found)
+    return Status.OK
+
+
+def connected_clients() -> list[str]:
+    """The clients of this machine that start this program."""
+    machine = Machine(os.environ, sys.platform, Path.home(), Path.cwd())
+    standings = _standings(machine, "all", _launch(Where(None, None), None))
+    return sorted({target.client.name for target, _, found in standings if found.state == "connected"})
+
+
+def _target(client: Client, scope: Scope, machine: Machine, name: str) -> Target:
+    from dittybag.clients.connecting import Target
+
+    target = Target.of(client, scope, machine, name)
+    if target is None:
+        raise click.UsageError(f"{client.title} has no configuration for projects; leave out --scope project")
+    return target
+
+
+def _launch(where: Where, profile: str | None) -> Launch:
+    """How a client starts this program with these options. Raises `SettingsError`."""
+    from dittybag.clients.connecting import Launch
+
+    settings = where.settings
+    arguments = ["serve"]
+    if where.workspace is not None:
+        arguments += ["--workspace", where.workspace]
+    if where.db is not None:
+        from dittybag.assembly.stores import is_file
+
+        database = settings.database
+        arguments += ["--db", str(Path(database).absolute()) if is_file(database) else database]
+    if where.project is not None:
+        arguments += ["--project", where.project]
+    if profile is not None:
+        from dittybag.assembly import check_names
+        from dittybag.config import from_process
+
+        check_names(from_process(profile=profile))
+        arguments += ["--profile", profile]
+    # The client will not have the variables of this terminal.
+    variables = {"DITTYBAG_HOME": home(os.environ)} if os.environ.get("DITTYBAG_HOME") else {}
+    from dittybag.assembly.connections import program
+
+    command, prefix = program()
+    return Launch(command, prefix, tuple(arguments), variables)
+
+
+def _do(target: Target, launch: Launch, *, remove: bool, dry_run: bool, as_json: bool) -> None:
+    from dittybag.clients.connecting import connect, disconnect
+
+    ours = home(os.environ)
+    if remove:
+        outcome = disconnect(target, ours, dry_run=dry_run)
+    else:
+        outcome = connect(target, launch, ours, dry_run=dry_run)
+    if as_json:
+        data: dict[str, Any] = {
+            "client": target.client.name,
+            "scope": target.scope,
+            "file": str(target.file),
+            "state": outcome.state,
+            "backup": outcome.backup,
+        }
+        print_json(data | ({"diff": outcome.diff} if dry_run else {}))
+    elif dry_run:
+        _show(outcome.diff)
+    else:
+        _tell(target, outcome)
+
+
+def _show(diff: str) -> None:
+    if not diff:
+        click.echo("nothing would change", err=True)
+        return
+    for line in diff.split("\n"):
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        is_title = line.startswith(("+++", "---"))
+        click.secho(printable(line), fg=None if is_title else colour, bold=is_title or None)
+
+
+def _tell(target: Target, outcome: Outcome) -> None:
+    title, file = target.client.title, one_line(str(target.file), _MOST_LETTERS)
+    words = {
+        "connected": f"Connected {title}: {file}",
+        "updated": f"Updated {title}: {file}",
+        "unchanged": f"{title} is connected already: {file}",
+        "removed": f"Disconnected {title}: {file}",
+        "absent": f"{title} was not connected: {file}",
+    }
+    click.echo(words[outcome.state])
+    if outcome.has_previous and outcome.state == "removed":
+        click.echo(f"note: the entry '{target.name}' that was there before is back", err=True)
+    elif outcome.has_previous:
+        click.echo(f"note: it had an entry '{target.name}' before; --remove brings that back", err=True)
+    if outcome.backup:
+        click.echo(f"backup: {one_line(outcome.backup, _MOST_LETTERS)}", err=True)
+
+
+def _tell_what_is_next(target: Target, *, is_found: bool) -> None:
+    client = target.client
+    if not is_found:
+        click.echo(f"note: {client.title} does not seem to be on this machine", err=True)
+    if target.scope == "project":
+        click.echo("note: the entry has paths of this machine in it; others may need their own", err=True)
+        if client.in_projects:
+            click.echo(f"note: {client.in_projects}", err=True)
+    click.echo(f"next: {client.next_step}", err=True)
+
+
+def _list(machine: Machine, name: str, launch: Launch, *, as_json: bool) -> None:
+    rows = list(_standings(machine, name, launch))
+    if as_json:
+        listed = [
+            {
+                "client": target.client.name,
+                "title": target.client.title,
+                "scope": target.scope,
+                "found": found,
+                "state": standing.state,
+                "names": standing.names,
+                "problem": standing.problem or None,
+                "file": str(target.file),
+            }
+            for target, found, standing in rows
+        ]
+        print_json({"clients": listed})
+        return
+    print_table(
+        ("client", "scope", "found", "state", "file"),
+        [
+            (
+                target.client.name,
+                target.scope,
+                "yes" if found else "no",
+                _state(standing, name),
+                one_line(str(target.file), _MOST_LETTERS),
+            )
+            for target, found, standing in rows
+        ],
+        giving=(3, 4),
+        styles=lambda row: {"fg": _COLOURS.get(rows[row][2].state), "dim": not rows[row][1] or None},
+    )
+    if any(found and standing.state == "absent" for _, found, standing in rows):
+        click.echo("hint: dittybag connect CLIENT connects one", err=True)
+
+
+def _standings(machine: Machine, name: str, launch: Launch) -> Iterator[tuple[Target, bool, Standing]]:
+    from dittybag.clients.connecting import Target, standing
+
+    for client in CLIENTS.values():
+        found = client.is_found(machine)
+        for scope in SCOPES:
+            target = Target.of(client, scope, machine, name)
+            if target is not None and (scope == "user" or os.path.lexists(target.file)):
+                yield target, found, standing(target, launch)
+
+
+def _state(standing: Standing, name: str) -> str:
+    if standing.state == "connected":
+        others = ", ".join(other for other in standing.names if other != name)
+        return f"connected as {one_line(others)}" if name not in standing.names else "connected"
+    words = _STATES[standing.state]
+    return f"{words}: {one_line(standing.problem)}" if standing.problem else words

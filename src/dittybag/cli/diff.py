@@ -1,0 +1,132 @@
+"""`dittybag diff`: what a change has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+from msgspec import Struct
+
+from dittybag.cli.change_views import row_of, thing_of
+from dittybag.cli.failures import Status, report
+from dittybag.cli.history import project_names
+from dittybag.cli.output import json_option, print_json, printable, shown
+from dittybag.cli.place import Where, in_workspace
+from dittybag.domain.changes import Change, Entity, label_of
+from dittybag.domain.resources import Resource, is_text
+from dittybag.domain.times import iso
+
+if TYPE_CHECKING:
+    from dittybag.assembly.desks import Desk
+
+#: Fields that change by themselves, or that nobody thinks of as a part of the thing.
+_LEFT_OUT: Final = frozenset(
+    ("id", "number", "project", "user", "created_at", "updated_at", "version", "sha256", "size")
+)
+_COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class _State(Struct, frozen=True):
+    """What a thing was at some time, and what it held if it is a document."""
+
+    thing: Entity | None
+    content: bytes | None
+
+    def fields(self) -> dict[str, str]:
+        """What there is to compare, as texts."""
+        if self.thing is None:
+            return {}
+        found = {}
+        for name, value in msgspec.to_builtins(self.thing).items():
+            if name not in _LEFT_OUT and value not in (None, [], ()):
+                found[name] = iso(value) if name == "completed_at" else _text(value)
+        if self.content is not None and isinstance(self.thing, Resource):
+            found["content"] = self._content(self.thing)
+        return found
+
+    def _content(self, resource: Resource) -> str:
+        assert self.content is not None
+        try:
+            if is_text(resource.mime_type):
+                return self.content.decode()
+        except UnicodeDecodeError:
+            pass
+        return f"({len(self.content):,} bytes, SHA-256 {resource.sha256})"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    return msgspec.json.encode(value).decode()
+
+
+@click.command("diff")
+@click.argument("change", type=click.IntRange(1))
+@click.argument("other", type=click.IntRange(1), required=False)
+@in_workspace
+@json_option
+def command(change: int, other: int | None, where: Where, *, as_json: bool) -> int:
+    """Show what CHANGE has changed, or what became of the thing between CHANGE and OTHER.
+
+    `dittybag history` has the numbers of changes.
+
+    \b
+    Examples:
+      dittybag diff 42
+      dittybag diff 17 42
+    """
+
+    async def work(desk: Desk) -> tuple[Change, Change | None, _State, _State, dict[int, str]]:
+        history = desk.workspace.history
+        first = await history.change(change)
+        last = None if other is None else await history.change(other)
+        before = first.before if last is None else first.after
+        after = (first if last is None else last).after
+        contents = await history.contents(before, after)
+        states = _State(before, contents[0]), _State(after, contents[1])
+        return first, last, *states, await project_names(desk)
+
+    first, last, before, after, projects = where.run(work)
+    if last is not None and (first.kind, first.entity) != (last.kind, last.entity):
+        report(
+            f"changes {first.seq} and {last.seq} are of different things",
+            f"dittybag history {first.entity} shows those of the first",
+            code="DIFFERENT_THINGS",
+        )
+        return Status.REFUSED
+    old, new = before.fields(), after.fields()
+    names = [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
+    if as_json:
+        fields = {name: {"before": old.get(name), "after": new.get(name)} for name in names}
+        print_json({"change": row_of(last or first, projects), "fields": fields})
+        return Status.OK
+    shown_change = last or first
+    name = shown(label_of(thing_of(shown_change)))
+    click.secho(f"{shown_change.kind} {name}", bold=True)
+    click.secho(f"{shown_change.action} by {shown(shown_change.actor)}, {iso(shown_change.at)}", dim=True)
+    for name in names:
+        for line in _compared(name, old.get(name), new.get(name)):
+            click.secho(printable(line), fg=_COLOURS.get(line[:1]))
+    if not names:
+        click.echo("Nothing that is shown has changed")
+    return Status.OK
+
+
+def _compared(name: str, old: str | None, new: str | None) -> Iterator[str]:
+    if "\n" not in (old or "") + (new or ""):
+        if old is not None:
+            yield f"-{name}: {old}"
+        if new is not None:
+            yield f"+{name}: {new}"
+        return
+    from difflib import unified_diff
+
+    yield f"@@ {name} @@"
+    lines = unified_diff((old or "").splitlines(), (new or "").splitlines(), lineterm="", n=3)
+    for line in lines:
+        if not line.startswith(("---", "+++")):
+            yield line

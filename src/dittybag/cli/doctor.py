@@ -1,0 +1,170 @@
+"""`dittybag doctor`: look for everything that could be wrong, and say how to mend it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from dittybag.cli.failures import Status
+from dittybag.cli.output import counted, json_option, padded, print_json, print_table, progress
+from dittybag.cli.place import Where, in_workspace
+from dittybag.domain.text import one_line
+
+if TYPE_CHECKING:
+    from dittybag.assembly.care import Finding, Health, Large, Level
+    from dittybag.config import Settings
+
+#: How findings are marked: with a sign, or a letter where that cannot be shown, and in a colour.
+_MARKS: Final[dict[Level, tuple[str, str, str]]] = {
+    "ok": ("✓", "ok", "green"),
+    "note": ("·", "note", "cyan"),
+    "warning": ("!", "warning", "yellow"),
+    "error": ("✗", "error", "red"),
+}
+#: A message may name a file, and those have long names.
+_MESSAGE: Final = 5000
+
+
+@click.command("doctor")
+@click.option(
+    "--fix", is_flag=True, help="Make the search index anew if it is wrong. Nothing else is changed."
+)
+@in_workspace
+@json_option
+def command(where: Where, *, fix: bool, as_json: bool) -> int:
+    """Look for everything that could be wrong, and say how to mend it.
+
+    The database, its search index and its change log, the libraries, the MCP clients, and what the tools cost
+    a model to read. Nothing is changed unless you say --fix. The exit status is 1 if anything is an error.
+
+    \b
+    Examples:
+      dittybag doctor
+      dittybag doctor --db notes.db --json
+    """
+    from dittybag.assembly.care import examined
+
+    settings = where.file_settings
+    with progress() as show:
+        tell = show or (lambda text: None)
+        health = examined(settings, tell)
+        fixed, more = False, []
+        if fix and any(_is_fixable(finding) for finding in health.findings):
+            tell("Making the search index anew")
+            more = _mended(settings)
+            fixed = not more
+            health = examined(settings, tell)
+        more += _clients()
+    health = msgspec.structs.replace(health, findings=[_readable(item) for item in (*health.findings, *more)])
+    if as_json:
+        print_json(_data(health, fixed=fixed))
+    else:
+        _print(health, fixed=fixed)
+    return Status.REFUSED if _number(health, "error") else Status.OK
+
+
+def _readable(finding: Finding) -> Finding:
+    """A finding that can be shown, whatever names of files are in it."""
+    fix = None if finding.fix is None else click.format_filename(finding.fix)
+    return msgspec.structs.replace(finding, message=click.format_filename(finding.message), fix=fix)
+
+
+def _is_fixable(finding: Finding) -> bool:
+    return finding.level == "error" and finding.topic == "search index"
+
+
+def _mended(settings: Settings) -> list[Finding]:
+    """Make the search index anew; why that could not be done, if so."""
+    from dittybag.assembly.care import finding_of, mend
+
+    try:
+        mend(settings)
+    except Exception as error:  # noqa: BLE001  # a row may hold anything: it is told like every other finding
+        return [finding_of("search index", error)]
+    return []
+
+
+def _clients() -> list[Finding]:
+    """Which MCP clients know Dittybag."""
+    from dittybag.assembly.care import Finding
+    from dittybag.cli.connect import connected_clients
+
+    try:
+        connected = connected_clients()
+    except Exception as error:  # noqa: BLE001  # files of other programs may hold anything
+        return [Finding("note", "clients", f"They cannot be looked at: {error}", "dittybag connect")]
+    if not connected:
+        message = "No MCP client of this machine knows Dittybag"
+        return [
+            Finding(
+                "note", "clients", message, "dittybag connect lists them, dittybag connect CLIENT does it"
+            )
+        ]
+    return [Finding("ok", "clients", f"Connected: {', '.join(connected)}")]
+
+
+def _number(health: Health, level: Level) -> int:
+    return sum(finding.level == level for finding in health.findings)
+
+
+def _data(health: Health, *, fixed: bool) -> dict[str, Any]:
+    return {
+        "database": click.format_filename(health.database),
+        "findings": msgspec.to_builtins(health.findings),
+        "errors": _number(health, "error"),
+        "warnings": _number(health, "warning"),
+        "fixed": ["search index"] if fixed else [],
+        "profiles": msgspec.to_builtins(health.costs),
+        "largest": {
+            "prompts": msgspec.to_builtins(health.prompts),
+            "resources": msgspec.to_builtins(health.resources),
+        },
+    }
+
+
+def _print(health: Health, *, fixed: bool) -> None:
+    topics = max(len(finding.topic) for finding in health.findings)
+    marks = _marks()
+    room = max(len(mark) for mark in marks.values())
+    for finding in health.findings:
+        mark = click.style(padded(marks[finding.level], room), fg=_MARKS[finding.level][2])
+        click.echo(f"{mark}  {padded(finding.topic, topics)}  {one_line(finding.message, _MESSAGE)}")
+        if finding.fix and finding.level != "ok":
+            click.echo(f"{' ' * (room + topics + 4)}fix: {one_line(finding.fix, _MESSAGE)}")
+    if fixed:
+        click.echo("The search index was made anew")
+    click.echo()
+    print_table(
+        ("profile", "tools", "bytes", "~tokens"),
+        [(cost.profile, *(f"{n:,}" for n in (cost.tools, cost.bytes, cost.tokens))) for cost in health.costs],
+        right=(1, 2, 3),
+    )
+    click.echo("What a model reads of a profile's tools; tokens are an estimate, four bytes each")
+    largest = [*_rows("prompt", health.prompts), *_rows("resource", health.resources)]
+    if largest:
+        click.echo()
+        print_table(("largest", "project", "name", "bytes"), largest, right=(3,), giving=(2, 1))
+    errors, warnings = _number(health, "error"), _number(health, "warning")
+    click.echo()
+    colour = "red" if errors else "yellow" if warnings else "green"
+    click.secho(f"{counted(errors, 'error')}, {counted(warnings, 'warning')}", fg=colour)
+
+
+def _rows(kind: str, things: list[Large]) -> Iterator[tuple[str, str, str, str]]:
+    for thing in things:
+        yield kind, one_line(thing.project), one_line(thing.name), f"{thing.bytes:,}"
+
+
+def _marks() -> dict[Level, str]:
+    """Signs on a terminal that can show them, words elsewhere."""
+    try:
+        "✓·✗".encode(sys.stdout.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        signs = False
+    else:
+        signs = sys.stdout.isatty()
+    return {level: sign if signs else word for level, (sign, word, _) in _MARKS.items()}

@@ -1,0 +1,80 @@
+"""`dittybag history`: who changed what, and when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dittybag.cli.change_views import print_changes, row_of
+from dittybag.cli.moments import Moment
+from dittybag.cli.output import json_option, print_json
+from dittybag.cli.place import Where, in_workspace
+from dittybag.domain.changes import KINDS, Change, Kind
+
+if TYPE_CHECKING:
+    from dittybag.assembly.desks import Desk
+
+
+@click.command("history")
+@click.argument("thing", required=False)
+@click.option("--kind", type=click.Choice(tuple(KINDS)), help="Only changes of such things.")
+@click.option("--actor", metavar="NAME", help="Only what this person or client did.")
+@click.option("--since", type=Moment(), metavar="WHEN", help="Only since then: 2h, yesterday, 2026-11-15.")
+@click.option("-p", "--project", metavar="NAME", help="Only in this project, and to tasks.")
+@click.option("--before", type=int, metavar="CHANGE", help="Only what came before this change.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="So many.")
+@in_workspace
+@json_option
+def command(
+    thing: str | None,
+    where: Where,
+    *,
+    kind: Kind | None,
+    actor: str | None,
+    since: int | None,
+    project: str | None,
+    before: int | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """Show who changed what, and when, the newest first.
+
+    THING is a name, a title, a URI or an id, also of something that was deleted.
+
+    \b
+    Examples:
+      dittybag history
+      dittybag history code-review
+      dittybag history --actor claude-code --since 2h
+    """
+
+    async def work(desk: Desk) -> tuple[list[Change], dict[int, str]]:
+        workspace = desk.workspace
+        chosen = None if project is None else (await workspace.projects.find(project)).id
+        found = await workspace.history.log(
+            chosen, kind=kind, name=thing, actor=actor, since=since, before=before, limit=limit
+        )
+        if not found and thing is not None:
+            known = await workspace.history.log(chosen, kind=kind, entity=thing, before=before, limit=limit)
+            found = [
+                change
+                for change in known
+                if actor in (None, change.actor) and change.at >= (since or change.at)
+            ]
+        return found, await project_names(desk)
+
+    changes, projects = where.run(work)
+    if as_json:
+        print_json({"changes": [row_of(change, projects) for change in changes]})
+    elif not changes:
+        click.echo("No such changes", err=True)
+    else:
+        print_changes(changes, projects)
+        if len(changes) == limit:
+            click.echo(f"Next: --before {changes[-1].seq}", err=True)
+
+
+async def project_names(desk: Desk) -> dict[int, str]:
+    """What the projects are called that there are now."""
+    return {size.project.id: size.project.name for size in await desk.workspace.projects.all()}

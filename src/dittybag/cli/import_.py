@@ -1,0 +1,178 @@
+"""`dittybag import`: take in an export, a database of another program, or files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dittybag.cli.failures import Status, report, status_of
+from dittybag.cli.output import counted, json_option, print_json, progress, shown
+from dittybag.cli.place import Where, in_workspace
+from dittybag.config import person
+from dittybag.domain.errors import DittybagError, Invalid, SeveralConflicts, SourceFailed
+
+if TYPE_CHECKING:
+    from dittybag.assembly.exchange import OnConflict, Taken
+
+#: So many conflicts, new names and notes are shown.
+_MAX_LINES: Final = 20
+_MAX_LENGTH: Final = 300
+
+_FORMATS: Final = (
+    "json",
+    "folder",
+    "database",
+    "prompt-store",
+    "mcpkg",
+    "task-manager",
+    "csv",
+    "library",
+)
+
+
+@click.command("import")
+@click.argument("source")
+@click.option("-p", "--project", "project_name", metavar="NAME", help="Put everything into this project.")
+@click.option("--as", "form", type=click.Choice(_FORMATS), help="What it is, if that is not recognised.")
+@click.option(
+    "--on-conflict",
+    type=click.Choice(["fail", "skip", "replace", "rename"]),
+    default="fail",
+    show_default=True,
+    help="What to do with things whose name is taken by something else.",
+)
+@click.option("--no-history", is_flag=True, help="Only what is there now, not how it became so.")
+@click.option("--dry-run", is_flag=True, help="Show what would happen, and change nothing.")
+@in_workspace
+@json_option
+def command(
+    source: str,
+    form: str | None,
+    on_conflict: OnConflict,
+    where: Where,
+    *,
+    no_history: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int | None:
+    """Take in SOURCE: all of it, or nothing if anything is wrong with it.
+
+    It may be a file or a folder that `dittybag export` has written; a SQLite database of prompt-store, mcpkg,
+    the task manager or Dittybag; a CSV table of prompts (act,prompt); a folder or file of prompts in any
+    format that libraries have. `-` is standard input.
+
+    An empty workspace becomes what the exported one was, history included. Else things are added: what is
+    there already is skipped, and one `dittybag undo` takes all of it back.
+
+    \b
+    Example:
+      dittybag import everything.json
+      dittybag import prompts.csv -p writing --dry-run
+      dittybag import ~/.prompt-store/prompts.db --on-conflict rename
+    """
+    from dittybag.assembly.exchange import take
+
+    settings = where.settings
+    try:
+        with progress() as show:
+            taken = take(
+                settings,
+                source,
+                actor=settings.actor or person(),
+                format=form,
+                project=where.project,
+                on_conflict=on_conflict,
+                history=not no_history,
+                dry_run=dry_run,
+                tell=show and (lambda what, number: show(f"Importing {what}: {number:,}")),
+            )
+    except (Invalid, SeveralConflicts, SourceFailed) as error:
+        return _refused(error)
+    except OSError as error:
+        return _refused(SourceFailed(source, (error.strerror or str(error)).lower()))
+    if as_json:
+        print_json(_data(taken, dry_run=dry_run))
+    else:
+        _tell(taken, dry_run=dry_run)
+    return None
+
+
+def _refused(error: DittybagError) -> int:
+    hints = []
+    if isinstance(error, Invalid):
+        lines = [problem.message for problem in error.problems]
+        if any("the history" in line for line in lines):
+            hints.append("--no-history takes only what is listed")
+        if any("cannot be imported" in line for line in lines):
+            hints = _understood()
+    elif isinstance(error, SeveralConflicts):
+        lines = [str(conflict) for conflict in error.conflicts]
+        hints.append("--on-conflict skip, replace or rename says what to do with them")
+    else:
+        lines = [str(error)]
+    if len(lines) > 1:
+        more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES + 1 else []
+        lines = ["nothing was imported:", *_listed([*lines[: _MAX_LINES + 1 - len(more)], *more])]
+    else:
+        lines = [shown(line, _MAX_LENGTH) for line in lines]
+    report("\n".join(lines), *hints, code=error.code)
+    return Status.CONFLICT if isinstance(error, SeveralConflicts) else status_of(error)
+
+
+def _understood() -> list[str]:
+    from dittybag.assembly.exchange import FORMATS
+
+    return [f"--as {name}: {words}" for name, words in FORMATS.items()]
+
+
+def _listed(lines: list[str]) -> list[str]:
+    return [f"  {shown(line, _MAX_LENGTH)}" for line in lines]
+
+
+def _data(taken: Taken, *, dry_run: bool) -> dict[str, Any]:
+    intake = taken.intake
+    return {
+        "format": taken.format,
+        "dry_run": dry_run,
+        "imported": {f"{kind}s": count for kind, count in intake.created.items()},
+        "replaced": {f"{kind}s": count for kind, count in intake.replaced.items()},
+        "skipped": {f"{kind}s": count for kind, count in intake.skipped.items()},
+        "renamed": [{"kind": item.kind, "from": item.old, "to": item.new} for item in intake.renamed],
+        "conflicts": [{"code": item.code, "message": str(item)} for item in intake.conflicts],
+        "changes": intake.changes,
+        "exact": intake.exact,
+        "notes": taken.notes,
+    }
+
+
+def _tell(taken: Taken, *, dry_run: bool) -> None:
+    intake = taken.intake
+    would = "Would import" if dry_run else "Imported"
+    past = f", with {counted(intake.changes, 'change')} of history" if intake.changes else ""
+    click.echo(f"{would} {_counts(intake.created) or 'nothing'}{past}")
+    for word, counts in (("replace", intake.replaced), ("skip", intake.skipped)):
+        if any(counts.values()):
+            past_form = {"replace": "Replaced", "skip": "Skipped"}[word]
+            click.echo(f"{f'Would {word}' if dry_run else past_form} {_counts(counts)}")
+    _tell_some("New names:", [f"{item.kind} {item.old} is now {item.new}" for item in intake.renamed])
+    if intake.conflicts:
+        _tell_some("Taken by something else:", [str(conflict) for conflict in intake.conflicts])
+    _tell_some("Note:", taken.notes)
+    if taken.has_history and not intake.exact:
+        click.echo("The history was left out, because there is something in this workspace already", err=True)
+
+
+def _counts(counts: dict[Any, int]) -> str:
+    words = [counted(count, kind) for kind, count in counts.items() if count]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _tell_some(title: str, lines: list[str]) -> None:
+    if not lines:
+        return
+    click.echo(title, err=True)
+    for line in _listed(lines[:_MAX_LINES]):
+        click.echo(line, err=True)
+    if len(lines) > _MAX_LINES:
+        click.echo(f"  and {len(lines) - _MAX_LINES} more", err=True)

@@ -1,0 +1,253 @@
+"""`dittybag library`: list, show, add, update, check, make and remove prompt libraries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dittybag.cli.failures import Status, fail, report, status_of
+from dittybag.cli.library_views import check, list_libraries, show
+from dittybag.cli.output import counted, json_option, print_json, progress
+from dittybag.config import home
+from dittybag.domain.errors import DittybagError, LibraryEdited, LibraryExists
+from dittybag.domain.text import one_line
+
+if TYPE_CHECKING:
+    from dittybag.assembly.libraries import Added, LeftOut, Removed, Updated
+
+#: More files than this help nobody; `--json` has them all.
+_MAX_LINES: Final = 10
+
+
+@click.group("library")
+def command() -> None:
+    """List, add, update, check, make and remove prompt libraries."""
+
+
+command.add_command(list_libraries)
+command.add_command(show)
+command.add_command(check)
+
+
+@command.command("add")
+@click.argument("source")
+@click.option("--name", metavar="NAME", help="What to call it; else it is called like its source.")
+@click.option("--folder", metavar="FOLDER", help="Take only this folder of the source.")
+@click.option("--link", is_flag=True, help="Read a folder where it is, instead of copying it.")
+@json_option
+def add(source: str, name: str | None, folder: str | None, *, link: bool, as_json: bool) -> int:
+    """Make a library of SOURCE: a folder, a zip file, or a Git repository.
+
+    A repository is given by its address, and with `#` a branch, a tag or a commit of it, as in
+    https://example.org/prompts.git#v2. Only files are taken, and nothing of them is ever run.
+
+    \b
+    Examples:
+      dittybag library add ~/prompts --link
+      dittybag library add https://example.org/prompts.git#v2 --name team
+    """
+    from dittybag.assembly.libraries import installing
+
+    try:
+        with progress() as tell:
+            added = installing.add(
+                home(os.environ), source, name=name, folder=folder, link=link, progress=tell
+            )
+    except LibraryExists as error:
+        report(
+            str(error),
+            "--name gives it another name",
+            f"dittybag library update {error.name} brings the one that is there up to date",
+        )
+        return status_of(error)
+    words = "Linked" if link else "Added"
+    count = "" if link else f", {counted(len(added.origin.files), 'file')}"
+    _tell_added(added, f"{words} library '{added.name}' from {added.origin.location}{count}", as_json=as_json)
+    return Status.OK
+
+
+@command.command("new")
+@click.argument("name")
+@json_option
+def new(name: str, *, as_json: bool) -> int:
+    """Make a library with one prompt, to begin with.
+
+    \b
+    Example:
+      dittybag library new team
+    """
+    from dittybag.assembly.libraries import installing
+
+    try:
+        added = installing.new(home(os.environ), name)
+    except LibraryExists as error:
+        report(str(error), "choose another name, or edit the one that is there")
+        return status_of(error)
+    _tell_added(added, f"Made library '{added.name}'", as_json=as_json)
+    return Status.OK
+
+
+@command.command("update")
+@click.argument("name", required=False)
+@click.option("--overwrite", is_flag=True, help="Take the source's files; yours are put aside.")
+@json_option
+def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
+    """Bring the library NAME up to date with its source, or all of them.
+
+    What you have edited stays as it is. Files that were changed on both sides are listed, and the exit
+    status is 4. A file that you have deleted stays deleted. With `--overwrite` the source's files win, and
+    your versions are put aside, not erased.
+
+    \b
+    Examples:
+      dittybag library update
+      dittybag library update team --overwrite
+    """
+    if name is not None:
+        updated = _updated(name, overwrite=overwrite)
+        if as_json:
+            print_json(updated)
+        else:
+            _tell_updated(updated)
+        return _hint_about(updated)
+    return _update_all(overwrite=overwrite, as_json=as_json)
+
+
+@command.command("remove")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Also if it was edited or put there by hand: it is moved aside.")
+@json_option
+def remove(name: str, *, yes: bool, as_json: bool) -> int:
+    """Take a library away. The folder of a link is left as it is.
+
+    \b
+    Example:
+      dittybag library remove team
+    """
+    from dittybag.assembly.libraries import installing
+
+    try:
+        removed = installing.remove(home(os.environ), name, discard_edits=yes)
+    except LibraryEdited as error:
+        report(str(error), f"dittybag library remove {error.name} --yes moves it aside")
+        return status_of(error)
+    if as_json:
+        print_json(removed)
+    else:
+        _tell_removed(removed)
+    return Status.OK
+
+
+def _updated(name: str, *, overwrite: bool) -> Updated:
+    from dittybag.assembly.libraries import installing
+
+    with progress() as tell:
+        return installing.update(home(os.environ), name, overwrite=overwrite, progress=tell)
+
+
+def _update_all(*, overwrite: bool, as_json: bool) -> int:
+    """All that have a source. What is wrong with one of them does not keep the others from it."""
+    from dittybag.assembly.libraries import origins
+
+    status: int = Status.OK
+    rows: list[Any] = []
+    for name, origin in origins.records(home(os.environ)).items():
+        if origin.kind in ("link", "new"):
+            continue
+        try:
+            updated = _updated(name, overwrite=overwrite)
+        except DittybagError as error:
+            rows.append({"name": name, "error": {"code": error.code, "message": str(error)}})
+            status = status or fail(error)
+            continue
+        rows.append(updated)
+        if not as_json:
+            _tell_updated(updated)
+        status = status or _hint_about(updated)
+    if as_json:
+        print_json({"libraries": rows})
+    elif not rows:
+        click.echo("There is no library with a source to update it from")
+    return status
+
+
+def _tell_added(added: Added, words: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "name": added.name,
+                "path": added.path,
+                "kind": added.origin.kind,
+                "source": added.origin.location,
+                "folder": added.origin.folder,
+                "revision": added.origin.revision,
+                "files": len(added.origin.files),
+                "left_out": added.left_out,
+            }
+        )
+        return
+    click.echo(words)
+    click.echo(f"  {added.path}")
+    _tell_left_out(added.left_out)
+    click.echo(f"Next: dittybag library check {added.name}")
+
+
+def _tell_updated(updated: Updated) -> None:
+    if updated.note is not None:
+        click.echo(f"Library '{updated.name}' {updated.note}")
+        return
+    counts = [
+        f"{len(files)} {word}"
+        for word, files in (
+            ("added", updated.added),
+            ("changed", updated.changed),
+            ("removed", updated.removed),
+        )
+        if files
+    ]
+    click.echo(
+        f"Library '{updated.name}' {'is up to date' if not counts else 'updated: ' + ', '.join(counts)}"
+    )
+    edited = [file for file in updated.kept if file not in updated.conflicts]
+    _tell_files(f"{counted(len(edited), 'file')} with edits of yours left alone:", edited)
+    if updated.kept_in is not None:
+        _tell_files(f"Your versions are now in {updated.kept_in}:", updated.put_aside)
+
+
+def _hint_about(updated: Updated) -> Status:
+    """Say what was changed on both sides, and what to do; the exit status."""
+    if not updated.conflicts:
+        return Status.OK
+    files = ", ".join(one_line(file, 1000) for file in updated.conflicts[:_MAX_LINES])
+    more = len(updated.conflicts) - _MAX_LINES
+    report(
+        f"Changed on both sides, and left as you have them: {files}{f' and {more} more' if more > 0 else ''}",
+        f"dittybag library update {updated.name} --overwrite takes the source's, and puts yours aside",
+    )
+    return Status.CONFLICT
+
+
+def _tell_removed(removed: Removed) -> None:
+    if removed.link:
+        click.echo(f"Removed library '{removed.name}'; its folder {removed.path} is left as it is")
+    elif removed.kept_in is not None:
+        click.echo(f"Removed library '{removed.name}'; its folder is now {removed.kept_in}")
+    else:
+        click.echo(f"Removed library '{removed.name}'")
+
+
+def _tell_left_out(left_out: Sequence[LeftOut]) -> None:
+    _tell_files("Left out:", [f"{item.file} {item.reason}" for item in left_out])
+
+
+def _tell_files(words: str, files: Sequence[str]) -> None:
+    if not files:
+        return
+    click.echo(words)
+    for file in files[:_MAX_LINES]:
+        click.echo(f"  {one_line(file, 1000)}")
+    if len(files) > _MAX_LINES:
+        click.echo(f"  and {len(files) - _MAX_LINES} more")

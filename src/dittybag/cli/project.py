@@ -1,0 +1,176 @@
+"""`dittybag project`: create, list, rename, delete and share projects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from dittybag.cli.inputs import refuse_error, text
+from dittybag.cli.output import json_option, print_json, print_table
+from dittybag.cli.place import Where, in_workspace
+from dittybag.domain.accounts import Member, Role
+from dittybag.domain.errors import LastMember
+from dittybag.domain.times import iso
+
+
+@click.group("project")
+def command() -> None:
+    """Create, list, rename, delete and share projects."""
+
+
+@command.command("list")
+@in_workspace
+@json_option
+def list_projects(where: Where, *, as_json: bool) -> None:
+    """Show all projects and how much is in them.
+
+    \b
+    Example:
+      dittybag project list
+    """
+    sizes = where.run(lambda desk: desk.workspace.projects.all())
+    if as_json:
+        rows = [
+            {
+                "name": size.project.name,
+                "prompts": size.prompts,
+                "resources": size.resources,
+                "tasks": size.tasks,
+                "created_at": iso(size.project.created_at),
+            }
+            for size in sizes
+        ]
+        print_json({"projects": rows})
+        return
+    print_table(
+        ("project", "prompts", "resources", "tasks"),
+        [(size.project.name, *map(str, (size.prompts, size.resources, size.tasks))) for size in sizes],
+        right=(1, 2, 3),
+        giving=(0,),
+    )
+
+
+@command.command("create")
+@click.argument("name")
+@in_workspace
+@json_option
+def create(name: str, where: Where, *, as_json: bool) -> None:
+    """Make a project.
+
+    \b
+    Example:
+      dittybag project create website
+    """
+    project = where.run(lambda desk: desk.workspace.projects.create(name, actor=desk.caller.actor))
+    _tell({"name": project.name}, f"Created project '{project.name}'", as_json=as_json)
+
+
+@command.command("rename")
+@click.argument("name")
+@click.argument("new_name")
+@in_workspace
+@json_option
+def rename(name: str, new_name: str, where: Where, *, as_json: bool) -> None:
+    """Give a project another name.
+
+    \b
+    Example:
+      dittybag project rename website homepage
+    """
+    project = where.run(lambda desk: desk.workspace.projects.rename(name, new_name, actor=desk.caller.actor))
+    _tell({"name": project.name}, f"Renamed project '{name}' to '{project.name}'", as_json=as_json)
+
+
+@command.command("delete")
+@click.argument("name")
+@in_workspace
+@json_option
+def delete(name: str, where: Where, *, as_json: bool) -> None:
+    """Delete a project with its prompts and resources; `dittybag undo` brings them back.
+
+    \b
+    Example:
+      dittybag project delete website
+    """
+    project = where.run(lambda desk: desk.workspace.projects.delete(name, actor=desk.caller.actor))
+    _tell({"name": project.name, "deleted": True}, f"Deleted project '{project.name}'", as_json=as_json)
+
+
+@command.command("share")
+@click.argument("name", type=text)
+@click.argument("user", type=text)
+@click.option("--read", "read_only", is_flag=True, help="The user may only read there.")
+@in_workspace
+@json_option
+def share(name: str, user: str, where: Where, *, read_only: bool, as_json: bool) -> None:
+    """Make a user a member of a project. As soon as it has one, nobody but members sees it over HTTP.
+
+    \b
+    Examples:
+      dittybag project share website alice
+      dittybag project share website bob --read
+    """
+    role: Role = "read" if read_only else "write"
+    members = where.run(lambda desk: desk.workspace.accounts.share(name, user, role, actor=desk.caller.actor))
+    may = "read" if read_only else "read and change"
+    _tell(_membership(name, members), f"'{user}' may {may} project '{name}'", as_json=as_json)
+    if len(members) == 1 and not as_json:
+        click.echo(f"From now on nobody else sees project '{name}' over HTTP", err=True)
+
+
+@command.command("unshare")
+@click.argument("name", type=text)
+@click.argument("user", type=text)
+@click.option("--open", "to_all", is_flag=True, help="Even the last member: then everybody sees the project.")
+@in_workspace
+@json_option
+def unshare(name: str, user: str, where: Where, *, to_all: bool, as_json: bool) -> None:
+    """Make a user no member of a project any more.
+
+    \b
+    Example:
+      dittybag project unshare website bob
+    """
+    try:
+        members = where.run(
+            lambda desk: desk.workspace.accounts.unshare(name, user, actor=desk.caller.actor, to_all=to_all)
+        )
+    except LastMember as error:
+        refuse_error(error, "say --open if that is what you want")
+    _tell(_membership(name, members), f"'{user}' is no member of project '{name}' any more", as_json=as_json)
+    if not members and not as_json:
+        click.echo(f"From now on every user sees project '{name}'", err=True)
+
+
+@command.command("members")
+@click.argument("name", type=text)
+@in_workspace
+@json_option
+def members(name: str, where: Where, *, as_json: bool) -> None:
+    """Show who may see a project.
+
+    \b
+    Example:
+      dittybag project members website
+    """
+    found = where.run(lambda desk: desk.workspace.accounts.members(name))
+    if as_json:
+        print_json(_membership(name, found))
+    elif not found:
+        click.echo(f"Project '{name}' has no members: every user sees it", err=True)
+    else:
+        print_table(("user", "may"), [(member.user, member.role) for member in found])
+
+
+def _membership(project: str, members: Sequence[Member]) -> dict[str, Any]:
+    return {"project": project, "members": [msgspec.to_builtins(member) for member in members]}
+
+
+def _tell(data: dict[str, Any], words: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(data)
+    else:
+        click.echo(words)

@@ -1,0 +1,255 @@
+"""`dittybag prompt`: add, edit, show, render, list, update and delete prompts."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import click
+
+from dittybag.cli.inputs import STREAM, read_text, refuse, text, usage
+from dittybag.cli.output import json_option, print_json
+from dittybag.cli.place import Where, in_project
+from dittybag.cli.prompt_views import list_prompts, near_prompts, render, show, whole
+from dittybag.domain.errors import NameTaken, PromptNotFound, require
+from dittybag.domain.prompts import CONTENT_BYTES, Argument, Prompt, problems
+from dittybag.services.prompts import PromptAddress, PromptChange
+
+#: A name, `?` if it may be left out, and what it is for.
+_ARGUMENT: Final = re.compile(r"\s*([^\s:?]+)\s*(\?)?\s*(?::\s*(.*?)\s*)?", re.DOTALL)
+
+
+@click.group("prompt")
+def command() -> None:
+    """Add, edit, show, render, list, update and delete prompts."""
+
+
+command.add_command(list_prompts)
+command.add_command(show)
+command.add_command(render)
+
+
+def argument(value: str) -> Argument:
+    """The type of options that are an argument of a prompt, as in `name?: what it is for`."""
+    found = _ARGUMENT.fullmatch(text(value))
+    if found is None:
+        raise click.BadParameter("write NAME or NAME?, and behind a colon what it is for.")
+    name, optional, description = found.groups()
+    return Argument(name=name, description=description or None, required=not optional)
+
+
+def _parts(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say what a prompt is like."""
+    for option in (
+        click.option(
+            "-a",
+            "--argument",
+            "arguments",
+            metavar="NAME[?][: ABOUT]",
+            type=argument,
+            multiple=True,
+            help="A value it is filled in with; `?` if it may be left out.",
+        ),
+        click.option("-t", "--tag", "tags", metavar="TAG", type=text, multiple=True, help="A tag."),
+        click.option("--description", metavar="TEXT", type=text, help="What it is for."),
+        click.option("--title", metavar="TEXT", type=text, help="What people call it."),
+        click.option("-f", "--file", metavar="FILE", help="Take the content from a file, or from `-`."),
+        click.argument("content", required=False, type=text),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command("add")
+@click.argument("name", type=text)
+@_parts
+@in_project
+@json_option
+def add(
+    name: str,
+    where: Where,
+    *,
+    content: str | None,
+    file: str | None,
+    tags: tuple[str, ...],
+    arguments: tuple[Argument, ...],
+    as_json: bool,
+    **texts: str | None,
+) -> None:
+    """Store a prompt under NAME.
+
+    Its content is CONTENT, or a file, or standard input; on a terminal, your editor opens.
+    With arguments it is a template: {{ language }} is replaced by what is given for `language`.
+
+    \b
+    Example:
+      dittybag prompt add greet "Say hello in three languages." -t fun
+      dittybag prompt add review --file review.md --title "Code review"
+      dittybag prompt add explain -a error -a "language?: where it is from" \\
+        "Explain this {{ language }} error: {{ error }}"
+    """
+    parts: dict[str, Any] = {"name": name, **texts, "tags": tags, "arguments": arguments}
+    given = _content(content, file)
+    if given is None and not sys.stdin.isatty():
+        given = read_text(STREAM, CONTENT_BYTES)
+    prompt = _written(where, **parts) if given is None else _created(where, given, **parts)
+    _report(prompt, f"Added prompt '{prompt.name}'", as_json=as_json)
+
+
+def _content(content: str | None, file: str | None) -> str | None:
+    """The content that was given, wherever it is; nothing if none was."""
+    if content is not None and file is not None:
+        usage("give the content or --file, not both")
+    if content == STREAM:
+        file, content = STREAM, None
+    return content if file is None else read_text(file, CONTENT_BYTES)
+
+
+def _created(where: Where, content: str, **parts: Any) -> Prompt:
+    prompt, _ = where.run(lambda desk: desk.workspace.prompts.create(desk.caller, content=content, **parts))
+    return prompt
+
+
+def _written(where: Where, name: str, **parts: Any) -> Prompt:
+    """A prompt whose content is written now. What would be refused is refused before."""
+    from dittybag.cli.editing import Draft
+
+    require(problems(name=name, **parts))
+    _require_free(where, name)
+    draft = Draft(name)
+    content = draft.edited(CONTENT_BYTES)
+    if not content.strip():
+        draft.discard()
+        refuse("the file was left empty, and nothing is stored")
+    return draft.stored_by(lambda: _created(where, content, name=name, **parts))
+
+
+def _require_free(where: Where, name: str) -> None:
+    try:
+        where.run(lambda desk: desk.workspace.prompts.get(desk.caller, PromptAddress(name=name)))
+    except PromptNotFound:
+        return
+    raise NameTaken("prompt", name, where.settings.project)
+
+
+@command.command("edit")
+@click.argument("name", type=text)
+@in_project
+@json_option
+def edit(name: str, where: Where, *, as_json: bool) -> None:
+    """Change the content of the prompt NAME in your editor.
+
+    If somebody else has changed it meanwhile, nothing is overwritten, and your text stays in its file.
+
+    \b
+    Example:
+      dittybag prompt edit code-review
+    """
+    from dittybag.cli.editing import Draft
+
+    with near_prompts(where):
+        prompt = where.run(lambda desk: desk.workspace.prompts.get(desk.caller, PromptAddress(any=name)))
+    draft = Draft(prompt.name, prompt.content)
+    content = draft.edited(CONTENT_BYTES)
+    if content == prompt.content:
+        draft.discard()
+        _report(prompt, f"Prompt '{prompt.name}' is unchanged", as_json=as_json)
+        return
+    change = PromptChange(content=content)
+    changed, _ = draft.stored_by(
+        lambda: where.run(
+            lambda desk: desk.workspace.prompts.update(
+                desk.caller, PromptAddress(id=prompt.id), change, version=prompt.version
+            )
+        ),
+        f"dittybag prompt update {prompt.name} --file {draft.file} stores it nevertheless",
+    )
+    _report(changed, f"Updated prompt '{changed.name}'", as_json=as_json)
+
+
+@command.command("update")
+@click.argument("name", type=text)
+@_parts
+@click.option("--name", "new_name", metavar="NAME", type=text, help="Another name.")
+@click.option("--no-tags", is_flag=True, help="Take all tags away.")
+@click.option("--no-arguments", is_flag=True, help="Take all arguments away.")
+@in_project
+@json_option
+def update(
+    name: str,
+    where: Where,
+    *,
+    content: str | None,
+    file: str | None,
+    new_name: str | None,
+    tags: tuple[str, ...],
+    arguments: tuple[Argument, ...],
+    no_tags: bool,
+    no_arguments: bool,
+    as_json: bool,
+    **texts: str | None,
+) -> None:
+    """Change parts of the prompt NAME; what is not given stays.
+
+    Tags and arguments replace those that are there; `dittybag tag add` adds one.
+
+    \b
+    Example:
+      dittybag prompt update greet "Say hello in four languages." --title Greeting
+      dittybag prompt update greet --name hello --no-tags
+    """
+    given: dict[str, Any] = {
+        "name": new_name,
+        **texts,
+        "content": _content(content, file),
+        "tags": _replaced(tags, none=no_tags, option="--no-tags"),
+        "arguments": _replaced(arguments, none=no_arguments, option="--no-arguments"),
+    }
+    change = PromptChange(**{part: value for part, value in given.items() if value is not None})
+    if change == PromptChange():
+        usage(
+            "Nothing to update: give CONTENT, --file or another option",
+            "dittybag prompt edit opens an editor",
+        )
+    with near_prompts(where):
+        prompt, _ = where.run(
+            lambda desk: desk.workspace.prompts.update(desk.caller, PromptAddress(any=name), change)
+        )
+    _report(prompt, f"Updated prompt '{prompt.name}'", as_json=as_json)
+
+
+def _replaced(values: Sequence[Any], *, none: bool, option: str) -> Sequence[Any] | None:
+    if values and none:
+        usage(f"{option} says that there are none, and there are some")
+    return tuple(values) if values or none else None
+
+
+@command.command("delete")
+@click.argument("names", metavar="NAME...", type=text, nargs=-1, required=True)
+@in_project
+@json_option
+def delete(names: tuple[str, ...], where: Where, *, as_json: bool) -> None:
+    """Delete prompts, all of them or none; `dittybag undo` brings them back.
+
+    \b
+    Example:
+      dittybag prompt delete greet
+    """
+    addresses = [PromptAddress(any=name) for name in names]
+    with near_prompts(where):
+        gone = where.run(lambda desk: desk.workspace.prompts.delete_all(desk.caller, addresses))
+    if as_json:
+        print_json({"deleted": [{"id": prompt.id, "name": prompt.name} for prompt in gone]})
+        return
+    for prompt in gone:
+        click.echo(f"Deleted prompt '{prompt.name}'")
+    click.echo(f"hint: dittybag undo brings {'it' if len(gone) == 1 else 'them'} back", err=True)
+
+
+def _report(prompt: Prompt, words: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(whole(prompt))
+    else:
+        click.echo(words)

@@ -1,0 +1,329 @@
+"""`dittybag prompt list`, `show` and `render`: what prompts there are, and what they say."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import click
+import msgspec
+
+from dittybag.cli.inputs import meaning, read_bytes, refuse_error, text, usage
+from dittybag.cli.output import json_option, print_json, print_table, printable, shown
+from dittybag.cli.place import Where, in_project
+from dittybag.domain.errors import LibraryPromptNotFound, PromptNotFound, require
+from dittybag.domain.libraries import LibraryPrompt
+from dittybag.domain.prompts import Argument, Prompt, PromptSummary, problems
+from dittybag.domain.times import iso
+from dittybag.services.prompts import PromptAddress
+
+if TYPE_CHECKING:
+    from dittybag.assembly.desks import Desk, LibraryDesk
+
+#: A list shows so many, unless it is told otherwise.
+_LISTED: Final = 20
+#: So many are read at a time; databases take no more numbers at once.
+_PAGE: Final = 10_000
+#: A name that is not there is compared with so many that are.
+_COMPARED: Final = 10_000
+#: Values from a file have at most so many bytes.
+_VALUES_BYTES: Final = 4 * 1024 * 1024
+
+limit_option = click.option(
+    "--limit", metavar="N", type=click.IntRange(1, 1_000_000), default=_LISTED, help="At most so many."
+)
+
+
+@click.command("list")
+@click.option(
+    "-t", "--tag", "tags", metavar="TAG", type=text, multiple=True, help="Only with this tag, or another."
+)
+@click.option("--search", "query", metavar="TEXT", type=text, default="", help="Only with this text.")
+@limit_option
+@click.option("--all", "everything", is_flag=True, help="However many there are.")
+@in_project
+@json_option
+def list_prompts(
+    where: Where, tags: tuple[str, ...], query: str, limit: int, *, everything: bool, as_json: bool
+) -> None:
+    """Show prompts, those changed last first.
+
+    \b
+    Example:
+      dittybag prompt list
+      dittybag prompt list --tag git --search "commit message"
+    """
+    require(problems(tags=tags))
+    prompts, total = where.run(
+        lambda desk: found_prompts(desk, query, tags, limit=sys.maxsize if everything else limit)
+    )
+    if total or as_json:
+        print_prompts(prompts, total, as_json=as_json)
+    elif tags or query:
+        click.echo("No prompts fit", err=True)
+    else:
+        click.echo("There are no prompts yet", err=True)
+        click.echo("Next: dittybag prompt add NAME, or dittybag import --help", err=True)
+
+
+def print_prompts(prompts: Sequence[PromptSummary], total: int, *, as_json: bool) -> None:
+    """Print prompts, some of all that fit."""
+    if as_json:
+        print_json({"prompts": [_summary(prompt) for prompt in prompts], "total": total})
+        return
+    print_table(("name", "title", "tags", "updated"), [_row(prompt) for prompt in prompts], giving=(0, 1, 2))
+    if len(prompts) < total:
+        click.echo(f"{len(prompts):,} of {total:,}; --all shows the rest", err=True)
+
+
+async def found_prompts(
+    desk: Desk, query: str, tags: Sequence[str], *, limit: int
+) -> tuple[list[PromptSummary], int]:
+    found: list[PromptSummary] = []
+    while True:
+        page = await desk.workspace.prompts.search(
+            desk.caller, query, min(_PAGE, limit - len(found)), len(found), tags
+        )
+        found += page.prompts
+        if not page.prompts or len(found) >= min(limit, page.total):
+            return found, page.total
+
+
+def _row(prompt: PromptSummary) -> tuple[str, ...]:
+    return (
+        prompt.name,
+        _cell(prompt.title) if prompt.title != prompt.name else "",
+        ", ".join(prompt.tags),
+        updated(prompt.updated_at),
+    )
+
+
+def _cell(words: str) -> str:
+    return printable(shown(words))
+
+
+def updated(moment: int) -> str:
+    """When something was changed: for people how long ago, for programs the time."""
+    if not sys.stdout.isatty():
+        return iso(moment)
+    from dittybag.cli.dates import ago
+
+    return ago(moment, time.time_ns() // 1000)
+
+
+def _summary(prompt: PromptSummary) -> dict[str, Any]:
+    return {
+        "id": prompt.id,
+        "name": prompt.name,
+        "title": prompt.title,
+        "tags": prompt.tags,
+        "snippet": prompt.snippet,
+        "created_at": iso(prompt.created_at),
+        "updated_at": iso(prompt.updated_at),
+    }
+
+
+@click.command("show")
+@click.argument("name", type=text)
+@click.option("--raw", is_flag=True, help="Only the content, also on a terminal.")
+@in_project
+@json_option
+def show(name: str, where: Where, *, raw: bool, as_json: bool) -> None:
+    """Show the prompt NAME: its name, id or title.
+
+    Into a file or a pipe goes exactly its content, byte for byte.
+
+    \b
+    Example:
+      dittybag prompt show code-review
+      dittybag prompt show code-review > review.md
+    """
+    with near_prompts(where):
+        prompt = where.run(lambda desk: desk.workspace.prompts.get(desk.caller, PromptAddress(any=name)))
+    if as_json:
+        print_json(whole(prompt))
+    elif raw or not sys.stdout.isatty():
+        write_text(prompt.content)
+    else:
+        _tell(prompt)
+
+
+def _tell(prompt: Prompt) -> None:
+    from dittybag.cli.markdown import highlighted
+
+    title = f"  {_cell(prompt.title)}" if prompt.title != prompt.name else ""
+    click.echo(click.style(prompt.name, bold=True) + title)
+    if prompt.description:
+        click.echo(printable(prompt.description))
+    if prompt.tags:
+        click.secho(f"tags: {', '.join(prompt.tags)}", dim=True)
+    for argument in prompt.arguments:
+        click.secho(f"argument: {_about(argument)}", dim=True)
+    click.secho(f"changed {updated(prompt.updated_at)}, version {prompt.version}", dim=True)
+    click.echo()
+    click.echo(highlighted(printable(prompt.content)), nl=not prompt.content.endswith("\n"))
+
+
+def _about(argument: Argument) -> str:
+    need = "" if argument.required else " (optional)"
+    choices = f" [{shown(', '.join(argument.choices))}]" if argument.choices else ""
+    about = f": {_cell(argument.description)}" if argument.description else ""
+    return f"{argument.name}{need}{choices}{about}"
+
+
+def write_text(content: str) -> None:
+    """Print a text that somebody else wrote: byte for byte, unless a terminal would obey it."""
+    if sys.stdout.isatty():
+        click.echo(printable(content), nl=not content.endswith("\n"))
+    else:
+        click.echo(content.encode(), nl=False)
+
+
+def whole(prompt: Prompt) -> dict[str, Any]:
+    """All there is to a prompt, for machines."""
+    arguments = [
+        {
+            "name": argument.name,
+            "description": argument.description,
+            "required": argument.required,
+            "choices": argument.choices,
+        }
+        for argument in prompt.arguments
+    ]
+    return {
+        "id": prompt.id,
+        "name": prompt.name,
+        "title": prompt.title,
+        "description": prompt.description,
+        "content": prompt.content,
+        "tags": prompt.tags,
+        "arguments": arguments,
+        "created_at": iso(prompt.created_at),
+        "updated_at": iso(prompt.updated_at),
+        "version": prompt.version,
+    }
+
+
+@contextmanager
+def near_prompts(where: Where) -> Iterator[None]:
+    """If there is no such prompt, say which ones have names like it."""
+    try:
+        yield
+    except PromptNotFound as error:
+        wanted = error.reference
+        names = where.run(lambda desk: desk.workspace.prompts.names(desk.caller, _COMPARED))
+        refuse_error(error, meaning(wanted, names, "dittybag prompt list shows what there is"))
+
+
+@click.command("render")
+@click.argument("name", type=text)
+@click.argument("values", metavar="[KEY=VALUE]...", type=text, nargs=-1)
+@click.option("--args-json", metavar="FILE", help="Values from a file with a JSON object, or from `-`.")
+@in_project
+@json_option
+def render(name: str, where: Where, values: tuple[str, ...], args_json: str | None, *, as_json: bool) -> None:
+    """Print what the prompt NAME says with these values. LIBRARY:PROMPT is one of a library.
+
+    On a terminal it asks for required arguments that are missing.
+
+    \b
+    Example:
+      dittybag prompt render explain-error error="no such table" language=SQL
+      dittybag prompt render team:commit --args-json values.json
+    """
+    given = {**(_from_json(args_json) if args_json else {}), **_pairs(values)}
+    rendered = (_library_text if ":" in name else _stored_text)(where, name, given)
+    if as_json:
+        print_json({"name": name, "text": rendered})
+    else:
+        write_text(rendered)
+
+
+def _pairs(values: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for value in values:
+        key, equals, content = value.partition("=")
+        if not equals or not key:
+            usage(f"'{shown(value)}' gives no value", "write KEY=VALUE, with quotes around what has blanks")
+        pairs[key] = content
+    return pairs
+
+
+def _from_json(source: str) -> dict[str, str]:
+    data = read_bytes(source, _VALUES_BYTES)
+    try:
+        values = msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        usage(f"the values are not a JSON object: {error}", 'they should look like {"language": "SQL"}')
+    return {
+        name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for name, value in values.items()
+    }
+
+
+def _stored_text(where: Where, name: str, given: dict[str, str]) -> str:
+    with near_prompts(where):
+        prompt = where.run(lambda desk: desk.workspace.prompts.get(desk.caller, PromptAddress(any=name)))
+    values = _complete(prompt.name, prompt.arguments, given)
+    if not prompt.arguments:
+        return prompt.content
+    return where.run_with_libraries(lambda desk: desk.templates.prompt(prompt, values))
+
+
+def _library_text(where: Where, name: str, given: dict[str, str]) -> str:
+    async def attempt(desk: LibraryDesk) -> tuple[LibraryPrompt, str | None]:
+        prompt = await desk.libraries.find(name)
+        if prompt is None:
+            names = [item.name for item in await desk.libraries.page("", _COMPARED)]
+            _refuse_library_prompt(name, names)
+        if _missing(prompt.arguments, given) or _unknown(prompt.arguments, given):
+            return prompt, None
+        return await desk.templates.library_prompt(name, given)
+
+    prompt, rendered = where.run_with_libraries(attempt)
+    if rendered is None:
+        values = _complete(prompt.name, prompt.arguments, given)
+        _, rendered = where.run_with_libraries(lambda desk: desk.templates.library_prompt(name, values))
+    return rendered
+
+
+def _refuse_library_prompt(name: str, names: Sequence[str]) -> NoReturn:
+    refuse_error(
+        LibraryPromptNotFound(name),
+        meaning(name, names, "dittybag library list shows what libraries there are"),
+    )
+
+
+def _missing(arguments: Sequence[Argument], given: Mapping[str, str]) -> list[Argument]:
+    return [argument for argument in arguments if argument.required and argument.name not in given]
+
+
+def _unknown(arguments: Sequence[Argument], given: Mapping[str, str]) -> list[str]:
+    names = {argument.name for argument in arguments}
+    return [name for name in given if name not in names]
+
+
+def _complete(prompt: str, arguments: Sequence[Argument], given: Mapping[str, str]) -> dict[str, str]:
+    """The values, with those that had to be asked for. Ends the command if nobody can be asked."""
+    names = ", ".join(argument.name for argument in arguments)
+    if unknown := _unknown(arguments, given):
+        usage(
+            f"Prompt '{prompt}' has no argument '{shown(unknown[0])}'",
+            f"it has {names}" if names else "it has none: it is printed as it is",
+        )
+    missing = _missing(arguments, given)
+    if missing and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        wanted = ", ".join(argument.name for argument in missing)
+        usage(
+            f"Missing required argument{'s' if len(missing) > 1 else ''}: {wanted}",
+            f"give them as in {missing[0].name}=VALUE, or in a file with --args-json",
+        )
+    return {**given, **{argument.name: _asked(argument) for argument in missing}}
+
+
+def _asked(argument: Argument) -> str:
+    answer: str = click.prompt(_about(argument), value_proc=text, err=True)
+    return answer

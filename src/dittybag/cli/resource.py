@@ -1,0 +1,304 @@
+"""`dittybag resource`: add, show, list, update and delete documents, text or binary."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dittybag.cli.failures import Status
+from dittybag.cli.inputs import STREAM, label, meaning, read_bytes, refuse, refuse_error, text, usage
+from dittybag.cli.output import json_option, print_json, print_table, printable, shown
+from dittybag.cli.place import Where, in_project
+from dittybag.cli.prompt_views import limit_option, updated, write_text
+from dittybag.domain.errors import ResourceNotFound
+from dittybag.domain.mime_types import guessed
+from dittybag.domain.names import NAME_LENGTH
+from dittybag.domain.resources import CONTENT_BYTES, Resource
+from dittybag.domain.times import iso
+from dittybag.services.resources import ResourceChange
+
+if TYPE_CHECKING:
+    from dittybag.assembly.desks import Desk
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@click.group("resource")
+def command() -> None:
+    """Add, show, list, update and delete documents, text or binary."""
+
+
+def _parts(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say what a resource is like."""
+    for option in (
+        click.option("--description", metavar="TEXT", type=text, help="What it is about."),
+        click.option("--title", metavar="TEXT", type=text, help="What people call it."),
+        click.option("--mime-type", metavar="TYPE", type=text, help="Its type, as in text/markdown."),
+        click.option(
+            "--uri", metavar="URI", type=text, help="Its address; with {variables}, it is a template."
+        ),
+        click.option("--name", metavar="NAME", type=text, help="What it is called."),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command("add")
+@click.argument("file")
+@_parts
+@in_project
+@json_option
+def add(
+    file: str,
+    where: Where,
+    *,
+    name: str | None,
+    uri: str | None,
+    mime_type: str | None,
+    as_json: bool,
+    **texts: str | None,
+) -> None:
+    """Store a copy of FILE, or of standard input for `-`.
+
+    It is called like the file, its URI is dittybag://resources/NAME, and its type is guessed, unless you say
+    otherwise.
+
+    \b
+    Example:
+      dittybag resource add docs/api.md --title "API documentation"
+      dittybag resource add logo.png --uri file:///logo.png
+      pg_dump --schema-only shop | dittybag resource add - --name schema.sql
+    """
+    if name is None and file == STREAM:
+        usage("a document from standard input has no name", "give it one, with --name")
+    chosen = name if name is not None else _name_of(file)
+    content = read_bytes(file, CONTENT_BYTES)
+    kind = mime_type if mime_type is not None else guessed(chosen if file == STREAM else file, content)
+    resource, _ = where.run(
+        lambda desk: desk.workspace.resources.create(
+            desk.caller,
+            name=chosen,
+            uri=uri if uri is not None else f"dittybag://resources/{chosen}",
+            content=content,
+            mime_type=kind,
+            **texts,
+        )
+    )
+    _report(resource, "Added", as_json=as_json)
+
+
+def _name_of(file: str) -> str:
+    """A name for a file: its own, as far as names allow."""
+    own = os.path.basename(os.path.abspath(file))  # noqa: PTH100, PTH119
+    return _NOT_IN_NAMES.sub("-", own).strip("-")[:NAME_LENGTH] or "document"
+
+
+@command.command("list")
+@limit_option
+@click.option("--all", "everything", is_flag=True, help="However many there are.")
+@in_project
+@json_option
+def list_resources(where: Where, limit: int, *, everything: bool, as_json: bool) -> None:
+    """Show documents, those changed last first.
+
+    \b
+    Example:
+      dittybag resource list
+    """
+    resources = where.run(lambda desk: desk.workspace.resources.all(desk.caller))
+    resources.sort(key=lambda resource: (-resource.updated_at, -resource.number))
+    page = resources if everything else resources[:limit]
+    if as_json:
+        print_json({"resources": [_about(resource) for resource in page], "total": len(resources)})
+        return
+    if not resources:
+        click.echo("There are no documents yet", err=True)
+        click.echo("Next: dittybag resource add FILE", err=True)
+        return
+    print_table(
+        ("name", "type", "size", "uri", "updated"),
+        [_row(item) for item in page],
+        right=(2,),
+        giving=(0, 1, 3),
+    )
+    if len(page) < len(resources):
+        click.echo(f"{len(page):,} of {len(resources):,}; --all shows the rest", err=True)
+
+
+def _row(resource: Resource) -> tuple[str, ...]:
+    return (
+        resource.name,
+        shown(resource.mime_type),
+        _size(resource.size),
+        printable(shown(resource.uri)),
+        updated(resource.updated_at),
+    )
+
+
+def _size(count: int) -> str:
+    if count < 1024:
+        return f"{count} B"
+    return f"{count / 1024:.1f} KiB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MiB"
+
+
+@command.command("show")
+@click.argument("name", metavar="NAME|URI", type=text)
+@click.option("-o", "--output", metavar="FILE", help="Write it to a file; `-` for standard output.")
+@click.option("--force", is_flag=True, help="Overwrite the file.")
+@in_project
+@json_option
+def show(name: str, where: Where, *, output: str | None, force: bool, as_json: bool) -> None:
+    """Print a document, or write it to a file.
+
+    Into a file or a pipe goes exactly its content, byte for byte.
+
+    \b
+    Example:
+      dittybag resource show api.md
+      dittybag resource show logo.png -o logo.png
+    """
+
+    async def read(desk: Desk) -> tuple[Resource, bytes]:
+        found = await desk.workspace.resources.get(desk.caller, name)
+        return await desk.workspace.resources.read(desk.caller, found.uri)
+
+    with _near_resources(where):
+        resource, content = where.run(read)
+    if output is not None and output != STREAM:
+        _write_file(output, content, force=force)
+        _report(resource, "Wrote", as_json=as_json, to=f" to {label(output)}")
+    elif as_json:
+        print_json({**_about(resource), **_content(resource, content)})
+    elif output == STREAM or not sys.stdout.isatty():
+        click.echo(content, nl=False)
+    elif resource.is_text:
+        write_text(content.decode())
+    else:
+        refuse(
+            f"Resource '{resource.name}' is {resource.mime_type}, and would make a mess of a terminal",
+            f"dittybag resource show {resource.name} --output FILE writes it to a file",
+        )
+
+
+def _content(resource: Resource, content: bytes) -> dict[str, str]:
+    from base64 import b64encode
+
+    return {"text": content.decode()} if resource.is_text else {"blob": b64encode(content).decode()}
+
+
+def _write_file(file: str, content: bytes, *, force: bool) -> None:
+    """Write a whole file or none; one that is there only by force."""
+    # A link is followed, not replaced.
+    target = Path(os.path.realpath(file))
+    if target.is_file() and not force:
+        refuse(
+            f"{label(file)} exists already", "--force overwrites it", status=Status.CONFLICT, code="CONFLICT"
+        )
+    part = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
+    try:
+        if target.exists() and not target.is_file():
+            # A device or a pipe, which nothing may take the place of.
+            target.write_bytes(content)
+            return
+        with part.open("xb") as stream:
+            stream.write(content)
+        if target.exists():
+            part.chmod(target.stat().st_mode & 0o7777)
+        part.replace(target)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        refuse(f"{label(file)} could not be written: {error.strerror}")
+
+
+@command.command("update")
+@click.argument("reference", metavar="NAME|URI", type=text)
+@click.argument("file", required=False)
+@_parts
+@in_project
+@json_option
+def update(reference: str, file: str | None, where: Where, *, as_json: bool, **parts: str | None) -> None:
+    """Replace the content of a document by that of FILE, or change other parts; what is not given stays.
+
+    \b
+    Example:
+      dittybag resource update api.md docs/api.md
+      dittybag resource update api.md --title "The API" --name api
+    """
+    given: dict[str, Any] = {part: value for part, value in parts.items() if value is not None}
+    if file is not None:
+        given["content"] = read_bytes(file, CONTENT_BYTES)
+    if not given:
+        usage("Nothing to update: give FILE or an option")
+
+    async def change(desk: Desk) -> Resource:
+        found = await desk.workspace.resources.get(desk.caller, reference)
+        changed, _ = await desk.workspace.resources.update(desk.caller, found.name, ResourceChange(**given))
+        return changed
+
+    with _near_resources(where):
+        resource = where.run(change)
+    _report(resource, "Updated", as_json=as_json)
+
+
+@command.command("delete")
+@click.argument("names", metavar="NAME|URI...", type=text, nargs=-1, required=True)
+@in_project
+@json_option
+def delete(names: tuple[str, ...], where: Where, *, as_json: bool) -> None:
+    """Delete documents, all of them or none; `dittybag undo` brings them back.
+
+    \b
+    Example:
+      dittybag resource delete api.md
+    """
+    with _near_resources(where):
+        gone = where.run(lambda desk: desk.workspace.resources.delete_all(desk.caller, names))
+    if as_json:
+        print_json({"deleted": [{"id": resource.id, "name": resource.name} for resource in gone]})
+        return
+    for resource in gone:
+        click.echo(f"Deleted resource '{resource.name}'")
+    click.echo(f"hint: dittybag undo brings {'it' if len(gone) == 1 else 'them'} back", err=True)
+
+
+@contextmanager
+def _near_resources(where: Where) -> Iterator[None]:
+    """If there is no such document, say which ones have names or URIs like that."""
+    try:
+        yield
+    except ResourceNotFound as error:
+        there: Sequence[Resource] = where.run(lambda desk: desk.workspace.resources.all(desk.caller))
+        names = [item.uri if ":" in error.reference else item.name for item in there]
+        refuse_error(error, meaning(error.reference, names, "dittybag resource list shows what there is"))
+
+
+def _report(resource: Resource, verb: str, *, as_json: bool, to: str = "") -> None:
+    if as_json:
+        print_json(_about(resource))
+    else:
+        size = _size(resource.size)
+        click.echo(f"{verb} resource '{resource.name}'{to} ({shown(resource.mime_type)}, {size})")
+
+
+def _about(resource: Resource) -> dict[str, Any]:
+    return {
+        "id": resource.id,
+        "name": resource.name,
+        "uri": resource.uri,
+        "title": resource.title,
+        "description": resource.description,
+        "mime_type": resource.mime_type,
+        "size": resource.size,
+        "sha256": resource.sha256,
+        "created_at": iso(resource.created_at),
+        "updated_at": iso(resource.updated_at),
+        "version": resource.version,
+    }

@@ -1,0 +1,54 @@
+"""`dittybag restore`: a thing as it was after a change, or a database as it was in a backup."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dittybag.cli.change_views import row_of, thing_of
+from dittybag.cli.failures import Status
+from dittybag.cli.history import project_names
+from dittybag.cli.output import json_option, print_json, shown
+from dittybag.cli.place import Where, in_workspace
+from dittybag.cli.restoring import restore_backup
+from dittybag.domain.changes import Change, label_of
+
+if TYPE_CHECKING:
+    from dittybag.assembly.desks import Desk
+
+
+@click.command("restore")
+@click.argument("what")
+@click.option("--force", is_flag=True, help="Put a backup in the place of a database that is there.")
+@in_workspace
+@json_option
+def command(what: str, where: Where, *, force: bool, as_json: bool) -> int:
+    """Make a thing what it was right after a change, or a database what it was in a backup.
+
+    WHAT is the number of a change, from `dittybag history`, or the file of a backup. A thing that was deleted
+    comes back, and restoring it can be undone. A backup never overwrites a database without --force, and then
+    the database is moved aside.
+
+    \b
+    Examples:
+      dittybag restore 42
+      dittybag restore dittybag-backup.db
+    """
+    if not what.isascii() or not what.isdigit():
+        return restore_backup(where, what, force=force, as_json=as_json)
+
+    async def work(desk: Desk) -> tuple[Change, dict[int, str]]:
+        history = desk.workspace.history
+        change = await history.change(int(what))
+        await history.restore_any(change, actor=desk.caller.actor)
+        return change, await project_names(desk)
+
+    change, projects = where.run(work)
+    if as_json:
+        print_json({"restored": row_of(change, projects), "deleted": change.after is None})
+        return Status.OK
+    name = shown(label_of(thing_of(change)))
+    became = "is deleted again" if change.after is None else f"is what it was after change {change.seq}"
+    click.echo(f"{change.kind.capitalize()} '{name}' {became}")
+    return Status.OK

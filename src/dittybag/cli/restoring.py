@@ -1,0 +1,110 @@
+"""Restoring a database from a backup, and why files are refused."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from dittybag.cli.failures import Status, report
+from dittybag.cli.output import print_json, progress, shown
+from dittybag.cli.place import Where
+from dittybag.domain.text import one_line
+
+if TYPE_CHECKING:
+    from dittybag.assembly.care import FileRefused, Reason
+
+_MESSAGE: Final = 200
+#: No system has longer names.
+_PATH: Final = 4096
+_SEARCH: Final = "check the name; --workspace and --db say which database is meant"
+_RESTART: Final = "MCP clients and servers that report an error from now on have to be started again"
+
+
+def restore_backup(where: Where, file: str, *, force: bool, as_json: bool) -> int:
+    """Make the database what it was in a backup; the exit status."""
+    from dittybag.assembly.care import FileRefused, restore
+
+    settings = where.file_settings
+    path = os.path.expanduser(file)  # noqa: PTH111
+    try:
+        with progress() as show:
+            restored = restore(settings, path, force=force, tell=show or (lambda text: None))
+    except FileRefused as error:
+        return refuse(error, settings.database, restoring=True)
+    warnings = [flaw.message for flaw in restored.flaws]
+    if as_json:
+        print_json(
+            {
+                "database": restored.database,
+                "file": os.path.abspath(path),  # noqa: PTH100
+                "change": restored.change,
+                "aside": restored.aside,
+                "warnings": warnings,
+            }
+        )
+        return Status.OK
+    click.echo(f"Restored {readable(restored.database)} from {readable(path)}")
+    if restored.aside is not None:
+        click.echo(f"What was there before: {readable(restored.aside)}")
+    warn(warnings, "the backup had these flaws already: dittybag doctor says more")
+    click.echo(f"hint: {_RESTART}", err=True)
+    return Status.OK
+
+
+def readable(path: str) -> str:
+    """The name of a file, on one line, whatever it consists of."""
+    return one_line(click.format_filename(path), _PATH)
+
+
+def warn(messages: list[str], hint: str) -> None:
+    """Say on standard error what is wrong with something that was done nevertheless."""
+    for message in messages:
+        click.echo(f"warning: {shown(message, _MESSAGE)}", err=True)
+    if messages:
+        click.echo(f"hint: {hint}", err=True)
+
+
+def refuse(error: FileRefused, database: str, *, restoring: bool = False) -> Status:
+    """Say why a file cannot be what it is asked to be, and what to do; the exit status."""
+    path = readable(error.path)
+    quoted = shlex.quote(path)
+    words: dict[Reason, tuple[Status, str, str, str]] = {
+        "missing": (Status.NOT_FOUND, "NOT_FOUND", f"there is no file {path}", _SEARCH),
+        "no folder": (
+            Status.NOT_FOUND,
+            "NOT_FOUND",
+            f"there is no folder {path}",
+            f"make it: mkdir -p {quoted}",
+        ),
+        "name": (Status.REFUSED, "REFUSED", f"the name {path} is not in UTF-8", "give it another name"),
+        "folder": (Status.REFUSED, "REFUSED", f"{path} is a folder", "name a file"),
+        "itself": (Status.REFUSED, "REFUSED", f"{path} is the database itself", "name another file"),
+        "in use": (
+            Status.CONFLICT,
+            "EXISTS",
+            f"there is a log of SQLite's beside {path}: a program has it open, or was interrupted",
+            "name another file",
+        ),
+        "exists": (
+            Status.CONFLICT,
+            "EXISTS",
+            f"{path} is there already",
+            "add --force: what is there is then kept under another name"
+            if restoring
+            else "name another file, or add --force",
+        ),
+        "damaged": (
+            Status.STORAGE,
+            "DAMAGED",
+            f"{path} is damaged: {shown('; '.join(error.details), _MESSAGE)}",
+            "nothing was changed; try an older backup"
+            if restoring
+            else f"no backup was made; run dittybag doctor --db {shlex.quote(readable(database))}",
+        ),
+    }
+    status, code, message, hint = words[error.reason]
+    report(message, hint, code=code)
+    return status

@@ -1,0 +1,163 @@
+"""The sample workspace: a project `auth-module` with prompts, documents and tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from dittybag.domain.prompts import Argument
+from dittybag.services.caller import Caller
+from dittybag.services.prompts import PromptAddress, PromptChange
+from dittybag.services.workspace import Workspace
+
+PROJECT: Final = "auth-module"
+
+_PROMPTS: Final = (
+    {
+        "name": "code-review",
+        "description": "Review authentication code for security issues",
+        "content": "Please review the authentication code in this project for security issues. Focus "
+        "on:\n- Input validation\n- SQL injection risks\n- Authentication bypass vulnerabilities\n"
+        "- Password storage",
+    },
+    {
+        "name": "refactor-guide",
+        "description": "Guide for refactoring auth module",
+        "content": "Refactor the auth module step by step: name the seams, write the missing tests, move one "
+        "responsibility at a time, and keep every commit green.",
+    },
+    {
+        "title": "Threat Model",
+        "tags": ["security", "design"],
+        "content": "List who could attack the login, what they want and what stops them. End with the three "
+        "gaps that matter most.",
+    },
+    {
+        "title": "Commit Message",
+        "tags": ["git", "writing"],
+        "content": "Write a commit message: a subject of at most 60 characters that says what changed for "
+        "the reader, then why.",
+    },
+)
+_EXPLAIN: Final = {
+    "name": "explain-error",
+    "description": "Explain an error message to someone who has never seen it",
+    "content": "Explain this {{ language }} error in plain words, then name the likeliest "
+    "fix:\n\n{{ error }}",
+    "arguments": [
+        Argument(name="error", description="The message", required=True),
+        Argument(name="language", description="Where it comes from", choices=("Python", "SQL", "Go")),
+    ],
+}
+_RESOURCES: Final = (
+    {
+        "name": "api-docs",
+        "title": "API Documentation",
+        "uri": "file:///docs/api.md",
+        "mime_type": "text/markdown",
+        "description": "REST API documentation",
+        "content": "# API Documentation\n\n## Authentication\n\n`POST /login` takes a name and a password "
+        "and answers with a token that is good for an hour.\n",
+    },
+    {
+        "name": "schema",
+        "title": "Database Schema",
+        "uri": "file:///schema.sql",
+        "mime_type": "application/sql",
+        "description": "SQLite database schema",
+        "content": "CREATE TABLE users (\n    id INTEGER PRIMARY KEY,\n    name TEXT NOT NULL UNIQUE,\n"
+        "    password_hash TEXT NOT NULL\n);\n",
+    },
+    {
+        "name": "logo",
+        "uri": "file:///logo.png",
+        "mime_type": "image/png",
+        "description": "A green square",
+        "content": "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEUlEQVR4nGPQ6w7HihiGlgQAiA5EAZSj"
+        "A9sAAAAASUVORK5CYII=",
+    },
+)
+_TASKS: Final = (
+    {"title": "Hash passwords with argon2", "project": PROJECT, "priority": 5, "energy": "deep"},
+    {"title": "Document the login endpoint", "project": PROJECT, "priority": 3, "time_estimate": "30min"},
+    {"title": "Ask about password rules", "priority": 2, "energy": "light", "notes": "Who decides?"},
+)
+
+
+#: A prompt library, as a team would keep it in its repository.
+_LIBRARY: Final = {
+    "twig.toml": """\
+[prompts.commit]
+description = "Write the message of a commit"
+
+[[prompts.commit.arguments]]
+name = "diff"
+description = "What was changed"
+required = true
+
+[[prompts.commit.arguments]]
+name = "ticket"
+""",
+    "prompts/commit.md": """\
+Write a commit message for this change, in the imperative, at most 72 characters.
+{%- if ticket %} Begin with {{ ticket }}.{% endif %}
+
+{{ diff }}
+""",
+}
+
+
+def write_library(home: Path) -> None:
+    """Put the sample library into a data folder."""
+    for name, text in _LIBRARY.items():
+        file = home / "libraries" / "team" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+async def fill(workspace: Workspace) -> None:
+    """Put the sample into an empty workspace."""
+    project = await workspace.projects.create(PROJECT, actor="demo")
+    caller = Caller(project.id, "demo")
+    for prompt in (*_PROMPTS, _EXPLAIN):
+        await workspace.prompts.create(caller, **prompt)
+    for resource in _RESOURCES:
+        await workspace.resources.create(caller, **resource)
+    for task in _TASKS:
+        await workspace.tasks.create(caller, **task)
+
+
+async def act(workspace: Workspace) -> None:
+    """Let some agents and people work on the sample, so that there is something to look back at."""
+    project = await workspace.projects.find(PROJECT)
+    claude, cursor, ann = (Caller(project.id, actor) for actor in ("claude-code", "cursor", "ann via web"))
+    review = PromptAddress(name="code-review")
+    found = await workspace.prompts.get(claude, review)
+    await workspace.prompts.update(
+        claude,
+        review,
+        PromptChange(content=f"{found.content}\n- Session fixation", tags=["security", "review"]),
+    )
+    await workspace.prompts.update(ann, review, PromptChange(title="Security review"))
+    await workspace.tasks.create(
+        cursor, title="Cover the login with tests", project=PROJECT, priority=4, energy="deep"
+    )
+    done = await workspace.tasks.create(claude, title="Add a rate limit to the login", project=PROJECT)
+    await workspace.tasks.complete_all(ann, [done.id])
+    await workspace.resources.create(
+        claude,
+        name="login-times",
+        title="Login times",
+        uri="file:///reports/login-times.csv",
+        mime_type="text/csv",
+        description="How long logins took last week",
+        content="day,logins,median ms\nMonday,412,38\nTuesday,398,41\nWednesday,455,37\nThursday,430,39\n",
+    )
+    await workspace.resources.create(
+        cursor,
+        name="settings",
+        uri="file:///settings.json",
+        mime_type="application/json",
+        description="The settings of the login",
+        content='{"login": {"attempts": 5, "lockout": {"minutes": 15, "notify": ["ann"]}}, "mfa": true}\n',
+    )

@@ -1,0 +1,84 @@
+"""`dittybag search`: one query over prompts, libraries, resources and tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dittybag.cli.output import counted, json_option, print_json, shown
+from dittybag.cli.place import Where, in_project
+from dittybag.domain.text import folded
+
+if TYPE_CHECKING:
+    from dittybag.assembly.desks import LibraryDesk
+
+_KINDS: Final = ("prompt", "library", "resource", "task")
+
+
+@click.command("search")
+@click.argument("query")
+@click.option("--kind", "kinds", type=click.Choice(_KINDS), multiple=True, help="Only such things.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="So many of each kind."
+)
+@in_project
+@json_option
+def command(query: str, where: Where, *, kinds: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Find a text in prompts, libraries, resources and tasks, in any case.
+
+    \b
+    Examples:
+      dittybag search "error handling"
+      dittybag search deploy --kind task --kind resource
+    """
+    wanted = kinds or _KINDS
+
+    async def work(all: LibraryDesk) -> tuple[list[dict[str, Any]], dict[str, int]]:
+        stored = [kind for kind in ("prompt", "resource", "task") if kind in wanted]
+        desk = all.desk
+        hits, totals = await desk.workspace.search.everything(desk.caller, query, stored, limit)
+        rows = [{"kind": hit.kind, "id": hit.id, "title": hit.title, "snippet": hit.snippet} for hit in hits]
+        if "library" in wanted:
+            totals["library"], found = await all.libraries.search(query, limit)
+            rows += [
+                {
+                    "kind": "library",
+                    "id": prompt.name,
+                    "title": prompt.title or prompt.name,
+                    "snippet": text,
+                }
+                for prompt, text in found
+            ]
+        return rows, totals
+
+    rows, totals = where.run_with_libraries(work)
+    if as_json:
+        print_json({"hits": rows, "totals": totals})
+        return
+    for row in rows:
+        click.secho(f"{row['kind']}  {shown(row['title'])}", bold=True, nl=False)
+        click.secho(f"  {row['id']}", dim=True)
+        if snippet := shown(row["snippet"], 200):
+            click.echo(f"  {_marked(snippet, query)}")
+    words = ", ".join(
+        counted(total, *_WORDS[kind]) for kind, total in totals.items() if total or kind in kinds
+    )
+    click.echo(words or "Nothing was found", err=True)
+
+
+_WORDS: Final[dict[str, tuple[str, ...]]] = {
+    "prompt": ("prompt",),
+    "library": ("library prompt",),
+    "resource": ("resource",),
+    "task": ("task",),
+}
+
+
+def _marked(text: str, query: str) -> str:
+    """The text with what was looked for made visible."""
+    at = folded(text).find(folded(query)) if query else -1
+    if at < 0 or len(folded(text)) != len(text):
+        return text
+    end = at + len(query)
+    return text[:at] + click.style(text[at:end], fg="yellow", bold=True) + text[end:]

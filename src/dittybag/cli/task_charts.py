@@ -1,0 +1,96 @@
+"""How much is done, as bars."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import click
+from msgspec import Struct
+
+from dittybag.cli.output import padded, print_json, printable, shown, width
+from dittybag.domain.tasks import TaskGroup
+
+_NO_PROJECT: Final = "(no project)"
+#: More projects than this are not drawn; `--json` has them all.
+_MAX_BARS: Final = 20
+#: The longest bar, and the longest name beside one.
+_LENGTH: Final = 30
+_LABEL: Final = 24
+
+
+class _Count(Struct, frozen=True):
+    """How many tasks there are of something, and how many of them are done."""
+
+    label: str
+    total: int
+    completed: int
+
+
+def print_charts(groups: Sequence[TaskGroup], *, as_json: bool) -> None:
+    """Print how many tasks of each project and priority there are, and are done."""
+    projects = _counts((group.project, group) for group in groups)
+    priorities = _counts((group.priority, group) for group in groups)
+    total = sum(group.total for group in groups)
+    completed = sum(group.completed for group in groups)
+    by_project = sorted(projects.items(), key=lambda item: (-item[1].total, item[0] or ""))
+    by_priority = sorted(priorities.items(), reverse=True)
+    if as_json:
+        data: dict[str, Any] = {
+            "by_project": [{"project": key, **_numbers(count)} for key, count in by_project],
+            "by_priority": [{"priority": key, **_numbers(count)} for key, count in by_priority],
+            "total": total,
+            "completed": completed,
+            "completion_rate": round(100 * completed / total, 2) if total else 0,
+        }
+        print_json(data)
+        return
+    if not total:
+        click.echo("There are no tasks yet", err=True)
+        click.echo("Next: dittybag task add TITLE", err=True)
+        return
+    _draw("project", [count for _, count in by_project])
+    click.echo()
+    _draw("priority", [count for _, count in by_priority])
+    click.echo()
+    click.echo(f"{completed:,} of {total:,} done ({100 * completed // total} %)")
+
+
+def _counts(groups: Iterable[tuple[Any, TaskGroup]]) -> dict[Any, _Count]:
+    counts: dict[Any, _Count] = {}
+    for key, group in groups:
+        before = counts.get(key, _Count("", 0, 0))
+        label = _NO_PROJECT if key is None else printable(shown(str(key)))
+        counts[key] = _Count(label, before.total + group.total, before.completed + group.completed)
+    return counts
+
+
+def _numbers(count: _Count) -> dict[str, int]:
+    return {"total": count.total, "completed": count.completed}
+
+
+def _draw(title: str, counts: Sequence[_Count]) -> None:
+    click.secho(title, bold=True)
+    drawn = counts[:_MAX_BARS]
+    most = max(count.total for count in drawn)
+    column = min(_LABEL, max(width(count.label) for count in drawn))
+    numbers = [f"{count.completed:,}/{count.total:,}" for count in drawn]
+    room = max(len(number) for number in numbers)
+    for count, number in zip(drawn, numbers, strict=True):
+        click.echo(f"  {padded(count.label, column)}  {number:>{room}}  {_bar(count, most)}")
+    if len(counts) > len(drawn):
+        click.echo(f"  and {len(counts) - len(drawn):,} more; --json has them all")
+
+
+def _bar(count: _Count, most: int) -> str:
+    """A bar as long as there are tasks, filled as far as they are done."""
+    full, empty = ("█", "░") if _has_blocks() else ("#", ".")
+    length = max(1, round(_LENGTH * count.total / most))
+    filled = length * count.completed // count.total
+    return click.style(full * filled, fg="green") + empty * (length - filled)
+
+
+def _has_blocks() -> bool:
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    return sys.stdout.isatty() and encoding == "utf8"

@@ -1,0 +1,194 @@
+"""`dittybag token`: what users show to a server over HTTP."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import click
+from msgspec import Struct
+
+from dittybag.cli.inputs import text
+from dittybag.cli.output import json_option, print_json, print_table, shown
+from dittybag.cli.place import Where, in_workspace
+from dittybag.domain.accounts import SCOPES, Scope, Token
+from dittybag.domain.times import iso
+from dittybag.services.workspace import Desk
+
+_SPAN: Final = re.compile(r"([1-9]\d{0,4})\s*([hdwy])", re.ASCII)
+_UNITS: Final = {
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+    "y": timedelta(days=365),
+}
+
+
+class Expiry(click.ParamType[int, str]):
+    """An option that is a time to come; microseconds since 1970."""
+
+    name = "when"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(moment_of(value, datetime.now().astimezone()).timestamp() * 1_000_000)
+        except (ValueError, OverflowError):
+            problem = f"'{shown(value)}' is no time to come"
+            self.fail(f"{problem}; write 12h, 30d, 8w, 1y, 2027-01-01 or '2027-01-01 12:00'", param, ctx)
+
+
+def moment_of(words: str, now: datetime) -> datetime:
+    """The time that is meant; one without a time zone is in that of `now`. Raises `ValueError`."""
+    if (found := _SPAN.fullmatch(words.strip().lower())) is not None:
+        return now + int(found[1]) * _UNITS[found[2]]
+    given = datetime.fromisoformat(words.strip())
+    given = given if given.tzinfo is not None else given.replace(tzinfo=now.tzinfo)
+    if given <= now:
+        raise ValueError
+    return given
+
+
+class _Listed(Struct, frozen=True):
+    """A token in a list, and whether it is good for anything."""
+
+    token: Token
+    state: str
+
+
+@click.group("token")
+def command() -> None:
+    """Create, list and revoke tokens: what users show to a server over HTTP.
+
+    A server takes them with `dittybag serve --http --auth tokens`, and clients send them as
+    `Authorization: Bearer TOKEN`.
+    """
+
+
+@command.command("create")
+@click.option("--user", "name", required=True, metavar="NAME", type=text, help="Whose it is.")
+@click.option(
+    "--scope",
+    required=True,
+    type=click.Choice(SCOPES),
+    help="What it is good for: to read, to write too, or for metrics as well.",
+)
+@click.option("--expires", metavar="WHEN", type=Expiry(), help="Like 30d or 2027-01-01; else never.")
+@click.option("--label", metavar="TEXT", type=text, default="", help="What it is for.")
+@in_workspace
+@json_option
+def create(name: str, scope: Scope, expires: int | None, label: str, where: Where, *, as_json: bool) -> None:
+    """Print a new token. It is shown only now: nobody can read it again, not even in the database.
+
+    \b
+    Examples:
+      dittybag token create --user alice --scope read --expires 30d
+      TOKEN=$(dittybag token create --user ci --scope write --label deploy)
+    """
+    made = where.run(
+        lambda desk: desk.workspace.accounts.create_token(
+            name, scope, actor=desk.caller.actor, label=label, expires_at=expires
+        )
+    )
+    if as_json:
+        print_json({"token": made.text, **_shown(_Listed(made.token, "active"))})
+        return
+    token = made.token
+    until = "" if token.expires_at is None else f", until {iso(token.expires_at)}"
+    click.echo(f"Token {token.id} for {token.user} ({token.scope}{until}). It is shown only now:", err=True)
+    click.echo(made.text)
+
+
+@command.command("list")
+@click.option("--user", "name", metavar="NAME", type=text, help="Only this user's.")
+@click.option("--all", "everything", is_flag=True, help="Also those that are good for nothing any more.")
+@in_workspace
+@json_option
+def list_tokens(name: str | None, where: Where, *, everything: bool, as_json: bool) -> None:
+    """Show which tokens there are: their numbers and last letters, never more of them.
+
+    \b
+    Examples:
+      dittybag token list
+      dittybag token list --user alice --all
+    """
+
+    async def work(desk: Desk) -> list[_Listed]:
+        tokens, users = await desk.workspace.accounts.tokens(name)
+        disabled = {user.name for user in users if user.disabled_at is not None}
+        now = int(datetime.now().astimezone().timestamp() * 1_000_000)
+        return [_Listed(token, _state(token, now, disabled)) for token in tokens]
+
+    found = [item for item in where.run(work) if everything or item.state == "active"]
+    if as_json:
+        print_json({"tokens": [_shown(item) for item in found]})
+        return
+    if not found:
+        click.echo("There are no tokens here; dittybag token create makes one", err=True)
+        return
+    rows = [
+        (
+            str(item.token.id),
+            item.token.user,
+            item.token.scope,
+            f"...{item.token.hint}",
+            item.state,
+            _day(item.token.expires_at),
+            _day(item.token.used_at),
+            item.token.label,
+        )
+        for item in found
+    ]
+    print_table(
+        ("id", "user", "scope", "token", "state", "expires", "used", "label"),
+        rows,
+        right=(0,),
+        giving=(7,),
+        styles=lambda row: {"dim": found[row].state != "active"},
+    )
+
+
+@command.command("revoke")
+@click.argument("ids", metavar="ID...", type=click.IntRange(1), nargs=-1, required=True)
+@in_workspace
+@json_option
+def revoke(ids: tuple[int, ...], where: Where, *, as_json: bool) -> None:
+    """Make tokens worthless, on all servers within 5 seconds. All of them or, if one is missing, none.
+
+    \b
+    Example:
+      dittybag token revoke 3
+    """
+    revoked = where.run(lambda desk: desk.workspace.accounts.revoke(ids, actor=desk.caller.actor))
+    if as_json:
+        print_json({"revoked": [token.id for token in revoked]})
+        return
+    for token in revoked:
+        click.echo(f"Revoked token {token.id} of {token.user}")
+
+
+def _state(token: Token, now: int, disabled: set[str]) -> str:
+    if token.revoked_at is not None:
+        return "revoked"
+    if token.user in disabled:
+        return "disabled"
+    return "active" if token.is_valid(now) else "expired"
+
+
+def _day(microseconds: int | None) -> str:
+    return "never" if microseconds is None else iso(microseconds)[:10]
+
+
+def _shown(item: _Listed) -> dict[str, Any]:
+    token = item.token
+    times = ("created_at", "expires_at", "revoked_at", "used_at")
+    moments = {name: None if (at := getattr(token, name)) is None else iso(at) for name in times}
+    return {
+        "id": token.id,
+        "user": token.user,
+        "scope": token.scope,
+        "label": token.label,
+        "hint": token.hint,
+        "state": item.state,
+        **moments,
+    }

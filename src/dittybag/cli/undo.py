@@ -1,0 +1,176 @@
+"""`dittybag undo`: take back the last change, or several; show first what that will do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import Struct
+
+from dittybag.cli.change_views import row_of, thing_of
+from dittybag.cli.failures import Status, report
+from dittybag.cli.history import project_names
+from dittybag.cli.moments import Moment
+from dittybag.cli.output import counted, json_option, print_json, shown
+from dittybag.cli.place import Where, in_workspace
+from dittybag.domain.changes import Change, label_of
+
+if TYPE_CHECKING:
+    from dittybag.assembly.desks import Desk
+
+#: More lines of a plan than this help nobody; `--json` has them all.
+_MAX_LINES = 20
+#: So many changes are taken back at once, at most.
+_MOST = 100_000
+
+
+class _Plan(Struct, frozen=True):
+    """What is to be taken back, the newest first, and what was done to the same things since."""
+
+    changes: list[Change]
+    later: list[Change]
+    projects: dict[int, str]
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [{**row_of(change, self.projects), "effect": effect} for change, effect in self.effects()]
+
+    def effects(self) -> list[tuple[Change, str]]:
+        """For each thing its first change, and what will become of it."""
+        first = {(change.kind, change.entity): change for change in self.changes}
+        return [(change, _effect(change)) for change in first.values()]
+
+
+def _effect(change: Change) -> str:
+    if change.before is None:
+        return "delete"
+    return "bring back" if change.after is None else "change back"
+
+
+@click.command("undo")
+@click.argument("change", type=click.IntRange(1), required=False)
+@click.option("--last", type=click.IntRange(1, 10_000), metavar="N", help="The last N changes.")
+@click.option("--actor", metavar="NAME", help="All that this person or client did; needs --since.")
+@click.option("--since", type=Moment(), metavar="WHEN", help="All since then: 2h, yesterday, 2026-11-15.")
+@click.option("-p", "--project", metavar="NAME", help="Only in this project, and to tasks.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--force", is_flag=True, help="Also if that overwrites later changes.")
+@in_workspace
+@json_option
+def command(
+    change: int | None,
+    where: Where,
+    *,
+    last: int | None,
+    actor: str | None,
+    since: int | None,
+    project: str | None,
+    dry_run: bool,
+    yes: bool,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Take back the last change, or CHANGE, or several changes.
+
+    What was done together is taken back together. To undo can be undone: as the last change, again with
+    `dittybag undo`. On a terminal it shows what it will do, and asks; elsewhere it needs --yes.
+
+    \b
+    Examples:
+      dittybag undo
+      dittybag undo 42
+      dittybag undo --last 3
+      dittybag undo --actor claude-code --since 2h
+    """
+    ways = [name for name, given in (("CHANGE", change), ("--last", last), ("--since", since)) if given]
+    if len(ways) > 1:
+        raise click.UsageError(f"Give only one of {' and '.join(ways)}.")
+    if actor is not None and since is None:
+        raise click.UsageError("--actor needs --since: how far to go back.")
+
+    async def planned(desk: Desk) -> _Plan:
+        history = desk.workspace.history
+        chosen = None if project is None else (await desk.workspace.projects.find(project)).id
+        if change is not None:
+            found = [await history.change(change)]
+        elif since is not None:
+            found = await history.log(chosen, actor=actor, since=since, limit=_MOST)
+        else:
+            found = await _last(desk, chosen, last or 1)
+        # The first change of all made the workspace itself.
+        together = await history.together(change for change in found if change.seq > 1)
+        return _Plan(together, await history.later(together), await project_names(desk))
+
+    plan = where.run(planned)
+    if not plan.changes:
+        report("There is nothing to undo", code="NOTHING_TO_UNDO")
+        return Status.NOT_FOUND
+    if not as_json:
+        _tell(plan)
+    if dry_run:
+        return _done(plan, undone=False, as_json=as_json)
+    if plan.later and not force:
+        report(
+            f"{counted(len(plan.later), 'later change')} of the same things would be overwritten",
+            "--force does it all the same, and can be undone too",
+            code="LATER_CHANGES",
+        )
+        return Status.CONFLICT
+    if not yes and not _confirmed(as_json=as_json):
+        return Status.REFUSED
+    where.run(
+        lambda desk: desk.workspace.history.undo_all(
+            plan.changes, actor=desk.caller.actor, overwriting=plan.later
+        )
+    )
+    return _done(plan, undone=True, as_json=as_json)
+
+
+async def _last(desk: Desk, project: int | None, count: int) -> list[Change]:
+    """The newest changes, one of each of so many that were done together."""
+    found: dict[int, Change] = {}
+    before: int | None = None
+    while len(found) < count:
+        page = await desk.workspace.history.log(project, before=before, limit=1000)
+        if not page:
+            break
+        for change in page:
+            if len(found) < count:
+                found.setdefault(change.batch, change)
+        before = page[-1].seq
+    return list(found.values())
+
+
+def _tell(plan: _Plan) -> None:
+    effects = plan.effects()
+    for change, effect in effects[:_MAX_LINES]:
+        name = shown(label_of(thing_of(change)), 60)
+        click.echo(
+            f"{effect} {change.kind} {click.style(name, bold=True)}"
+            f"  ({change.action} by {shown(change.actor, 40)}, change {change.seq})"
+        )
+    if len(effects) > _MAX_LINES:
+        click.echo(f"and {counted(len(effects) - _MAX_LINES, 'more thing')}")
+    for change in plan.later[:_MAX_LINES]:
+        click.secho(
+            f"overwrites change {change.seq}: {change.action} {change.kind} by {shown(change.actor, 40)}",
+            fg="yellow",
+        )
+
+
+def _confirmed(*, as_json: bool) -> bool:
+    if as_json or not sys.stdin.isatty():
+        report("nobody can be asked here", "--yes does it, --dry-run only shows it", code="NOT_CONFIRMED")
+        return False
+    return click.confirm("Undo this?", err=True)
+
+
+def _done(plan: _Plan, *, undone: bool, as_json: bool) -> int:
+    if as_json:
+        later: Sequence[Any] = [row_of(change, plan.projects) for change in plan.later]
+        print_json({"undone": undone, "things": plan.rows(), "overwrites": later})
+    elif undone:
+        click.echo(f"Undone: {counted(len(plan.changes), 'change')}. Next: dittybag undo takes that back")
+    return Status.OK

@@ -1,0 +1,112 @@
+"""`dittybag user`: who may come to a server over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dittybag.cli.inputs import text
+from dittybag.cli.output import counted, json_option, print_json, print_table
+from dittybag.cli.place import Where, in_workspace
+from dittybag.domain.accounts import User
+from dittybag.domain.times import iso
+
+
+@click.group("user")
+def command() -> None:
+    """Add, list, disable and enable users: those who come to a server over HTTP.
+
+    Whoever uses this command line, or a server on standard input, needs no user: they own the database.
+    """
+
+
+@command.command("add")
+@click.argument("name", type=text)
+@in_workspace
+@json_option
+def add(name: str, where: Where, *, as_json: bool) -> None:
+    """Add a user. A name is never given to anybody else.
+
+    \b
+    Example:
+      dittybag user add alice
+    """
+    user = where.run(lambda desk: desk.workspace.accounts.add_user(name, actor=desk.caller.actor))
+    if as_json:
+        print_json(_shown(user))
+        return
+    click.echo(f"Added user '{user.name}'")
+    click.echo(f"Give a token: dittybag token create --user {user.name} --scope write", err=True)
+
+
+@command.command("list")
+@in_workspace
+@json_option
+def list_users(where: Where, *, as_json: bool) -> None:
+    """Show all users.
+
+    \b
+    Example:
+      dittybag user list
+    """
+    users = where.run(lambda desk: desk.workspace.accounts.users())
+    if as_json:
+        print_json({"users": [_shown(user) for user in users]})
+        return
+    if not users:
+        click.echo("There are no users yet; dittybag user add NAME makes one", err=True)
+        return
+    print_table(
+        ("user", "since", "state"),
+        [(user.name, iso(user.created_at)[:10], _state(user)) for user in users],
+        styles=lambda row: {"dim": users[row].disabled_at is not None},
+    )
+
+
+@command.command("disable")
+@click.argument("name", type=text)
+@in_workspace
+@json_option
+def disable(name: str, where: Where, *, as_json: bool) -> None:
+    """Let a user in no more, and revoke all tokens of theirs. What they have made stays.
+
+    \b
+    Example:
+      dittybag user disable alice
+    """
+    user, revoked = where.run(lambda desk: desk.workspace.accounts.disable(name, actor=desk.caller.actor))
+    if as_json:
+        print_json({**_shown(user), "revoked": [token.id for token in revoked]})
+    else:
+        click.echo(f"Disabled user '{user.name}' and revoked {counted(len(revoked), 'token')}")
+
+
+@command.command("enable")
+@click.argument("name", type=text)
+@in_workspace
+@json_option
+def enable(name: str, where: Where, *, as_json: bool) -> None:
+    """Let a disabled user in again, with new tokens: the old ones stay revoked.
+
+    \b
+    Example:
+      dittybag user enable alice
+    """
+    user = where.run(lambda desk: desk.workspace.accounts.enable(name, actor=desk.caller.actor))
+    if as_json:
+        print_json(_shown(user))
+    else:
+        click.echo(f"Enabled user '{user.name}'")
+
+
+def _state(user: User) -> str:
+    return "active" if user.disabled_at is None else "disabled"
+
+
+def _shown(user: User) -> dict[str, Any]:
+    return {
+        "name": user.name,
+        "created_at": iso(user.created_at),
+        "disabled_at": None if user.disabled_at is None else iso(user.disabled_at),
+    }

@@ -1,0 +1,61 @@
+"""`dittybag` alone: what there is, and what to do next."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from dittybag.cli.output import counted
+from dittybag.cli.place import Where
+
+if TYPE_CHECKING:
+    from dittybag.assembly.desks import Desk
+    from dittybag.domain.projects import ProjectSize
+    from dittybag.services.tasks import TaskStats
+
+_NEW: Final[tuple[tuple[str, str], ...]] = (
+    ("dittybag demo", "a tour in a minute; it leaves your data alone"),
+    ("dittybag connect", "which of your MCP clients know Dittybag, and how to connect them"),
+    ("dittybag prompt add NAME", "keep your first prompt"),
+    ("dittybag import FILE", "bring what you have in another program"),
+)
+_KNOWN: Final[tuple[tuple[str, str], ...]] = (
+    ("dittybag search TEXT", "find something"),
+    ("dittybag task list", "what there is to do"),
+    ("dittybag history", "who changed what; dittybag undo takes it back"),
+    ("dittybag connect", "which of your MCP clients know Dittybag"),
+    ("dittybag doctor", "whether everything is in order"),
+)
+
+
+async def _sizes(desk: Desk) -> tuple[list[ProjectSize], TaskStats]:
+    return await desk.workspace.projects.all(), await desk.workspace.tasks.stats(desk.caller)
+
+
+def welcome() -> None:
+    """Say what there is, and what to do next."""
+    from dittybag.assembly.stores import is_file
+
+    where = Where(None, None)
+    database = where.settings.database
+    click.secho("Dittybag", bold=True, nl=False)
+    click.echo(": the prompts, documents and tasks that you and your agents share.\n")
+    if not is_file(database) or os.path.exists(database):  # noqa: PTH110  # pathlib is slow to import
+        sizes, stats = where.run(_sizes)
+        words_of = (
+            counted(sum(size.prompts for size in sizes), "prompt"),
+            counted(sum(size.resources for size in sizes), "resource"),
+            counted(stats.total - stats.completed, "open task"),
+            counted(len(sizes), "project"),
+        )
+        # A URL may have a password in it.
+        click.echo(f"{', '.join(words_of)} in {database if is_file(database) else 'PostgreSQL'}\n")
+        steps = _KNOWN
+    else:
+        steps = _NEW
+    width = max(len(command) for command, _ in steps)
+    for command, words in steps:
+        click.echo(f"  {click.style(command.ljust(width), fg='cyan')}  {words}")
+    click.echo("\ndittybag --help lists all commands.")

@@ -1,0 +1,129 @@
+"""The prompts of libraries as MCP prompts, alone or beside those of a project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from dittybag.contracts.dialects import as_protocol_errors
+from dittybag.contracts.pages import MAX_PAGE_CHARACTERS, fitting
+from dittybag.contracts.stored_prompts import StoredPrompts, argument_infos, as_texts, message, proposals
+from dittybag.contracts.tools import Place
+from dittybag.domain.errors import LibraryPromptNotFound
+from dittybag.domain.libraries import LibraryPrompt
+from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page, ProtocolError
+from dittybag.protocol.features import PAGE_SIZE
+from dittybag.protocol.types import JsonObject, PromptInfo, PromptResult
+
+#: How a profile lists a prompt of a library.
+Shown = Callable[[LibraryPrompt], PromptInfo]
+#: Says in the profile's words that there is no such prompt.
+NoPrompt = Callable[[LibraryPromptNotFound], ProtocolError]
+
+
+class TwigPromptInfo(PromptInfo, frozen=True, kw_only=True):
+    """A prompt as the twig contract lists it."""
+
+    input_schema: JsonObject
+
+
+def listed(prompt: LibraryPrompt) -> PromptInfo:
+    """A prompt as the protocol lists it."""
+    return PromptInfo(
+        name=prompt.name,
+        title=prompt.title,
+        description=prompt.description,
+        arguments=argument_infos(prompt.arguments),
+    )
+
+
+def listed_with_schema(prompt: LibraryPrompt) -> PromptInfo:
+    """A prompt as the twig contract lists it."""
+    properties: JsonObject = {}
+    for argument in prompt.arguments:
+        about = {"description": argument.description} if argument.description is not None else {}
+        properties[argument.name] = {"type": "string", **about}
+    schema: JsonObject = {"type": "object", "properties": properties}
+    if required := [argument.name for argument in prompt.arguments if argument.required]:
+        schema["required"] = required
+    return TwigPromptInfo(
+        name=prompt.name,
+        description=prompt.description,
+        arguments=argument_infos(prompt.arguments),
+        input_schema=schema,
+    )
+
+
+class LibraryPrompts:
+    """See `dittybag.protocol.PromptSource`."""
+
+    def __init__(self, place: Place, shown: Shown, missing: NoPrompt) -> None:
+        self._place = place
+        self._shown = shown
+        self._missing = missing
+
+    def stamp(self, ctx: Context) -> Hashable:
+        return self._place.libraries.stamp()
+
+    @as_protocol_errors
+    async def list(self, position: str | int | None, ctx: Context) -> Page[PromptInfo]:
+        if not isinstance(position, str | None):
+            raise InvalidParams("Invalid cursor: list again from the start, without a cursor")
+        return await self.page(position or "", PAGE_SIZE, MAX_PAGE_CHARACTERS)
+
+    async def page(self, after: str, most: int, room: int) -> Page[PromptInfo]:
+        """A page of at most so many prompts and characters, from the one after `after` on."""
+        found = await self._place.libraries.page(after, most + 1)
+        page, more = fitting(found, _length, most=most, room=room)
+        return Page(tuple(map(self._shown, page)), (page[-1].name if page else after) if more else None)
+
+    @as_protocol_errors
+    async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
+        try:
+            prompt, text = await self._place.templates.library_prompt(name, as_texts(arguments))
+        except LibraryPromptNotFound as error:
+            raise self._missing(error) from error
+        return message(prompt.description, text)
+
+    @as_protocol_errors
+    async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:
+        prompt = await self._place.libraries.find(request.target)
+        if prompt is None:
+            raise self._missing(LibraryPromptNotFound(request.target))
+        return await proposals(self._place, prompt.name, prompt.arguments, request, ctx)
+
+
+class AllPrompts:
+    """The prompts of a project, then those of the libraries. See `dittybag.protocol.PromptSource`."""
+
+    def __init__(self, stored: StoredPrompts, library: LibraryPrompts) -> None:
+        self._stored = stored
+        self._library = library
+
+    def stamp(self, ctx: Context) -> Hashable:
+        stored = self._stored.stamp(ctx)
+        return None if stored is None else (stored, self._library.stamp(ctx))
+
+    async def list(self, position: str | int | None, ctx: Context) -> Page[PromptInfo]:
+        if isinstance(position, str):
+            return await self._library.list(position, ctx)
+        stored, used = await self._stored.page(position, ctx)
+        if stored.next is not None:
+            return stored
+        rest = await self._library.page("", PAGE_SIZE - len(stored.items), MAX_PAGE_CHARACTERS - used)
+        return Page(stored.items + rest.items, rest.next)
+
+    async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
+        return await self._of(name).get(name, arguments, ctx)
+
+    async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:
+        return await self._of(request.target).complete(request, ctx)
+
+    def _of(self, name: str) -> StoredPrompts | LibraryPrompts:
+        # No stored prompt has a colon in its name.
+        return self._library if ":" in name else self._stored
+
+
+def _length(prompt: LibraryPrompt) -> int:
+    arguments = sum(2 * len(item.name) + 2 * len(item.description or "") + 80 for item in prompt.arguments)
+    return len(prompt.name) + len(prompt.title or "") + len(prompt.description or "") + arguments + 150

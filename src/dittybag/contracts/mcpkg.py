@@ -1,0 +1,183 @@
+"""The mcpkg contract: create, update and delete the prompts and resources of one project, in prose."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Final
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dittybag.contracts.dialects import prose
+from dittybag.contracts.tools import ADDS, REPLACES, ToolSpec, given, object_schema
+from dittybag.domain import prompts, resources
+from dittybag.domain.errors import Invalid, Problem
+from dittybag.domain.projects import Project
+from dittybag.domain.prompts import Prompt
+from dittybag.domain.resources import Resource
+from dittybag.protocol import ToolResult
+from dittybag.services.prompts import PromptAddress, PromptChange
+from dittybag.services.resources import ResourceChange
+from dittybag.services.workspace import Desk
+
+
+class CreatePrompt(Struct, kw_only=True):
+    name: Annotated[str, Meta(description="Prompt name (alphanumeric, hyphens, underscores, dots)")]
+    content: Annotated[str, Meta(description="Prompt text content")]
+    description: Annotated[str, Meta(description="Optional description")] | UnsetType = UNSET
+
+
+class UpdatePrompt(Struct, kw_only=True):
+    name: Annotated[str, Meta(description="Prompt name")]
+    content: Annotated[str, Meta(description="New prompt content (optional)")] | UnsetType = UNSET
+    description: Annotated[str, Meta(description="New description (optional)")] | UnsetType = UNSET
+
+
+class DeletePrompt(Struct, kw_only=True):
+    name: Annotated[str, Meta(description="Prompt name")]
+
+
+class CreateResource(Struct, kw_only=True):
+    name: Annotated[str, Meta(description="Resource name (alphanumeric, hyphens, underscores, dots)")]
+    uri: Annotated[str, Meta(description="Resource URI")]
+    content: Annotated[str, Meta(description="Resource content (text or base64 for binary)")]
+    mime_type: (
+        Annotated[str, Meta(description="MIME type (optional, defaults to text/plain)")] | UnsetType
+    ) = UNSET
+    description: Annotated[str, Meta(description="Optional description")] | UnsetType = UNSET
+
+
+class UpdateResource(Struct, kw_only=True):
+    name: Annotated[str, Meta(description="Resource name")]
+    content: Annotated[str, Meta(description="New resource content (optional)")] | UnsetType = UNSET
+    mime_type: Annotated[str, Meta(description="New MIME type (optional)")] | UnsetType = UNSET
+    description: Annotated[str, Meta(description="New description (optional)")] | UnsetType = UNSET
+
+
+class DeleteResource(Struct, kw_only=True):
+    name: Annotated[str, Meta(description="Resource name")]
+
+
+def _done(verb: str, link: str, kind: str, item: Prompt | Resource, project: Project) -> ToolResult:
+    return ToolResult.of(
+        f"{verb} {kind} '{item.name}' {link} project '{project.name}'",
+        structured={"id": item.id, "name": item.name, "project": project.name},
+    )
+
+
+async def create_prompt(desk: Desk, arguments: CreatePrompt) -> ToolResult:
+    prompt, project = await desk.workspace.prompts.create(desk.caller, **given(arguments))
+    return created_prompt(prompt, project)
+
+
+def created_prompt(prompt: Prompt, project: Project) -> ToolResult:
+    return _done("Created", "in", "prompt", prompt, project)
+
+
+async def update_prompt(desk: Desk, arguments: UpdatePrompt) -> ToolResult:
+    change = PromptChange(**given(arguments, "name"))
+    if change == PromptChange():
+        raise Invalid([Problem("", "Nothing to update: give content or description")])
+    prompt, project = await desk.workspace.prompts.update(
+        desk.caller, PromptAddress(name=arguments.name), change
+    )
+    return updated_prompt(prompt, project)
+
+
+def updated_prompt(prompt: Prompt, project: Project) -> ToolResult:
+    return _done("Updated", "in", "prompt", prompt, project)
+
+
+async def delete_prompt(desk: Desk, arguments: DeletePrompt) -> ToolResult:
+    prompt, project = await desk.workspace.prompts.delete(desk.caller, PromptAddress(name=arguments.name))
+    return _done("Deleted", "from", "prompt", prompt, project)
+
+
+async def create_resource(desk: Desk, arguments: CreateResource) -> ToolResult:
+    resource, project = await desk.workspace.resources.create(desk.caller, **given(arguments))
+    return _done("Created", "in", "resource", resource, project)
+
+
+async def update_resource(desk: Desk, arguments: UpdateResource) -> ToolResult:
+    change = ResourceChange(**given(arguments, "name"))
+    if change == ResourceChange():
+        raise Invalid([Problem("", "Nothing to update: give content, mime_type or description")])
+    resource, project = await desk.workspace.resources.update(desk.caller, arguments.name, change)
+    return _done("Updated", "in", "resource", resource, project)
+
+
+async def delete_resource(desk: Desk, arguments: DeleteResource) -> ToolResult:
+    resource, project = await desk.workspace.resources.delete(desk.caller, arguments.name)
+    return _done("Deleted", "from", "resource", resource, project)
+
+
+OUTPUT: Final = object_schema(id="string", name="string", project="string")
+
+_tool: Final = partial(ToolSpec, dialect=prose, output=OUTPUT)
+
+CREATE_PROMPT: Final = _tool(
+    name="create_prompt",
+    title="Create prompt",
+    description="Create a new prompt in the selected project",
+    arguments=CreatePrompt,
+    run=create_prompt,
+    toolset="prompts",
+    check=prompts.problems,
+    effect=ADDS,
+)
+UPDATE_PROMPT: Final = _tool(
+    name="update_prompt",
+    title="Update prompt",
+    description="Update an existing prompt's content or description",
+    arguments=UpdatePrompt,
+    run=update_prompt,
+    toolset="prompts",
+    check=prompts.problems,
+    effect=REPLACES,
+)
+DELETE_PROMPT: Final = _tool(
+    name="delete_prompt",
+    title="Delete prompt",
+    description="Delete a prompt from the selected project",
+    arguments=DeletePrompt,
+    run=delete_prompt,
+    toolset="prompts",
+    effect=REPLACES,
+)
+CREATE_RESOURCE: Final = _tool(
+    name="create_resource",
+    title="Create resource",
+    description="Create a new resource in the selected project",
+    arguments=CreateResource,
+    run=create_resource,
+    toolset="resources",
+    check=resources.problems,
+    effect=ADDS,
+)
+UPDATE_RESOURCE: Final = _tool(
+    name="update_resource",
+    title="Update resource",
+    description="Update an existing resource's content or metadata",
+    arguments=UpdateResource,
+    run=update_resource,
+    toolset="resources",
+    check=resources.problems,
+    effect=REPLACES,
+)
+DELETE_RESOURCE: Final = _tool(
+    name="delete_resource",
+    title="Delete resource",
+    description="Delete a resource from the selected project",
+    arguments=DeleteResource,
+    run=delete_resource,
+    toolset="resources",
+    effect=REPLACES,
+)
+
+TOOLS: Final = (
+    CREATE_PROMPT,
+    UPDATE_PROMPT,
+    DELETE_PROMPT,
+    CREATE_RESOURCE,
+    UPDATE_RESOURCE,
+    DELETE_RESOURCE,
+)

@@ -1,0 +1,280 @@
+"""Dittybag's own face: the tools of all contracts, and those that only one store of everything can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dittybag.contracts import mcpkg, prompt_store, tasks
+from dittybag.contracts.dialects import Dialect, problem_of, prose, structured
+from dittybag.contracts.prompt_store import Content, Limit, Tag, Title, answer
+from dittybag.contracts.tools import REPLACES, ToolSpec, given, list_of, object_schema, query_problems
+from dittybag.domain import prompts
+from dittybag.domain.changes import Change, label_of
+from dittybag.domain.errors import Invalid, Problem
+from dittybag.domain.prompts import Argument
+from dittybag.domain.times import iso
+from dittybag.protocol import ToolResult
+from dittybag.protocol.arguments import violations
+from dittybag.protocol.types import JsonObject
+from dittybag.services.prompts import PromptAddress, PromptChange
+from dittybag.services.search import SEARCHED
+from dittybag.services.workspace import Desk
+
+#: Written by hand, because several clients do not follow references inside a schema.
+_ARGUMENT_SCHEMA: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "description": {"type": "string"},
+        "required": {"type": "boolean"},
+        "choices": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["name"],
+}
+Declared = Annotated[
+    list[Any],
+    Meta(
+        description="Makes the content a template: {{ name }} is replaced by the argument's value",
+        extra_json_schema={"items": _ARGUMENT_SCHEMA},
+    ),
+]
+
+_TITLE: Final = Meta(description="Human-readable title (optional)")
+
+
+class CreatePrompt(mcpkg.CreatePrompt, kw_only=True):
+    arguments: Declared | UnsetType = UNSET
+
+
+class CreateResource(mcpkg.CreateResource, kw_only=True):
+    title: Annotated[str, _TITLE] | UnsetType = UNSET
+
+
+class UpdateResource(mcpkg.UpdateResource, kw_only=True):
+    title: Annotated[str, _TITLE] | UnsetType = UNSET
+
+
+class UpdatePrompt(Struct, kw_only=True):
+    id: Annotated[str, Meta(description="Prompt UUID; give either id or name")] | UnsetType = UNSET
+    name: Annotated[str, Meta(description="Prompt name; give either id or name")] | UnsetType = UNSET
+    title: Annotated[Title, Meta(description="New title")] | UnsetType = UNSET
+    content: Annotated[Content, Meta(description="New content")] | UnsetType = UNSET
+    description: Annotated[str, Meta(description="New description")] | UnsetType = UNSET
+    tags: Annotated[list[Tag], Meta(description="New tags (replace the old ones)")] | UnsetType = UNSET
+    arguments: Declared | UnsetType = UNSET
+
+
+class DeletePrompt(Struct, kw_only=True):
+    id: Annotated[str, Meta(description="Prompt UUID; give either id or name")] | UnsetType = UNSET
+    name: Annotated[str, Meta(description="Prompt name; give either id or name")] | UnsetType = UNSET
+
+
+class SearchEverything(Struct, kw_only=True):
+    query: Annotated[str, Meta(min_length=1, description="Text to find, in any case")]
+    kinds: (
+        Annotated[list[Literal["prompt", "resource", "task"]], Meta(min_length=1, description="Default: all")]
+        | UnsetType
+    ) = UNSET
+    limit: Annotated[Limit, Meta(description="Most hits of each kind")] = 10
+
+
+class ListChanges(Struct, kw_only=True):
+    kind: Literal["project", "prompt", "resource", "task"] | UnsetType = UNSET
+    id: Annotated[str, Meta(description="Only changes of the thing with this id")] | UnsetType = UNSET
+    limit: Limit = 20
+    before: Annotated[int, Meta(description="Only changes with a smaller number")] | UnsetType = UNSET
+
+
+class UndoChange(Struct, kw_only=True):
+    change: Annotated[int, Meta(description="Number of the change, from list_changes")]
+
+
+def by_address(arguments: Mapping[str, Any]) -> Dialect:
+    """The dialect of tools that take an id or a name: prose, unless it is the id."""
+    return structured if "id" in arguments and "name" not in arguments else prose
+
+
+def _address(arguments: UpdatePrompt | DeletePrompt) -> PromptAddress:
+    if arguments.id is UNSET and arguments.name is UNSET:
+        raise Invalid([Problem("", "Give either id or name: which prompt do you mean?")])
+    if arguments.id is not UNSET and arguments.name is not UNSET:
+        raise Invalid([Problem("", "Give either id or name, not both")])
+    return PromptAddress(**given(arguments, *(set(arguments.__struct_fields__) - {"id", "name"})))
+
+
+async def update_prompt(desk: Desk, arguments: UpdatePrompt) -> ToolResult:
+    address = _address(arguments)
+    change = PromptChange(**_with_declared(given(arguments, "id", "name")))
+    if change == PromptChange():
+        raise Invalid([Problem("", "Nothing to update: give title, content, description, tags or arguments")])
+    prompt, project = await desk.workspace.prompts.update(desk.caller, address, change)
+    if address.id is None:
+        return mcpkg.updated_prompt(prompt, project)
+    return prompt_store.updated_prompt(prompt)
+
+
+async def delete_prompt(desk: Desk, arguments: DeletePrompt) -> ToolResult:
+    address = _address(arguments)
+    if address.id is None:
+        return await mcpkg.delete_prompt(desk, mcpkg.DeletePrompt(name=address.name or ""))
+    return await prompt_store.delete_prompt(desk, prompt_store.DeletePrompt(id=address.id))
+
+
+async def create_prompt(desk: Desk, arguments: CreatePrompt) -> ToolResult:
+    fields = _with_declared(given(arguments))
+    prompt, project = await desk.workspace.prompts.create(desk.caller, **fields)
+    return mcpkg.created_prompt(prompt, project)
+
+
+def _with_declared(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a prompt with its arguments read. Raises `Invalid`."""
+    if "arguments" not in fields:
+        return fields
+    given_arguments = fields["arguments"]
+    found = violations({"arguments": given_arguments}, _DECLARED_SCHEMA)
+    if found:
+        others = {name: value for name, value in fields.items() if name != "arguments"}
+        raise Invalid([*prompts.problems(**others), *map(problem_of, found)])
+    return fields | {"arguments": msgspec.convert(given_arguments, tuple[Argument, ...])}
+
+
+_DECLARED_SCHEMA: Final[JsonObject] = {
+    "type": "object",
+    "properties": {"arguments": {"type": "array", "items": _ARGUMENT_SCHEMA}},
+}
+
+
+async def search(desk: Desk, arguments: SearchEverything) -> ToolResult:
+    kinds = SEARCHED if arguments.kinds is UNSET else arguments.kinds
+    hits, totals = await desk.workspace.search.everything(
+        desk.caller, arguments.query, kinds, arguments.limit
+    )
+    return answer({"hits": [msgspec.to_builtins(hit) for hit in hits], "totals": totals})
+
+
+async def list_changes(desk: Desk, arguments: ListChanges) -> ToolResult:
+    filters = given(arguments, "limit", "id")
+    found = await desk.workspace.history.page(
+        desk.caller,
+        **filters,
+        entity=None if arguments.id is UNSET else arguments.id,
+        limit=arguments.limit,
+    )
+    return answer({"changes": [_change(change) for change in found]})
+
+
+def _change(change: Change) -> JsonObject:
+    entity = change.after if change.after is not None else change.before
+    assert entity is not None
+    return {
+        "change": change.seq,
+        "at": iso(change.at),
+        "actor": change.actor,
+        "action": change.action,
+        "kind": change.kind,
+        "id": change.entity,
+        "title": label_of(entity),
+    }
+
+
+async def undo_change(desk: Desk, arguments: UndoChange) -> ToolResult:
+    undone = await desk.workspace.history.undo(desk.caller, arguments.change)
+    return answer({"undone": [_change(change) for change in undone]})
+
+
+def _prompt_problems(id: str = "", arguments: Any = None, **parts: Any) -> Iterable[Problem]:
+    if arguments is not None and not violations({"arguments": arguments}, _DECLARED_SCHEMA):
+        parts["arguments"] = msgspec.convert(arguments, tuple[Argument, ...])
+    return prompts.problems(**parts)
+
+
+_CHANGES: Final = list_of(
+    object_schema(
+        change="integer",
+        at="string",
+        actor="string",
+        action="string",
+        kind="string",
+        id="string",
+        title="string",
+    )
+)
+
+
+def _extended(spec: ToolSpec[Any], **fields: Any) -> ToolSpec[Any]:
+    return msgspec.structs.replace(spec, **fields)
+
+
+TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
+    _extended(mcpkg.CREATE_PROMPT, arguments=CreatePrompt, run=create_prompt, check=_prompt_problems),
+    prompt_store.ADD_PROMPT,
+    prompt_store.LIST_PROMPTS,
+    prompt_store.GET_PROMPT,
+    _extended(
+        mcpkg.UPDATE_PROMPT,
+        description="Update a prompt, found by id or by name: what is not given stays",
+        arguments=UpdatePrompt,
+        run=update_prompt,
+        voice=by_address,
+        check=_prompt_problems,
+        output={"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
+    ),
+    _extended(
+        mcpkg.DELETE_PROMPT,
+        description="Delete a prompt, found by id or by name",
+        arguments=DeletePrompt,
+        run=delete_prompt,
+        voice=by_address,
+        output={"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
+    ),
+    prompt_store.SEARCH_PROMPTS,
+    prompt_store.FILTER_BY_TAGS,
+    prompt_store.LIST_TAGS,
+    _extended(mcpkg.CREATE_RESOURCE, arguments=CreateResource),
+    _extended(mcpkg.UPDATE_RESOURCE, arguments=UpdateResource),
+    mcpkg.DELETE_RESOURCE,
+    *tasks.TOOLS,
+    ToolSpec(
+        name="search",
+        title="Search everything",
+        description="Find text in prompts, resources and tasks",
+        arguments=SearchEverything,
+        run=search,
+        toolset="search",
+        dialect=structured,
+        output=object_schema(
+            hits=list_of(
+                object_schema(
+                    kind="string", id={"type": ["string", "integer"]}, title="string", snippet="string"
+                )
+            ),
+            totals={"type": "object"},
+        ),
+        check=query_problems,
+    ),
+    ToolSpec(
+        name="list_changes",
+        title="List changes",
+        description="What was created, updated or deleted, by whom and when; the newest first",
+        arguments=ListChanges,
+        run=list_changes,
+        toolset="history",
+        dialect=structured,
+        output=object_schema(changes=_CHANGES),
+    ),
+    ToolSpec(
+        name="undo_change",
+        title="Undo a change",
+        description="Put back what was there before a change: deleted things return, overwritten ones revert",
+        arguments=UndoChange,
+        run=undo_change,
+        toolset="history",
+        dialect=structured,
+        output=object_schema(undone=_CHANGES),
+        effect=REPLACES,
+    ),
+)

@@ -1,0 +1,241 @@
+"""Profiles: which face of the store a client sees. A profile is a row in a table."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, Literal, get_args
+
+from msgspec import Struct
+
+from dittybag import __version__
+from dittybag.contracts import mcpkg, native, prompt_store, tasks
+from dittybag.contracts.library_prompts import (
+    AllPrompts,
+    LibraryPrompts,
+    NoPrompt,
+    Shown,
+    listed,
+    listed_with_schema,
+)
+from dittybag.contracts.stored_prompts import StoredPrompts
+from dittybag.contracts.stored_resources import Missing, StoredResources
+from dittybag.contracts.tools import Place, ToolSpec
+from dittybag.domain.accounts import Principal
+from dittybag.domain.changes import ChangeNews
+from dittybag.domain.errors import clipped
+from dittybag.protocol import InvalidParams, Limits, MethodNotFound, PromptSource, ResourceNotFound, Server
+from dittybag.protocol.eras import NEWEST_HANDSHAKE, V2024_11_05, V2025_06_18
+from dittybag.protocol.server import Observer
+from dittybag.protocol.types import Capabilities, ListFeature, ResourceFeature
+
+#: Room for the largest resource, as base64 or with every line break escaped, so that what is too large is
+#: refused by the tool it is meant for.
+MESSAGE_BYTES: Final = 12 * 1024 * 1024
+
+#: What a model is told first, as far as the tools it speaks of are shown.
+_INSTRUCTIONS: Final = (
+    ((), "Dittybag keeps prompts, documents (resources) and tasks that people and their agents share."),
+    (("search",), "Search before you create: `search` looks at everything."),
+    (
+        ("list_changes", "undo_change"),
+        "Every change is logged: `list_changes` shows it, `undo_change` undoes it.",
+    ),
+)
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """A face: tools, capabilities and the way the server names itself."""
+
+    name: str
+    server_name: str
+    server_version: str
+    #: What a client gets that asks for a revision we do not know.
+    default_version: str
+    #: What `HEAD /` says.
+    advertised_version: str = NEWEST_HANDSHAKE
+    tools: tuple[ToolSpec[Any], ...] = ()
+    capabilities: Capabilities
+    #: Which prompts it lists: those of the project, those of the libraries, or both.
+    prompts: Literal["stored", "library", "both"] = "stored"
+    library_prompt: Shown = listed
+    missing_prompt: NoPrompt = lambda error: InvalidParams(f"Prompt '{clipped(error.name)}' not found")
+    missing_resource: Missing = lambda uri, project: ResourceNotFound(uri, _not_found(uri, project))
+    own_templates: bool = False
+    #: Sentences, each with the tools it speaks of.
+    instructions: tuple[tuple[tuple[str, ...], str], ...] = ()
+
+    @property
+    def announces(self) -> bool:
+        """Whether clients are told of changes."""
+        lists = (self.capabilities.prompts, self.capabilities.resources)
+        return any(feature is not None and feature.list_changed for feature in lists)
+
+
+def _not_found(uri: str, project: str) -> str:
+    return f"Resource '{uri}' not found in project '{project}'"
+
+
+_SAID_FALSE: Final = ListFeature(list_changed=False)
+_SAID_TRUE: Final = ListFeature(list_changed=True)
+
+PROFILES: Final = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            name="all",
+            server_name="dittybag",
+            server_version=__version__,
+            default_version=NEWEST_HANDSHAKE,
+            tools=native.TOOLS,
+            prompts="both",
+            capabilities=Capabilities(
+                tools=_SAID_TRUE,
+                prompts=_SAID_TRUE,
+                resources=ResourceFeature(subscribe=True, list_changed=True),
+                completions={},
+            ),
+            own_templates=True,
+            instructions=_INSTRUCTIONS,
+        ),
+        Profile(
+            name="mcpkg",
+            server_name="mcpkg",
+            server_version="0.1.0",
+            default_version=V2024_11_05,
+            tools=mcpkg.TOOLS,
+            capabilities=Capabilities(
+                prompts=_SAID_FALSE, resources=ResourceFeature(list_changed=False), tools=_SAID_FALSE
+            ),
+            missing_resource=lambda uri, project: InvalidParams(_not_found(uri, project)),
+        ),
+        Profile(
+            name="twig",
+            server_name="twig",
+            server_version="0.1.0",
+            default_version=V2024_11_05,
+            capabilities=Capabilities(prompts=_SAID_TRUE),
+            prompts="library",
+            library_prompt=listed_with_schema,
+            missing_prompt=lambda error: MethodNotFound(data={"details": str(error)}),
+        ),
+        Profile(
+            name="tasks",
+            server_name="Task Manager MCP",
+            server_version="0.1.0",
+            default_version=V2025_06_18,
+            advertised_version=V2025_06_18,
+            tools=tasks.TOOLS,
+            capabilities=Capabilities(tools=ListFeature()),
+        ),
+        Profile(
+            name="prompt-store",
+            server_name="prompt-store",
+            server_version="0.1.0",
+            default_version=NEWEST_HANDSHAKE,
+            tools=prompt_store.TOOLS,
+            capabilities=Capabilities(tools=_SAID_TRUE),
+        ),
+    )
+}
+
+
+#: What those whom a server is for may change: everything, only what is their own, or nothing.
+Access = Literal["write", "own", "read"]
+ACCESSES: Final[tuple[Access, ...]] = get_args(Access)
+
+
+def access_of(grant: Principal | None) -> Access:
+    """What somebody may change; those who are not asked who they are, everything."""
+    if grant is None or grant.changes_project:
+        return "write"
+    return "own" if grant.changes_own else "read"
+
+
+def shown_tools(
+    profile: Profile, *, read_only: bool, toolsets: Collection[str], access: Access = "write"
+) -> list[ToolSpec[Any]]:
+    """The tools of a profile that are left when it is narrowed."""
+    access = "read" if read_only else access
+    return [
+        tool
+        for tool in profile.tools
+        if (not tool.effect.writes or access == "write" or (access == "own" and tool.toolset == _OWN_TOOLS))
+        and (not toolsets or tool.toolset in toolsets)
+    ]
+
+
+#: Tasks belong to their users, and to no project.
+_OWN_TOOLS: Final = "tasks"
+
+
+def build(
+    profile: Profile,
+    place: Place,
+    *,
+    read_only: bool = False,
+    toolsets: Collection[str] = (),
+    access: Access = "write",
+    observe: Observer | None = None,
+) -> Server:
+    """A server that shows a place through a profile, and closes the place when it ends."""
+    tools = shown_tools(profile, read_only=read_only, toolsets=toolsets, access=access)
+    shown = {tool.name for tool in tools}
+    told = [words for needed, words in profile.instructions if shown.issuperset(needed)]
+    server = Server(
+        profile.server_name,
+        profile.server_version,
+        instructions=" ".join(told) or None,
+        prompts=_prompts(profile, place),
+        resources=StoredResources(place, profile.missing_resource, own_templates=profile.own_templates),
+        capabilities=profile.capabilities,
+        default_version=profile.default_version,
+        limits=Limits(message_bytes=MESSAGE_BYTES),
+        lifespan=lambda: _serving(profile, place, server),
+        observe=observe,
+    )
+    for tool in tools:
+        server.add(tool.at(place))
+    return server
+
+
+def _prompts(profile: Profile, place: Place) -> PromptSource:
+    stored = StoredPrompts(place)
+    if profile.prompts == "stored":
+        return stored
+    library = LibraryPrompts(place, profile.library_prompt, profile.missing_prompt)
+    return library if profile.prompts == "library" else AllPrompts(stored, library)
+
+
+@asynccontextmanager
+async def _serving(profile: Profile, place: Place, server: Server) -> AsyncIterator[None]:
+    store = place.workspace.store
+    follow(profile, place, server)
+    if profile.prompts != "stored":
+        place.libraries.start()
+    try:
+        yield
+    finally:
+        await place.libraries.close()
+        place.templates.close()
+        await store.close()
+
+
+def follow(profile: Profile, place: Place, server: Server) -> None:
+    """From now on, have a server tell its clients what changes in its place."""
+    if profile.announces:
+        place.workspace.store.subscribe(lambda news: announce(server, place, news))
+    if profile.prompts != "stored":
+        place.libraries.subscribe(server.prompts_changed)
+
+
+def announce(server: Server, place: Place, news: Sequence[ChangeNews]) -> None:
+    """Tell a server's clients what has changed in its place."""
+    here = [item for item in news if item.project == place.project]
+    if any(item.kind == "prompt" for item in here):
+        server.prompts_changed()
+    resources = [item for item in here if item.kind == "resource"]
+    if any(item.listed for item in resources):
+        server.resources_changed()
+    for uri in dict.fromkeys(uri for item in resources for uri in item.uris):
+        server.resource_updated(uri)

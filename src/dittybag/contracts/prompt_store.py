@@ -1,0 +1,264 @@
+"""The prompt-store contract: a tagged, searchable store of prompts, in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dittybag.contracts.dialects import structured
+from dittybag.contracts.tools import ADDS, REPLACES, ToolSpec, given, list_of, object_schema, query_problems
+from dittybag.domain import prompts
+from dittybag.domain.errors import Problem, require
+from dittybag.domain.prompts import MAX_TAGS, Prompt, PromptSummary
+from dittybag.domain.times import iso
+from dittybag.protocol import NoArguments, ToolResult
+from dittybag.protocol.jsonrpc import encode
+from dittybag.protocol.types import JsonObject
+from dittybag.services.prompts import PromptAddress, PromptChange, PromptPage
+from dittybag.services.workspace import Desk
+
+Title = Annotated[str, Meta(min_length=1, max_length=200)]
+Content = Annotated[str, Meta(min_length=1)]
+Tag = Annotated[str, Meta(min_length=1, max_length=50, pattern="^[a-zA-Z0-9_-]+$")]
+Limit = Annotated[int, Meta(ge=1, le=100)]
+Offset = Annotated[int, Meta(ge=0)]
+
+#: No store has more prompts than this, and databases count no further.
+_FAR: Final = 1 << 62
+
+
+class AddPrompt(Struct, kw_only=True):
+    title: Annotated[Title, Meta(description="Unique title for the prompt")]
+    content: Annotated[Content, Meta(description="Full prompt content")]
+    tags: Annotated[list[Tag], Meta(description="Optional array of tag names")] = []
+
+
+class ListPrompts(Struct, kw_only=True):
+    limit: Annotated[Limit, Meta(description="Maximum number of prompts to return")] = 10
+    offset: Annotated[Offset, Meta(description="Number of prompts to skip")] = 0
+
+
+class GetPrompt(Struct, kw_only=True):
+    id: Annotated[str, Meta(description="Prompt UUID")]
+
+
+class UpdatePrompt(Struct, kw_only=True):
+    id: Annotated[str, Meta(description="Prompt UUID to update")]
+    title: Annotated[Title, Meta(description="New title for the prompt")]
+    content: Annotated[Content, Meta(description="New prompt content")]
+    tags: (
+        Annotated[list[Tag], Meta(description="New array of tag names (replaces existing tags)")] | UnsetType
+    ) = UNSET
+
+
+class DeletePrompt(Struct, kw_only=True):
+    id: Annotated[str, Meta(description="Prompt UUID to delete")]
+
+
+class SearchPrompts(Struct, kw_only=True):
+    query: Annotated[str, Meta(description="Search term (case-insensitive partial match)")]
+    limit: Limit = 10
+    offset: Offset = 0
+
+
+class FilterByTags(Struct, kw_only=True):
+    tags: Annotated[list[str], Meta(min_length=1, description="Array of tag names to filter by")]
+    limit: Limit = 10
+    offset: Offset = 0
+
+
+def _changing(id: str = "", **parts: Any) -> Iterable[Problem]:
+    return prompts.problems(**parts)
+
+
+def answer(value: JsonObject) -> ToolResult:
+    """A result in compact JSON."""
+    return ToolResult.of(encode(value).decode(), structured=value)
+
+
+def _summary(prompt: PromptSummary) -> JsonObject:
+    return {
+        "id": prompt.id,
+        "title": prompt.title,
+        "snippet": prompt.snippet,
+        "tags": list(prompt.tags),
+        "created_at": iso(prompt.created_at),
+        "updated_at": iso(prompt.updated_at),
+    }
+
+
+def _page(page: PromptPage, limit: int, offset: int, **between: Any) -> ToolResult:
+    return answer(
+        {
+            "prompts": [_summary(prompt) for prompt in page.prompts],
+            "total": page.total,
+            **between,
+            "limit": limit,
+            "offset": offset,
+            "has_more": offset + len(page.prompts) < page.total,
+        }
+    )
+
+
+async def add_prompt(desk: Desk, arguments: AddPrompt) -> ToolResult:
+    prompt, _ = await desk.workspace.prompts.create(desk.caller, **given(arguments))
+    return answer({"id": prompt.id, "title": prompt.title, "created_at": iso(prompt.created_at)})
+
+
+async def list_prompts(desk: Desk, arguments: ListPrompts) -> ToolResult:
+    limit, offset = arguments.limit, arguments.offset
+    page = await desk.workspace.prompts.recent(desk.caller, limit, min(offset, _FAR))
+    return _page(page, limit, offset)
+
+
+async def get_prompt(desk: Desk, arguments: GetPrompt) -> ToolResult:
+    prompt = await desk.workspace.prompts.get(desk.caller, PromptAddress(id=arguments.id))
+    return answer(
+        {
+            "id": prompt.id,
+            "title": prompt.title,
+            "content": prompt.content,
+            "tags": list(prompt.tags),
+            "created_at": iso(prompt.created_at),
+            "updated_at": iso(prompt.updated_at),
+        }
+    )
+
+
+async def update_prompt(desk: Desk, arguments: UpdatePrompt) -> ToolResult:
+    change = PromptChange(**given(arguments, "id"))
+    prompt, _ = await desk.workspace.prompts.update(desk.caller, PromptAddress(id=arguments.id), change)
+    return updated_prompt(prompt)
+
+
+def updated_prompt(prompt: Prompt) -> ToolResult:
+    return answer({"id": prompt.id, "title": prompt.title, "updated_at": iso(prompt.updated_at)})
+
+
+async def delete_prompt(desk: Desk, arguments: DeletePrompt) -> ToolResult:
+    prompt, _ = await desk.workspace.prompts.delete(desk.caller, PromptAddress(id=arguments.id))
+    return answer({"deleted": True, "id": prompt.id})
+
+
+async def search_prompts(desk: Desk, arguments: SearchPrompts) -> ToolResult:
+    query, limit, offset = arguments.query, arguments.limit, arguments.offset
+    page = await desk.workspace.prompts.search(desk.caller, query, limit, min(offset, _FAR))
+    return _page(page, limit, offset, query=query)
+
+
+def _filter_problems(tags: Sequence[str] = (), **others: Any) -> list[Problem]:
+    if len(tags) <= MAX_TAGS:
+        return []
+    return [Problem("tags", f"Tags must be at most {MAX_TAGS}, there are {len(tags)}")]
+
+
+async def filter_by_tags(desk: Desk, arguments: FilterByTags) -> ToolResult:
+    tags, limit, offset = arguments.tags, arguments.limit, arguments.offset
+    require(_filter_problems(tags))
+    page, carried = await desk.workspace.prompts.tagged(desk.caller, tags, limit, min(offset, _FAR))
+    return _page(page, limit, offset, matched_tags=carried)
+
+
+async def list_tags(desk: Desk, arguments: NoArguments) -> ToolResult:
+    tags = await desk.workspace.prompts.tags(desk.caller)
+    listed = [{"name": tag.name, "prompt_count": tag.prompt_count} for tag in tags]
+    return answer({"tags": listed, "total": len(listed)})
+
+
+_STRINGS: Final = list_of({"type": "string"})
+_SUMMARIES: Final = list_of(
+    object_schema(
+        id="string", title="string", snippet="string", tags=_STRINGS, created_at="string", updated_at="string"
+    )
+)
+_PAGED: Final[dict[str, str | JsonObject]] = {"limit": "integer", "offset": "integer", "has_more": "boolean"}
+
+_tool: Final = partial(ToolSpec, toolset="prompts", dialect=structured)
+
+ADD_PROMPT: Final = _tool(
+    name="add_prompt",
+    title="Add prompt",
+    description="Store a new AI prompt with optional tags",
+    arguments=AddPrompt,
+    run=add_prompt,
+    output=object_schema(id="string", title="string", created_at="string"),
+    check=prompts.problems,
+    effect=ADDS,
+)
+LIST_PROMPTS: Final = _tool(
+    name="list_prompts",
+    title="List prompts",
+    description="List stored prompts with pagination",
+    arguments=ListPrompts,
+    run=list_prompts,
+    output=object_schema(prompts=_SUMMARIES, total="integer", **_PAGED),
+)
+GET_PROMPT: Final = _tool(
+    name="get_prompt",
+    title="Get prompt",
+    description="Retrieve full prompt content by ID",
+    arguments=GetPrompt,
+    run=get_prompt,
+    output=object_schema(
+        id="string", title="string", content="string", tags=_STRINGS, created_at="string", updated_at="string"
+    ),
+)
+UPDATE_PROMPT: Final = _tool(
+    name="update_prompt",
+    title="Update prompt",
+    description="Update an existing prompt's title, content, and tags",
+    arguments=UpdatePrompt,
+    run=update_prompt,
+    output=object_schema(id="string", title="string", updated_at="string"),
+    check=_changing,
+    effect=REPLACES,
+)
+DELETE_PROMPT: Final = _tool(
+    name="delete_prompt",
+    title="Delete prompt",
+    description="Permanently remove a prompt",
+    arguments=DeletePrompt,
+    run=delete_prompt,
+    output=object_schema(deleted="boolean", id="string"),
+    effect=REPLACES,
+)
+SEARCH_PROMPTS: Final = _tool(
+    name="search_prompts",
+    title="Search prompts",
+    description="Search prompts by keyword in title or content",
+    arguments=SearchPrompts,
+    run=search_prompts,
+    output=object_schema(prompts=_SUMMARIES, total="integer", query="string", **_PAGED),
+    check=query_problems,
+)
+FILTER_BY_TAGS: Final = _tool(
+    name="filter_by_tags",
+    title="Filter prompts by tags",
+    description="Filter prompts by one or more tags (OR logic)",
+    arguments=FilterByTags,
+    run=filter_by_tags,
+    output=object_schema(prompts=_SUMMARIES, total="integer", matched_tags=_STRINGS, **_PAGED),
+    check=_filter_problems,
+)
+LIST_TAGS: Final = _tool(
+    name="list_tags",
+    title="List tags",
+    description="List all available tags with prompt counts",
+    arguments=NoArguments,
+    run=list_tags,
+    output=object_schema(tags=list_of(object_schema(name="string", prompt_count="integer")), total="integer"),
+)
+
+TOOLS: Final = (
+    ADD_PROMPT,
+    LIST_PROMPTS,
+    GET_PROMPT,
+    UPDATE_PROMPT,
+    DELETE_PROMPT,
+    SEARCH_PROMPTS,
+    FILTER_BY_TAGS,
+    LIST_TAGS,
+)

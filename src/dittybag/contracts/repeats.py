@@ -1,0 +1,109 @@
+"""Calls of tools that are carried out once, and answered as often as they come with the same key."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from dittybag.domain.answers import ANSWER_BYTES, KeptAnswer
+from dittybag.domain.errors import AlreadyDone, StorageError
+from dittybag.protocol import Context, ToolResult
+from dittybag.protocol.aio import asyncio
+from dittybag.protocol.types import Text
+from dittybag.services.repeats import CarriedOut, KeyedCall, Repeats
+
+#: In microseconds: for so long after a call was carried out its answer may yet be on its way.
+_ON_ITS_WAY: Final = 2_000_000
+_LOOK_SECONDS: Final = 0.05
+
+_log = logging.getLogger("dittybag")
+
+#: Calls that go on although nobody waits any more.
+_going_on: set[asyncio.Future[ToolResult]] = set()
+
+
+class _Answer(Struct):
+    """An answer as it is kept."""
+
+    content: tuple[Text, ...]
+    structured: Any
+    is_error: bool
+
+
+_decode: Final = msgspec.json.Decoder(_Answer).decode
+
+
+def keyed_call(owner: str, key: str, ctx: Context, project: int) -> KeyedCall:
+    """The call of a tool in a project, by somebody; an empty name is that of the owner of the machine."""
+    asked = (ctx.params.get("name"), ctx.params.get("arguments") or {}, project)
+    return KeyedCall(owner, key, sha256(msgspec.json.encode(asked, order="sorted")).digest())
+
+
+async def answered_once(
+    call: KeyedCall, repeats: Repeats, run: Callable[[], Awaitable[ToolResult]]
+) -> ToolResult:
+    """What a call comes to: what it came to before, if it has been carried out.
+
+    Raises `KeyReused`, or `AlreadyDone` if the answer is not known any more.
+    """
+    # It goes on should the client hang up in the middle: when it asks again, the answer is there.
+    going_on = asyncio.ensure_future(_carried_out(call, repeats, run))
+    _going_on.add(going_on)
+    going_on.add_done_callback(_over)
+    return await asyncio.shield(going_on)
+
+
+def _over(call: asyncio.Future[ToolResult]) -> None:
+    _going_on.discard(call)
+    if not call.cancelled():
+        # Perhaps nobody is there to hear of it, which is no reason for a complaint.
+        call.exception()
+
+
+async def _carried_out(
+    call: KeyedCall, repeats: Repeats, run: Callable[[], Awaitable[ToolResult]]
+) -> ToolResult:
+    kept, _ = await repeats.find(call)
+    if kept is None:
+        try:
+            result = await run()
+        except CarriedOut as before:
+            # Another one with this key was faster.
+            kept = before.kept
+        else:
+            if call.is_done:
+                await _keep(call, repeats, result)
+            return result
+    return await _known_answer(call, repeats, kept)
+
+
+async def _keep(call: KeyedCall, repeats: Repeats, result: ToolResult) -> None:
+    texts = tuple(block for block in result.content if isinstance(block, Text))
+    answer = msgspec.json.encode(_Answer(texts, result.structured_content, result.is_error))
+    if len(answer) > ANSWER_BYTES or len(texts) < len(result.content):
+        return
+    try:
+        await repeats.keep(call, answer)
+    except StorageError as error:
+        # What was asked for is done, and whoever asked is told so.
+        _log.warning("the answer to a call could not be kept on %s", error.where, exc_info=error)
+
+
+async def _known_answer(call: KeyedCall, repeats: Repeats, kept: KeptAnswer) -> ToolResult:
+    """The answer to a call that was carried out, as soon as it is known."""
+    found: KeptAnswer | None = kept
+    while found is not None and found.answer is None:
+        found, now = await repeats.find(call)
+        if found is not None and found.answer is None:
+            if not 0 <= now - found.at < _ON_ITS_WAY:
+                raise AlreadyDone(found.at, found.first, found.last)
+            await asyncio.sleep(_LOOK_SECONDS)
+    if found is None or found.answer is None:
+        raise AlreadyDone(kept.at, kept.first, kept.last)
+    answer = _decode(found.answer)
+    return ToolResult(content=answer.content, structured_content=answer.structured, is_error=answer.is_error)

@@ -1,0 +1,186 @@
+"""The resources of a project as MCP resources, and those whose URIs have variables as templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final
+
+from dittybag.contracts.dialects import as_protocol_errors
+from dittybag.contracts.pages import fitting, start
+from dittybag.contracts.stored_prompts import known_values, matching
+from dittybag.contracts.tools import Place
+from dittybag.domain.errors import ResourceNotFound
+from dittybag.domain.resources import Resource
+from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page, ProtocolError, uri_templates
+from dittybag.protocol.features import PAGE_SIZE
+from dittybag.protocol.jsonrpc import encode
+from dittybag.protocol.types import (
+    BlobContents,
+    ReadResult,
+    ResourceInfo,
+    ResourceTemplateInfo,
+    TextContents,
+)
+from dittybag.services.prompts import PromptPage
+
+#: Says in the profile's words that there is no such resource.
+Missing = Callable[[str, str], ProtocolError]
+
+#: Completion looks at so many URIs of other resources.
+_SAMPLE: Final = 1000
+
+_TAGGED: Final = ResourceTemplateInfo(
+    uri_template="dittybag://tags/{tag}",
+    name="prompts-by-tag",
+    title="Prompts with a tag",
+    description="The prompts of this project that carry a tag, those updated last first",
+    mime_type="application/json",
+)
+_PROJECT: Final = ResourceTemplateInfo(
+    uri_template="dittybag://projects/{project}",
+    name="project-overview",
+    title="A project at a glance",
+    description="How many prompts, resources and tasks a project has",
+    mime_type="application/json",
+)
+_OWN: Final = (_TAGGED, _PROJECT)
+
+
+class StoredResources:
+    """See `dittybag.protocol.ResourceSource`."""
+
+    def __init__(self, place: Place, missing: Missing, *, own_templates: bool) -> None:
+        """`own_templates`: whether to offer Dittybag's own templates beside those of the project."""
+        self._place = place
+        self._resources = place.workspace.resources
+        self._missing = missing
+        self._own = _OWN if own_templates else ()
+
+    def stamp(self, ctx: Context) -> Hashable:
+        if not self._place.is_seen(ctx):
+            return None
+        return self._place.workspace.store.stamp("resource", self._place.project)
+
+    @as_protocol_errors
+    async def list(self, position: str | int | None, ctx: Context) -> Page[ResourceInfo]:
+        page, after = await self._listed(position, ctx, templates=False)
+        return Page(tuple(_info(item) for item in page), after)
+
+    @as_protocol_errors
+    async def templates(self, position: str | int | None, ctx: Context) -> Page[ResourceTemplateInfo]:
+        page, after = await self._listed(position, ctx, templates=True)
+        own = self._own if after is None else ()
+        return Page((*(_template_info(item) for item in page), *own), after)
+
+    async def _listed(
+        self, position: str | int | None, ctx: Context, *, templates: bool
+    ) -> tuple[tuple[Resource, ...], int | None]:
+        found = await self._resources.listing(
+            self._place.caller(ctx), start(position), PAGE_SIZE + 1, templates=templates
+        )
+        page, more = fitting(found, _length)
+        return tuple(page), page[-1].number if more else None
+
+    @as_protocol_errors
+    async def read(self, uri: str, ctx: Context) -> ReadResult:
+        caller = self._place.caller(ctx)
+        try:
+            resource, content = await self._resources.read(caller, uri)
+        except ResourceNotFound as error:
+            return await self._read_by_template(uri, error.project, ctx)
+        return _contents(uri, resource.mime_type, content.decode() if resource.is_text else content)
+
+    async def _read_by_template(self, uri: str, project: str, ctx: Context) -> ReadResult:
+        caller = self._place.caller(ctx)
+        for template in await self._resources.templates(caller):
+            values = uri_templates.parse(template.uri).match(uri)
+            if values is not None:
+                _, content = await self._resources.read(caller, template.uri)
+                if not template.is_text:
+                    return _contents(uri, template.mime_type, content)
+                filled = await self._place.templates.resource(content.decode(), values)
+                return _contents(uri, template.mime_type, filled)
+        for own in self._own:
+            values = uri_templates.parse(own.uri_template).match(uri)
+            text = None if values is None else await self._own_content(own, values, ctx)
+            if text is not None:
+                return _contents(uri, own.mime_type, text)
+        raise self._missing(uri, project)
+
+    async def _own_content(
+        self, template: ResourceTemplateInfo, values: dict[str, str], ctx: Context
+    ) -> str | None:
+        if template is _TAGGED:
+            page, carried = await self._place.workspace.prompts.tagged(
+                self._place.caller(ctx), [values["tag"]], 100, 0
+            )
+            return encode(_tag_overview(values["tag"].lower(), page)).decode() if carried else None
+        for size in await self._place.workspace.projects.all(self._place.caller(ctx)):
+            if size.project.name == values["project"]:
+                counts = {"prompts": size.prompts, "resources": size.resources, "tasks": size.tasks}
+                return encode({"project": size.project.name, **counts}).decode()
+        return None
+
+    @as_protocol_errors
+    async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:
+        own = {template.uri_template for template in self._own}
+        stored = {template.uri for template in await self._resources.templates(self._place.caller(ctx))}
+        if request.target not in own | stored:
+            raise InvalidParams(f"Unknown resource template: {request.target}")
+        template = uri_templates.parse(request.target)
+        if request.argument not in template.variables:
+            raise InvalidParams(f"The template {request.target} has no variable {request.argument}")
+        return await self._used_values(template, request, ctx) or await known_values(
+            self._place, request.argument, request.value, ctx
+        )
+
+    async def _used_values(
+        self, template: uri_templates.UriTemplate, request: CompletionRequest, ctx: Context
+    ) -> Sequence[str]:
+        """Values that the variable has in the URIs of other resources of this form."""
+        prefix = template.text.partition("{")[0]
+        uris = await self._resources.uris(self._place.caller(ctx), prefix, _SAMPLE)
+        found = [values for uri in uris if (values := template.match(uri)) is not None]
+        fit = [
+            values[request.argument]
+            for values in found
+            if all(values.get(name, value) == value for name, value in request.others.items())
+        ]
+        return matching(list(dict.fromkeys(fit)), request.value)
+
+
+def _tag_overview(tag: str, page: PromptPage) -> dict[str, object]:
+    prompts = [{"id": item.id, "name": item.name, "title": item.title} for item in page.prompts]
+    return {"tag": tag, "total": page.total, "prompts": prompts}
+
+
+def _info(resource: Resource) -> ResourceInfo:
+    return ResourceInfo(
+        uri=resource.uri,
+        name=resource.name,
+        title=resource.title,
+        description=resource.description,
+        mime_type=resource.mime_type,
+        size=resource.size,
+    )
+
+
+def _template_info(resource: Resource) -> ResourceTemplateInfo:
+    return ResourceTemplateInfo(
+        uri_template=resource.uri,
+        name=resource.name,
+        title=resource.title,
+        description=resource.description,
+        mime_type=resource.mime_type,
+    )
+
+
+def _length(resource: Resource) -> int:
+    texts = (resource.uri, resource.name, resource.title, resource.description, resource.mime_type)
+    return sum(len(text) for text in texts if text) + 100
+
+
+def _contents(uri: str, mime_type: str | None, content: str | bytes) -> ReadResult:
+    if isinstance(content, str):
+        return ReadResult(contents=(TextContents(uri=uri, mime_type=mime_type, text=content),))
+    return ReadResult(contents=(BlobContents(uri=uri, mime_type=mime_type, blob=content),))

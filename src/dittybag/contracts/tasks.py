@@ -1,0 +1,362 @@
+"""The task contract: eight tools over one's own tasks, in JSON, with errors in plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dittybag.contracts.dialects import plain
+from dittybag.contracts.tools import (
+    ADDS,
+    MARKS,
+    REPLACES,
+    ToolSpec,
+    given,
+    list_of,
+    object_schema,
+    one_of,
+    query_problems,
+)
+from dittybag.domain import tasks
+from dittybag.domain.errors import Invalid, Problem, require
+from dittybag.domain.tasks import ENERGIES, Task
+from dittybag.domain.times import iso
+from dittybag.protocol import ToolResult
+from dittybag.protocol.types import JsonObject
+from dittybag.services.workspace import Desk
+
+_FIELDS: Final = ("title", "notes", "both")
+_GROUPS: Final = ("project", "priority", "status")
+#: As many as `task_list` gives at once: an answer has to fit into a message.
+_MOST_FOUND: Final = 1000
+_NO_PROJECT: Final = "(no project)"
+
+
+class TaskCreate(Struct, kw_only=True):
+    title: Annotated[str, Meta(description="Task title (1-500 characters)")]
+    project: Annotated[str, Meta(description="Project category (optional)")] | UnsetType = UNSET
+    priority: (
+        Annotated[int, Meta(ge=1, le=5, description="Priority (1=Someday, 5=Critical, default=3)")]
+        | UnsetType
+    ) = UNSET
+    energy: (
+        Annotated[
+            str,
+            Meta(
+                description="Energy level required (default=medium)",
+                extra_json_schema={"enum": list(ENERGIES)},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    time_estimate: (
+        Annotated[str, Meta(description="Time estimate (e.g., '1hr', default='1hr')")] | UnsetType
+    ) = UNSET
+    notes: Annotated[str, Meta(description="Additional notes (optional)")] | UnsetType = UNSET
+    due_date: (
+        Annotated[str, Meta(description="Due date (ISO 8601 date or date-time, optional)")] | UnsetType
+    ) = UNSET
+
+
+class TaskList(Struct, kw_only=True):
+    project: Annotated[str, Meta(description="Filter by project")] | UnsetType = UNSET
+    priority: Annotated[int, Meta(ge=1, le=5, description="Filter by priority (1-5)")] | UnsetType = UNSET
+    show_completed: Annotated[bool, Meta(description="Include completed tasks (default=false)")] = False
+    limit: Annotated[int, Meta(ge=1, le=1000, description="Maximum results (default=100, max=1000)")] = 100
+    offset: Annotated[int, Meta(ge=0, description="Pagination offset (default=0)")] = 0
+
+
+class TaskGet(Struct, kw_only=True):
+    task_id: Annotated[int, Meta(description="Task ID to retrieve")]
+
+
+class TaskUpdate(Struct, kw_only=True):
+    task_id: Annotated[int, Meta(description="Task ID to update")]
+    title: Annotated[str, Meta(description="New title")] | UnsetType = UNSET
+    project: Annotated[str, Meta(description="New project")] | UnsetType = UNSET
+    priority: Annotated[int, Meta(ge=1, le=5, description="New priority (1-5)")] | UnsetType = UNSET
+    energy: (
+        Annotated[str, Meta(description="New energy level", extra_json_schema={"enum": list(ENERGIES)})]
+        | UnsetType
+    ) = UNSET
+    time_estimate: Annotated[str, Meta(description="New time estimate")] | UnsetType = UNSET
+    notes: Annotated[str, Meta(description="New notes")] | UnsetType = UNSET
+    due_date: Annotated[str, Meta(description="New due date (ISO 8601; empty for none)")] | UnsetType = UNSET
+
+
+class TaskComplete(Struct, kw_only=True):
+    task_id: Annotated[int, Meta(description="Task ID to complete")]
+
+
+class TaskDelete(Struct, kw_only=True):
+    task_id: Annotated[int, Meta(description="Task ID to delete")]
+
+
+class TaskSearch(Struct, kw_only=True):
+    query: Annotated[str, Meta(description="Search keywords")]
+    fields: Annotated[
+        str,
+        Meta(
+            description="Fields to search (default=both for title+notes)",
+            extra_json_schema={"enum": list(_FIELDS)},
+        ),
+    ] = "both"
+
+
+class TaskStats(Struct, kw_only=True):
+    group_by: (
+        Annotated[
+            str,
+            Meta(
+                description="Grouping field (project|priority|status, default=all)",
+                extra_json_schema={"enum": list(_GROUPS)},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+def _task(task: Task) -> JsonObject:
+    return {
+        "id": task.id,
+        "user_id": task.user,
+        "title": task.title,
+        "project": task.project,
+        "priority": task.priority,
+        "energy": task.energy,
+        "time_estimate": task.time_estimate,
+        "notes": task.notes,
+        "due_date": task.due_date,
+        "completed": task.completed,
+        "completed_at": None if task.completed_at is None else iso(task.completed_at),
+        "created_at": iso(task.created_at),
+        "updated_at": iso(task.updated_at),
+    }
+
+
+def _answer(value: Any, structured: JsonObject | None = None) -> ToolResult:
+    """A result in JSON with blanks, as the contract writes it."""
+    # The only place that needs blanks in its JSON, and so the standard library.
+    from json import dumps
+
+    return ToolResult.of(dumps(value, ensure_ascii=False), structured=structured or value)
+
+
+def _answer_list(found: list[Task]) -> ToolResult:
+    shown = [_task(task) for task in found]
+    return _answer(shown, {"tasks": shown})
+
+
+async def task_create(desk: Desk, arguments: TaskCreate) -> ToolResult:
+    return _answer(_task(await desk.workspace.tasks.create(desk.caller, **given(arguments))))
+
+
+async def task_list(desk: Desk, arguments: TaskList) -> ToolResult:
+    filters: dict[str, Any] = {"project": None, "priority": None} | given(
+        arguments, "show_completed", "limit", "offset"
+    )
+    # Models leave out a filter by leaving it empty.
+    filters["project"] = filters["project"] or None
+    found = await desk.workspace.tasks.page(
+        desk.caller,
+        **filters,
+        completed=arguments.show_completed,
+        limit=arguments.limit,
+        offset=min(arguments.offset, 1 << 62),
+    )
+    return _answer_list(found)
+
+
+async def task_get(desk: Desk, arguments: TaskGet) -> ToolResult:
+    return _answer(_task(await desk.workspace.tasks.get(desk.caller, arguments.task_id)))
+
+
+async def task_update(desk: Desk, arguments: TaskUpdate) -> ToolResult:
+    fields = given(arguments, "task_id")
+    if not fields:
+        raise Invalid([Problem("", "Nothing to update: give at least one field")])
+    return _answer(_task(await desk.workspace.tasks.update(desk.caller, arguments.task_id, **fields)))
+
+
+async def task_complete(desk: Desk, arguments: TaskComplete) -> ToolResult:
+    return _answer(_task(await desk.workspace.tasks.complete(desk.caller, arguments.task_id)))
+
+
+async def task_delete(desk: Desk, arguments: TaskDelete) -> ToolResult:
+    task = await desk.workspace.tasks.delete(desk.caller, arguments.task_id)
+    return _answer({"success": True, "task_id": task.id})
+
+
+def _search_problems(query: str = "", fields: str = "both") -> list[Problem]:
+    return [*query_problems(query), *one_of("fields", fields, _FIELDS, "Fields")]
+
+
+async def task_search(desk: Desk, arguments: TaskSearch) -> ToolResult:
+    require(_search_problems(arguments.query, arguments.fields))
+    _, found = await desk.workspace.tasks.search(
+        desk.caller,
+        arguments.query,
+        title=arguments.fields != "notes",
+        notes=arguments.fields != "title",
+        limit=_MOST_FOUND,
+    )
+    return _answer_list(found)
+
+
+def _stats_problems(group_by: str = "project") -> list[Problem]:
+    return one_of("group_by", group_by, _GROUPS, "Group by")
+
+
+async def task_stats(desk: Desk, arguments: TaskStats) -> ToolResult:
+    wanted = _GROUPS if arguments.group_by is UNSET else (arguments.group_by,)
+    for group in wanted:
+        require(_stats_problems(group))
+    stats = await desk.workspace.tasks.stats(desk.caller)
+    projects: dict[str, int] = {}
+    for name, count in stats.by_project.items():
+        shown = _NO_PROJECT if name is None else name
+        projects[shown] = projects.get(shown, 0) + count
+    ranked = sorted(projects.items(), key=lambda item: (-item[1], item[0]))
+    groups: dict[str, JsonObject] = {
+        "project": dict(ranked),
+        "priority": {str(name): stats.by_priority[name] for name in sorted(stats.by_priority, reverse=True)},
+        "status": {"pending": stats.total - stats.completed, "completed": stats.completed},
+    }
+    rate = round(100 * stats.completed / stats.total, 2) if stats.total else 0
+    return _answer(
+        {
+            **{f"by_{name}": groups[name] for name in wanted},
+            "total": stats.total,
+            "completed": stats.completed,
+            "completion_rate": rate,
+        }
+    )
+
+
+_TASK: Final = object_schema(
+    id="integer",
+    user_id="string",
+    title="string",
+    project="string?",
+    priority="integer",
+    energy="string",
+    time_estimate="string",
+    notes="string?",
+    due_date="string?",
+    completed="boolean",
+    completed_at="string?",
+    created_at="string",
+    updated_at="string",
+)
+_TASKS: Final = object_schema(tasks=list_of({"type": "object"}))
+_COUNTS: Final[JsonObject] = {"type": "object", "additionalProperties": {"type": "integer"}}
+
+
+def _changing(task_id: int = 0, **fields: Any) -> Iterable[Problem]:
+    return tasks.problems(**fields)
+
+
+def _listing(priority: int | None = None, **others: Any) -> Iterable[Problem]:
+    return tasks.problems(priority=priority)
+
+
+_tool: Final = partial(ToolSpec, toolset="tasks", dialect=plain)
+
+TASK_CREATE: Final = _tool(
+    name="task_create",
+    title="Create task",
+    description="Create a new task",
+    arguments=TaskCreate,
+    run=task_create,
+    output=_TASK,
+    check=tasks.problems,
+    effect=ADDS,
+)
+TASK_LIST: Final = _tool(
+    name="task_list",
+    title="List tasks",
+    description="List tasks with optional filters",
+    arguments=TaskList,
+    run=task_list,
+    output=_TASKS,
+    check=_listing,
+)
+TASK_GET: Final = _tool(
+    name="task_get",
+    title="Get task",
+    description="Get a specific task by ID",
+    arguments=TaskGet,
+    run=task_get,
+    output=_TASK,
+)
+TASK_UPDATE: Final = _tool(
+    name="task_update",
+    title="Update task",
+    description="Update a task's fields",
+    arguments=TaskUpdate,
+    run=task_update,
+    output=_TASK,
+    check=_changing,
+    effect=REPLACES,
+)
+TASK_COMPLETE: Final = _tool(
+    name="task_complete",
+    title="Complete task",
+    description="Mark a task as complete",
+    arguments=TaskComplete,
+    run=task_complete,
+    output=_TASK,
+    effect=MARKS,
+)
+TASK_DELETE: Final = _tool(
+    name="task_delete",
+    title="Delete task",
+    description="Delete a task permanently",
+    arguments=TaskDelete,
+    run=task_delete,
+    output=object_schema(success="boolean", task_id="integer"),
+    effect=REPLACES,
+)
+TASK_SEARCH: Final = _tool(
+    name="task_search",
+    title="Search tasks",
+    description="Search tasks by keywords in title or notes",
+    arguments=TaskSearch,
+    run=task_search,
+    output=_TASKS,
+    check=_search_problems,
+)
+TASK_STATS: Final = _tool(
+    name="task_stats",
+    title="Task statistics",
+    description="Get task statistics grouped by project, priority, or status",
+    arguments=TaskStats,
+    run=task_stats,
+    output={
+        "type": "object",
+        "properties": {
+            "by_project": _COUNTS,
+            "by_priority": _COUNTS,
+            "by_status": _COUNTS,
+            "total": {"type": "integer"},
+            "completed": {"type": "integer"},
+            "completion_rate": {"type": "number"},
+        },
+        "required": ["total", "completed", "completion_rate"],
+    },
+    check=_stats_problems,
+)
+
+TOOLS: Final = (
+    TASK_CREATE,
+    TASK_LIST,
+    TASK_GET,
+    TASK_UPDATE,
+    TASK_COMPLETE,
+    TASK_DELETE,
+    TASK_SEARCH,
+    TASK_STATS,
+)

@@ -1,0 +1,40 @@
+"""Names: which are allowed, and how one is made from a title."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from dittybag.domain.errors import clipped
+
+NAME_LENGTH: Final = 255
+
+_ALLOWED: Final = re.compile(r"[A-Za-z0-9._-]*")
+_OTHERS: Final = re.compile(r"[^a-z0-9._-]+")
+
+
+def name_problem(kind: str, name: str) -> str | None:
+    """What is wrong with the name of a `kind`, if anything."""
+    if not 1 <= len(name) <= NAME_LENGTH:
+        return f"{kind} name must be 1-{NAME_LENGTH} characters"
+    if not _ALLOWED.fullmatch(name):
+        return (
+            f"{kind} name '{clipped(name, 60)}' contains invalid characters. Allowed: a-z, A-Z, 0-9, -, _, ."
+        )
+    return None
+
+
+def name_from(title: str) -> str:
+    """A name for something that has only a title: lower case, with `-` for runs of other characters."""
+    return _OTHERS.sub("-", title.lower()).strip("-")[:NAME_LENGTH] or "prompt"
+
+
+def alternatives(wanted: str, form: str, length: int) -> Iterator[str]:
+    """`wanted`, and then with a number, none longer than `length`. `form` says how the number looks."""
+    yield wanted[:length]
+    number = 2
+    while True:
+        suffix = form.format(number)
+        yield wanted[: length - len(suffix)] + suffix
+        number += 1

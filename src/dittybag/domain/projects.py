@@ -1,0 +1,45 @@
+"""Projects: scopes inside a workspace."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from dittybag.domain.errors import Problem, require
+from dittybag.domain.text import line_problem
+
+NAME_LENGTH: Final = 100
+
+#: Always there.
+DEFAULT_PROJECT: Final = "default"
+
+
+class Project(Struct, frozen=True, kw_only=True):
+    """A scope for prompts and resources."""
+
+    id: int
+    name: str
+    created_at: int
+    updated_at: int
+    version: int = 1
+
+
+class ProjectSize(Struct, frozen=True, kw_only=True):
+    """A project, and how much is in it."""
+
+    project: Project
+    prompts: int
+    resources: int
+    tasks: int
+
+
+def checked_name(name: str) -> str:
+    """Raises `Invalid` unless `name` may be that of a project."""
+    problem = line_problem("Project name", name)
+    if not name.strip() or len(name) > NAME_LENGTH:
+        problem = f"Project name must be 1-{NAME_LENGTH} characters"
+    elif name != name.strip():
+        problem = "Project name must not begin or end with a blank"
+    require([Problem("name", problem)] if problem else ())
+    return name

@@ -1,0 +1,199 @@
+"""Prompts: what one is, and what its parts must be like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from dittybag.domain.errors import Problem, clipped
+from dittybag.domain.names import name_problem
+from dittybag.domain.text import body_problem, line_problem
+
+TITLE_LENGTH: Final = 200
+CONTENT_BYTES: Final = 1024 * 1024
+#: A template has at most so many bytes.
+TEMPLATE_BYTES: Final = 64 * 1024
+DESCRIPTION_LENGTH: Final = 4000
+TAG_LENGTH: Final = 50
+MAX_TAGS: Final = 50
+MAX_ARGUMENTS: Final = 50
+MAX_CHOICES: Final = 100
+
+_TAG: Final = re.compile(r"[A-Za-z0-9_-]*")
+_ARGUMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+
+class Argument(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A value that a prompt's content is filled in with."""
+
+    name: str
+    description: str | None = None
+    required: bool = False
+    #: Values to propose while it is typed.
+    choices: tuple[str, ...] = ()
+
+
+class Prompt(Struct, frozen=True, kw_only=True):
+    """A text to give to a model, verbatim unless it declares arguments."""
+
+    #: Its place in the order of creation; 0 until it is stored.
+    number: int
+    id: str
+    project: int
+    name: str
+    title: str
+    description: str | None = None
+    content: str
+    tags: tuple[str, ...] = ()
+    arguments: tuple[Argument, ...] = ()
+    created_at: int
+    updated_at: int
+    version: int = 1
+
+
+class PromptListing(Struct, frozen=True):
+    """As much of a prompt as a menu of prompts shows."""
+
+    number: int
+    name: str
+    title: str
+    description: str | None
+    arguments: tuple[Argument, ...]
+
+
+class PromptSummary(Struct, frozen=True):
+    """As much of a prompt as lists for people and models show."""
+
+    id: str
+    name: str
+    title: str
+    snippet: str
+    tags: tuple[str, ...]
+    created_at: int
+    updated_at: int
+
+
+class PromptEntry(Struct, frozen=True, kw_only=True):
+    """As much of a prompt as a list to choose from shows."""
+
+    id: str
+    name: str
+    title: str
+    description: str | None
+    snippet: str
+    tags: tuple[str, ...]
+    argument_count: int
+    created_at: int
+    updated_at: int
+
+
+#: What a list of prompts is ordered by: times with the newest first, names by their characters.
+PromptOrder = Literal["updated", "created", "name"]
+
+
+class TagCount(Struct, frozen=True):
+    """A tag, and how many prompts carry it."""
+
+    name: str
+    prompt_count: int
+
+
+def merged_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Tags as they are stored: in lower case, each once, in the order given."""
+    return tuple(dict.fromkeys(tag.lower() for tag in tags))
+
+
+def problems(
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    content: str | None = None,
+    description: str | None = None,
+    tags: Sequence[str] | None = None,
+    arguments: Sequence[Argument] | None = None,
+) -> Iterator[Problem]:
+    """Everything that is wrong with the parts that are given."""
+    if name is not None and (problem := name_problem("Prompt", name)):
+        yield Problem("name", problem)
+    if title is not None and (problem := title_problem(title)):
+        yield Problem("title", problem)
+    if content is not None and (problem := _content_problem(content)):
+        yield Problem("content", problem)
+    if description is not None and (problem := description_problem(description)):
+        yield Problem("description", problem)
+    if tags is not None:
+        for problem in _tag_problems(tags):
+            yield Problem("tags", problem)
+    if arguments is not None:
+        for problem in _argument_problems(arguments):
+            yield Problem("arguments", problem)
+    if content is not None and arguments and (problem := template_problem(content)):
+        yield Problem("content", problem)
+
+
+def template_problem(content: str) -> str | None:
+    """What is wrong with a content as a template, if anything. Its syntax is not looked at."""
+    size = len(content.encode())
+    if not TEMPLATE_BYTES < size <= CONTENT_BYTES:
+        return None
+    return f"Content with arguments must be at most {TEMPLATE_BYTES} bytes, it has {size}"
+
+
+def title_problem(title: str) -> str | None:
+    """What is wrong with the title of a prompt or resource, if anything."""
+    if not 1 <= len(title) <= TITLE_LENGTH:
+        return f"Title must be 1-{TITLE_LENGTH} characters"
+    return line_problem("Title", title)
+
+
+def _content_problem(content: str) -> str | None:
+    if not content:
+        return "Content must not be empty"
+    return size_problem(len(content.encode()), CONTENT_BYTES) or body_problem("Content", content)
+
+
+def size_problem(size: int, most: int) -> str | None:
+    """What is wrong with a content of `size` bytes, if anything."""
+    return f"Content must be at most {most} bytes, it has {size}" if size > most else None
+
+
+def description_problem(description: str) -> str | None:
+    """What is wrong with the description of a prompt or resource, if anything."""
+    if len(description) > DESCRIPTION_LENGTH:
+        return f"Description must be at most {DESCRIPTION_LENGTH} characters, it has {len(description)}"
+    return body_problem("Description", description)
+
+
+def _tag_problems(tags: Sequence[str]) -> Iterator[str]:
+    if len(tags) > MAX_TAGS:
+        yield f"Tags must be at most {MAX_TAGS}, there are {len(tags)}"
+        return
+    for tag in dict.fromkeys(tags):
+        if not 1 <= len(tag) <= TAG_LENGTH:
+            yield f"Tag '{clipped(tag, 60)}' must be 1-{TAG_LENGTH} characters"
+        elif not _TAG.fullmatch(tag):
+            yield (
+                f"Tag '{tag}' contains invalid characters. Use only letters, numbers, dash, and underscore."
+            )
+
+
+def _argument_problems(arguments: Sequence[Argument]) -> Iterator[str]:
+    if len(arguments) > MAX_ARGUMENTS:
+        yield f"Arguments must be at most {MAX_ARGUMENTS}, there are {len(arguments)}"
+        return
+    names = [argument.name for argument in arguments]
+    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        yield f"Argument '{clipped(name, 60)}' is declared twice"
+    for argument in arguments:
+        shown = clipped(argument.name, 60)
+        if not _ARGUMENT.fullmatch(argument.name):
+            yield f"Argument name '{shown}' must be a letter or _, then letters, digits or _, at most 100"
+        if argument.description is not None and (problem := description_problem(argument.description)):
+            yield f"Argument '{shown}': {problem}"
+        if len(argument.choices) > MAX_CHOICES:
+            yield f"Argument '{shown}' must have at most {MAX_CHOICES} choices"
+        elif any(not 1 <= len(c) <= TITLE_LENGTH or line_problem("", c) for c in argument.choices):
+            yield f"Argument '{shown}' has a choice that is not a line of 1-{TITLE_LENGTH} characters"

@@ -1,0 +1,138 @@
+"""Resources: documents, text or binary, under a URI that may be a template."""
+
+from __future__ import annotations
+
+import re
+from binascii import Error as Base64Error
+from binascii import a2b_base64
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from dittybag.domain.errors import Problem, clipped
+from dittybag.domain.names import name_problem
+from dittybag.domain.prompts import description_problem, size_problem, title_problem
+from dittybag.domain.text import body_problem
+
+CONTENT_BYTES: Final = 4 * 1024 * 1024
+URI_LENGTH: Final = 2048
+DEFAULT_MIME_TYPE: Final = "text/plain"
+
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x20\x7f-\x9f\"<>\\^`]+")
+_MIME_TYPE: Final = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,63}/[A-Za-z0-9!#$&^_.+-]{1,63}(?:\s*;[ -~]{1,128})?")
+_VARIABLE: Final = re.compile(r"\{([A-Za-z0-9_.]+)\}")
+_TEXT_TYPE: Final = re.compile(
+    r"text/.*|application/(?:.*[+.-])?(?:json|jsonl|ndjson|json5|xml|yaml|toml|sql|javascript|ecmascript"
+    r"|typescript|x-sh|x-shellscript|x-python|x-httpd-php|graphql|rtf|x-www-form-urlencoded|x-tex|x-ndjson)"
+    r"|image/svg\+xml|message/.*|model/(?:gltf\+json|obj)"
+)
+_BLANKS: Final = str.maketrans("", "", " \t\r\n")
+
+
+class Resource(Struct, frozen=True, kw_only=True):
+    """A document. Its bytes are kept apart, under their SHA-256."""
+
+    #: Its place in the order of creation; 0 until it is stored.
+    number: int
+    id: str
+    project: int
+    name: str
+    uri: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str
+    sha256: str
+    size: int
+    created_at: int
+    updated_at: int
+    version: int = 1
+
+    @property
+    def is_text(self) -> bool:
+        return is_text(self.mime_type)
+
+    @property
+    def is_template(self) -> bool:
+        return "{" in self.uri
+
+
+def is_text(mime_type: str) -> bool:
+    """Whether documents of this type hold text; all others are bytes, base64 outside."""
+    return _TEXT_TYPE.fullmatch(mime_type.partition(";")[0].strip().lower()) is not None
+
+
+def problems(
+    *,
+    name: str | None = None,
+    uri: str | None = None,
+    content: str | None = None,
+    mime_type: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+) -> Iterator[Problem]:
+    """Everything that is wrong with the parts that are given; content is judged by its MIME type."""
+    if name is not None and (problem := name_problem("Resource", name)):
+        yield Problem("name", problem)
+    if uri is not None and (problem := _uri_problem(uri)):
+        yield Problem("uri", problem)
+    sound = mime_type is None or _MIME_TYPE.fullmatch(mime_type) is not None
+    if content is not None and sound and (problem := _content_problem(content, mime_type)):
+        yield Problem("content", problem)
+    if mime_type is not None and not sound:
+        yield Problem(
+            "mime_type", f"MIME type '{clipped(mime_type, 60)}' is not valid: it must look like text/plain"
+        )
+    if description is not None and (problem := description_problem(description)):
+        yield Problem("description", problem)
+    if title is not None and (problem := title_problem(title)):
+        yield Problem("title", problem)
+
+
+def _uri_problem(uri: str) -> str | None:
+    if not 1 <= len(uri) <= URI_LENGTH:
+        return f"URI must be 1-{URI_LENGTH} characters"
+    if not _URI.fullmatch(uri):
+        return (
+            f"URI '{clipped(uri, 60)}' is not a valid URI: it needs a scheme, as in file:///notes.md, "
+            "and no blanks or control characters"
+        )
+    return _template_problem(uri)
+
+
+def _template_problem(uri: str) -> str | None:
+    """What is wrong with the `{variables}` of a URI (RFC 6570, level 1), if anything."""
+    parts = _VARIABLE.split(uri)
+    literals, names = parts[::2], parts[1::2]
+    shown = clipped(uri, 60)
+    if any("{" in literal or "}" in literal for literal in literals):
+        return (
+            f"URI '{shown}' has braces that are not plain {{variables}}; write %7B and %7D for literal ones"
+        )
+    if len(set(names)) != len(names):
+        return f"URI '{shown}' names a variable twice"
+    if any(not literal for literal in literals[1:-1]):
+        return f"URI '{shown}' needs something between its variables"
+    return None
+
+
+def _content_problem(content: str, mime_type: str | None) -> str | None:
+    if mime_type is None or is_text(mime_type):
+        return size_problem(len(content.encode()), CONTENT_BYTES) or body_problem("Content", content)
+    try:
+        return size_problem(len(decoded(content)), CONTENT_BYTES)
+    except ValueError:
+        return f"Content must be valid base64, because {mime_type} is a binary type"
+
+
+def decoded(content: str) -> bytes:
+    """The bytes of a base64 text, which may be broken into lines. Raises `ValueError`."""
+    try:
+        return a2b_base64(content.translate(_BLANKS).encode("ascii"), strict_mode=True)
+    except (Base64Error, UnicodeEncodeError) as error:
+        raise ValueError("not base64") from error
+
+
+def content_bytes(content: str, mime_type: str) -> bytes:
+    """The bytes to store for a content of this type, which has been checked."""
+    return content.encode() if is_text(mime_type) else decoded(content)

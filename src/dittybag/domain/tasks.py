@@ -1,0 +1,174 @@
+"""Tasks: what one is, and what its fields must be like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from dittybag.domain.errors import Problem
+from dittybag.domain.text import body_problem, line_problem
+
+TITLE_LENGTH: Final = 500
+PROJECT_LENGTH: Final = 100
+TIME_ESTIMATE_LENGTH: Final = 50
+NOTES_LENGTH: Final = 100_000
+PRIORITIES: Final = (1, 5)
+ENERGIES: Final = ("light", "medium", "deep")
+DEFAULT_PRIORITY: Final = 3
+DEFAULT_ENERGY: Final = "medium"
+DEFAULT_TIME_ESTIMATE: Final = "1hr"
+
+#: Whose tasks they are while nobody has to sign in.
+DEFAULT_USER: Final = "dev-user"
+
+_DATE: Final = re.compile(
+    r"(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+    r"(?:T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?)?"
+)
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """Something to do."""
+
+    #: Counts up; 0 until it is stored.
+    id: int
+    user: str
+    title: str
+    project: str | None = None
+    priority: int = DEFAULT_PRIORITY
+    energy: str = DEFAULT_ENERGY
+    time_estimate: str = DEFAULT_TIME_ESTIMATE
+    notes: str | None = None
+    due_date: str | None = None
+    completed_at: int | None = None
+    created_at: int
+    updated_at: int
+    version: int = 1
+
+    @property
+    def completed(self) -> bool:
+        return self.completed_at is not None
+
+
+class TaskGroup(Struct, frozen=True):
+    """How many tasks of a project have a priority, and how many of them are done."""
+
+    project: str | None
+    priority: int
+    total: int
+    completed: int
+
+
+#: By what a board has its columns.
+TaskKey = Literal["priority", "project", "energy"]
+#: What comes first: what matters most, what is due soonest, what was added last, or what was done last.
+TaskOrder = Literal["priority", "due", "newest", "done"]
+
+
+class TaskChoice(Struct, frozen=True, kw_only=True):
+    """Which tasks are meant: those for which everything holds that is given."""
+
+    completed: bool = False
+    #: Empty for those that belong to no project.
+    project: str | None = None
+    priority: int | None = None
+    energy: str | None = None
+    #: The first and the last day on which they are due, as due dates name them.
+    due_from: str | None = None
+    due_by: str | None = None
+    #: The minute it is now, here and in UTC, as in 2026-03-01T17:00: only those that are overdue.
+    overdue_at: tuple[str, str] | None = None
+    #: Stands in title or notes, in any case.
+    text: str = ""
+
+
+class TaskListing(Struct, frozen=True):
+    """A task as lists show it."""
+
+    id: int
+    title: str
+    project: str | None
+    priority: int
+    energy: str
+    time_estimate: str
+    due_date: str | None
+    completed_at: int | None
+    version: int
+    #: The first characters of the notes.
+    notes: str
+
+    @property
+    def completed(self) -> bool:
+        return self.completed_at is not None
+
+
+#: So many characters of the notes are in a listing.
+LISTED_NOTES: Final = 160
+
+
+class TaskColumn(Struct, frozen=True):
+    """The tasks that have one thing in common: how many there are, and the first of them."""
+
+    #: The priority, project or energy that they share; an empty text for no project.
+    key: int | str
+    total: int
+    tasks: list[TaskListing]
+
+
+def problems(
+    *,
+    title: str | None = None,
+    project: str | None = None,
+    priority: int | None = None,
+    energy: str | None = None,
+    time_estimate: str | None = None,
+    notes: str | None = None,
+    due_date: str | None = None,
+) -> Iterator[Problem]:
+    """Everything that is wrong with the fields that are given."""
+    if title is not None and (problem := _line(title, "Title", 1, TITLE_LENGTH)):
+        yield Problem("title", problem)
+    if project is not None and (problem := _line(project, "Project", 0, PROJECT_LENGTH)):
+        yield Problem("project", problem)
+    if priority is not None and not PRIORITIES[0] <= priority <= PRIORITIES[1]:
+        yield Problem("priority", f"Priority must be between {PRIORITIES[0]} and {PRIORITIES[1]}")
+    if energy is not None and energy not in ENERGIES:
+        yield Problem("energy", f"Energy must be one of {', '.join(ENERGIES)}")
+    if time_estimate is not None and (
+        problem := _line(time_estimate, "Time estimate", 1, TIME_ESTIMATE_LENGTH)
+    ):
+        yield Problem("time_estimate", problem)
+    if notes is not None and (problem := _notes_problem(notes)):
+        yield Problem("notes", problem)
+    if due_date and not _is_date(due_date):
+        yield Problem(
+            "due_date",
+            "Due date must be an ISO 8601 date or date-time, as in 2026-03-01 or 2026-03-01T17:00:00Z",
+        )
+
+
+def _line(text: str, label: str, least: int, most: int) -> str | None:
+    if not least <= len(text) <= most:
+        if least:
+            return f"{label} must be between {least} and {most} characters"
+        return f"{label} must be at most {most} characters"
+    return line_problem(label, text)
+
+
+def _notes_problem(notes: str) -> str | None:
+    if len(notes) > NOTES_LENGTH:
+        return f"Notes must be at most {NOTES_LENGTH} characters"
+    return body_problem("Notes", notes)
+
+
+def _is_date(text: str) -> bool:
+    if not text.isascii() or not _DATE.fullmatch(text):
+        return False
+    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:10])
+    if month == 2:
+        leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+        return day <= (29 if leap else 28)
+    return day <= (30 if month in (4, 6, 9, 11) else 31)

@@ -1,0 +1,118 @@
+"""Front matter: the fields of a thing in YAML, above its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from dittybag.domain.errors import Invalid, Problem
+
+T = TypeVar("T")
+
+#: The front matter of a file has at most so many bytes.
+HEAD_BYTES: Final = 512 * 1024
+
+_FENCE: Final = "---\n"
+_OPENING: Final = re.compile(r"(?:\ufeff)?---[ \t]*\r?\n")
+_CLOSING: Final = re.compile(r"^---[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
+_FIELD: Final = re.compile(r"^([A-Za-z_]\w*)[ \t]*:", re.MULTILINE)
+_CONFLICT: Final = re.compile(r"^(?:<{7}|={7}|>{7})(?: |\r?$)", re.MULTILINE)
+
+#: What is written without quotes: no program takes it for anything but text.
+_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_.(][A-Za-z0-9_./()-]*)*")
+_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+_ESCAPED: Final = re.compile(
+    r'["\\]|[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]'
+)
+
+
+def written(fields: Mapping[str, Any], body: str | None = None) -> bytes:
+    """Fields as YAML, or above a text as its front matter. Fields that are empty are left out."""
+    head = "".join(_field(name, value) for name, value in fields.items() if value not in (None, "", ()))
+    if body is None:
+        return head.encode()
+    return f"{_FENCE}{head}{_FENCE}{body}".encode()
+
+
+def _field(name: str, value: Any) -> str:
+    if isinstance(value, tuple) and not all(isinstance(item, str) for item in value):
+        return f"{name}:\n" + "".join(map(_block, value))
+    return f"{name}: {_value(value)}\n"
+
+
+def _block(fields: Mapping[str, Any]) -> str:
+    lines = [f"{name}: {_value(value)}\n" for name, value in fields.items()]
+    return "  - " + "    ".join(lines)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return _scalar(value)
+    return f"[{', '.join(map(_scalar, value))}]"
+
+
+def _scalar(text: str) -> str:
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    letter = match[0]
+    if letter in '"\\':
+        return f"\\{letter}"
+    if letter in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[letter]
+    return f"\\x{ord(letter):02x}" if ord(letter) < 256 else f"\\u{ord(letter):04x}"
+
+
+def split(text: str) -> tuple[str, str]:
+    """The front matter of a file and the text below it, which is all of it if there is none.
+
+    Raises `Invalid`.
+    """
+    opening = _OPENING.match(text)
+    if opening is None:
+        return "", text
+    closing = _CLOSING.search(text, opening.end())
+    if closing is None:
+        raise Invalid([Problem("", "its front matter has no end: there is no second line with ---")])
+    return text[opening.end() : closing.start()], text[closing.end() :]
+
+
+def fields(head: str, type: type[T]) -> T:
+    """The fields in a piece of YAML, in which everything is text unless `type` says otherwise.
+
+    Raises `Invalid`.
+    """
+    if len(head) > HEAD_BYTES:
+        raise Invalid([Problem("", f"its fields take more than {HEAD_BYTES // 1024} KiB")])
+    if _CONFLICT.search(head):
+        raise Invalid([Problem("", "it has conflict marks of Git in it: say which side is right")])
+    names = _FIELD.findall(head)
+    for name in names:
+        if names.count(name) > 1:
+            raise Invalid([Problem(name, f"{name} is there twice")])
+    try:
+        return msgspec.convert(_parsed(head) or {}, type, strict=False)
+    except msgspec.ValidationError as error:
+        raise Invalid([Problem("", str(error))]) from error
+
+
+def _parsed(text: str) -> Any:
+    import yaml  # type: ignore[import-untyped]  # has no types of its own
+
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    try:
+        return yaml.load(text, Loader=loader)  # noqa: S506  # it makes nothing but texts, lists and mappings
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        where = "" if line is None else f" (line {line + 1} of it)"
+        raise Invalid([Problem("", f"its fields are not valid YAML{where}")]) from error

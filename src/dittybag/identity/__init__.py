@@ -1,0 +1,29 @@
+"""Who is calling: an OAuth 2.1 resource server that trusts the tokens of one issuer.
+
+It imports nothing of Dittybag outside this package, and PyJWT only when a verifier is made.
+"""
+
+from dittybag.identity.challenges import challenge, metadata_url, protected_resource_metadata
+from dittybag.identity.errors import (
+    InsufficientScope,
+    KeysUnavailable,
+    OAuthMisconfigured,
+    OAuthNotInstalled,
+    TokenRefused,
+)
+from dittybag.identity.settings import OAuthSettings
+from dittybag.identity.verifier import Identity, Verifier
+
+__all__ = [
+    "Identity",
+    "InsufficientScope",
+    "KeysUnavailable",
+    "OAuthMisconfigured",
+    "OAuthNotInstalled",
+    "OAuthSettings",
+    "TokenRefused",
+    "Verifier",
+    "challenge",
+    "metadata_url",
+    "protected_resource_metadata",
+]

@@ -1,0 +1,398 @@
+"""Handlebars and Mustache templates, translated to Jinja.
+
+Arguments are texts, so `{{#each xs}}` goes through the lines of `xs`, and a member (`{{a.b}}`) is always
+empty, which is warned about. Translated are variables, `#if`, `#unless`, `#each`, `#with`, `#ifEquals`,
+`#unlessEquals`, `else`, sections and inverted sections, comments, `~`, `../x`, `@root`, `@index`, `@first`,
+`@last`, and Dotprompt's `role`, `history`, `section`, `json` and `media`. What else there is (partials,
+other helpers, expressions in parentheses) cannot be translated, because the functions behind it are not in
+the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, NoReturn
+
+from msgspec import Struct
+
+from dittybag.domain.errors import clipped
+from dittybag.library.formats.arguments import identifier
+from dittybag.library.formats.handlebars_tags import Piece, Untranslatable, taken_apart
+from dittybag.library.formats.literals import literal, quoted
+
+DEPTH: Final = 50
+
+_WORD: Final = re.compile(
+    r"\"[^\"]*\"|'[^']*'|\|[^|]*\||[^\s\"'|=]+=(?:\"[^\"]*\"|'[^']*'|[^\s\"']+)"
+    r"|(?:\[[^\]]{0,100}\]|[^\s\"'|])+|\S"
+)
+_NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
+_SEGMENT: Final = re.compile(r"\[([^\]]*)\]|([^\s!\"#%&'()*+,./;<=>@\[\\\]^`{|}~]+)")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LITERALS: Final = {"true": "true", "false": "false", "null": "none", "undefined": "none"}
+_LOOP: Final = {"index": "loop.index0", "first": "loop.first", "last": "loop.last"}
+
+
+class Translation(Struct, frozen=True):
+    """A Jinja template, and what it uses."""
+
+    text: str
+    #: Whether there was anything to translate.
+    changed: bool
+    #: The name in the template of every argument, by its name in the original, in the order of first use.
+    names: dict[str, str]
+    #: Those that the template goes through line by line, by their names in the original.
+    lists: frozenset[str]
+    #: Lines on which members of arguments are used, and which.
+    members: list[tuple[int, str]]
+
+
+class _Scope(Struct):
+    """What names mean inside a block."""
+
+    #: The value that the block is about; None at the top.
+    this: str | None = None
+    #: Names that the block gives to its values.
+    named: dict[str, str] = {}
+
+
+class _Block(Struct):
+    """A block that has not ended."""
+
+    name: str
+    line: int
+    #: What ends it in Jinja.
+    ending: str
+    #: Whether it opened a scope that has not ended.
+    scoped: bool = False
+    branching: bool = True
+
+
+class _Failure(Exception):
+    """Unwinds the translation of one text; it does not leave this module."""
+
+    def __init__(self, problem: Untranslatable) -> None:
+        self.problem = problem
+
+
+def translated(
+    text: str, names: Mapping[str, str], *, flags: Collection[str] = (), mustache: bool = False
+) -> Translation | Untranslatable:
+    """The Jinja template that does what `text` does.
+
+    `names` are those of the arguments that are declared, `flags` those for which the text `false` means no.
+    """
+    pieces = taken_apart(text)
+    if isinstance(pieces, Untranslatable):
+        return pieces
+    try:
+        return _Translator(names, flags, mustache=mustache).translated(pieces)
+    except _Failure as failure:
+        return failure.problem
+
+
+class _Translator:
+    def __init__(self, names: Mapping[str, str], flags: Collection[str], *, mustache: bool) -> None:
+        self._declared = dict(names)
+        self._taken = set(names.values())
+        self._flags = flags
+        self._mustache = mustache
+        self._used: dict[str, str] = {}
+        self._lists: set[str] = set()
+        self._members: list[tuple[int, str]] = []
+        self._scopes = [_Scope()]
+        self._blocks: list[_Block] = []
+        self._loops = 0
+        self._out: list[str] = []
+        self._line = 1
+        self._helpers: dict[str, Callable[[list[str]], None]] = {
+            "role": self._role,
+            "history": lambda words: None,
+            "section": lambda words: None,
+            "log": lambda words: None,
+            "json": self._json,
+            "media": self._media,
+        }
+        self._openers: dict[str, Callable[[list[str]], None]] = {
+            "if": self._if,
+            "unless": self._unless,
+            "each": self._each,
+            "with": self._with,
+            "ifEquals": self._equal,
+            "unlessEquals": self._equal,
+            "role": self._role_block,
+        }
+
+    def translated(self, pieces: list[Piece]) -> Translation:
+        after_role = False
+        for index, piece in enumerate(pieces):
+            self._line = piece.line
+            if piece.kind == "text":
+                self._out.append(
+                    literal(_without_first_break(piece.content) if after_role else piece.content)
+                )
+                after_role = False
+                continue
+            before = len(self._out)
+            self._tag(piece.content, used_as_list=_used_as_list(pieces, index))
+            after_role = (after_role and len(self._out) == before) or _is_role(piece.content)
+        if self._blocks:
+            block = self._blocks[-1]
+            self._line = block.line
+            self._fail(f"{{{{#{clipped(block.name, 60)}}}}} is not closed")
+        return Translation(
+            text="".join(self._out),
+            changed=any(piece.kind == "tag" for piece in pieces) or len(pieces) > 1,
+            names=self._used,
+            lists=frozenset(self._lists),
+            members=self._members,
+        )
+
+    def _fail(self, message: str) -> NoReturn:
+        raise _Failure(Untranslatable(message, self._line))
+
+    def _tag(self, content: str, *, used_as_list: bool) -> None:
+        sigil, rest = (content[0], content[1:].strip()) if content[:1] in tuple("#/^>&!=*") else ("", content)
+        words = _WORD.findall(rest)
+        if sigil == "!":
+            return
+        if sigil == "/":
+            self._close(rest)
+        elif (sigil == "^" and not rest) or (not sigil and words[:1] == ["else"]):
+            self._else(words[1:])
+        elif sigil in ("#", "^"):
+            self._open(words, inverted=sigil == "^", used_as_list=used_as_list)
+        elif sigil == ">":
+            self._fail(f"the partial {{{{>{clipped(rest, 60)}}}}} is in another file; put its text here")
+        elif sigil in ("=", "*") or not words:
+            self._fail(f"{{{{{clipped(content, 60)}}}}} cannot be translated")
+        else:
+            self._value(words)
+
+    def _value(self, words: list[str]) -> None:
+        helper = None if self._mustache else self._helpers.get(words[0])
+        if (helper is not None and words[0] not in self._declared) or (helper is not None and len(words) > 1):
+            helper(words)
+        elif len(words) > 1:
+            self._fail(f"there is no helper '{clipped(words[0], 60)}' here")
+        else:
+            self._out.append(f"{{{{ {self._expression(words[0])} }}}}")
+
+    def _role(self, words: list[str]) -> None:
+        role = words[1].strip("\"'") if len(words) == 2 else ""
+        if not role.isidentifier():
+            self._fail('a role is written {{role "system"}}')
+        if self._out and not self._out[-1].endswith("\n"):
+            self._out.append("\n")
+        self._out.append(f"{role}:\n")
+
+    def _role_block(self, words: list[str]) -> None:
+        self._role(words)
+        self._blocks.append(_Block("role", self._line, "", branching=False))
+
+    def _json(self, words: list[str]) -> None:
+        values = [word for word in words[1:] if "=" not in word or word[0] in "\"'"]
+        if len(values) != 1:
+            self._fail("{{json}} takes one value")
+        self._out.append(f"{{{{ {self._expression(values[0])}|tojson }}}}")
+
+    def _media(self, words: list[str]) -> None:
+        """A text has no place for pictures: their address stands there."""
+        address = next((word[4:] for word in words[1:] if word.startswith("url=")), None)
+        if not address:
+            self._fail("{{media}} needs url=")
+        self._out.append(f"{{{{ {self._expression(address)} }}}}")
+
+    def _open(self, words: list[str], *, inverted: bool, used_as_list: bool) -> None:
+        if len(self._blocks) >= DEPTH:
+            self._fail(f"blocks are nested more than {DEPTH} deep")
+        if not words or words[0][0] in ">*":
+            self._fail("this kind of block cannot be translated")
+        opener = None if self._mustache or inverted else self._openers.get(words[0])
+        if opener is not None:
+            opener(words)
+        elif len(words) > 1:
+            self._fail(f"there is no helper '{clipped(words[0], 60)}' here")
+        elif used_as_list and not inverted:
+            self._loop(words[0], words[0], [])
+        else:
+            test = self._test(words[0])
+            self._out.append(f"{{% if {f'not ({test})' if inverted else test} %}}")
+            self._blocks.append(_Block(words[0], self._line, "{% endif %}"))
+
+    def _if(self, words: list[str]) -> None:
+        self._out.append(f"{{% if {self._test(self._only(words))} %}}")
+        self._blocks.append(_Block(words[0], self._line, "{% endif %}"))
+
+    def _unless(self, words: list[str]) -> None:
+        self._out.append(f"{{% if not ({self._test(self._only(words))}) %}}")
+        self._blocks.append(_Block(words[0], self._line, "{% endif %}"))
+
+    def _equal(self, words: list[str]) -> None:
+        if len(words) != 3:
+            self._fail(f"{{{{#{words[0]}}}}} takes two values")
+        sign = "==" if words[0] == "ifEquals" else "!="
+        left, right = self._expression(words[1], as_text=True), self._expression(words[2], as_text=True)
+        self._out.append(f"{{% if {left} {sign} {right} %}}")
+        self._blocks.append(_Block(words[0], self._line, "{% endif %}"))
+
+    def _with(self, words: list[str]) -> None:
+        value = self._expression(self._only(words))
+        self._out.append(f"{{% if {value} %}}")
+        self._scopes.append(_Scope(value))
+        self._blocks.append(_Block(words[0], self._line, "{% endif %}", scoped=True))
+
+    def _each(self, words: list[str]) -> None:
+        named: list[str] = []
+        if len(words) == 4 and words[2] == "as" and words[3][0] == "|":
+            named = words[3].strip("|").split()
+            words = words[:2]
+        self._loop("each", self._only(words), named)
+
+    def _loop(self, block: str, path: str, named: list[str]) -> None:
+        value = self._expression(path, is_list=True)
+        self._loops += 1
+        item = f"_item{self._loops}"
+        self._out.append(f'{{% for {item} in ({value} or "")|lines %}}')
+        # An index belongs to its own loop, so only the value keeps its name in inner loops.
+        self._scopes.append(_Scope(item, dict(zip(named, (item, "loop.index0"), strict=False))))
+        self._blocks.append(_Block(block, self._line, "{% endfor %}", scoped=True))
+
+    def _else(self, words: list[str]) -> None:
+        if not self._blocks or not self._blocks[-1].branching:
+            self._fail("{{else}} is not inside a block that has one")
+        block = self._blocks[-1]
+        if words:
+            if words[0] != "if" or block.scoped or block.ending != "{% endif %}":
+                self._fail(f"{{{{else {clipped(words[0], 60)}}}}} cannot be translated here")
+            self._out.append(f"{{% elif {self._test(self._only(words))} %}}")
+            return
+        if block.scoped:
+            self._scopes.pop()
+        block.scoped, block.branching = False, False
+        self._out.append("{% else %}")
+
+    def _close(self, name: str) -> None:
+        if not self._blocks or self._blocks[-1].name != name:
+            self._fail(f"{{{{/{clipped(name, 60)}}}}} closes nothing that is open")
+        block = self._blocks.pop()
+        if block.scoped:
+            self._scopes.pop()
+        if block.ending:
+            self._out.append(block.ending)
+
+    def _only(self, words: list[str]) -> str:
+        if len(words) != 2:
+            self._fail(f"{{{{#{clipped(' '.join(words), 60)}}}}} must have exactly one value")
+        return words[1]
+
+    def _test(self, word: str) -> str:
+        value = self._expression(word)
+        return f'{value} and {value} != "false"' if word in self._flags else value
+
+    def _expression(self, word: str, *, is_list: bool = False, as_text: bool = False) -> str:
+        if word[0] in "\"'":
+            return quoted(word[1:-1])
+        if word in _LITERALS:
+            return quoted(word) if as_text else _LITERALS[word]
+        if _NUMBER.fullmatch(word):
+            return quoted(word) if as_text else word
+        if word.startswith("@") and not word.startswith("@root."):
+            return self._data(word[1:])
+        return self._path(word, is_list=is_list)
+
+    def _data(self, name: str) -> str:
+        if name not in _LOOP or not any(block.ending == "{% endfor %}" for block in self._blocks):
+            self._fail(f"'@{clipped(name, 60)}' cannot be translated here")
+        return _LOOP[name]
+
+    def _path(self, path: str, *, is_list: bool) -> str:
+        scope, rest = self._scope_of(path)
+        if rest in ("", ".", "this"):
+            if scope.this is None:
+                self._fail("'this' is all arguments together, which cannot be translated here")
+            return scope.this
+        rest = re.sub(r"^(?:this[./]|\./)", "", rest)
+        own = rest != path and not path.startswith(("../", "@root."))
+        segments = self._segments(rest, path)
+        if not own and (alias := self._alias(segments[0])) is not None:
+            value = alias
+        elif scope.this is None or self._mustache:
+            value = self._argument(segments[0])
+            if is_list and len(segments) == 1:
+                self._lists.add(segments[0])
+        else:
+            value = _member(scope.this, segments[0])
+            self._members.append((self._line, path))
+        for segment in segments[1:]:
+            value = _member(value, segment)
+        if len(segments) > 1:
+            self._members.append((self._line, path))
+        return value
+
+    def _scope_of(self, path: str) -> tuple[_Scope, str]:
+        if path.startswith("@root."):
+            return self._scopes[0], path.removeprefix("@root.")
+        up = 0
+        while path.startswith("../"):
+            path, up = path[3:], up + 1
+        if path == "..":
+            path, up = "", up + 1
+        if up >= len(self._scopes):
+            # Handlebars counts `#if` blocks in old versions only; further up there is nothing.
+            return self._scopes[0], path
+        return self._scopes[-1 - up], path
+
+    def _segments(self, rest: str, path: str) -> list[str]:
+        segments: list[str] = []
+        at = 0
+        while found := _SEGMENT.match(rest, at):
+            segments.append(found[1] or found[2] or "")
+            at = found.end()
+            if at < len(rest) and rest[at] in "./":
+                at += 1
+            else:
+                break
+        if at != len(rest) or not all(segments):
+            self._fail(f"'{clipped(path, 60)}' cannot be translated")
+        return segments
+
+    def _alias(self, name: str) -> str | None:
+        return next((scope.named[name] for scope in reversed(self._scopes) if name in scope.named), None)
+
+    def _argument(self, name: str) -> str:
+        if name not in self._used:
+            found = self._declared.get(name) or identifier(name, self._taken)
+            if found is None:
+                self._fail(f"'{clipped(name, 60)}' cannot be the name of an argument")
+            self._used[name] = found
+            self._taken.add(found)
+        return self._used[name]
+
+
+def _member(value: str, name: str) -> str:
+    return f"{value}.{name}" if _NAME.fullmatch(name) else f"{value}[{quoted(name)}]"
+
+
+def _is_role(content: str) -> bool:
+    return re.match(r"#?role\s", content) is not None
+
+
+def _without_first_break(text: str) -> str:
+    """The line of a role ends by itself."""
+    return re.sub(r"\A[ \t]*(?:\r?\n)?", "", text)
+
+
+def _used_as_list(pieces: list[Piece], index: int) -> bool:
+    """Whether a section is about each line of its value: `{{#xs}} - {{.}} {{/xs}}`."""
+    name = pieces[index].content[1:].strip()
+    if pieces[index].content[:1] != "#" or " " in name:
+        return False
+    for piece in pieces[index + 1 : index + 1 + 1000]:
+        if piece.kind == "tag":
+            if piece.content in (".", "this", "&."):
+                return True
+            if piece.content[:1] == "/" and piece.content[1:].strip() == name:
+                return False
+    return False

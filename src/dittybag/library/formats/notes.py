@@ -1,0 +1,36 @@
+"""Notes: what a reader finds wrong with one file, in the order it finds it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dittybag.domain.errors import clipped
+from dittybag.domain.libraries import FileProblem
+
+#: So many problems of one file are told; a person fixes those first.
+MAX_PROBLEMS: Final = 100
+
+
+class Notes:
+    """Collects the problems of a file."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self._found: list[FileProblem] = []
+
+    def error(self, message: str, line: int | None = None) -> None:
+        """Something that costs a prompt."""
+        self._found.append(FileProblem(self.file, clipped(message, 1000), line, "error"))
+
+    def warning(self, message: str, line: int | None = None) -> None:
+        """Something that its author should know."""
+        self._found.append(FileProblem(self.file, clipped(message, 1000), line, "warning"))
+
+    @property
+    def problems(self) -> tuple[FileProblem, ...]:
+        if len(self._found) <= MAX_PROBLEMS:
+            return tuple(self._found)
+        left = self._found[MAX_PROBLEMS:]
+        level = max((problem.level for problem in left), key="error".__eq__)
+        more = FileProblem(self.file, f"And {len(left)} more problems", None, level)
+        return (*self._found[:MAX_PROBLEMS], more)

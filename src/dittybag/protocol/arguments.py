@@ -1,0 +1,287 @@
+"""Argument structs: the JSON Schema they stand for, and what is wrong with arguments that break it."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from dittybag.protocol.errors import Violation
+from dittybag.protocol.jsonrpc import has_surrogate
+from dittybag.protocol.types import JsonObject
+
+T = TypeVar("T")
+
+#: More violations than this help nobody.
+MAX_VIOLATIONS: Final = 20
+
+_REF: Final = "#/$defs/{name}"
+
+
+class NoArguments(Struct, frozen=True):
+    """The argument struct of a tool that takes none."""
+
+
+def schema_of(kind: Any) -> JsonObject:
+    """The JSON Schema of a type: a struct's own schema is the root, and class names are no titles."""
+    (root,), definitions = msgspec.json.schema_components([kind], ref_template=_REF)
+    for name, definition in definitions.items():
+        if definition.get("title") == name:
+            del definition["title"]
+        if definition.get("required") == []:
+            del definition["required"]
+    if "$ref" not in root:
+        return root
+    own = root["$ref"].removeprefix("#/$defs/")
+    schema = dict(definitions[own])
+    schema.pop("description", None)
+    if not _refers_to(definitions, own):
+        del definitions[own]
+    if definitions:
+        schema["$defs"] = definitions
+    return schema
+
+
+def _refers_to(schema: Any, name: str) -> bool:
+    if isinstance(schema, dict):
+        return schema.get("$ref") == _REF.format(name=name) or any(
+            _refers_to(item, name) for item in schema.values()
+        )
+    return isinstance(schema, list) and any(_refers_to(item, name) for item in schema)
+
+
+def convert(arguments: JsonObject, kind: type[T]) -> T:
+    """The arguments as a struct. Raises `msgspec.ValidationError`, which says only what came first."""
+    try:
+        return msgspec.convert(arguments, kind)
+    except msgspec.ValidationError:
+        # JSON has one kind of number: 5.0 is an integer to a schema, but a float to the decoder.
+        return msgspec.convert(_with_whole_numbers(arguments), kind)
+
+
+def without_nulls(arguments: JsonObject, schema: JsonObject) -> JsonObject:
+    """The arguments without the nulls that stand for optional arguments which were not given.
+
+    Models fill in every argument they see, those they do not mean with null.
+    """
+    properties, required = schema.get("properties", {}), schema.get("required", ())
+    return {
+        name: value
+        for name, value in arguments.items()
+        if value is not None or name in required or _allows_null(properties.get(name, {}))
+    }
+
+
+def _allows_null(schema: JsonObject) -> bool:
+    if "anyOf" in schema:
+        return any(_allows_null(choice) for choice in schema["anyOf"])
+    types = _types_in(schema)
+    return "null" in types or None in schema.get("enum", ()) or not (types or "enum" in schema)
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, dict):
+        return {key: _with_whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_whole_numbers(item) for item in value]
+    return value
+
+
+def broken_text(value: Any, path: str = "") -> Iterator[Violation]:
+    """A violation for every string that is not valid Unicode text."""
+    if isinstance(value, str):
+        if has_surrogate(value):
+            yield Violation(path, "text", "must be valid Unicode text (it holds half a surrogate pair)")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if has_surrogate(key):
+                shown = key.encode("ascii", "backslashreplace").decode()
+                yield Violation(_member(path, shown), "text", "has a name that is not valid Unicode text")
+            else:
+                yield from broken_text(item, _member(path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from broken_text(item, f"{path}[{index}]")
+
+
+def violations(value: Any, schema: JsonObject) -> list[Violation]:
+    """Every way in which `value` breaks `schema`, in the part of JSON Schema that structs make use of.
+
+    A schema written by hand may hold more: what is not known here is passed over.
+    """
+    found: list[Violation] = []
+    for violation in _check(value, schema, "", schema.get("$defs", {})):
+        found.append(violation)
+        if len(found) == MAX_VIOLATIONS:
+            break
+    return found
+
+
+def _check(
+    value: Any, schema: JsonObject, path: str, definitions: Mapping[str, JsonObject]
+) -> Iterator[Violation]:
+    if reference := schema.get("$ref"):
+        schema = definitions.get(reference.removeprefix("#/$defs/"), {})
+    if choices := schema.get("anyOf"):
+        yield from _check_choices(value, choices, path, definitions)
+        return
+    if "enum" in schema:
+        if not any(value == item and type(value) is type(item) for item in schema["enum"]):
+            allowed = ", ".join(_shown(item) for item in schema["enum"])
+            yield Violation(path, "enum", f"must be one of {allowed}, not {_shown(value)}")
+        return
+    expected = _types_in(schema)
+    if expected and not any(_has_type(value, name) for name in expected):
+        allowed = " or ".join(_TYPES[name] for name in expected)
+        yield Violation(path, "type", f"must be {allowed}, not {_kind(value)}")
+        return
+    if isinstance(value, str):
+        yield from _check_text(value, schema, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _check_number(value, schema, path)
+    elif isinstance(value, list):
+        yield from _check_size(len(value), schema, path, "Items", "items")
+        if isinstance(items := schema.get("items"), dict):
+            for index, item in enumerate(value):
+                yield from _check(item, items, f"{path}[{index}]", definitions)
+    elif isinstance(value, dict):
+        yield from _check_object(value, schema, path, definitions)
+
+
+def _check_choices(
+    value: Any, choices: list[JsonObject], path: str, definitions: Mapping[str, JsonObject]
+) -> Iterator[Violation]:
+    attempts = [list(_check(value, choice, path, definitions)) for choice in choices]
+    if not all(attempts):
+        return
+    # The alternative of the right type is the one that was meant.
+    meant = [found for found in attempts if not any(v.rule == "type" and v.path == path for v in found)]
+    if meant:
+        yield from meant[0]
+        return
+    allowed = [_TYPES[name] for choice in choices for name in _types_in(choice)]
+    yield Violation(path, "type", f"must be {' or '.join(allowed) or 'of another type'}, not {_kind(value)}")
+
+
+def _types_in(schema: JsonObject) -> list[str]:
+    """The types that a schema allows; none, if it does not say."""
+    named = schema.get("type", [])
+    return [name for name in ([named] if isinstance(named, str) else named) if name in _TYPES]
+
+
+def _check_text(value: str, schema: JsonObject, path: str) -> Iterator[Violation]:
+    if schema.get("minLength") == 1 and not value:
+        yield Violation(path, "minLength", "must not be empty")
+    else:
+        yield from _check_size(len(value), schema, path, "Length", "characters")
+    pattern = schema.get("pattern")
+    if pattern and not re.search(pattern, value):
+        yield Violation(path, "pattern", f"must match the pattern {pattern}")
+
+
+_BOUNDS: Final[tuple[tuple[str, Callable[[float, float], bool], str], ...]] = (
+    ("minimum", operator.ge, "at least"),
+    ("maximum", operator.le, "at most"),
+    ("exclusiveMinimum", operator.gt, "more than"),
+    ("exclusiveMaximum", operator.lt, "less than"),
+)
+
+
+def _check_number(value: float, schema: JsonObject, path: str) -> Iterator[Violation]:
+    for rule, is_kept, words in _BOUNDS:
+        limit = schema.get(rule)
+        if limit is not None and not is_kept(value, limit):
+            yield Violation(path, rule, f"must be {words} {limit}, not {_shown(value)}")
+    multiple = schema.get("multipleOf")
+    if multiple and value % multiple:
+        yield Violation(path, "multipleOf", f"must be a multiple of {multiple}, not {_shown(value)}")
+
+
+def _check_size(size: int, schema: JsonObject, path: str, noun: str, unit: str) -> Iterator[Violation]:
+    least, most = schema.get(f"min{noun}"), schema.get(f"max{noun}")
+    if least is not None and size < least:
+        units = unit.removesuffix("s") if least == 1 else unit
+        yield Violation(path, f"min{noun}", f"must have at least {least} {units}, it has {size}")
+    if most is not None and size > most:
+        units = unit.removesuffix("s") if most == 1 else unit
+        yield Violation(path, f"max{noun}", f"must have at most {most} {units}, it has {size}")
+
+
+def _check_object(
+    value: JsonObject, schema: JsonObject, path: str, definitions: Mapping[str, JsonObject]
+) -> Iterator[Violation]:
+    properties: Mapping[str, JsonObject] = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield Violation(_member(path, name), "required", "is required")
+    others = schema.get("additionalProperties", True)
+    for name, item in value.items():
+        if name in properties:
+            yield from _check(item, properties[name], _member(path, name), definitions)
+        elif others is False:
+            known = ", ".join(properties) or "none"
+            yield Violation(
+                _member(path, _clipped(name)), "additionalProperties", f"is not known here (known: {known})"
+            )
+        elif isinstance(others, dict):
+            yield from _check(item, others, _member(path, _clipped(name)), definitions)
+
+
+_TYPES: Final = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+
+
+def _has_type(value: Any, expected: str) -> bool:
+    if expected == "integer":
+        return type(value) is int or (type(value) is float and value.is_integer())
+    if expected == "number":
+        return type(value) in (int, float)
+    return type(value) is _PYTHON_TYPES[expected]
+
+
+_PYTHON_TYPES: Final[dict[str, type]] = {
+    "string": str,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    for name, kind in _PYTHON_TYPES.items():
+        if type(value) is kind:
+            return _TYPES[name]
+    return f"the number {_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    text = (
+        msgspec.json.encode(value).decode()
+        if not isinstance(value, str) or not has_surrogate(value)
+        else "this"
+    )
+    return _clipped(text)
+
+
+def _clipped(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else text[:most] + "..."
+
+
+def _member(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

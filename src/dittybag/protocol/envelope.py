@@ -1,0 +1,59 @@
+"""What a request's `_meta` says of it: its revision, who sends it, where its progress goes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dittybag.protocol.arguments import broken_text
+from dittybag.protocol.context import LOG_LEVELS, Context
+from dittybag.protocol.eras import REVISIONS, STATELESS_VERSIONS
+from dittybag.protocol.errors import InvalidParams, UnsupportedVersion
+from dittybag.protocol.types import JsonObject
+
+PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
+CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
+LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
+
+
+def read(ctx: Context) -> None:
+    """Take what the request says of itself. Raises `InvalidParams` or `UnsupportedVersion`."""
+    meta = ctx.params.get("_meta")
+    if meta is None:
+        meta = {}
+    elif type(meta) is not dict:
+        raise InvalidParams("Invalid params: `_meta` must be an object")
+    # Decided for each request, never for a connection: some clients discover first and then shake hands.
+    if PROTOCOL_VERSION in meta and ctx.method != "initialize":
+        _read_stateless(ctx, meta)
+    if ctx.broken_text:
+        # A tool reports what is wrong with its arguments in its own words.
+        others = {**ctx.params, "arguments": None} if ctx.method == "tools/call" else ctx.params
+        if any(broken_text(others)):
+            raise InvalidParams("Invalid params: half a surrogate pair is not valid Unicode text")
+    token = meta.get("progressToken")
+    if type(token) is int or type(token) is str:
+        ctx.progress_token = token
+    elif token is not None:
+        raise InvalidParams("Invalid params: `progressToken` must be a string or an integer")
+
+
+def _read_stateless(ctx: Context, meta: JsonObject) -> None:
+    # From here on errors are those of the newest stateless revision, whichever is asked for.
+    ctx.revision = REVISIONS[STATELESS_VERSIONS[-1]]
+    version, capabilities = meta[PROTOCOL_VERSION], meta.get(CLIENT_CAPABILITIES)
+    client, level = meta.get(CLIENT_INFO, {}), meta.get(LOG_LEVEL)
+    if type(version) is not str:
+        raise InvalidParams(f"Invalid params: `{PROTOCOL_VERSION}` must be a string")
+    if type(capabilities) is not dict:
+        raise InvalidParams(f"Invalid params: `{CLIENT_CAPABILITIES}` is required and must be an object")
+    if type(client) is not dict:
+        raise InvalidParams(f"Invalid params: `{CLIENT_INFO}` must be an object")
+    if version not in STATELESS_VERSIONS:
+        raise UnsupportedVersion(version, STATELESS_VERSIONS)
+    if level is not None and (type(level) is not str or level not in LOG_LEVELS):
+        raise InvalidParams(f"Invalid params: `{LOG_LEVEL}` must be one of {', '.join(LOG_LEVELS)}")
+    ctx.revision = REVISIONS[version]
+    ctx.capabilities = capabilities
+    ctx.client = client
+    ctx.log_level = level

@@ -1,0 +1,81 @@
+"""The protocol revisions a server speaks, and what each of them is like."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from dittybag.protocol.eras.methods import CLIENT_METHODS, METHODS, Method
+from dittybag.protocol.eras.versions import (
+    HANDSHAKE_VERSIONS,
+    NEWEST_HANDSHAKE,
+    STATELESS_VERSIONS,
+    V2024_11_05,
+    V2025_03_26,
+    V2025_06_18,
+    V2025_11_25,
+    V2026_07_28,
+    VERSIONS,
+)
+
+__all__ = [
+    "CLIENT_METHODS",
+    "HANDSHAKE_VERSIONS",
+    "METHODS",
+    "NEWEST_HANDSHAKE",
+    "REVISIONS",
+    "STATELESS_VERSIONS",
+    "V2024_11_05",
+    "V2025_03_26",
+    "V2025_06_18",
+    "V2025_11_25",
+    "V2026_07_28",
+    "VERSIONS",
+    "Method",
+    "Revision",
+]
+
+
+class Revision(Struct, frozen=True, kw_only=True):
+    """What sets one protocol revision apart, beyond its methods and fields."""
+
+    version: str
+    #: Decided per request from `_meta`, without a handshake.
+    stateless: bool = False
+    #: A JSON array of messages is a batch, not an error.
+    batches: bool = False
+    #: An error answer to a message without a readable id says `"id": null`; otherwise the id is left out.
+    null_id_in_errors: bool = True
+    #: Progress notifications may carry words.
+    progress_messages: bool = True
+    #: `structuredContent` and the root of an output schema must be JSON objects.
+    structured_objects_only: bool = True
+    resource_not_found: int = -32002
+    #: The error code for "visit these URLs first", where the revision has one.
+    url_elicitation_required: int | None = None
+    #: `elicitation/create` in URL mode names an elicitation id.
+    elicitation_ids: bool = False
+
+
+REVISIONS: Final = {
+    revision.version: revision
+    for revision in (
+        Revision(version=V2024_11_05, progress_messages=False),
+        Revision(version=V2025_03_26, batches=True),
+        Revision(version=V2025_06_18),
+        Revision(
+            version=V2025_11_25,
+            null_id_in_errors=False,
+            url_elicitation_required=-32042,
+            elicitation_ids=True,
+        ),
+        Revision(
+            version=V2026_07_28,
+            stateless=True,
+            null_id_in_errors=False,
+            structured_objects_only=False,
+            resource_not_found=-32602,
+        ),
+    )
+}

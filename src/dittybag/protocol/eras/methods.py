@@ -1,0 +1,78 @@
+"""Which method exists in which revision: the table whose gaps answer "method not found"."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from dittybag.protocol.eras.versions import (
+    NEWEST_HANDSHAKE,
+    V2024_11_05,
+    V2025_06_18,
+    V2026_07_28,
+    between,
+)
+
+Capability = Literal["tools", "prompts", "resources", "completions", "logging"]
+
+
+class Method(Struct, frozen=True, kw_only=True):
+    """A request that a client may send."""
+
+    name: str
+    since: str = V2024_11_05
+    until: str = V2026_07_28
+    #: Answered only by a server that declares this capability.
+    capability: Capability | None = None
+    #: Only where resource subscriptions are offered.
+    needs_subscribe: bool = False
+    #: Its result carries `ttlMs` and `cacheScope` in the stateless revisions.
+    cacheable: bool = False
+    #: It may be answered with a question to the client.
+    asks: bool = False
+
+
+_REQUESTS: Final = (
+    Method(name="initialize", until=NEWEST_HANDSHAKE),
+    Method(name="ping", until=NEWEST_HANDSHAKE),
+    Method(name="server/discover", since=V2026_07_28, cacheable=True),
+    Method(name="subscriptions/listen", since=V2026_07_28),
+    Method(name="tools/list", capability="tools", cacheable=True),
+    Method(name="tools/call", capability="tools", asks=True),
+    Method(name="prompts/list", capability="prompts", cacheable=True),
+    Method(name="prompts/get", capability="prompts", asks=True),
+    Method(name="resources/list", capability="resources", cacheable=True),
+    Method(name="resources/templates/list", capability="resources", cacheable=True),
+    Method(name="resources/read", capability="resources", cacheable=True, asks=True),
+    Method(
+        name="resources/subscribe",
+        until=NEWEST_HANDSHAKE,
+        capability="resources",
+        needs_subscribe=True,
+    ),
+    Method(
+        name="resources/unsubscribe",
+        until=NEWEST_HANDSHAKE,
+        capability="resources",
+        needs_subscribe=True,
+    ),
+    Method(name="completion/complete", capability="completions"),
+    Method(name="logging/setLevel", until=NEWEST_HANDSHAKE, capability="logging"),
+)
+
+#: Every request a revision has. What is not here is answered with -32601.
+METHODS: Final = {
+    (method.name, version): method for method in _REQUESTS for version in between(method.since, method.until)
+}
+
+#: Every question that a server may put to a client, as a request or inside an `input_required` result.
+CLIENT_METHODS: Final = frozenset(
+    (name, version)
+    for name, since in (
+        ("sampling/createMessage", V2024_11_05),
+        ("roots/list", V2024_11_05),
+        ("elicitation/create", V2025_06_18),
+    )
+    for version in between(since)
+)

@@ -1,0 +1,218 @@
+"""What can go wrong in a request, and the one place where it becomes a wire error.
+
+ProtocolError                     code, message, data
+├── ParseError                    -32700
+├── InvalidRequest                -32600
+├── MethodNotFound                -32601
+├── InvalidParams                 -32602
+├── InternalError                 -32603
+├── ResourceNotFound              -32002 or -32602, as the revision has it
+├── HeaderMismatch                -32020 (stateless revisions, HTTP)
+├── MissingClientCapability       -32021 (stateless revisions)
+├── UnsupportedVersion            -32022
+└── UrlElicitationRequired        -32042 (2025-11-25)
+ToolError                         a tool's own failure: an `isError` result, not a protocol error
+└── InvalidArguments              the arguments break the tool's schema
+InputRejected                     the client answered a question with an error
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from dittybag.protocol.eras import Revision
+from dittybag.protocol.in_hand import request_in_hand
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+HEADER_MISMATCH = -32020
+MISSING_CLIENT_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
+
+_log = logging.getLogger("dittybag.protocol")
+
+
+class ProtocolError(Exception):
+    """The server could not answer this request."""
+
+    code: ClassVar[int] = INTERNAL_ERROR
+
+    def __init__(self, message: str | None = None, *, data: Any = None) -> None:
+        self.message = message or (type(self).__doc__ or "").strip()
+        self.data = data
+        super().__init__(self.message)
+
+    def wire_code(self, revision: Revision) -> int | None:
+        """The code of this error in `revision`, or nothing if that revision has no such error."""
+        return self.code
+
+
+class ParseError(ProtocolError):
+    """Parse error"""
+
+    code = PARSE_ERROR
+
+
+class InvalidRequest(ProtocolError):
+    """Invalid Request"""
+
+    code = INVALID_REQUEST
+
+
+class MethodNotFound(ProtocolError):
+    """Method not found"""
+
+    code = METHOD_NOT_FOUND
+
+
+class InvalidParams(ProtocolError):
+    """Invalid params"""
+
+    code = INVALID_PARAMS
+
+
+class InternalError(ProtocolError):
+    """Internal error"""
+
+    code = INTERNAL_ERROR
+
+
+class ResourceNotFound(ProtocolError):
+    """Resource not found"""
+
+    def __init__(self, uri: str, message: str | None = None) -> None:
+        self.uri = uri
+        super().__init__(message or f"Resource not found: {uri}", data={"uri": uri})
+
+    def wire_code(self, revision: Revision) -> int | None:
+        return revision.resource_not_found
+
+
+class HeaderMismatch(ProtocolError):
+    """The headers of a request do not agree with its body"""
+
+    code = HEADER_MISMATCH
+
+
+class MissingClientCapability(ProtocolError):
+    """This needs something that the client did not declare."""
+
+    def __init__(self, required: dict[str, Any]) -> None:
+        self.required = required
+        names = ", ".join(required)
+        super().__init__(
+            f"The client does not declare a capability that is needed here: {names}",
+            data={"requiredCapabilities": required},
+        )
+
+    def wire_code(self, revision: Revision) -> int | None:
+        return MISSING_CLIENT_CAPABILITY if revision.stateless else None
+
+
+class UnsupportedVersion(ProtocolError):
+    """Unsupported protocol version"""
+
+    code = UNSUPPORTED_VERSION
+
+    def __init__(self, requested: str, supported: Sequence[str]) -> None:
+        super().__init__(data={"supported": list(supported), "requested": requested})
+
+
+class UrlElicitationRequired(ProtocolError):
+    """The user has to visit a page first."""
+
+    def __init__(self, elicitations: Sequence[dict[str, Any]]) -> None:
+        urls = ", ".join(str(item["url"]) for item in elicitations)
+        super().__init__(
+            f"The user has to visit a page first: {urls}",
+            data={"elicitations": list(elicitations)},
+        )
+
+    def wire_code(self, revision: Revision) -> int | None:
+        return revision.url_elicitation_required
+
+
+class Violation(Struct, frozen=True):
+    """One way in which a value breaks a schema."""
+
+    #: Where: `title`, `tags[2]`, or nothing for the whole.
+    path: str
+    #: The schema keyword that is broken: `required`, `type`, `maxLength`, ...
+    rule: str
+    #: What is wrong and what is allowed, to be read after the path.
+    problem: str
+
+    def __str__(self) -> str:
+        return f"`{self.path}` {self.problem}" if self.path else self.problem
+
+
+class ToolError(Exception):
+    """A tool failed in a way that the model should read about."""
+
+
+class InvalidArguments(ToolError):
+    """The arguments of a call break the tool's schema; all violations are reported together."""
+
+    def __init__(
+        self, tool: str, violations: Sequence[Violation], arguments: dict[str, Any] | None = None
+    ) -> None:
+        self.tool = tool
+        self.violations = tuple(violations)
+        #: What the tool was called with.
+        self.arguments = arguments or {}
+        listed = "; ".join(str(violation) for violation in violations)
+        super().__init__(f"Invalid arguments for {tool}: {listed}")
+
+
+class InputRejected(Exception):
+    """The client refused to answer a question, or answered with an error."""
+
+    def __init__(self, method: str, code: int, message: str) -> None:
+        self.method = method
+        self.code = code
+        self.message = message
+        super().__init__(f"The client answered {method} with an error: {message}")
+
+
+class WireError(Struct, frozen=True, omit_defaults=True):
+    """The `error` member of an answer."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+def to_wire(error: BaseException, revision: Revision) -> WireError:
+    """What the client learns of `error`. Anything unforeseen goes to the log, and only there."""
+    if isinstance(error, ProtocolError):
+        code = error.wire_code(revision)
+        return WireError(INVALID_REQUEST if code is None else code, _clipped(error.message), error.data)
+    if isinstance(error, ToolError | InputRejected):
+        return WireError(INTERNAL_ERROR, _clipped(str(error)))
+    _log.error("a handler failed", exc_info=error)
+    # Whoever runs the server finds it in the log.
+    request_id = request_in_hand.get().decode()
+    where = f" (request {request_id})" if request_id else ""
+    return WireError(INTERNAL_ERROR, f"Internal error{where}")
+
+
+def as_tool_error(error: Exception, revision: Revision) -> ToolError | None:
+    """`error` as a tool's own failure, if it is one that the model should read about."""
+    if isinstance(error, ToolError):
+        return error
+    if isinstance(error, InputRejected):
+        return ToolError(str(error))
+    if isinstance(error, ProtocolError) and error.wire_code(revision) is None:
+        return ToolError(error.message)
+    return None
+
+
+def _clipped(message: str) -> str:
+    return message if len(message) <= 2000 else message[:2000] + "..."

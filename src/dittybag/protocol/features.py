@@ -1,0 +1,339 @@
+"""What a server offers: tools, prompts, resources and completions, each a description with a handler.
+
+Prompts and resources may instead come from a source of one's own (`PromptSource`, `ResourceSource`), which is
+asked page by page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from dittybag.protocol import uri_templates
+from dittybag.protocol.arguments import NoArguments
+from dittybag.protocol.context import Context
+from dittybag.protocol.cursors import Position
+from dittybag.protocol.errors import InvalidParams, ResourceNotFound, ToolError
+from dittybag.protocol.types import (
+    Annotations,
+    BlobContents,
+    Completion,
+    Content,
+    Icon,
+    JsonObject,
+    Meta,
+    PromptArgument,
+    PromptInfo,
+    PromptMessage,
+    PromptResult,
+    ReadResult,
+    ResourceInfo,
+    ResourceTemplateInfo,
+    TextContents,
+    ToolAnnotations,
+    ToolResult,
+)
+
+T = TypeVar("T")
+Arguments = TypeVar("Arguments")
+Described = TypeVar("Described", PromptInfo, ResourceInfo, ResourceTemplateInfo)
+
+#: A handler may be an ordinary function or a coroutine function.
+MaybeAwaitable: TypeAlias = Awaitable[T] | T
+
+ToolAnswer = ToolResult | str | Content | Sequence[Content] | Struct
+PromptAnswer = PromptResult | str | Sequence[PromptMessage]
+ResourceAnswer = ReadResult | str | bytes
+CompletionAnswer = Completion | Sequence[str]
+
+#: The values to choose from, or a function of what has been typed and of the other arguments.
+Completer = Sequence[str] | Callable[[str, Mapping[str, str]], MaybeAwaitable[CompletionAnswer]]
+
+#: A first page of this size shows everything a person would keep, also to clients that ignore cursors.
+PAGE_SIZE: Final = 1000
+
+#: The protocol allows no more completions than this in one answer.
+MAX_COMPLETIONS: Final = 100
+
+
+class Tool(Struct, Generic[Arguments], frozen=True, kw_only=True):
+    """A tool: one function and one argument struct, which is both the schema and the validator."""
+
+    name: str
+    run: Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]]
+    arguments: type[Arguments] = NoArguments  # type: ignore[assignment]  # the default fits tools without arguments
+    description: str | None = None
+    title: str | None = None
+    annotations: ToolAnnotations | None = None
+    #: A struct (or other type) that the tool returns: it becomes `structuredContent` and the output schema.
+    output: Any = None
+    icons: tuple[Icon, ...] | None = None
+    meta: Meta | None = None
+    #: A schema to show instead of the one of `arguments`.
+    input_schema: JsonObject | None = None
+    output_schema: JsonObject | None = None
+    #: How this tool words its failures (wrong arguments among them), if not in the usual way.
+    explain: Callable[[ToolError], ToolResult] | None = None
+    #: It uses no timeouts and no task groups before it first waits: then it costs less.
+    light: bool = False
+
+
+def _described(feature: Struct, kind: type[Described]) -> Described:
+    """The part of a feature that is shown in lists."""
+    return kind(**{name: getattr(feature, name) for name in kind.__struct_fields__})
+
+
+class Prompt(Struct, frozen=True, kw_only=True):
+    """A prompt with a handler."""
+
+    name: str
+    run: Callable[[Mapping[str, str], Context], MaybeAwaitable[PromptAnswer]]
+    description: str | None = None
+    title: str | None = None
+    arguments: tuple[PromptArgument, ...] = ()
+    icons: tuple[Icon, ...] | None = None
+    meta: Meta | None = None
+    #: Per argument.
+    completions: Mapping[str, Completer] = {}
+
+    @property
+    def info(self) -> PromptInfo:
+        return _described(self, PromptInfo)
+
+
+class Resource(Struct, frozen=True, kw_only=True):
+    """A resource with a handler."""
+
+    uri: str
+    name: str
+    read: Callable[[Context], MaybeAwaitable[ResourceAnswer]]
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    annotations: Annotations | None = None
+    icons: tuple[Icon, ...] | None = None
+    meta: Meta | None = None
+
+    @property
+    def info(self) -> ResourceInfo:
+        return _described(self, ResourceInfo)
+
+
+class ResourceTemplate(Struct, frozen=True, kw_only=True):
+    """A family of resources whose URIs have variables in them."""
+
+    uri_template: str
+    name: str
+    read: Callable[[Mapping[str, str], Context], MaybeAwaitable[ResourceAnswer]]
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    annotations: Annotations | None = None
+    icons: tuple[Icon, ...] | None = None
+    meta: Meta | None = None
+    #: Per variable.
+    completions: Mapping[str, Completer] = {}
+
+    @property
+    def info(self) -> ResourceTemplateInfo:
+        return _described(self, ResourceTemplateInfo)
+
+
+class Page(Struct, Generic[T], frozen=True):
+    """A part of a listing, and where the next one begins."""
+
+    items: tuple[T, ...]
+    next: Position | None = None
+
+
+class CompletionRequest(Struct, frozen=True):
+    """Which argument of what is being typed."""
+
+    kind: Literal["prompt", "resource"]
+    #: The prompt's name or the template's URI.
+    target: str
+    argument: str
+    value: str
+    #: Arguments that have their value already.
+    others: Mapping[str, str]
+
+
+class PromptSource(Protocol):
+    """Where prompts come from."""
+
+    def stamp(self, ctx: Context) -> Hashable:
+        """Equal as long as the listing is the same: pages are encoded once per stamp. `None`: always anew."""
+        ...
+
+    def list(self, position: Position | None, ctx: Context) -> MaybeAwaitable[Page[PromptInfo]]: ...
+
+    def get(self, name: str, arguments: Mapping[str, str], ctx: Context) -> MaybeAwaitable[PromptAnswer]:
+        """Raises `InvalidParams` for an unknown prompt or a missing argument."""
+        ...
+
+    def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionAnswer]: ...
+
+
+class ResourceSource(Protocol):
+    """Where resources come from."""
+
+    def stamp(self, ctx: Context) -> Hashable:
+        """Like `PromptSource.stamp`, for the resources and the templates."""
+        ...
+
+    def list(self, position: Position | None, ctx: Context) -> MaybeAwaitable[Page[ResourceInfo]]: ...
+
+    def templates(
+        self, position: Position | None, ctx: Context
+    ) -> MaybeAwaitable[Page[ResourceTemplateInfo]]: ...
+
+    def read(self, uri: str, ctx: Context) -> MaybeAwaitable[ResourceAnswer]:
+        """Raises `ResourceNotFound`."""
+        ...
+
+    def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionAnswer]: ...
+
+
+class PromptTable:
+    """The prompts registered on a server, in the order of registration."""
+
+    def __init__(self, page_size: int = PAGE_SIZE) -> None:
+        self._prompts: dict[str, Prompt] = {}
+        self._page_size = page_size
+        self._version = 0
+
+    def __len__(self) -> int:
+        return len(self._prompts)
+
+    def add(self, prompt: Prompt) -> None:
+        self._prompts[prompt.name] = prompt
+        self._version += 1
+
+    def remove(self, name: str) -> None:
+        del self._prompts[name]
+        self._version += 1
+
+    def stamp(self, ctx: Context) -> Hashable:
+        return self._version
+
+    def list(self, position: Position | None, ctx: Context) -> Page[PromptInfo]:
+        page = page_of(tuple(self._prompts.values()), position, self._page_size)
+        return Page(tuple(prompt.info for prompt in page.items), page.next)
+
+    def get(self, name: str, arguments: Mapping[str, str], ctx: Context) -> MaybeAwaitable[PromptAnswer]:
+        prompt = self._find(name)
+        missing = [
+            argument.name
+            for argument in prompt.arguments
+            if argument.required and argument.name not in arguments
+        ]
+        if missing:
+            listed = ", ".join(missing)
+            raise InvalidParams(f"Missing required arguments for the prompt {name}: {listed}")
+        return prompt.run(arguments, ctx)
+
+    def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionAnswer]:
+        prompt = self._find(request.target)
+        if request.argument not in {argument.name for argument in prompt.arguments}:
+            raise InvalidParams(f"The prompt {prompt.name} has no argument {request.argument}")
+        return completed(prompt.completions.get(request.argument), request)
+
+    def _find(self, name: str) -> Prompt:
+        prompt = self._prompts.get(name)
+        if prompt is None:
+            raise InvalidParams(f"Unknown prompt: {name}")
+        return prompt
+
+
+class ResourceTable:
+    """The resources and templates registered on a server, in the order of registration."""
+
+    def __init__(self, page_size: int = PAGE_SIZE) -> None:
+        self._resources: dict[str, Resource] = {}
+        self._templates: dict[str, tuple[ResourceTemplate, uri_templates.UriTemplate]] = {}
+        self._page_size = page_size
+        self._version = 0
+
+    def __len__(self) -> int:
+        return len(self._resources) + len(self._templates)
+
+    def add(self, resource: Resource | ResourceTemplate) -> None:
+        if isinstance(resource, Resource):
+            self._resources[resource.uri] = resource
+        else:
+            parsed = uri_templates.parse(resource.uri_template)
+            self._templates[resource.uri_template] = (resource, parsed)
+        self._version += 1
+
+    def remove(self, uri: str) -> None:
+        """Take away a resource by its URI, or a template by its text."""
+        if uri in self._resources:
+            del self._resources[uri]
+        else:
+            del self._templates[uri]
+        self._version += 1
+
+    def stamp(self, ctx: Context) -> Hashable:
+        return self._version
+
+    def list(self, position: Position | None, ctx: Context) -> Page[ResourceInfo]:
+        page = page_of(tuple(self._resources.values()), position, self._page_size)
+        return Page(tuple(resource.info for resource in page.items), page.next)
+
+    def templates(self, position: Position | None, ctx: Context) -> Page[ResourceTemplateInfo]:
+        known = tuple(template for template, _ in self._templates.values())
+        page = page_of(known, position, self._page_size)
+        return Page(tuple(template.info for template in page.items), page.next)
+
+    async def read(self, uri: str, ctx: Context) -> ReadResult:
+        if resource := self._resources.get(uri):
+            return contents(await settled(resource.read(ctx)), uri, resource.mime_type)
+        for template, parsed in self._templates.values():
+            if (variables := parsed.match(uri)) is not None:
+                return contents(await settled(template.read(variables, ctx)), uri, template.mime_type)
+        raise ResourceNotFound(uri)
+
+    def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionAnswer]:
+        known = self._templates.get(request.target)
+        if known is None:
+            raise InvalidParams(f"Unknown resource template: {request.target}")
+        template, parsed = known
+        if request.argument not in parsed.variables:
+            raise InvalidParams(f"The template {request.target} has no variable {request.argument}")
+        return completed(template.completions.get(request.argument), request)
+
+
+async def settled(value: MaybeAwaitable[T]) -> T:
+    """The value itself, waited for if need be."""
+    return await value if isinstance(value, Awaitable) else value
+
+
+def page_of(items: tuple[T, ...], position: Position | None, size: int) -> Page[T]:
+    """The page of `items` that begins at `position`."""
+    start = position or 0
+    if not isinstance(start, int) or not 0 <= start <= len(items):
+        raise InvalidParams("Invalid cursor: list again from the start, without a cursor")
+    end = start + size
+    return Page(items[start:end], end if end < len(items) else None)
+
+
+def contents(answer: ResourceAnswer, uri: str, mime_type: str | None) -> ReadResult:
+    """What a resource handler returned, as the result of `resources/read`."""
+    if isinstance(answer, ReadResult):
+        return answer
+    if isinstance(answer, str):
+        return ReadResult(contents=(TextContents(uri=uri, text=answer, mime_type=mime_type),))
+    return ReadResult(contents=(BlobContents(uri=uri, blob=answer, mime_type=mime_type),))
+
+
+def completed(completer: Completer | None, request: CompletionRequest) -> MaybeAwaitable[CompletionAnswer]:
+    """The completions of one argument."""
+    if completer is None:
+        return ()
+    if callable(completer):
+        return completer(request.value, request.others)
+    typed = request.value.casefold()
+    return tuple(value for value in completer if value.casefold().startswith(typed))

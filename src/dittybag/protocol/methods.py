@@ -1,0 +1,362 @@
+"""What the server does for each method, once the request is known to be sound."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from dittybag.protocol import cursors
+from dittybag.protocol.arguments import broken_text, convert, violations, without_nulls
+from dittybag.protocol.context import LOG_LEVELS, Context
+from dittybag.protocol.cursors import Position
+from dittybag.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS
+from dittybag.protocol.eras.fields import fit
+from dittybag.protocol.errors import (
+    InputRejected,
+    InvalidArguments,
+    InvalidParams,
+    ProtocolError,
+    ToolError,
+    Violation,
+    as_tool_error,
+)
+from dittybag.protocol.features import (
+    MAX_COMPLETIONS,
+    CompletionAnswer,
+    CompletionRequest,
+    MaybeAwaitable,
+    Page,
+    PromptAnswer,
+    ResourceAnswer,
+    Tool,
+    contents,
+    page_of,
+    settled,
+)
+from dittybag.protocol.jsonrpc import encode
+from dittybag.protocol.results import encoded
+from dittybag.protocol.types import (
+    CompleteResult,
+    Completion,
+    DiscoverResult,
+    InitializeResult,
+    JsonObject,
+    PromptList,
+    PromptMessage,
+    PromptResult,
+    ReadResult,
+    ResourceList,
+    ResourceTemplateList,
+    Result,
+    Text,
+    ToolInfo,
+    ToolList,
+    ToolResult,
+)
+
+#: A result, the bytes of one, or something that will become one. `None`: the answer comes later.
+Outcome = Result | bytes | Coroutine[Any, Any, Result | bytes] | None
+
+#: So many encoded pages are kept.
+MAX_ENCODED_LISTS: Final = 256
+
+
+def initialize(ctx: Context) -> Result:
+    server = ctx.session.server
+    requested = ctx.params.get("protocolVersion")
+    known = requested if isinstance(requested, str) and requested in HANDSHAKE_VERSIONS else None
+    revision = REVISIONS[known] if known else server.default_revision
+    capabilities = ctx.params.get("capabilities", {})
+    client = ctx.params.get("clientInfo", {})
+    if not isinstance(capabilities, dict) or not isinstance(client, dict):
+        raise InvalidParams("Invalid params: `capabilities` and `clientInfo` must be objects")
+    ctx.session.open_as(revision, capabilities, client)
+    # The answer itself is already in the revision that was agreed on.
+    ctx.revision = revision
+    return InitializeResult(
+        protocol_version=revision.version,
+        capabilities=fit(server.capabilities, revision.version),
+        server_info=fit(server.info, revision.version),
+        instructions=server.instructions,
+    )
+
+
+def ping(ctx: Context) -> Result:
+    return Result()
+
+
+def discover(ctx: Context) -> Result:
+    server = ctx.session.server
+    return DiscoverResult(
+        supported_versions=STATELESS_VERSIONS,
+        capabilities=server.capabilities,
+        instructions=server.instructions,
+    )
+
+
+def listen(ctx: Context) -> None:
+    wanted = ctx.params.get("notifications")
+    if not isinstance(wanted, dict):
+        raise InvalidParams("Invalid params: `notifications` must be an object that says what to listen for")
+    uris = wanted.get("resourceSubscriptions", [])
+    if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
+        raise InvalidParams("Invalid params: `resourceSubscriptions` must be an array of URIs")
+    for name in ("toolsListChanged", "promptsListChanged", "resourcesListChanged"):
+        if not isinstance(wanted.get(name, False), bool):
+            raise InvalidParams(f"Invalid params: `{name}` must be true or false")
+    ctx.session.subscriptions.listen(ctx, wanted, uris)
+
+
+def set_level(ctx: Context) -> Result:
+    level = ctx.params.get("level")
+    if not isinstance(level, str) or level not in LOG_LEVELS:
+        raise InvalidParams(f"Invalid params: `level` must be one of {', '.join(LOG_LEVELS)}")
+    ctx.session.log_level = level
+    return Result()
+
+
+def subscribe(ctx: Context) -> Result:
+    ctx.session.subscriptions.subscribe(_text(ctx, "uri"))
+    return Result()
+
+
+def unsubscribe(ctx: Context) -> Result:
+    ctx.session.subscriptions.unsubscribe(_text(ctx, "uri"))
+    return Result()
+
+
+# Lists
+
+
+def list_tools(ctx: Context) -> Outcome:
+    return _listed(ctx, ctx.session.server.tools_stamp, _tool_page, ToolList, "tools")
+
+
+def _tool_page(position: Position | None, ctx: Context) -> Page[ToolInfo]:
+    server = ctx.session.server
+    page = page_of(tuple(server.tools.values()), position, server.page_size)
+    return Page(tuple(server.tool_info(tool, ctx.revision) for tool in page.items), page.next)
+
+
+def list_prompts(ctx: Context) -> Outcome:
+    source = ctx.session.server.prompts
+    return _listed(ctx, source.stamp(ctx), source.list, PromptList, "prompts")
+
+
+def list_resources(ctx: Context) -> Outcome:
+    source = ctx.session.server.resources
+    return _listed(ctx, source.stamp(ctx), source.list, ResourceList, "resources")
+
+
+def list_templates(ctx: Context) -> Outcome:
+    source = ctx.session.server.resources
+    return _listed(ctx, source.stamp(ctx), source.templates, ResourceTemplateList, "resource_templates")
+
+
+def _listed(
+    ctx: Context,
+    stamp: Hashable,
+    fetch: Callable[[Position | None, Context], MaybeAwaitable[Page[Any]]],
+    kind: type[Result],
+    field: str,
+) -> bytes | Coroutine[Any, Any, bytes]:
+    position = cursors.read(ctx.method, ctx.params.get("cursor"))
+    key = (ctx.method, ctx.revision.version, position, stamp)
+    if stamp is not None and (known := ctx.session.server.encoded_lists.get(key)) is not None:
+        return known
+
+    def finished(page: Page[Any]) -> bytes:
+        cursor = None if page.next is None else cursors.write(ctx.method, page.next)
+        members: JsonObject = {field: page.items, "next_cursor": cursor}
+        body = encoded(kind(**members), ctx)
+        if stamp is not None:
+            cache = ctx.session.server.encoded_lists
+            if len(cache) >= MAX_ENCODED_LISTS:
+                cache.clear()
+            cache[key] = body
+        return body
+
+    async def awaited(page: Awaitable[Page[Any]]) -> bytes:
+        return finished(await page)
+
+    page = fetch(position, ctx)
+    return awaited(page) if isinstance(page, Awaitable) else finished(page)
+
+
+# Tools
+
+
+def call_tool(ctx: Context) -> Outcome:
+    name = _text(ctx, "name")
+    server = ctx.session.server
+    tool = server.tools.get(name)
+    if tool is None:
+        raise InvalidParams(f"Unknown tool: {name}")
+    if tool.light:
+        ctx.light = True
+    try:
+        value = tool.run(_converted(tool, _arguments(ctx), ctx), ctx)
+    except _EXPLAINABLE as error:
+        return _explained(tool, error, ctx)
+    return _finish_tool(tool, value, ctx) if isinstance(value, Awaitable) else _tool_result(tool, value, ctx)
+
+
+#: What may be said to the model in the tool's own words.
+_EXPLAINABLE: Final = (ToolError, InputRejected, ProtocolError)
+
+
+def _converted(tool: Tool[Any], arguments: JsonObject, ctx: Context) -> Any:
+    broken = list(broken_text(arguments)) if ctx.broken_text else []
+    if not broken:
+        try:
+            return convert(arguments, tool.arguments)
+        except msgspec.ValidationError:
+            # What exactly is wrong is found out below.
+            pass
+    schema, _ = ctx.session.server.tool_schemas(tool)
+    arguments = without_nulls(arguments, schema)
+    unreadable = {violation.path for violation in broken}
+    found = [*broken, *(item for item in violations(arguments, schema) if item.path not in unreadable)]
+    if not found:
+        try:
+            return convert(arguments, tool.arguments)
+        except msgspec.ValidationError as problem:
+            found = [Violation("", "schema", str(problem))]
+    raise InvalidArguments(tool.name, found, arguments)
+
+
+async def _finish_tool(tool: Tool[Any], answer: Awaitable[Any], ctx: Context) -> Result:
+    try:
+        value = await answer
+    except _EXPLAINABLE as error:
+        return _explained(tool, error, ctx)
+    return _tool_result(tool, value, ctx)
+
+
+def _explained(tool: Tool[Any], error: Exception, ctx: Context) -> ToolResult:
+    """The failure as a result of the tool. Raises it again if it is one of the protocol."""
+    failure = as_tool_error(error, ctx.revision)
+    if failure is None:
+        raise error
+    return tool.explain(failure) if tool.explain else ToolResult.of(str(failure), is_error=True)
+
+
+def _tool_result(tool: Tool[Any], answer: Any, ctx: Context) -> ToolResult:
+    if isinstance(answer, ToolResult):
+        result = answer
+    elif tool.output is not None:
+        text = Text(text=encode(answer).decode())
+        structured = msgspec.to_builtins(answer)
+        result = ToolResult(content=(text,), structured_content=structured, is_error=False)
+    elif isinstance(answer, str):
+        result = ToolResult(content=(Text(text=answer),), is_error=False)
+    else:
+        blocks = tuple(answer) if isinstance(answer, list | tuple) else (answer,)
+        result = ToolResult(content=blocks, is_error=False)
+    if ctx.revision.structured_objects_only and not isinstance(result.structured_content, dict | None):
+        return msgspec.structs.replace(result, structured_content=None)
+    return result
+
+
+# Prompts, resources and completions
+
+
+def get_prompt(ctx: Context) -> Outcome:
+    answer = ctx.session.server.prompts.get(_text(ctx, "name"), _arguments(ctx), ctx)
+    return _finish_prompt(answer) if isinstance(answer, Awaitable) else _prompt_result(answer)
+
+
+async def _finish_prompt(answer: Awaitable[PromptAnswer]) -> Result:
+    return _prompt_result(await answer)
+
+
+def _prompt_result(answer: PromptAnswer) -> PromptResult:
+    if isinstance(answer, PromptResult):
+        return answer
+    if isinstance(answer, str):
+        return PromptResult(messages=(PromptMessage(role="user", content=Text(text=answer)),))
+    return PromptResult(messages=tuple(answer))
+
+
+def read_resource(ctx: Context) -> Outcome:
+    uri = _text(ctx, "uri")
+    answer = ctx.session.server.resources.read(uri, ctx)
+    return _finish_reading(answer, uri) if isinstance(answer, Awaitable) else contents(answer, uri, None)
+
+
+async def _finish_reading(answer: Awaitable[ResourceAnswer], uri: str) -> ReadResult:
+    return contents(await answer, uri, None)
+
+
+async def complete(ctx: Context) -> Result:
+    request = _completion_request(ctx.params)
+    server = ctx.session.server
+    source = server.prompts if request.kind == "prompt" else server.resources
+    return CompleteResult(completion=_completion(await settled(source.complete(request, ctx))))
+
+
+def _completion_request(params: JsonObject) -> CompletionRequest:
+    ref, argument = params.get("ref"), params.get("argument")
+    if not isinstance(ref, dict) or not isinstance(argument, dict):
+        raise InvalidParams("Invalid params: `ref` and `argument` must be objects")
+    name, value = argument.get("name"), argument.get("value")
+    if not isinstance(name, str) or not isinstance(value, str):
+        raise InvalidParams("Invalid params: `argument` must have a `name` and a `value`, both strings")
+    others = params.get("context")
+    others = others.get("arguments", {}) if isinstance(others, dict) else {}
+    if not isinstance(others, dict):
+        raise InvalidParams("Invalid params: `context.arguments` must be an object")
+    if ref.get("type") == "ref/prompt" and isinstance(ref.get("name"), str):
+        return CompletionRequest("prompt", ref["name"], name, value, others)
+    if ref.get("type") == "ref/resource" and isinstance(ref.get("uri"), str):
+        return CompletionRequest("resource", ref["uri"], name, value, others)
+    raise InvalidParams(
+        "Invalid params: `ref` must be of type ref/prompt with a `name` or ref/resource with a `uri`"
+    )
+
+
+def _completion(answer: CompletionAnswer) -> Completion:
+    if not isinstance(answer, Completion):
+        answer = Completion(values=tuple(answer), total=len(answer), has_more=False)
+    if len(answer.values) > MAX_COMPLETIONS:
+        total = answer.total if answer.total is not None else len(answer.values)
+        return Completion(values=answer.values[:MAX_COMPLETIONS], total=total, has_more=True)
+    return answer
+
+
+def _text(ctx: Context, name: str) -> str:
+    value = ctx.params.get(name)
+    if type(value) is not str:
+        raise InvalidParams(f"Invalid params: `{name}` is required and must be a string")
+    return value
+
+
+def _arguments(ctx: Context) -> JsonObject:
+    value = ctx.params.get("arguments")
+    if value is None:
+        return {}
+    if type(value) is not dict:
+        raise InvalidParams("Invalid params: `arguments` must be an object")
+    return value
+
+
+#: Every method of every revision.
+IMPLEMENTATIONS: Final[Mapping[str, Callable[[Context], Outcome]]] = {
+    "initialize": initialize,
+    "ping": ping,
+    "server/discover": discover,
+    "subscriptions/listen": listen,
+    "tools/list": list_tools,
+    "tools/call": call_tool,
+    "prompts/list": list_prompts,
+    "prompts/get": get_prompt,
+    "resources/list": list_resources,
+    "resources/templates/list": list_templates,
+    "resources/read": read_resource,
+    "resources/subscribe": subscribe,
+    "resources/unsubscribe": unsubscribe,
+    "completion/complete": complete,
+    "logging/setLevel": set_level,
+}

@@ -1,0 +1,305 @@
+"""The server: what it is called, what it offers, and whom to tell when that changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+from msgspec import Struct
+
+from dittybag.protocol.arguments import NoArguments, schema_of
+from dittybag.protocol.context import Context
+from dittybag.protocol.eras import NEWEST_HANDSHAKE, REVISIONS, Revision
+from dittybag.protocol.features import (
+    PAGE_SIZE,
+    MaybeAwaitable,
+    Prompt,
+    PromptSource,
+    PromptTable,
+    Resource,
+    ResourceSource,
+    ResourceTable,
+    ResourceTemplate,
+    Tool,
+    ToolAnswer,
+)
+from dittybag.protocol.request_state import StateSealer
+from dittybag.protocol.types import (
+    Capabilities,
+    Icon,
+    Implementation,
+    JsonObject,
+    ListFeature,
+    ResourceFeature,
+    ToolInfo,
+)
+
+if TYPE_CHECKING:
+    from dittybag.protocol.subscriptions import Subscriptions
+
+ListKind = Literal["tools", "prompts", "resources"]
+
+#: A request, how it ended ("ok", "error" or "cancelled"), and the seconds that it took.
+Observer = Callable[[Context, str, float], object]
+
+Arguments = TypeVar("Arguments")
+
+_TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """How much one client may ask of a server."""
+
+    #: A longer message is refused, and the next one read.
+    message_bytes: int = 4 * 1024 * 1024
+    #: A longer answer becomes an error: common clients drop lines beyond 10 MiB.
+    answer_bytes: int = 10 * 1024 * 1024
+    requests_in_flight: int = 1024
+    batch_messages: int = 1000
+    listen_streams: int = 64
+    subscribed_uris: int = 10_000
+
+
+class CacheHints(Struct, frozen=True, kw_only=True):
+    """How long a client of a stateless revision may keep an answer, in milliseconds."""
+
+    discover_ms: int = 3_600_000
+    lists_ms: int = 0
+    resources_ms: int = 0
+    #: `private` unless every caller gets the same lists and resources.
+    scope: Literal["private", "public"] = "private"
+
+
+class Server:
+    """What MCP clients talk to. One server has any number of sessions."""
+
+    def __init__(
+        self,
+        name: str,
+        version: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        website_url: str | None = None,
+        icons: tuple[Icon, ...] | None = None,
+        instructions: str | None = None,
+        prompts: PromptSource | None = None,
+        resources: ResourceSource | None = None,
+        capabilities: Capabilities | None = None,
+        logging: bool = False,
+        default_version: str = NEWEST_HANDSHAKE,
+        limits: Limits | None = None,
+        cache: CacheHints | None = None,
+        page_size: int = PAGE_SIZE,
+        state_key: bytes | None = None,
+        lifespan: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
+        observe: Observer | None = None,
+    ) -> None:
+        """Everything but the name and the version has a sensible default.
+
+        `prompts`, `resources`: sources of one's own, instead of what is registered here.
+        `capabilities`: what to declare, instead of what follows from what is there.
+        `logging`: whether `Context.log` reaches the client.
+        `default_version`: what a client gets that asks for a handshake revision we do not know.
+        `lifespan`: what is entered while the server serves, and left when it has ended.
+        `observe`: told of every request, with its outcome and the seconds that it took.
+        `state_key`: the secret for request states, shared by all processes behind one address.
+        """
+        self.info = Implementation(
+            name=name,
+            version=version,
+            title=title,
+            description=description,
+            website_url=website_url,
+            icons=icons,
+        )
+        self.instructions = instructions
+        self.default_revision: Revision = REVISIONS[default_version]
+        self.limits = limits or Limits()
+        self.cache = cache or CacheHints()
+        self.sealer = StateSealer(state_key)
+        self.page_size = page_size
+        self.lifespan = lifespan
+        self.observe = observe
+        self.tools: dict[str, Tool[Any]] = {}
+        self.prompts: PromptSource = PromptTable(page_size) if prompts is None else prompts
+        self.resources: ResourceSource = ResourceTable(page_size) if resources is None else resources
+        #: Encoded pages, by method, version, position and the stamp of their source.
+        self.encoded_lists: dict[tuple[Any, ...], bytes] = {}
+        #: What stateless results begin with, by method and type of the result.
+        self.encoded_heads: dict[tuple[str, str], bytes] = {}
+        self._tools_stamp = 0
+        self._mirrored: dict[str, Mapping[str, str]] = {}
+        self._schemas: dict[str, tuple[JsonObject, JsonObject | None]] = {}
+        self._declared = capabilities
+        #: What is declared; nothing while it has to be derived anew.
+        self._capabilities = capabilities
+        self._wants_logging = logging
+        self._audience: set[Subscriptions] = set()
+
+    # What is offered
+
+    def tool(
+        self,
+        name: str,
+        arguments: type[Arguments] = NoArguments,  # type: ignore[assignment]  # fits tools without arguments
+        **about: Any,
+    ) -> Callable[
+        [Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]]],
+        Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]],
+    ]:
+        """Register the decorated function as a tool; `about` are the other fields of `Tool`."""
+
+        def register(
+            run: Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]],
+        ) -> Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]]:
+            self.add(Tool(name=name, run=run, arguments=arguments, **about))
+            return run
+
+        return register
+
+    def add(self, feature: Tool[Any] | Prompt | Resource | ResourceTemplate) -> None:
+        """Offer a tool, prompt, resource or template, in place of one of the same name if there is one.
+
+        Sessions that are open are told.
+        """
+        if isinstance(feature, Tool):
+            if not _TOOL_NAME.fullmatch(feature.name):
+                raise ValueError(f"a tool's name has 1 to 128 of A-Z a-z 0-9 _ . -: {feature.name!r}")
+            self.tools[feature.name] = feature
+            self._tool_has_changed(feature.name)
+        elif isinstance(feature, Prompt):
+            self._prompt_table().add(feature)
+            self._features_have_changed("prompts")
+        else:
+            self._resource_table().add(feature)
+            self._features_have_changed("resources")
+
+    def remove_tool(self, name: str) -> None:
+        del self.tools[name]
+        self._tool_has_changed(name)
+
+    def remove_prompt(self, name: str) -> None:
+        self._prompt_table().remove(name)
+        self._features_have_changed("prompts")
+
+    def remove_resource(self, uri: str) -> None:
+        """Take away a resource by its URI, or a template by its text."""
+        self._resource_table().remove(uri)
+        self._features_have_changed("resources")
+
+    def _prompt_table(self) -> PromptTable:
+        if not isinstance(self.prompts, PromptTable):
+            raise TypeError("this server's prompts come from a source of its own")
+        return self.prompts
+
+    def _resource_table(self) -> ResourceTable:
+        if not isinstance(self.resources, ResourceTable):
+            raise TypeError("this server's resources come from a source of its own")
+        return self.resources
+
+    def _tool_has_changed(self, name: str) -> None:
+        self._schemas.pop(name, None)
+        self._mirrored.pop(name, None)
+        self._tools_stamp += 1
+        self._features_have_changed("tools")
+
+    def _features_have_changed(self, kind: ListKind) -> None:
+        self._capabilities = self._declared
+        self._tell(kind)
+
+    @property
+    def tools_stamp(self) -> int:
+        """Grows with every change of the tools."""
+        return self._tools_stamp
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this server declares."""
+        if self._capabilities is None:
+            self._capabilities = self._derived_capabilities()
+        return self._capabilities
+
+    def _derived_capabilities(self) -> Capabilities:
+        prompts = not isinstance(self.prompts, PromptTable) or len(self.prompts) > 0
+        resources = not isinstance(self.resources, ResourceTable) or len(self.resources) > 0
+        return Capabilities(
+            tools=ListFeature(list_changed=True) if self.tools else None,
+            prompts=ListFeature(list_changed=True) if prompts else None,
+            resources=ResourceFeature(subscribe=True, list_changed=True) if resources else None,
+            completions={} if prompts or resources else None,
+            logging={} if self._wants_logging else None,
+        )
+
+    @property
+    def logging(self) -> bool:
+        """Whether log messages may be sent to clients."""
+        return self.capabilities.logging is not None
+
+    def tool_info(self, tool: Tool[Any], revision: Revision) -> ToolInfo:
+        """A tool as `tools/list` shows it in `revision`."""
+        input_schema, output_schema = self.tool_schemas(tool)
+        if output_schema and revision.structured_objects_only and output_schema.get("type") != "object":
+            output_schema = None
+        return ToolInfo(
+            name=tool.name,
+            title=tool.title,
+            description=tool.description,
+            input_schema=input_schema,
+            output_schema=output_schema,
+            annotations=tool.annotations,
+            icons=tool.icons,
+            meta=tool.meta,
+        )
+
+    def tool_schemas(self, tool: Tool[Any]) -> tuple[JsonObject, JsonObject | None]:
+        """A tool's input and output schema. They are made when first needed: making them takes time."""
+        schemas = self._schemas.get(tool.name)
+        if schemas is None:
+            input_schema = tool.input_schema or schema_of(tool.arguments)
+            output_schema = tool.output_schema
+            if output_schema is None and tool.output is not None:
+                output_schema = schema_of(tool.output)
+            schemas = self._schemas[tool.name] = (input_schema, output_schema)
+        return schemas
+
+    def mirrored(self, tool: Tool[Any]) -> Mapping[str, str]:
+        """The arguments of a tool that requests over HTTP repeat in headers, and in which ones."""
+        found = self._mirrored.get(tool.name)
+        if found is None:
+            properties = self.tool_schemas(tool)[0].get("properties", {})
+            found = self._mirrored[tool.name] = {
+                name: f"mcp-param-{about['x-mcp-header'].lower()}"
+                for name, about in properties.items()
+                if isinstance(about, dict) and isinstance(about.get("x-mcp-header"), str)
+            }
+        return found
+
+    # Who is told of changes. Call these from the event loop.
+
+    def tools_changed(self) -> None:
+        self._tell("tools")
+
+    def prompts_changed(self) -> None:
+        self._tell("prompts")
+
+    def resources_changed(self) -> None:
+        self._tell("resources")
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell the clients that watch this resource."""
+        for subscriptions in tuple(self._audience):
+            subscriptions.resource_updated(uri)
+
+    def _tell(self, kind: ListKind) -> None:
+        for subscriptions in tuple(self._audience):
+            subscriptions.list_changed(kind)
+
+    def attach(self, subscriptions: Subscriptions) -> None:
+        """Tell these of changes from now on."""
+        self._audience.add(subscriptions)
+
+    def detach(self, subscriptions: Subscriptions) -> None:
+        self._audience.discard(subscriptions)

@@ -1,0 +1,96 @@
+"""The headers of a stateless request, which must agree with its body: others on the way rely on them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any, Final
+
+from msgspec import UNSET, Struct, UnsetType
+
+from dittybag.protocol.envelope import CLIENT_CAPABILITIES, PROTOCOL_VERSION
+from dittybag.protocol.errors import HeaderMismatch, InvalidParams
+from dittybag.protocol.jsonrpc import encode
+from dittybag.protocol.server import Server
+from dittybag.protocol.transports.http.messages import Ambiguous, Headers
+from dittybag.protocol.types import JsonObject
+
+VERSION: Final = b"mcp-protocol-version"
+METHOD: Final = b"mcp-method"
+NAME: Final = b"mcp-name"
+
+#: The member of the parameters that a method names in a header.
+_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_BASE64: Final = re.compile(r"=\?base64\?(.*)\?=")
+
+
+class _Said(Struct, frozen=True):
+    """What the headers of a request say about it, as text. `UNSET`: something that is no text."""
+
+    version: str | UnsetType | None
+    method: str | UnsetType | None
+    name: str | UnsetType | None
+
+
+def check(message: JsonObject, headers: Headers, server: Server) -> None:
+    """Raises `InvalidParams` or `HeaderMismatch` if a request does not say what it must, or two things."""
+    params = message.get("params")
+    meta = params.get("_meta") if type(params) is dict else None
+    said = headers.learned.get(_Said) or _read(headers)
+    if type(meta) is not dict or type(meta.get(PROTOCOL_VERSION)) is not str:
+        raise InvalidParams(f"Invalid params: `_meta` must have `{PROTOCOL_VERSION}`, a string")
+    if type(meta.get(CLIENT_CAPABILITIES)) is not dict:
+        raise InvalidParams(f"Invalid params: `{CLIENT_CAPABILITIES}` is required and must be an object")
+    _require(said.version, VERSION, meta[PROTOCOL_VERSION], "the version in `_meta`")
+    _require(said.method, METHOD, message.get("method"), "the method")
+    member = _NAMED.get(str(message.get("method")))
+    if member is not None and type(params) is dict and type(params.get(member)) is str:
+        _require(said.name, NAME, params[member], f"`params.{member}`")
+        if message["method"] == "tools/call":
+            _check_mirrored(params, headers, server)
+
+
+def _check_mirrored(params: JsonObject, headers: Headers, server: Server) -> None:
+    """A tool's schema may ask for arguments to be repeated in headers."""
+    tool, arguments = server.tools.get(params["name"]), params.get("arguments")
+    if tool is None or type(arguments) is not dict:
+        return
+    for name, header in server.mirrored(tool).items():
+        value = arguments.get(name)
+        if isinstance(value, str | int):
+            text = value if isinstance(value, str) else encode(value).decode()
+            encoded = header.encode("latin-1", "replace")
+            _require(_plain(headers.get(encoded)), encoded, text, f"the argument `{name}`")
+
+
+def _read(headers: Headers) -> _Said:
+    try:
+        values = [_plain(headers.only(name)) for name in (VERSION, METHOD, NAME)]
+    except Ambiguous as error:
+        raise HeaderMismatch(f"The header {error} came with different values") from None
+    said = headers.learned[_Said] = _Said(*values)
+    return said
+
+
+def _require(value: str | UnsetType | None, name: bytes, expected: Any, what: str) -> None:
+    if value == expected:
+        return
+    if value is None:
+        raise HeaderMismatch(f"The header {name.decode()} is missing; it must repeat {what}")
+    raise HeaderMismatch(f"The header {name.decode()} does not agree with {what}")
+
+
+def _plain(value: str | None) -> str | UnsetType | None:
+    """A header's value as text: what is not ASCII is carried in Base64. `UNSET`: it is no text."""
+    if value is None:
+        return None
+    if not value.isascii():
+        return UNSET
+    found = _BASE64.fullmatch(value)
+    if found is None:
+        return value
+    try:
+        return base64.b64decode(found[1], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return UNSET

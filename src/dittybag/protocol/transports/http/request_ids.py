@@ -1,0 +1,85 @@
+"""Ids of requests: every answer has one, and so has its line in the log."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import partial
+from itertools import count
+from typing import Any, Final
+
+from dittybag.protocol.in_hand import request_in_hand
+from dittybag.protocol.transports.http.messages import (
+    REQUEST_ID,
+    Application,
+    AtOnce,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    Whole,
+)
+
+HEADER: Final = b"x-request-id"
+
+_SANE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+
+
+class Identified:
+    """An application whose every answer has an id: that of the request if it is sane, or else a new one."""
+
+    def __init__(self, inner: Application) -> None:
+        self._inner = inner
+        # Counting costs less than chance, and the prefix tells one process from another.
+        self._prefix = os.urandom(6).hex().encode()
+        self._numbers = count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = self._chosen(Headers.of(scope)) or self._new()
+        before = request_in_hand.get()
+        request_in_hand.set(request_id)
+        try:
+            await self._run(self._inner, request_id, scope, receive, send)
+        finally:
+            # Not by a token: a request may begin without a task and end in one, which has another context.
+            request_in_hand.set(before)
+
+    def at_once(self, inner: AtOnce) -> AtOnce:
+        """The same for requests that are answered at once."""
+
+        def identified(headers: Headers, body: bytes) -> Whole | Application | None:
+            request_id = self._chosen(headers) or self._new()
+            token = request_in_hand.set(request_id)
+            try:
+                answer = inner(headers, body)
+            finally:
+                request_in_hand.reset(token)
+            if type(answer) is tuple:
+                return answer[0], answer[1], b"%bx-request-id: %b\r\n" % (answer[2], request_id)
+            return partial(self._run, answer, request_id) if callable(answer) else None
+
+        return identified
+
+    async def _run(
+        self, application: Application, request_id: bytes, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        scope[REQUEST_ID] = request_id.decode()
+
+        async def identified(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (HEADER, request_id)]
+            await send(message)
+
+        await application(scope, receive, identified)
+
+    def _chosen(self, headers: Headers) -> bytes | None:
+        """The id that a request brings, if there is one and it is sane."""
+        if self not in headers.learned:
+            found = headers.all(HEADER)
+            is_sane = len(found) == 1 and _SANE.fullmatch(found[0]) is not None
+            headers.learned[self] = found[0].encode() if is_sane else None
+        chosen: bytes | None = headers.learned[self]
+        return chosen
+
+    def _new(self) -> bytes:
+        return b"%b-%x" % (self._prefix, next(self._numbers))

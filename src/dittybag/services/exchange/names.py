@@ -1,0 +1,41 @@
+"""Names that nobody has yet."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from msgspec.structs import replace
+
+from dittybag.domain.names import NAME_LENGTH, alternatives, name_from
+from dittybag.domain.ports import Transaction
+from dittybag.domain.prompts import TITLE_LENGTH, Prompt
+from dittybag.domain.resources import URI_LENGTH, Resource
+
+
+async def _free(wanted: str, form: str, length: int, taken: Callable[[str], Awaitable[object]]) -> str:
+    for candidate in alternatives(wanted, form, length):
+        if not await taken(candidate):
+            return candidate
+    raise AssertionError("alternatives never end")
+
+
+async def named(transaction: Transaction, prompt: Prompt, old: Prompt | None = None) -> Prompt:
+    """A prompt with a name and a title that no other has but `old`."""
+    prompts, project = transaction.prompts, prompt.project
+    name, title = prompt.name or name_from(prompt.title), prompt.title or prompt.name
+    if old is None or old.name != name:
+        name = await _free(name, "-{}", NAME_LENGTH, lambda name: prompts.name_taken(project, name))
+    if old is None or old.title != title:
+        title = await _free(title, " ({})", TITLE_LENGTH, lambda title: prompts.title_taken(project, title))
+    return replace(prompt, name=name, title=title)
+
+
+async def placed(transaction: Transaction, resource: Resource, old: Resource | None = None) -> Resource:
+    """A resource with a name and a URI that no other has but `old`."""
+    resources, project = transaction.resources, resource.project
+    name, uri = resource.name, resource.uri
+    if old is None or old.name != name:
+        name = await _free(name, "-{}", NAME_LENGTH, lambda name: resources.by_name(project, name))
+    if old is None or old.uri != uri:
+        uri = await _free(uri, "-{}", URI_LENGTH, lambda uri: resources.by_uri(project, uri))
+    return replace(resource, name=name, uri=uri)

@@ -1,0 +1,342 @@
+"""Use cases of resources and resource templates."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from dittybag.domain.errors import (
+    Conflict,
+    NameTaken,
+    Outdated,
+    Problem,
+    ResourceNotFound,
+    SeveralConflicts,
+    UriTaken,
+    require,
+)
+from dittybag.domain.ports import ResourceOrder, Store, Transaction
+from dittybag.domain.projects import Project
+from dittybag.domain.prompts import size_problem
+from dittybag.domain.resources import (
+    CONTENT_BYTES,
+    DEFAULT_MIME_TYPE,
+    Resource,
+    content_bytes,
+    is_text,
+    problems,
+)
+from dittybag.services.caller import Caller, CallersStore, checked_query, project_of, project_to_change
+
+#: More types than that help nobody to choose.
+_MAX_TYPES: Final = 50
+#: Of so many projects it is remembered which types there are.
+_MAX_KNOWN: Final = 100
+
+
+class ResourceChange(Struct, frozen=True, kw_only=True):
+    """What to change of a resource; what is unset stays."""
+
+    name: str | UnsetType = UNSET
+    uri: str | UnsetType = UNSET
+    #: Bytes are stored as they are; a text is base64 if the type is not for text.
+    content: str | bytes | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+
+
+class ResourcePage(Struct, frozen=True):
+    """A page of a list."""
+
+    #: On all pages.
+    total: int
+    resources: list[Resource]
+    #: The MIME types in the project and how many are of each, the most used first.
+    types: list[tuple[str, int]]
+
+
+class Resources:
+    """Create, find, list, change and delete resources."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = CallersStore(store)
+        self._stamp = store.stamp
+        #: The types in projects, and as of when.
+        self._types: dict[int, tuple[Hashable, list[tuple[str, int]]]] = {}
+
+    async def create(
+        self,
+        caller: Caller,
+        *,
+        name: str,
+        uri: str,
+        content: str | bytes,
+        mime_type: str = DEFAULT_MIME_TYPE,
+        title: str | None = None,
+        description: str | None = None,
+    ) -> tuple[Resource, Project]:
+        """Store a new resource. An empty title means none.
+
+        Bytes are stored as they are; a text is base64 if the type is not for text.
+        """
+        title = title or None
+        require(
+            _problems(content, name=name, uri=uri, mime_type=mime_type, title=title, description=description)
+        )
+        data = _bytes(content, mime_type)
+
+        async def work(transaction: Transaction) -> tuple[Resource, Project]:
+            project = await project_to_change(transaction, caller)
+            await _require_free(transaction, project, name, uri)
+            resource = Resource(
+                number=0,
+                id=transaction.new_id(),
+                project=project.id,
+                name=name,
+                uri=uri,
+                title=title,
+                description=description or None,
+                mime_type=mime_type,
+                sha256=await transaction.keep(data),
+                size=len(data),
+                created_at=transaction.now,
+                updated_at=transaction.now,
+            )
+            stored = await transaction.write("create", None, resource)
+            assert stored is not None
+            return stored, project
+
+        return await self._store.write(caller, work)
+
+    async def update(
+        self, caller: Caller, name: str, change: ResourceChange, *, version: int | None = None
+    ) -> tuple[Resource, Project]:
+        """Change what is given; with `version`, only if it has not been changed since it had that one."""
+        content = None if change.content is UNSET else change.content
+        texts = {
+            field: value or None
+            for field in ("title", "description")
+            if (value := getattr(change, field)) is not UNSET
+        }
+        place = {field: value for field in ("name", "uri") if (value := getattr(change, field)) is not UNSET}
+
+        async def work(transaction: Transaction) -> tuple[Resource, Project]:
+            project = await project_to_change(transaction, caller)
+            resource = await _existing(transaction, project, name)
+            if version is not None and version != resource.version:
+                raise Outdated("resource", resource.name)
+            kind = resource.mime_type if change.mime_type is UNSET else change.mime_type
+            # Only now is it known of what type the content has to be.
+            require(_problems(content, mime_type=kind, **place, **texts))
+            moved = {field: value for field, value in place.items() if value != getattr(resource, field)}
+            await _require_free(transaction, project, moved.get("name"), moved.get("uri"))
+            changed = replace(
+                resource,
+                **moved,
+                **texts,
+                mime_type=kind,
+                updated_at=transaction.now,
+                version=resource.version + 1,
+            )
+            if content is not None:
+                data = _bytes(content, kind)
+                changed = replace(changed, sha256=await transaction.keep(data), size=len(data))
+            elif is_text(kind) and not resource.is_text:
+                _require_text(await transaction.content(resource.sha256), kind)
+            await transaction.write("update", resource, changed)
+            return changed, project
+
+        return await self._store.write(caller, work)
+
+    async def delete(self, caller: Caller, name: str) -> tuple[Resource, Project]:
+        async def work(transaction: Transaction) -> tuple[Resource, Project]:
+            project = await project_to_change(transaction, caller)
+            resource = await _existing(transaction, project, name)
+            await transaction.write("delete", resource, None)
+            return resource, project
+
+        return await self._store.write(caller, work)
+
+    async def delete_all(self, caller: Caller, references: Sequence[str]) -> list[Resource]:
+        """Delete resources by name or URI, all of them or, if one is missing, none."""
+
+        async def work(transaction: Transaction) -> list[Resource]:
+            project = await project_to_change(transaction, caller)
+            found = [await _by_any(transaction, project, reference) for reference in references]
+            gone = list({resource.id: resource for resource in found}.values())
+            for resource in gone:
+                await transaction.write("delete", resource, None)
+            return gone
+
+        return await self._store.write(caller, work)
+
+    async def get(self, caller: Caller, reference: str) -> Resource:
+        """A resource by its name or URI. Raises `ResourceNotFound`."""
+
+        async def work(transaction: Transaction) -> Resource:
+            return await _by_any(transaction, await project_of(transaction, caller), reference)
+
+        return await self._store.read(caller, work)
+
+    async def by_id(self, caller: Caller, id: str) -> Resource:
+        """A resource, whatever it is called by now. Raises `ResourceNotFound`."""
+
+        async def work(transaction: Transaction) -> Resource:
+            project = await project_of(transaction, caller)
+            found: Resource | None = await transaction.find("resource", id=id)
+            if found is None or found.project != project.id:
+                raise ResourceNotFound(id, project.name)
+            return found
+
+        return await self._store.read(caller, work)
+
+    async def contents(self, caller: Caller, states: Sequence[Resource]) -> list[bytes]:
+        """What resources of the caller's project hold, or held when they were like that."""
+
+        async def work(transaction: Transaction) -> list[bytes]:
+            project = await project_of(transaction, caller)
+            if any(state.project != project.id for state in states):
+                raise ValueError("a resource of another project")
+            return [await transaction.content(state.sha256) for state in states]
+
+        return await self._store.read(caller, work)
+
+    async def page(
+        self,
+        caller: Caller,
+        *,
+        text: str = "",
+        mime_type: str | None = None,
+        order: ResourceOrder = "updated",
+        limit: int,
+        offset: int = 0,
+    ) -> ResourcePage:
+        """Those with `text` in name, title or URI, of one type or of any; templates too."""
+        checked_query(text)
+
+        async def work(transaction: Transaction) -> ResourcePage:
+            project = await project_of(transaction, caller)
+            total, found = await transaction.resources.chosen(
+                project.id, text=text, mime_type=mime_type, order=order, limit=limit, offset=offset
+            )
+            if types is not None:
+                return ResourcePage(total, found, types)
+            return ResourcePage(total, found, await transaction.resources.types(project.id, _MAX_TYPES))
+
+        stamp = self._stamp("resource", caller.project)
+        known, types = self._types.get(caller.project, (None, None))
+        if stamp is None or stamp != known:
+            types = None
+        page = await self._store.read(caller, work, slow=True)
+        # All resources have to be looked at for this.
+        if stamp is not None:
+            if len(self._types) >= _MAX_KNOWN:
+                self._types.clear()
+            self._types[caller.project] = stamp, page.types
+        return page
+
+    async def all(self, caller: Caller) -> list[Resource]:
+        """Templates too, in the order of creation."""
+
+        async def work(transaction: Transaction) -> list[Resource]:
+            await project_of(transaction, caller)
+            return await transaction.resources.in_project(caller.project)
+
+        return await self._store.read(caller, work)
+
+    async def read(self, caller: Caller, uri: str) -> tuple[Resource, bytes]:
+        """A resource with its content. Raises `ResourceNotFound`."""
+
+        async def work(transaction: Transaction) -> tuple[Resource, bytes]:
+            project = await project_of(transaction, caller)
+            resource = await transaction.resources.by_uri(project.id, uri)
+            if resource is None:
+                raise ResourceNotFound(uri, project.name)
+            return resource, await transaction.content(resource.sha256)
+
+        return await self._store.read(caller, work)
+
+    async def templates(self, caller: Caller) -> list[Resource]:
+        """Those whose URIs have variables."""
+
+        async def work(transaction: Transaction) -> list[Resource]:
+            await project_of(transaction, caller)
+            return await transaction.resources.templates(caller.project)
+
+        return await self._store.read(caller, work)
+
+    async def listing(self, caller: Caller, after: int, limit: int, *, templates: bool) -> list[Resource]:
+        """In the order of creation."""
+
+        async def work(transaction: Transaction) -> list[Resource]:
+            await project_of(transaction, caller)
+            return await transaction.resources.listing(caller.project, after, limit, templates=templates)
+
+        return await self._store.read(caller, work)
+
+    async def uris(self, caller: Caller, prefix: str, limit: int) -> list[str]:
+        async def work(transaction: Transaction) -> list[str]:
+            await project_of(transaction, caller)
+            return await transaction.resources.uris(caller.project, prefix, limit)
+
+        return await self._store.read(caller, work)
+
+
+def _require_text(content: bytes, mime_type: str) -> None:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text or len(content) > CONTENT_BYTES:
+        problem = f"MIME type {mime_type} is for text, and the content is not: give new content too"
+        require([Problem("mime_type", problem)])
+
+
+def _problems(content: str | bytes | None, *, mime_type: str, **parts: str | None) -> Iterator[Problem]:
+    """Everything that is wrong with the parts that are given, and with content of either form."""
+    if not isinstance(content, bytes):
+        yield from problems(content=content, mime_type=mime_type, **parts)
+        return
+    yield from problems(mime_type=mime_type, **parts)
+    if problem := size_problem(len(content), CONTENT_BYTES):
+        yield Problem("content", problem)
+    elif is_text(mime_type):
+        try:
+            yield from problems(content=content.decode())
+        except UnicodeDecodeError:
+            yield Problem("content", f"Content must be UTF-8 text, because {mime_type} is a type for text")
+
+
+def _bytes(content: str | bytes, mime_type: str) -> bytes:
+    return content if isinstance(content, bytes) else content_bytes(content, mime_type)
+
+
+async def _require_free(
+    transaction: Transaction, project: Project, name: str | None, uri: str | None
+) -> None:
+    conflicts: list[Conflict] = []
+    if name is not None and await transaction.resources.by_name(project.id, name) is not None:
+        conflicts.append(NameTaken("resource", name, project.name))
+    if uri is not None and await transaction.resources.by_uri(project.id, uri) is not None:
+        conflicts.append(UriTaken(uri, project.name))
+    if conflicts:
+        raise conflicts[0] if len(conflicts) == 1 else SeveralConflicts(conflicts)
+
+
+async def _by_any(transaction: Transaction, project: Project, reference: str) -> Resource:
+    resource = await transaction.resources.by_name(project.id, reference)
+    resource = resource or await transaction.resources.by_uri(project.id, reference)
+    if resource is None:
+        raise ResourceNotFound(reference, project.name)
+    return resource
+
+
+async def _existing(transaction: Transaction, project: Project, name: str) -> Resource:
+    resource = await transaction.resources.by_name(project.id, name)
+    if resource is None:
+        raise ResourceNotFound(name, project.name)
+    return resource

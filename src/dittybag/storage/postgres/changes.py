@@ -1,0 +1,241 @@
+"""The change log in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from dittybag.domain.changes import KINDS, Change, ChangeNews, Kind
+from dittybag.domain.text import folded
+from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.rows import Bindings, all_rows, first_row, value
+from dittybag.storage.postgres.viewing import Viewing
+from dittybag.storage.readings import change_of, news_of
+
+#: Beyond every sequence number.
+_FAR: Final = (1 << 63) - 1
+
+#: What a thing was called before and after a change: its name, its title and its URI.
+_NAMES: Final = ", ".join(
+    f"{state}::json ->> '{field}'" for state in ("before", "after") for field in ("name", "title", "uri")
+)
+
+#: The same, each state read once.
+_ALL_NAMES: Final = " ".join(
+    f"LEFT JOIN LATERAL json_to_record({state}::json) AS {name}(name text, title text, uri text) ON true"
+    for state, name in (("before", "was"), ("after", "becomes"))
+)
+
+#: How many there are in it. They need not be read for that.
+_BYTES: Final = "coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)"
+
+#: What was done together has no gap in it.
+_IN_BATCH: Final = """seq >= $1 AND seq < coalesce(
+    (SELECT seq FROM changes WHERE seq >= $1 AND batch <> $1 ORDER BY seq LIMIT 1), $2)"""
+
+_COLUMNS: Final = "seq, batch, at, actor, action, kind, entity, project, before, after"
+
+#: The id of a thing and how it is addressed, where it is, and what an id is compared with.
+_ADDRESSES: Final[dict[Kind, str]] = {
+    "project": "id, name FROM projects WHERE id",
+    "prompt": "id, id FROM prompts WHERE id",
+    "resource": "id, uri FROM resources WHERE id",
+    "task": "id, id FROM tasks WHERE id",
+}
+
+#: In microseconds.
+_DAY: Final = 86_400_000_000
+
+
+class ChangeTable:
+    """Reading the log."""
+
+    def __init__(self, connection: Connection, viewing: Viewing) -> None:
+        self._connection = connection
+        self._viewing = viewing
+
+    async def _some(self, rest: str, *values: Any) -> list[Change]:
+        rows = await all_rows(self._connection, f"SELECT {_COLUMNS} FROM changes {rest}", *values)
+        return [change_of(row) for row in rows]
+
+    async def get(self, seq: int) -> Change | None:
+        if not 0 < seq <= _FAR:
+            return None
+        row = await first_row(self._connection, f"SELECT {_COLUMNS} FROM changes WHERE seq = $1", seq)
+        return None if row is None else change_of(row)
+
+    async def batch(self, batch: int, limit: int | None = None) -> list[Change]:
+        return await self._some(f"WHERE {_IN_BATCH} ORDER BY seq LIMIT $3", batch, _FAR, limit)
+
+    async def batch_size(self, batch: int) -> int:
+        sql = f"SELECT count(*) FROM changes WHERE {_IN_BATCH}"
+        async with self._viewing.by_operator():
+            return int(await value(self._connection, sql, batch, _FAR))
+
+    async def page(
+        self,
+        project: int | None,
+        *,
+        kind: Kind | None,
+        entity: str | None,
+        before: int | None,
+        limit: int,
+        name: str | None = None,
+        actor: str | None = None,
+        since: int | None = None,
+        user: str | None = None,
+    ) -> list[Change]:
+        before = _FAR if before is None else max(0, min(before, _FAR))
+        bindings = Bindings(before, limit)
+        conditions = ["seq < $1"]
+        conditions += _seen(bindings, project, user)
+        if entity is not None:
+            kinds = list(KINDS) if kind is None else [kind]
+            conditions.append(f"kind = ANY({bindings.add(kinds)}) AND entity = {bindings.add(entity)}")
+        else:
+            if kind is not None:
+                conditions.append(f"kind = {bindings.add(kind)}")
+            if actor is not None:
+                conditions.append(f"actor = {bindings.add(actor)}")
+            if since is not None:
+                conditions.append(f"at >= {bindings.add(since)}")
+            if name is not None:
+                named = f"SELECT kind, entity FROM changes WHERE {bindings.add(name)} IN ({_NAMES})"
+                conditions.append(f"(kind, entity) IN ({named})")
+        rest = f"WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT $2"
+        return await self._some(rest, *bindings.values)
+
+    async def since(self, seq: int, limit: int, *, kind: Kind | None = None) -> list[Change]:
+        bindings = Bindings(seq, limit)
+        narrowed = "" if kind is None else f"AND kind = {bindings.add(kind)}"
+        return await self._some(f"WHERE seq > $1 {narrowed} ORDER BY seq LIMIT $2", *bindings.values)
+
+    async def latest(self, kind: Kind, entity: str) -> Change | None:
+        rest = "WHERE kind = $1 AND entity = $2 ORDER BY seq DESC LIMIT 1"
+        found = await self._some(rest, kind, entity)
+        return found[0] if found else None
+
+    async def newest(self) -> int:
+        return await newest(self._connection)
+
+    async def matching(
+        self,
+        project: int | None,
+        *,
+        after: int,
+        before: int,
+        limit: int,
+        oldest_first: bool = False,
+        kind: Kind | None = None,
+        actor: str | None = None,
+        text: str | None = None,
+        user: str | None = None,
+    ) -> list[tuple[int, int]]:
+        bindings = Bindings(max(min(after, _FAR), 0), max(min(before, _FAR), 0))
+        conditions = ["seq > $1 AND seq < $2", *_seen(bindings, project, user)]
+        if kind is not None:
+            conditions.append(f"kind = {bindings.add(kind)}")
+        if actor is not None:
+            conditions.append(f"actor = {bindings.add(actor)}")
+        rest = f"WHERE {' AND '.join(conditions)} ORDER BY seq {'' if oldest_first else 'DESC'}"
+        if text is None:
+            sql = f"SELECT seq, {_BYTES} FROM changes {rest} LIMIT {bindings.add(limit)}"
+            return [(row[0], row[1]) for row in await all_rows(self._connection, sql, *bindings.values)]
+        needle = folded(text)
+        sql = f"SELECT seq, {_BYTES}, was.*, becomes.* FROM changes {_ALL_NAMES} {rest}"
+        named = await all_rows(self._connection, sql, *bindings.values)
+        found = (
+            (seq, size)
+            for seq, size, *names in named
+            if any(name and needle in folded(name) for name in names)
+        )
+        return list(islice(found, limit))
+
+    async def these(self, seqs: Sequence[int]) -> list[Change]:
+        return await self._some("WHERE seq = ANY($1) ORDER BY seq DESC", seqs) if seqs else []
+
+    async def reach(self, before: int, count: int, size: int) -> int:
+        sql = f"""SELECT min(seq) FROM (
+                     SELECT seq, sum({_BYTES}) OVER (ORDER BY seq DESC) AS bytes
+                     FROM changes WHERE seq >= $1 AND seq < $2) AS counted
+                 WHERE bytes <= $3 OR seq = $4"""
+        before = max(min(before, _FAR), 1)
+        found = await value(self._connection, sql, before - count, before, size, before - 1)
+        return before if found is None else int(found)
+
+    async def actors(self, project: int | None, *, after: int, limit: int, user: str | None) -> list[str]:
+        bindings = Bindings(after, limit)
+        conditions = " AND ".join(["seq > $1", *_seen(bindings, project, user)])
+        sql = f"SELECT DISTINCT actor FROM changes WHERE {conditions} ORDER BY actor LIMIT $2"
+        return [row[0] for row in await all_rows(self._connection, sql, *bindings.values)]
+
+    async def per_day(
+        self, project: int, *, after: int, before: int, user: str | None
+    ) -> list[tuple[int, str, int]]:
+        bindings = Bindings(after, before)
+        conditions = " AND ".join(["seq > $1 AND seq < $2", *_seen(bindings, project, user)])
+        sql = (
+            f"SELECT at / {_DAY} AS day, actor, count(*) FROM changes WHERE {conditions} GROUP BY day, actor"
+        )
+        rows = await all_rows(self._connection, sql, *bindings.values)
+        return [(row[0], row[1], row[2]) for row in rows]
+
+    async def addresses(self, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
+        # Numbers stand in the log as text.
+        values: Sequence[Any] = ids if kind in ("prompt", "resource") else [int(text) for text in ids]
+        rows = await all_rows(self._connection, f"SELECT {_ADDRESSES[kind]} = ANY($1)", values)
+        return {str(row[0]): str(row[1]) for row in rows}
+
+
+def _seen(bindings: Bindings, project: int | None, user: str | None) -> list[str]:
+    """SQL for which changes there are in a project, or everywhere, for a user."""
+    conditions = [] if project is None else [f"(project = {bindings.add(project)} OR project IS NULL)"]
+    if user is not None:
+        whose = f"coalesce(after, before)::json ->> 'user' = {bindings.add(user)}"
+        conditions.append(f"(kind <> 'task' OR {whose})")
+    return conditions
+
+
+async def append(connection: Connection, change: Change) -> None:
+    """Log a change."""
+    await connection.execute(
+        f"INSERT INTO changes ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        change.seq,
+        change.batch,
+        change.at,
+        change.actor,
+        change.action,
+        change.kind,
+        change.entity,
+        change.project,
+        None if change.before is None else msgspec.json.encode(change.before).decode(),
+        None if change.after is None else msgspec.json.encode(change.after).decode(),
+    )
+
+
+async def newest(connection: Connection) -> int:
+    """The sequence number of the last change."""
+    return int(await value(connection, "SELECT coalesce(max(seq), 0) FROM changes"))
+
+
+async def newest_then_shown_to(connection: Connection, viewer: str) -> int:
+    """The same, and from then on in this transaction a viewer is looking. They need not see that change."""
+    sql = """WITH found AS MATERIALIZED (SELECT coalesce(max(seq), 0) AS seq FROM changes)
+             SELECT seq, set_config('dittybag.viewer', $1, true) FROM found"""
+    return int((await connection.fetchrow(sql, viewer))[0])
+
+
+async def news_since(connection: Connection, seq: int, limit: int) -> list[tuple[int, ChangeNews]]:
+    """What has changed after `seq`, up to `limit` changes."""
+    rows = await all_rows(
+        connection,
+        """SELECT seq, kind, project,
+                  CASE kind WHEN 'resource' THEN before END, CASE kind WHEN 'resource' THEN after END
+           FROM changes WHERE seq > $1 ORDER BY seq LIMIT $2""",
+        seq,
+        limit,
+    )
+    return [(row[0], news_of(row)) for row in rows]

@@ -1,0 +1,99 @@
+"""Quick looks for a text in PostgreSQL: some of what has it, never all."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from dittybag.domain.changes import Kind
+from dittybag.domain.text import neighbourhood
+from dittybag.storage.postgres import prompts, resources, tasks
+from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.rows import all_rows
+from dittybag.storage.postgres.search import contains, pattern
+
+#: Of more things than that, only the newest are looked at: at their titles, and, which takes longer, at what
+#: is behind them.
+_TITLES: Final = 10_000
+_TEXTS: Final = 2000
+
+
+class _Source(Struct, frozen=True):
+    """Where things of a kind are, and what is looked at."""
+
+    table: str
+    key: str
+    #: Whose they are.
+    owner: str
+    #: An order in which an index has those of an owner, so that the newest are found quickly.
+    newest: str
+    address: str
+    title: str
+    #: What is looked at first, and then.
+    in_title: str
+    in_text: str
+    #: What a snippet is taken from.
+    text: str
+
+
+_SOURCES: Final[dict[Kind, _Source]] = {
+    "prompt": _Source(
+        table=prompts.TABLE.name,
+        key=prompts.TABLE.key,
+        owner="project",
+        newest="updated_at DESC, number DESC",
+        address="id",
+        title="title",
+        in_title=f"({contains('title', '$2')} OR lower(name) LIKE $2)",
+        in_text=contains("content", "$2"),
+        text="content",
+    ),
+    "resource": _Source(
+        table=resources.TABLE.name,
+        key=resources.TABLE.key,
+        owner="project",
+        newest="number DESC",
+        address="uri",
+        title="coalesce(title, name)",
+        in_title=f"({contains('title', '$2')} OR lower(name) LIKE $2)",
+        in_text="folded_content LIKE $2",
+        text="""CASE WHEN is_text THEN (
+                    SELECT convert_from(bytes, 'UTF8') FROM contents WHERE contents.sha256 = resources.sha256)
+                ELSE description END""",
+    ),
+    "task": _Source(
+        table=tasks.TABLE.name,
+        key=tasks.TABLE.key,
+        owner='"user"',
+        newest="priority DESC, id",
+        address="id",
+        title="title",
+        in_title=contains("title", "$2"),
+        in_text=contains("notes", "$2"),
+        text="notes",
+    ),
+}
+
+
+async def glance(
+    connection: Connection, kind: Kind, owner: int | str, query: str, limit: int
+) -> list[tuple[str | int, str, str]]:
+    """See `dittybag.domain.ports.Projects`."""
+    source = _SOURCES[kind]
+    needle = pattern(query)
+
+    async def matching(condition: str, look: int) -> list[int]:
+        sql = f"""SELECT {source.key} FROM (
+                      SELECT * FROM {source.table} WHERE {source.owner} = $1 ORDER BY {source.newest} LIMIT $3
+                  ) AS newest WHERE {condition} ORDER BY {source.key} DESC LIMIT $4"""
+        return [row[0] for row in await all_rows(connection, sql, owner, needle, look, limit)]
+
+    keys = await matching(source.in_title, _TITLES)
+    if len(keys) < limit:
+        keys += [key for key in await matching(source.in_text, _TEXTS) if key not in keys]
+    sql = f"""SELECT {source.key}, {source.address}, {source.title}, {source.text} FROM {source.table}
+              WHERE {source.key} = ANY($1)"""
+    rows = await all_rows(connection, sql, keys[:limit]) if keys else []
+    rows = sorted(rows, key=lambda row: keys.index(row[0]))
+    return [(row[1], row[2], neighbourhood(row[3] or "", query)) for row in rows]

@@ -1,0 +1,118 @@
+"""Numbered steps from an empty schema to the newest; each is committed with its record."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import Final
+
+from dittybag.domain.errors import StorageFailed, StorageForeign, StorageTooNew
+from dittybag.storage.postgres.connections import (
+    DRIVER_ERRORS,
+    Address,
+    Connection,
+    connect,
+    lock_keys,
+    quoted,
+    understood,
+)
+from dittybag.storage.postgres.trigrams import index_trigrams
+
+_FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
+
+#: The comment by which our tables are known from others of the same name.
+_MARK: Final = "The migrations of a Dittybag workspace"
+
+_RECORDS: Final = f"""
+CREATE TABLE IF NOT EXISTS migrations (
+    number     bigint PRIMARY KEY,
+    name       text   COLLATE "C" NOT NULL,
+    applied_at bigint NOT NULL
+);
+COMMENT ON TABLE migrations IS '{_MARK}'
+"""
+
+#: Names that a schema of somebody else's may have taken.
+_TABLES: Final = (
+    "migrations",
+    "projects",
+    "prompts",
+    "resources",
+    "tasks",
+    "contents",
+    "changes",
+    "counters",
+    "writers",
+    "sessions",
+    "users",
+    "tokens",
+    "members",
+    "account_events",
+    "answers",
+    "closed_projects",
+    "content_uses",
+)
+
+#: The newest schema, so that opening a workspace need not look into the folder.
+NEWEST: Final = 4
+
+
+def steps() -> list[tuple[int, str, str]]:
+    """Number, name and SQL of every migration."""
+    folder = os.path.dirname(__file__)  # noqa: PTH120  # pathlib is slow to import
+    found = (match for name in os.listdir(folder) if (match := _FILE.fullmatch(name)))  # noqa: PTH208
+    result = []
+    for match in sorted(found, key=lambda match: match[0]):
+        with open(os.path.join(folder, match[0]), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+            result.append((int(match[1]), match[2], file.read()))
+    return result
+
+
+async def is_current(connection: Connection, where: Address) -> bool:
+    """Whether the schema is the newest. Refuses what newer Dittybags or other programs have made."""
+    return await _version(connection, where) == NEWEST
+
+
+async def _version(connection: Connection, where: Address) -> int:
+    rows = await connection.fetch(
+        """SELECT relname::text, obj_description(pg_class.oid, 'pg_class') FROM pg_class
+           JOIN pg_namespace ON pg_namespace.oid = relnamespace
+           WHERE nspname = current_schema() AND relname::text = ANY($1)""",
+        _TABLES,
+    )
+    comments: dict[str, str | None] = {row[0]: row[1] for row in rows}
+    if not comments:
+        return 0
+    if comments.get("migrations") != _MARK:
+        raise StorageForeign(where.shown)
+    found = int(await connection.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
+    if found > NEWEST:
+        raise StorageTooNew(where.shown, found=found, known=NEWEST)
+    return found
+
+
+async def migrate(where: Address, schema: str) -> None:
+    """Bring a schema, new or old, to the newest state. Any number of processes may do so at once."""
+    connection = await connect(where, writable=True)
+    try:
+        # The lock of the writers: nobody writes meanwhile. It ends with the connection.
+        await connection.execute(f"SET statement_timeout = 0; SELECT pg_advisory_lock({lock_keys(schema)})")
+        if where.schema is not None and await connection.fetchval("SELECT current_schema()") is None:
+            await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(where.schema)}")
+        done = await _version(connection, where)
+        if done == 0 and await connection.fetchval("SHOW server_encoding") != "UTF8":
+            raise StorageFailed(where.shown, "the database cannot hold all texts: it needs the encoding UTF8")
+        for number, name, sql in steps():
+            if number > done:
+                async with connection.transaction():
+                    await connection.execute(_RECORDS)
+                    await connection.execute(sql)
+                    record = (number, name, time.time_ns() // 1000)
+                    await connection.execute("INSERT INTO migrations VALUES ($1, $2, $3)", *record)
+        await index_trigrams(connection)
+        await connection.close(timeout=1)
+    except DRIVER_ERRORS as error:
+        raise understood(error, connection, where.shown) from error
+    finally:
+        connection.terminate()

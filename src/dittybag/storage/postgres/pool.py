@@ -1,0 +1,116 @@
+"""A pool of connections for reading, which are opened when they are needed and kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from dittybag.domain.errors import StorageBusy, StorageClosed
+from dittybag.storage.postgres.connections import STATEMENT_SECONDS, Address, connect
+from dittybag.storage.postgres.transaction import Tables
+
+#: So many readers at once: a server has to serve many processes.
+MOST: Final = 8
+
+CLOSING_SECONDS: Final = 1.0
+
+
+class Pool:
+    """Lends connections, the one last returned first. Users have other connections than the operator."""
+
+    def __init__(self, where: Address) -> None:
+        self._where = where
+        self._free: list[Tables] = []
+        self._lent: set[Tables] = set()
+        self._opening = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+
+    @asynccontextmanager
+    async def lent(self, viewer: str | None) -> AsyncIterator[Tables]:
+        """A connection until the end of the block, and a user looks through it, or the operator.
+
+        Raises `Lost` if there is none to be had.
+        """
+        tables = await self._take(viewer)
+        self._lent.add(tables)
+        try:
+            yield tables
+        finally:
+            self._lent.discard(tables)
+            self._give_back(tables)
+
+    async def _take(self, viewer: str | None) -> Tables:
+        while True:
+            if self._closed:
+                raise StorageClosed(self._where.shown)
+            while self._free:
+                tables = self._free.pop(self._best(viewer))
+                if not tables.connection.is_closed():
+                    return tables
+            if len(self._lent) + self._opening < MOST:
+                return await self._open()
+            await self._wait()
+
+    def _best(self, viewer: str | None) -> int:
+        """The place of a free connection: one through which the same user looked last, if there is one."""
+        if viewer is not None:
+            for place in range(len(self._free) - 1, -1, -1):
+                if self._free[place].viewing.was_by(viewer):
+                    return place
+        return -1
+
+    async def _open(self) -> Tables:
+        self._opening += 1
+        try:
+            return Tables(await connect(self._where, writable=False))
+        finally:
+            self._opening -= 1
+            self._wake()
+
+    async def _wait(self) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            # Not `asyncio.timeout`: whoever answers at once has no task yet.
+            done, _ = await asyncio.wait((turn,), timeout=STATEMENT_SECONDS)
+            if not done:
+                raise TimeoutError  # noqa: TRY301  # it is handled like any other end of waiting
+        except BaseException as error:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            else:
+                # It was our turn, and we do not take it.
+                self._wake()
+            if isinstance(error, TimeoutError):
+                raise StorageBusy(self._where.shown) from None
+            raise
+
+    def _give_back(self, tables: Tables) -> None:
+        connection = tables.connection
+        if self._closed or connection.is_closed() or connection.is_in_transaction():
+            connection.terminate()
+        else:
+            self._free.append(tables)
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    async def close(self) -> None:
+        """Close all connections, also those on which somebody waits for an answer."""
+        self._closed = True
+        for tables in self._lent:
+            tables.connection.terminate()
+        free, self._free = self._free, []
+        closing = [tables.connection.close(timeout=CLOSING_SECONDS) for tables in free]
+        await asyncio.gather(*closing, return_exceptions=True)
+        while self._waiting:
+            self._wake()

@@ -1,0 +1,170 @@
+"""Resources in PostgreSQL. Their bytes are in a table of their own, by SHA-256."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from dittybag.domain.ports import ResourceOrder
+from dittybag.domain.resources import Resource
+from dittybag.domain.text import beginning, folded, neighbourhood
+from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.records import Contents, Table
+from dittybag.storage.postgres.rows import (
+    Bindings,
+    all_rows,
+    first_row,
+    knowable,
+    like_literal,
+    lowered,
+    value,
+)
+from dittybag.storage.postgres.search import contains, folded_or_none, pattern
+from dittybag.storage.postgres.viewing import Viewing
+from dittybag.storage.readings import resource_of
+
+TABLE: Final = Table("resources", "number")
+
+_COLUMNS: Final = (
+    "number, id, project, name, uri, title, description, mime_type, sha256, size, "
+    "created_at, updated_at, version"
+)
+_ORDERS: Final[dict[ResourceOrder, str]] = {
+    "updated": "updated_at DESC, number DESC",
+    "name": "name",
+    "size": "size DESC, number DESC",
+    "type": "mime_type, name",
+}
+
+
+def _digest(uri: str) -> bytes:
+    return sha256(uri.encode()).digest()
+
+
+class ResourceTable:
+    """Reading resources."""
+
+    def __init__(self, connection: Connection, viewing: Viewing) -> None:
+        self._connection = connection
+        self._viewing = viewing
+
+    async def by_name(self, project: int, name: str) -> Resource | None:
+        return await self._one("project = $1 AND name = $2", project, name)
+
+    async def by_uri(self, project: int, uri: str) -> Resource | None:
+        if not knowable(uri):
+            return None
+        return await self._one("project = $1 AND uri_digest = $2 AND uri = $3", project, _digest(uri), uri)
+
+    async def _one(self, condition: str, *bindings: Any) -> Resource | None:
+        sql = f"SELECT {_COLUMNS} FROM resources WHERE {condition}"
+        row = await first_row(self._connection, sql, *bindings)
+        return None if row is None else resource_of(row)
+
+    async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
+        rest = "WHERE project = $1 AND is_template = $2 AND number > $3 ORDER BY number LIMIT $4"
+        return await some(self._connection, rest, project, templates, after, limit)
+
+    async def templates(self, project: int) -> list[Resource]:
+        return await some(self._connection, "WHERE project = $1 AND is_template ORDER BY number", project)
+
+    async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
+        sql = """SELECT uri FROM resources WHERE project = $1 AND NOT is_template AND lower(uri) LIKE $2
+                 ORDER BY uri LIMIT $3"""
+        beginning_so = like_literal(lowered(prefix)) + "%"
+        return [row[0] for row in await all_rows(self._connection, sql, project, beginning_so, limit)]
+
+    async def search(
+        self, project: int, query: str, limit: int, offset: int
+    ) -> tuple[int, list[tuple[Resource, str]]]:
+        texts = f"lower(name) LIKE $2 OR {contains('title', '$2')} OR folded_content LIKE $2"
+        condition, bindings = await self._viewing.indexed(
+            "resources", f"project = $1 AND ({texts})", Bindings(project, pattern(query))
+        )
+        page = f"LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
+        rows = await all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS}, count(*) OVER () FROM resources WHERE {condition}
+                ORDER BY updated_at DESC, number DESC {page}""",
+            *bindings.values,
+        )
+        if not rows and offset:
+            return (await self.search(project, query, 1, 0))[0], []
+        found = [resource_of(row) for row in rows]
+        return (rows[0][-1] if rows else 0), [(item, await self._snippet(item, query)) for item in found]
+
+    async def chosen(
+        self,
+        project: int,
+        *,
+        text: str,
+        mime_type: str | None,
+        order: ResourceOrder,
+        limit: int,
+        offset: int,
+    ) -> tuple[int, list[Resource]]:
+        bindings = Bindings(project)
+        conditions = ["project = $1"]
+        if text:
+            # A URI is compared like a name, of which it often is the end.
+            plain, needle = bindings.add(f"%{like_literal(lowered(text))}%"), bindings.add(pattern(text))
+            conditions.append(
+                f"(lower(name) LIKE {plain} OR lower(uri) LIKE {plain} OR {contains('title', needle)})"
+            )
+        if mime_type is not None:
+            conditions.append(f"mime_type = {bindings.add(mime_type)}")
+        rest = f"WHERE {' AND '.join(conditions)}"
+        total: int | None = await value(
+            self._connection, f"SELECT count(*) FROM resources {rest}", *bindings.values
+        )
+        rest += f" ORDER BY {_ORDERS[order]} LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
+        return total or 0, await some(self._connection, rest, *bindings.values)
+
+    async def types(self, project: int, limit: int) -> list[tuple[str, int]]:
+        sql = """SELECT mime_type, count(*) FROM resources WHERE project = $1
+                 GROUP BY mime_type ORDER BY count(*) DESC, mime_type LIMIT $2"""
+        return [(row[0], row[1]) for row in await all_rows(self._connection, sql, project, limit)]
+
+    async def _snippet(self, resource: Resource, query: str) -> str:
+        if not resource.is_text:
+            return beginning(resource.description or "")
+        return neighbourhood((await content_of(self._connection, resource.sha256)).decode(), query)
+
+    async def in_project(self, project: int) -> list[Resource]:
+        return await some(self._connection, "WHERE project = $1 ORDER BY number", project)
+
+
+async def some(connection: Connection, rest: str, *values: Any) -> list[Resource]:
+    """Those of any project for which the rest of a query holds."""
+    rows = await all_rows(connection, f"SELECT {_COLUMNS} FROM resources {rest}", *values)
+    return [resource_of(row) for row in rows]
+
+
+async def keep(connection: Connection, content: bytes) -> str:
+    """Store bytes under their hash, once."""
+    digest = sha256(content).hexdigest()
+    sql = "INSERT INTO contents (sha256, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+    await connection.execute(sql, digest, content)
+    return digest
+
+
+async def content_of(connection: Connection, digest: str) -> bytes:
+    """The bytes with this hash."""
+    found: bytes | None = await value(connection, "SELECT bytes FROM contents WHERE sha256 = $1", digest)
+    if found is None:
+        raise LookupError(f"no content with the hash {digest}")
+    return found
+
+
+async def values(content: Contents, resource: Resource) -> dict[str, Any]:
+    text = (await content(resource.sha256)).decode() if resource.is_text else None
+    return {
+        **msgspec.structs.asdict(resource),
+        "uri_digest": _digest(resource.uri),
+        "is_text": resource.is_text,
+        "is_template": resource.is_template,
+        "folded_title": folded_or_none(resource.title),
+        "folded_content": None if text is None else folded(text),
+    }

@@ -1,0 +1,154 @@
+"""Tasks in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from dittybag.domain.tasks import Task, TaskChoice, TaskColumn, TaskGroup, TaskKey, TaskOrder
+from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.records import Contents, Table
+from dittybag.storage.postgres.rows import Bindings, all_rows, first_row, value
+from dittybag.storage.postgres.search import contains, folded_or_none, pattern
+from dittybag.storage.readings import task_of
+from dittybag.storage.task_boards import QUARTER, BoardQuery, empty_columns, fill
+
+TABLE: Final = Table("tasks", "id")
+
+_COLUMNS: Final = (
+    'id, "user", title, project, priority, energy, time_estimate, notes, due_date, completed_at, '
+    "created_at, updated_at, version"
+)
+
+
+def _conditions(bindings: Bindings, user: str, project: str | None, priority: int | None) -> list[str]:
+    conditions = [f'"user" = {bindings.add(user)}']
+    if project is not None:
+        conditions.append(f"project = {bindings.add(project)}")
+    if priority is not None:
+        conditions.append(f"priority = {bindings.add(priority)}")
+    return conditions
+
+
+class TaskTable:
+    """Reading tasks."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def get(self, user: str, id: int) -> Task | None:
+        if not 0 < id < 1 << 63:
+            return None
+        sql = f'SELECT {_COLUMNS} FROM tasks WHERE id = $1 AND "user" = $2'
+        row = await first_row(self._connection, sql, id, user)
+        return None if row is None else task_of(row)
+
+    async def page(
+        self,
+        user: str,
+        *,
+        project: str | None,
+        priority: int | None,
+        completed: bool,
+        limit: int,
+        offset: int,
+    ) -> list[Task]:
+        bindings = Bindings(limit, offset)
+        conditions = _conditions(bindings, user, project, priority)
+        if not completed:
+            conditions.append("completed_at IS NULL")
+        rest = f"WHERE {' AND '.join(conditions)} ORDER BY priority DESC, id LIMIT $1 OFFSET $2"
+        return await some(self._connection, rest, *bindings.values)
+
+    async def chosen(
+        self,
+        user: str,
+        *,
+        project: str | None,
+        priority: int | None,
+        completed: bool | None,
+        due_by: str | None,
+        limit: int | None,
+    ) -> list[Task]:
+        # No limit is all of them, in SQL too.
+        bindings = Bindings(limit)
+        conditions = _conditions(bindings, user, project, priority)
+        if completed is not None:
+            conditions.append(f"completed_at IS {'NOT ' if completed else ''}NULL")
+        if due_by is not None:
+            # A date may go on with a time.
+            conditions.append(f"substr(due_date, 1, 10) <= {bindings.add(due_by)}")
+        rest = f"WHERE {' AND '.join(conditions)} ORDER BY priority DESC, id LIMIT $1"
+        return await some(self._connection, rest, *bindings.values)
+
+    async def search(
+        self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
+    ) -> tuple[int, list[Task]]:
+        matches = " OR ".join([contains("title", "$2")] * title + [contains("notes", "$2")] * notes)
+        rows = await all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS}, count(*) OVER () FROM tasks WHERE "user" = $1 AND ({matches})
+                ORDER BY priority DESC, id LIMIT $3""",
+            user,
+            pattern(query),
+            limit,
+        )
+        return (rows[0][-1] if rows else 0), [task_of(row) for row in rows]
+
+    async def total(self) -> int:
+        return int(await value(self._connection, "SELECT count(*) FROM tasks"))
+
+    async def groups(self, user: str) -> list[TaskGroup]:
+        sql = """SELECT project, priority, count(*), count(completed_at) FROM tasks WHERE "user" = $1
+                 GROUP BY project, priority ORDER BY project NULLS FIRST, priority DESC"""
+        return [TaskGroup(*row) for row in await all_rows(self._connection, sql, user)]
+
+    async def columns(
+        self,
+        user: str,
+        choice: TaskChoice,
+        by: TaskKey | None,
+        keys: Sequence[int | str] | None,
+        *,
+        span: range,
+        order: TaskOrder,
+        limit: int,
+        offset: int = 0,
+    ) -> tuple[int, list[TaskColumn]]:
+        query = _query(user, choice)
+        sizes = await all_rows(self._connection, query.sizes(by), *query.values)
+        count, columns = empty_columns(sizes, keys, span)
+        if any(column.total for column in columns):
+            sql = query.tasks(by, columns, order, limit, offset)
+            fill(columns, await all_rows(self._connection, sql, *query.values), order)
+        return count, columns
+
+    async def done_times(self, user: str, since: int) -> dict[int, int]:
+        sql = f"""SELECT completed_at / {QUARTER}, count(*) FROM tasks
+                  WHERE "user" = $1 AND completed_at >= $2 GROUP BY 1"""
+        return {row[0]: row[1] for row in await all_rows(self._connection, sql, user, since)}
+
+
+def _query(user: str, choice: TaskChoice) -> BoardQuery:
+    query = BoardQuery(user, choice)
+    if choice.text:
+        placeholder = query.add(pattern(choice.text))
+        query.require_text(f"{contains('title', placeholder)} OR {contains('notes', placeholder)}")
+    return query
+
+
+async def some(connection: Connection, rest: str, *values: Any) -> list[Task]:
+    """Those of any user for which the rest of a query holds."""
+    return [
+        task_of(row) for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", *values)
+    ]
+
+
+async def values(content: Contents, task: Task) -> dict[str, Any]:
+    return {
+        **msgspec.structs.asdict(task),
+        "folded_title": folded_or_none(task.title),
+        "folded_notes": folded_or_none(task.notes),
+    }

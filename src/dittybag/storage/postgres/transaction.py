@@ -1,0 +1,254 @@
+"""A transaction on a PostgreSQL connection: one view of all tables, and one way to write, through the log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Sequence
+from types import ModuleType
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
+
+from dittybag.domain.changes import Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
+from dittybag.domain.errors import Invalid, NameTaken, Outdated, Problem
+from dittybag.domain.projects import Project
+from dittybag.storage.ids import uuid7
+from dittybag.storage.postgres import answers, changes, projects, prompts, records, resources, sessions, tasks
+from dittybag.storage.postgres.accounts import AccountTables
+from dittybag.storage.postgres.answers import AnswerTable
+from dittybag.storage.postgres.changes import ChangeTable
+from dittybag.storage.postgres.connections import Connection, ConstraintError, quoted
+from dittybag.storage.postgres.projects import ProjectTable
+from dittybag.storage.postgres.prompts import PromptTable
+from dittybag.storage.postgres.resources import ResourceTable
+from dittybag.storage.postgres.sessions import SessionTable
+from dittybag.storage.postgres.tasks import TaskTable
+from dittybag.storage.postgres.viewing import Viewing, setting
+
+E = TypeVar("E", bound=Entity)
+
+#: Each has a `TABLE`, `values` for a row of it and `some` that reads rows.
+_TABLES: Final[dict[Kind, ModuleType]] = {
+    "project": projects,
+    "prompt": prompts,
+    "resource": resources,
+    "task": tasks,
+}
+
+
+def _noun(kind: Kind) -> Any:
+    return _TABLES[kind]
+
+
+class Tables:
+    """Everything there is to read on one connection, and who is looking."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.viewing = Viewing(connection)
+        self.projects = ProjectTable(connection)
+        self.prompts = PromptTable(connection, self.viewing)
+        self.resources = ResourceTable(connection, self.viewing)
+        self.tasks = TaskTable(connection)
+        self.changes = ChangeTable(connection, self.viewing)
+        self.sessions = SessionTable(connection)
+        self.answers = AnswerTable(connection)
+
+
+class LogEnd:
+    """The end of the log, for as long as a writer has the lock and nobody else can add to it."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._connection = tables.connection
+        self._viewing = tables.viewing
+        self._seq: int | None = None
+        self._viewer: str | None = None
+        #: Whether anything was added.
+        self.moved = False
+
+    async def seq(self) -> int:
+        """The number of the last change."""
+        if self._seq is None:
+            self._seq = await changes.newest(self._connection)
+        return self._seq
+
+    async def show_to(self, viewer: str | None) -> None:
+        """For the rest of the transaction a user is looking, or the operator, as at its beginning."""
+        if viewer == self._viewer:
+            return
+        if self._seq is None:
+            # Only the operator sees the end, so it is looked for first.
+            self._seq = await changes.newest_then_shown_to(self._connection, setting(viewer))
+            self._viewing.changed_to(viewer)
+        else:
+            await self._viewing.change_to(viewer)
+        self._viewer = viewer
+
+    def move(self, seq: int) -> None:
+        self._seq = seq
+        self.moved = True
+
+
+class PostgresTransaction:
+    """See `dittybag.domain.ports.Transaction`."""
+
+    def __init__(self, tables: Tables, now: int, actor: str = "", end: LogEnd | None = None) -> None:
+        self.now = now
+        self.projects = tables.projects
+        self.prompts = tables.prompts
+        self.resources = tables.resources
+        self.tasks = tables.tasks
+        self.changes = tables.changes
+        self.sessions = tables.sessions
+        self.answers = tables.answers
+        #: Whether anything has been written: then failing needs a rollback.
+        self.wrote = False
+        self._connection = tables.connection
+        self._end = end or LogEnd(tables)
+        self._actor = actor
+        self._batch = self._last = 0
+        #: What was kept last.
+        self._kept: tuple[str, bytes] | None = None
+
+    @property
+    def accounts(self) -> AccountTables:
+        return AccountTables(self._connection, self)
+
+    def new_id(self) -> str:
+        return uuid7(self.now)
+
+    async def keep(self, content: bytes) -> str:
+        self.wrote = True
+        digest = await resources.keep(self._connection, content)
+        self._kept = digest, content
+        return digest
+
+    async def content(self, sha256: str) -> bytes:
+        # What was kept just now belongs to no project yet, and is shown to nobody.
+        if self._kept is not None and self._kept[0] == sha256:
+            return self._kept[1]
+        return await resources.content_of(self._connection, sha256)
+
+    async def keep_session(self, id: str, state: bytes) -> None:
+        self.wrote = True
+        await sessions.keep(self._connection, id, state, self.now)
+
+    async def end_session(self, id: str) -> bool:
+        self.wrote = True
+        return await sessions.end(self._connection, id)
+
+    async def forget_sessions(self, before: int, most: int) -> None:
+        self.wrote = True
+        await sessions.forget(self._connection, before, most)
+
+    async def note_call(self, owner: str, key: str, digest: bytes) -> None:
+        self.wrote = True
+        seqs = self._batch or None, self._last or None
+        await answers.note(self._connection, owner, key, digest, at=self.now, seqs=seqs)
+
+    async def keep_answer(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
+        self.wrote = True
+        await answers.keep(self._connection, owner, key, digest, answer)
+
+    async def forget_answers(self, before: int, most: int) -> None:
+        self.wrote = True
+        await answers.forget(self._connection, before, most)
+
+    async def find(self, kind: Kind, **fields: Any) -> Any:
+        conditions = " AND ".join(f"{quoted(name)} = ${place}" for place, name in enumerate(fields, 1))
+        found = await _noun(kind).some(self._connection, f"WHERE {conditions} LIMIT 1", *fields.values())
+        return found[0] if found else None
+
+    async def things(self, kind: Kind, after: int, limit: int) -> Any:
+        noun = _noun(kind)
+        key = noun.TABLE.key
+        return await noun.some(self._connection, f"WHERE {key} > $1 ORDER BY {key} LIMIT $2", after, limit)
+
+    async def untouched(self) -> Change | None:
+        log = await self.changes.since(0, 2)
+        return log[0] if len(log) == 1 and log[0].kind == "project" and log[0].action == "create" else None
+
+    async def replay(self, log: AsyncIterable[Change]) -> None:
+        if await self.untouched() is None:
+            raise ValueError("something has happened here already")
+        self.wrote = True
+        await self._connection.execute("DELETE FROM projects")
+        await self._connection.execute("DELETE FROM changes")
+        async for change in log:
+            try:
+                await self._repeat(change)
+            except ConstraintError as error:
+                problem = "does not fit what is there at that time"
+                raise Invalid([Problem(f"change {change.seq}", f"change {change.seq} {problem}")]) from error
+
+    async def repeat(self, log: Sequence[Change]) -> None:
+        self.wrote = True
+        for change in log:
+            await self._repeat(change)
+
+    async def _repeat(self, change: Change) -> None:
+        """Do and log what was done elsewhere."""
+        noun = _noun(change.kind)
+        if change.before is None:
+            row = await noun.values(self.content, change.after)
+            await records.insert(self._connection, noun.TABLE, row)
+        else:
+            await self._replace(noun, change.kind, change.before, change.after)
+        await changes.append(self._connection, change)
+        self._end.move(change.seq)
+
+    async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
+        self.wrote = True
+        entity = after if after is not None else before
+        assert entity is not None
+        kind = kind_of(entity)
+        noun = _noun(kind)
+        seq = await self._end.seq() + 1
+        try:
+            if before is None:
+                after = await self._insert(noun, after, seq)
+            else:
+                await self._replace(noun, kind, before, after)
+        except ConstraintError as error:
+            if not isinstance(entity, Project):
+                raise
+            # It may be the name of a project that is hidden from whoever is looking.
+            raise NameTaken("project", entity.name) from error
+        entity = after if after is not None else before
+        assert entity is not None
+        self._batch = self._batch or seq
+        self._last = seq
+        change = Change(
+            seq=seq,
+            batch=self._batch,
+            at=self.now,
+            actor=self._actor,
+            action=action,
+            kind=kind,
+            entity=key_of(entity),
+            project=project_of(entity),
+            before=before,
+            after=after,
+        )
+        await changes.append(self._connection, change)
+        self._end.move(seq)
+        return after
+
+    async def _insert(self, noun: Any, entity: Any, seq: int) -> Any:
+        """Add a row, with a number if it has none yet; the entity as it is stored."""
+        key = noun.TABLE.key
+        if key == "number" and not entity.number:
+            entity = replace(entity, number=seq)
+        row = await noun.values(self.content, entity)
+        number = await records.insert(self._connection, noun.TABLE, row)
+        return entity if getattr(entity, key) == number else replace(entity, **{key: number})
+
+    async def _replace(self, noun: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
+        """Change or delete a row. Raises `Outdated` if it is not as `before` says."""
+        number = getattr(before, noun.TABLE.key)
+        if after is None:
+            done = await records.delete(self._connection, noun.TABLE, number, before.version)
+        else:
+            row = await noun.values(self.content, after)
+            done = await records.update(self._connection, noun.TABLE, number, before.version, row)
+        if not done:
+            raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))

@@ -1,0 +1,122 @@
+"""Rows of either database as things of the domain: the columns are the same in both, and in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from dittybag.domain.accounts import Token, User
+from dittybag.domain.answers import KeptAnswer
+from dittybag.domain.changes import KINDS, Change, ChangeNews, Kind
+from dittybag.domain.projects import Project
+from dittybag.domain.resources import Resource
+from dittybag.domain.tasks import Task
+
+Row: TypeAlias = Sequence[Any]
+
+
+def project_of(row: Row) -> Project:
+    return Project(id=row[0], name=row[1], created_at=row[2], updated_at=row[3], version=row[4])
+
+
+def resource_of(row: Row) -> Resource:
+    return Resource(
+        number=row[0],
+        id=row[1],
+        project=row[2],
+        name=row[3],
+        uri=row[4],
+        title=row[5],
+        description=row[6],
+        mime_type=row[7],
+        sha256=row[8],
+        size=row[9],
+        created_at=row[10],
+        updated_at=row[11],
+        version=row[12],
+    )
+
+
+def task_of(row: Row) -> Task:
+    return Task(
+        id=row[0],
+        user=row[1],
+        title=row[2],
+        project=row[3],
+        priority=row[4],
+        energy=row[5],
+        time_estimate=row[6],
+        notes=row[7],
+        due_date=row[8],
+        completed_at=row[9],
+        created_at=row[10],
+        updated_at=row[11],
+        version=row[12],
+    )
+
+
+def change_of(row: Row) -> Change:
+    kind: Kind = row[5]
+    return Change(
+        seq=row[0],
+        batch=row[1],
+        at=row[2],
+        actor=row[3],
+        action=row[4],
+        kind=kind,
+        entity=row[6],
+        project=row[7],
+        before=_entity(kind, row[8]),
+        after=_entity(kind, row[9]),
+    )
+
+
+def _entity(kind: Kind, text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text, type=KINDS[kind])
+
+
+def news_of(row: Row) -> ChangeNews:
+    _, kind, project, before, after = row
+    if kind != "resource":
+        return ChangeNews(kind, project)
+    old: Resource | None = _entity("resource", before)
+    new: Resource | None = _entity("resource", after)
+    uris = dict.fromkeys(item.uri for item in (old, new) if item is not None)
+    return ChangeNews(kind, project, tuple(uris), _listed(old) != _listed(new))
+
+
+def _listed(resource: Resource | None) -> Any:
+    if resource is None:
+        return None
+    return (
+        resource.name,
+        resource.uri,
+        resource.title,
+        resource.description,
+        resource.mime_type,
+        resource.size,
+    )
+
+
+def answer_of(row: Row) -> KeptAnswer:
+    return KeptAnswer(digest=row[0], at=row[1], first=row[2], last=row[3], answer=row[4])
+
+
+def user_of(row: Row) -> User:
+    return User(name=row[0], created_at=row[1], disabled_at=row[2])
+
+
+def token_of(row: Row) -> Token:
+    return Token(
+        id=row[0],
+        user=row[1],
+        scope=row[2],
+        label=row[3],
+        hint=row[4],
+        created_at=row[5],
+        expires_at=row[6],
+        revoked_at=row[7],
+        used_at=row[8],
+    )

@@ -1,0 +1,86 @@
+"""News of changes, whichever process made them.
+
+SQLite counts the commits of other connections (`PRAGMA data_version`), which costs microseconds to ask. Only
+when that number has moved is the log read, from where we had read it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import apsw
+
+from dittybag.domain.changes import ChangeNews, Kind
+from dittybag.storage.sqlite.changes import newest, news_since
+
+#: How often other processes' commits are looked for.
+INTERVAL_SECONDS: Final = 0.25
+
+#: So many changes are read at once: what waits meanwhile should not wait long.
+MAX_NEWS: Final = 1000
+
+
+class Feed:
+    """Follows the log on a connection of the event loop's thread."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        #: Whether anybody wants to be told.
+        self.listening = False
+        self._connection = connection
+        self._commits = self._counted()
+        self._schema = self._cookie()
+        self._restores = 0
+        self._seq = self._floor = newest(connection)
+        #: Whether there is more to read.
+        self.behind = False
+        self._stamps: dict[tuple[Kind, int | None], int] = {}
+        self._untold: list[ChangeNews] = []
+
+    def _counted(self) -> int:
+        return int(self._connection.execute("PRAGMA data_version").get)
+
+    def _cookie(self) -> int:
+        return int(self._connection.execute("PRAGMA schema_version").get)
+
+    def check(self) -> None:
+        """Read what is new."""
+        commits = self._counted()
+        if commits == self._commits and not self.behind:
+            return
+        self._commits = commits
+        if (cookie := self._cookie()) != self._schema:
+            self._schema = cookie
+            self._begin_again()
+        found = news_since(self._connection, self._seq, MAX_NEWS)
+        for seq, item in found:
+            self._stamps[item.kind, item.project] = self._seq = seq
+        if self.listening:
+            self._untold += [item for _, item in found]
+        self.behind = len(found) == MAX_NEWS
+        if self.behind:
+            # Until all of it has been read, everything counts as changed.
+            self._floor = newest(self._connection)
+
+    def _begin_again(self) -> None:
+        """The database was restored from a backup: its log is another one, and everything has changed."""
+        self._restores += 1
+        self._seq = self._floor = newest(self._connection)
+        self._stamps.clear()
+        self.behind = False
+        if self.listening:
+            projects = [row[0] for row in self._connection.execute("SELECT id FROM projects")]
+            kinds: tuple[Kind, ...] = ("prompt", "resource")
+            self._untold = [ChangeNews(kind, project) for project in projects for kind in kinds]
+
+    def news(self) -> list[ChangeNews]:
+        """What nobody has been told of yet, as soon as all of it has been read."""
+        self.check()
+        if self.behind:
+            return []
+        told, self._untold = self._untold, []
+        return told
+
+    def stamp(self, kind: Kind, project: int | None) -> int:
+        """Grows when something of that kind changes in that project."""
+        self.check()
+        return (self._restores << 64) + max(self._stamps.get((kind, project), 0), self._floor)

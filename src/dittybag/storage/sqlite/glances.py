@@ -1,0 +1,131 @@
+"""Quick looks for a text in SQLite: some of what has it, never all."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import apsw
+import msgspec
+from msgspec import Struct
+
+from dittybag.domain.changes import Kind
+from dittybag.domain.text import neighbourhood
+from dittybag.storage.sqlite import prompts, resources, tasks
+from dittybag.storage.sqlite.rows import all_rows
+from dittybag.storage.sqlite.search import Needle, contains
+
+#: Of more than so many that may have the text in them, only the newest are looked at: at their titles,
+#: and, which takes longer, at what is behind them.
+_TITLES: Final = 5000
+_TEXTS: Final = 1000
+
+
+class _Source(Struct, frozen=True):
+    """Where things of a kind are, and what is looked at."""
+
+    table: str
+    key: str
+    index: str
+    #: Whose they are; wants :owner.
+    owned: str
+    #: An order in which an index has those of an owner.
+    newest: str
+    address: str
+    title: str
+    #: What is looked at first, and then; both want what a needle binds.
+    in_title: str
+    in_text: str
+    #: What a snippet is taken from.
+    text: str
+
+
+_CONTENT: Final = "(SELECT CAST(bytes AS TEXT) FROM contents WHERE contents.sha256 = resources.sha256)"
+
+_SOURCES: Final[dict[Kind, _Source]] = {
+    "prompt": _Source(
+        table=prompts.TABLE.name,
+        key=prompts.TABLE.key,
+        index=prompts.INDEX,
+        owned="project = :owner",
+        newest="updated_at DESC, number DESC",
+        address="id",
+        title="title",
+        in_title=f"({contains('title', 'folded_title')} OR name LIKE :pattern ESCAPE '\\')",
+        in_text=contains("content", "folded_content"),
+        text="content",
+    ),
+    "resource": _Source(
+        table=resources.TABLE.name,
+        key=resources.TABLE.key,
+        index=resources.INDEX,
+        owned="project = :owner",
+        newest="number DESC",
+        address="uri",
+        title="coalesce(title, name)",
+        in_title=f"({contains('title', 'folded_title')} OR name LIKE :pattern ESCAPE '\\')",
+        in_text=f"(is_text AND {contains(_CONTENT, 'folded_content')})",
+        text=f"iif(is_text, {_CONTENT}, description)",
+    ),
+    "task": _Source(
+        table=tasks.TABLE.name,
+        key=tasks.TABLE.key,
+        index=tasks.INDEX,
+        owned="user = :owner",
+        newest="priority DESC, id",
+        address="id",
+        title="title",
+        in_title=contains("title", "folded_title"),
+        in_text=contains("notes", "folded_notes"),
+        text="notes",
+    ),
+}
+
+
+def glance(
+    connection: apsw.Connection, kind: Kind, owner: int | str, query: str, limit: int
+) -> list[tuple[str | int, str, str]]:
+    """See `dittybag.domain.ports.Projects`."""
+    source, needle = _SOURCES[kind], Needle(query)
+    bindings = {**needle.bindings(), "owner": owner, "limit": limit}
+    candidates = _candidates(connection, source, bindings)
+
+    def matching(condition: str, among: list[int]) -> list[int]:
+        sql = f"""SELECT {source.key} FROM {source.table}
+                  WHERE {source.key} IN (SELECT value FROM json_each(:among))
+                        AND +{source.owned} AND {condition}
+                  ORDER BY {source.key} DESC LIMIT :limit"""
+        rows = connection.execute(sql, {**bindings, "among": msgspec.json.encode(among).decode()})
+        return [row[0] for row in rows]
+
+    keys = matching(source.in_title, candidates)
+    if len(keys) < limit:
+        keys += [key for key in matching(source.in_text, candidates[:_TEXTS]) if key not in keys]
+    rows = all_rows(
+        connection,
+        f"""SELECT {source.key}, {source.address}, {source.title}, {source.text} FROM {source.table}
+            WHERE {source.key} IN ({",".join("?" * len(keys[:limit]))})""",
+        keys[:limit],
+    )
+    rows.sort(key=lambda row: keys.index(row[0]))
+    return [(row[1], row[2], neighbourhood(row[3] or "", query)) for row in rows]
+
+
+def _candidates(connection: apsw.Connection, source: _Source, bindings: dict[str, Any]) -> list[int]:
+    """The numbers of what may have the needle in it, the newest first."""
+
+    def numbers(sql: str) -> list[int]:
+        return [row[0] for row in connection.execute(f"{sql} LIMIT {_TITLES}", bindings)]
+
+    owned = f"SELECT {source.key} FROM {source.table} WHERE {source.owned}"
+    newest = f"{owned} ORDER BY {source.newest}"
+    if bindings["match"] is None:
+        # The query is too short for the index.
+        return numbers(newest)
+    matching = f"SELECT rowid FROM {source.index} WHERE {source.index} MATCH :match"
+    count = len(numbers(owned))
+    if count <= _TEXTS:
+        return numbers(newest)
+    if count < _TITLES:
+        # None of them is passed over because others have many more.
+        return numbers(f"{owned} AND {source.key} IN ({matching}) ORDER BY {source.key} DESC")
+    return numbers(f"{matching} ORDER BY rowid DESC")

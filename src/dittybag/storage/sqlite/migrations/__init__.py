@@ -1,0 +1,94 @@
+"""Numbered steps from an empty file to the newest schema; each is committed with its record."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import Final
+
+import apsw
+
+from dittybag.domain.errors import StorageFailed, StorageTooNew
+from dittybag.storage.sqlite.connections import APPLICATION_ID, BUSY_SECONDS, connect, translated
+
+_FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
+
+_RECORDS: Final = """
+CREATE TABLE IF NOT EXISTS migrations (
+    number     INTEGER PRIMARY KEY,
+    name       TEXT    NOT NULL,
+    applied_at INTEGER NOT NULL
+) STRICT
+"""
+
+#: The newest schema, so that opening a database need not look into the folder.
+NEWEST: Final = 4
+
+
+def steps() -> list[tuple[int, str, str]]:
+    """Number, name and SQL of every migration."""
+    folder = os.path.dirname(__file__)  # noqa: PTH120  # pathlib is slow to import
+    found = (match for name in os.listdir(folder) if (match := _FILE.fullmatch(name)))  # noqa: PTH208
+    result = []
+    for match in sorted(found, key=lambda match: match[0]):
+        with open(os.path.join(folder, match[0]), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+            result.append((int(match[1]), match[2], file.read()))
+    return result
+
+
+def is_current(connection: apsw.Connection, path: str) -> bool:
+    """Whether the schema is the newest. Refuses files of newer Dittybags."""
+    with translated(path):
+        found = int(connection.pragma("user_version"))
+    if found > NEWEST:
+        raise StorageTooNew(path, found=found, known=NEWEST)
+    return found == NEWEST
+
+
+def migrate(path: str) -> None:
+    """Bring a file, new or old, to the newest schema. Any number of processes may do so at once."""
+    connection = connect(path, writable=True)
+    try:
+        with translated(path):
+            # The first thing that is ever written, and into the file itself: there is no log yet.
+            if connection.pragma("application_id") == 0:
+                connection.pragma("application_id", APPLICATION_ID)
+            _switch_to_log(connection, path)
+        for number, name, sql in steps():
+            with translated(path):
+                _apply(connection, path, number, name, sql)
+    finally:
+        connection.close()
+
+
+def _switch_to_log(connection: apsw.Connection, path: str) -> None:
+    """Have a write-ahead log from now on. SQLite does not wait for others with this, so we do."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            mode = connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+            continue
+        if mode != "wal":
+            raise StorageFailed(path, "there can be no write-ahead log here")
+        return
+
+
+def _apply(connection: apsw.Connection, path: str, number: int, name: str, sql: str) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not is_current(connection, path) and connection.pragma("user_version") < number:
+            connection.execute(_RECORDS)
+            connection.execute(sql)
+            record = (number, name, time.time_ns() // 1000)
+            connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", record)
+            connection.pragma("user_version", number)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,79 @@
+"""Projects in SQLite."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from dittybag.domain.changes import Kind
+from dittybag.domain.projects import Project, ProjectSize
+from dittybag.domain.text import folded
+from dittybag.storage.readings import project_of
+from dittybag.storage.sqlite.glances import glance
+from dittybag.storage.sqlite.records import Table
+from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row
+
+TABLE: Final = Table("projects", "id")
+
+_COLUMNS = "id, name, created_at, updated_at, version"
+
+
+class ProjectTable:
+    """Reading projects."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def get(self, id: int) -> Project | None:
+        row = first_row(self._connection, f"SELECT {_COLUMNS} FROM projects WHERE id = ?", (id,))
+        return None if row is None else project_of(row)
+
+    async def by_name(self, name: str) -> Project | None:
+        row = first_row(self._connection, f"SELECT {_COLUMNS} FROM projects WHERE name = ?", (name,))
+        return None if row is None else project_of(row)
+
+    async def all(self) -> list[ProjectSize]:
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS},
+                       (SELECT count(*) FROM prompts WHERE project = projects.id),
+                       (SELECT count(*) FROM resources WHERE project = projects.id),
+                       coalesce(found, 0)
+                FROM projects
+                LEFT JOIN (SELECT project, count(*) AS found FROM tasks GROUP BY project) AS counted
+                       ON counted.project = projects.name
+                ORDER BY id""",
+        )
+        return [
+            ProjectSize(project=project_of(row), prompts=row[5], resources=row[6], tasks=row[7])
+            for row in rows
+        ]
+
+    async def names(self, prefix: str, limit: int) -> list[str]:
+        names = (row[0] for row in all_rows(self._connection, "SELECT name FROM projects ORDER BY name"))
+        return [name for name in names if folded(name).startswith(folded(prefix))][:limit]
+
+    async def contents(self, id: int, user: str) -> tuple[int, int, int]:
+        sql = """SELECT (SELECT count(*) FROM prompts WHERE project = :id),
+                        (SELECT count(*) FROM resources WHERE project = :id),
+                        (SELECT count(*) FROM tasks WHERE user = :user AND completed_at IS NULL)"""
+        prompts, resources, tasks = all_rows(self._connection, sql, {"id": id, "user": user})[0]
+        return prompts, resources, tasks
+
+    async def glance(
+        self, kind: Kind, project: int, user: str, query: str, limit: int
+    ) -> list[tuple[str | int, str, str]]:
+        return glance(self._connection, kind, user if kind == "task" else project, query, limit)
+
+
+def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Project]:
+    """Those for which the rest of a query holds."""
+    return [
+        project_of(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM projects {rest}", bindings)
+    ]
+
+
+def values(connection: apsw.Connection, project: Project) -> dict[str, Any]:
+    return msgspec.structs.asdict(project)

@@ -1,0 +1,318 @@
+"""Prompts in SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from dittybag.domain.prompts import (
+    Argument,
+    Prompt,
+    PromptEntry,
+    PromptListing,
+    PromptOrder,
+    PromptSummary,
+    TagCount,
+)
+from dittybag.domain.text import SNIPPET_LENGTH, beginning, folded, neighbourhood
+from dittybag.storage.sqlite.records import Table
+from dittybag.storage.sqlite.rows import Bindings, Row, all_rows, first_row, value
+from dittybag.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
+
+TABLE: Final = Table("prompts", "number")
+INDEX: Final = "prompt_index"
+
+_COLUMNS: Final = (
+    "number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version"
+)
+#: One character more than is shown, to know whether there is more.
+_SUMMARY: Final = f"id, name, title, substr(content, 1, {SNIPPET_LENGTH + 1}), tags, created_at, updated_at"
+_FOUND: Final = "id, name, title, content, tags, created_at, updated_at"
+#: Only the beginning of the content, unless something is looked for in it.
+_ENTRY: Final = f"""id, name, title, description,
+    CASE WHEN :query = '' THEN substr(content, 1, {SNIPPET_LENGTH + 1}) ELSE content END,
+    tags, json_array_length(arguments), created_at, updated_at"""
+#: How pages are ordered, and the index that has them in this order.
+_ORDERS: Final[dict[PromptOrder, tuple[str, str]]] = {
+    "updated": ("updated_at DESC, number DESC", "prompts_by_update"),
+    "created": ("number DESC", "prompts_in_order"),
+    "name": ("name", "prompts_by_name"),
+}
+_MATCHES: Final = f"({contains('title', 'folded_title')} OR {contains('content', 'folded_content')})"
+
+_tags: Final = msgspec.json.Decoder(tuple[str, ...])
+_arguments: Final = msgspec.json.Decoder(tuple[Argument, ...])
+
+
+def _read_tags(text: str) -> tuple[str, ...]:
+    return () if text == "[]" else _tags.decode(text)
+
+
+def _read_arguments(text: str) -> tuple[Argument, ...]:
+    return () if text == "[]" else _arguments.decode(text)
+
+
+def _prompt(row: Row) -> Prompt:
+    return Prompt(
+        number=row[0],
+        id=row[1],
+        project=row[2],
+        name=row[3],
+        title=row[4],
+        description=row[5],
+        content=row[6],
+        tags=_read_tags(row[7]),
+        arguments=_read_arguments(row[8]),
+        created_at=row[9],
+        updated_at=row[10],
+        version=row[11],
+    )
+
+
+def _summary(row: Row, snippet: str) -> PromptSummary:
+    return PromptSummary(row[0], row[1], row[2], snippet, _read_tags(row[4]), row[5], row[6])
+
+
+def _entry(row: Row, query: str) -> PromptEntry:
+    return PromptEntry(
+        id=row[0],
+        name=row[1],
+        title=row[2],
+        description=row[3],
+        snippet=neighbourhood(row[4], query),
+        tags=_read_tags(row[5]),
+        argument_count=row[6],
+        created_at=row[7],
+        updated_at=row[8],
+    )
+
+
+class PromptTable:
+    """Reading prompts."""
+
+    def __init__(self, connection: apsw.Connection, pending: PendingIndex) -> None:
+        self._connection = connection
+        self._pending = pending
+
+    async def by_id(self, project: int, id: str) -> Prompt | None:
+        return self._one("id = ? AND project = ?", (id, project))
+
+    async def by_name(self, project: int, name: str) -> Prompt | None:
+        return self._one("project = ? AND name = ?", (project, name))
+
+    async def by_title(self, project: int, title: str) -> Prompt | None:
+        return self._one("project = ? AND title = ?", (project, title))
+
+    def _one(self, condition: str, bindings: tuple[Any, ...]) -> Prompt | None:
+        row = first_row(self._connection, f"SELECT {_COLUMNS} FROM prompts WHERE {condition}", bindings)
+        return None if row is None else _prompt(row)
+
+    async def name_taken(self, project: int, name: str) -> bool:
+        sql = "SELECT 1 FROM prompts WHERE project = ? AND name = ?"
+        return value(self._connection, sql, (project, name)) is not None
+
+    async def title_taken(self, project: int, title: str) -> bool:
+        sql = "SELECT 1 FROM prompts WHERE project = ? AND title = ?"
+        return value(self._connection, sql, (project, title)) is not None
+
+    async def names(self, project: int, limit: int) -> list[str]:
+        sql = "SELECT name FROM prompts WHERE project = ? ORDER BY name LIMIT ?"
+        return [row[0] for row in all_rows(self._connection, sql, (project, limit))]
+
+    async def listing(self, project: int, after: int, limit: int) -> list[PromptListing]:
+        rows = all_rows(
+            self._connection,
+            """SELECT number, name, title, description, arguments FROM prompts
+               WHERE project = ? AND number > ? ORDER BY number LIMIT ?""",
+            (project, after, limit),
+        )
+        return [PromptListing(row[0], row[1], row[2], row[3], _read_arguments(row[4])) for row in rows]
+
+    async def count(self, project: int) -> int:
+        return int(value(self._connection, "SELECT count(*) FROM prompts WHERE project = ?", (project,)))
+
+    async def recent(self, project: int, limit: int, offset: int) -> list[PromptSummary]:
+        # The index finds the page; only its rows are read.
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_SUMMARY} FROM prompts WHERE number IN (
+                    SELECT number FROM prompts WHERE project = ?
+                    ORDER BY updated_at DESC, number DESC LIMIT ? OFFSET ?)
+                ORDER BY updated_at DESC, number DESC""",
+            (project, limit, offset),
+        )
+        return [_summary(row, beginning(row[3])) for row in rows]
+
+    async def tagged(
+        self, project: int, tags: Sequence[str], limit: int, offset: int
+    ) -> tuple[int, list[PromptSummary]]:
+        if not tags:
+            return 0, []
+        # Each tag is read in the order of its index, and they are merged.
+        one = "SELECT updated_at, prompt FROM prompt_tags WHERE project = ? AND tag = ?"
+        carrying = " UNION ".join([one] * len(tags))
+        bindings = [binding for tag in tags for binding in (project, tag)]
+        total = value(self._connection, f"SELECT count(*) FROM ({carrying})", bindings)
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_SUMMARY} FROM prompts WHERE number IN (
+                    SELECT prompt FROM ({carrying} ORDER BY updated_at DESC, prompt DESC LIMIT ? OFFSET ?))
+                ORDER BY updated_at DESC, number DESC""",
+            [*bindings, limit, offset],
+        )
+        return int(total), [_summary(row, beginning(row[3])) for row in rows]
+
+    async def tags_carried(self, project: int, tags: Sequence[str]) -> list[str]:
+        sql = "SELECT 1 FROM prompt_tags WHERE project = ? AND tag = ? LIMIT 1"
+        return [tag for tag in tags if value(self._connection, sql, (project, tag)) is not None]
+
+    async def tags_in_use(self, project: int) -> list[TagCount]:
+        sql = """SELECT tag, count(*) AS uses FROM prompt_tags WHERE project = ?
+                 GROUP BY tag ORDER BY uses DESC, tag"""
+        return [TagCount(*row) for row in all_rows(self._connection, sql, (project,))]
+
+    async def ids_tagged(self, project: int, tag: str) -> list[str]:
+        sql = """SELECT id FROM prompts WHERE number IN (
+                     SELECT prompt FROM prompt_tags WHERE project = ? AND tag = ?)
+                 ORDER BY number"""
+        return [row[0] for row in all_rows(self._connection, sql, (project, tag))]
+
+    async def search(
+        self, project: int, query: str, limit: int, offset: int, tags: Sequence[str] = ()
+    ) -> tuple[int, list[PromptSummary]]:
+        self._pending.write()
+        needle = Needle(query)
+        carried = {f"tag{number}": tag for number, tag in enumerate(tags)}
+        carrying = (
+            f"""AND number IN (SELECT prompt FROM prompt_tags
+                 WHERE project = :project AND tag IN ({", ".join(f":{name}" for name in carried)}))"""
+            if tags
+            else ""
+        )
+        rows = all_rows(
+            self._connection,
+            f"""SELECT number, count(*) OVER () FROM prompts
+                WHERE +project = :project {needle.candidates(INDEX, TABLE.key)} AND {_MATCHES} {carrying}
+                ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
+            {**needle.bindings(), **carried, "project": project, "limit": limit, "offset": offset},
+        )
+        if not rows and offset:
+            return (await self.search(project, query, 1, 0, tags))[0], []
+        return (rows[0][1] if rows else 0), self._found([row[0] for row in rows], query)
+
+    def _found(self, numbers: list[int], query: str) -> list[PromptSummary]:
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_FOUND} FROM prompts WHERE number IN ({",".join("?" * len(numbers))})
+                ORDER BY updated_at DESC, number DESC""",
+            numbers,
+        )
+        return [_summary(row, neighbourhood(row[3], query)) for row in rows]
+
+    async def chosen(
+        self,
+        project: int,
+        *,
+        query: str,
+        tags: Sequence[str],
+        order: PromptOrder,
+        limit: int,
+        offset: int,
+        most: int,
+    ) -> tuple[int, list[PromptEntry]]:
+        bindings: dict[str, Any] = {"project": project, "most": most, "limit": limit, "offset": offset}
+        carrying = self._carrying(project, tags, bindings)
+        if query or tags:
+            numbers = (
+                self._matching(query, carrying, order, bindings)
+                if query
+                else self._numbers(carrying, order, "LIMIT :most", bindings)
+            )
+            total, numbers = len(numbers), numbers[offset : offset + limit]
+        else:
+            total = await self.count(project)
+            numbers = self._numbers("", order, "LIMIT :limit OFFSET :offset", bindings)
+        rows = all_rows(
+            self._connection,
+            f"SELECT {_ENTRY} FROM prompts WHERE number IN ({', '.join(map(str, numbers))})"
+            f" ORDER BY {_ORDERS[order][0]}",
+            {"query": query},
+        )
+        return total, [_entry(row, query) for row in rows]
+
+    def _carrying(self, project: int, tags: Sequence[str], bindings: dict[str, Any]) -> str:
+        """SQL for the numbers of those that carry all of the tags; nothing if there are no tags."""
+        if not tags:
+            return ""
+        count = "SELECT count(*) FROM prompt_tags WHERE project = ? AND tag = ?"
+        # The rarest first: only its prompts are looked at.
+        ordered = sorted(tags, key=lambda tag: int(value(self._connection, count, (project, tag))))
+        bindings |= {f"tag{number}": tag for number, tag in enumerate(ordered)}
+        others = "".join(
+            f""" AND EXISTS (SELECT 1 FROM prompt_tags WHERE project = :project AND tag = :tag{number}
+                 AND updated_at = rarest.updated_at AND prompt = rarest.prompt)"""
+            for number in range(1, len(tags))
+        )
+        return f"SELECT prompt FROM prompt_tags AS rarest WHERE project = :project AND tag = :tag0{others}"
+
+    def _matching(self, query: str, carrying: str, order: PromptOrder, bindings: dict[str, Any]) -> list[int]:
+        """The first that have the query in them."""
+        self._pending.write()
+        needle = Needle(query)
+        wanted = {**bindings, **needle.bindings()}
+        if needle.match is None and order != "created":
+            # Every text may have to be compared, which is fastest in the order in which they are stored.
+            numbers = self._numbers(carrying, "created", "LIMIT :most", wanted, matches=_MATCHES)
+            if len(numbers) < bindings["most"]:
+                return self._sorted(numbers, order)
+        # In the order of an index, so that nothing is compared after enough were found.
+        candidates = needle.candidates(INDEX, "+" + TABLE.key).removeprefix("AND ") or "1"
+        return self._numbers(carrying, order, "LIMIT :most", wanted, candidates=candidates, matches=_MATCHES)
+
+    def _numbers(
+        self,
+        carrying: str,
+        order: PromptOrder,
+        pages: str,
+        bindings: dict[str, Any],
+        *,
+        candidates: str = "1",
+        matches: str = "1",
+    ) -> list[int]:
+        by, index = _ORDERS[order]
+        among = f"+number IN ({carrying})" if carrying else "1"
+        # CASE keeps the order: texts are read only for those that passed everything else.
+        sql = f"""SELECT number FROM prompts INDEXED BY {index} WHERE project = :project
+                  AND CASE WHEN {among} AND {candidates} THEN {matches} ELSE 0 END ORDER BY {by} {pages}"""
+        return [row[0] for row in all_rows(self._connection, sql, bindings)]
+
+    def _sorted(self, numbers: list[int], order: PromptOrder) -> list[int]:
+        listed = ", ".join(map(str, numbers))
+        sql = f"SELECT number FROM prompts WHERE number IN ({listed}) ORDER BY {_ORDERS[order][0]}"
+        return [row[0] for row in all_rows(self._connection, sql)]
+
+    async def in_project(self, project: int) -> list[Prompt]:
+        sql = f"SELECT {_COLUMNS} FROM prompts WHERE project = ? ORDER BY number"
+        return [_prompt(row) for row in all_rows(self._connection, sql, (project,))]
+
+
+def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Prompt]:
+    """Those of any project for which the rest of a query holds."""
+    return [_prompt(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM prompts {rest}", bindings)]
+
+
+def values(connection: apsw.Connection, prompt: Prompt) -> dict[str, Any]:
+    return {
+        **msgspec.structs.asdict(prompt),
+        "tags": msgspec.json.encode(prompt.tags).decode() if prompt.tags else "[]",
+        "arguments": msgspec.json.encode(prompt.arguments).decode() if prompt.arguments else "[]",
+        "folded_title": folded_or_none(prompt.title),
+        "folded_content": folded_or_none(prompt.content),
+    }
+
+
+def index_text(connection: apsw.Connection, prompt: Prompt) -> str:
+    return folded(f"{prompt.title}\n{prompt.content}")

@@ -1,0 +1,190 @@
+"""Resources in SQLite. Their bytes are in a table of their own, by SHA-256."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from dittybag.domain.ports import ResourceOrder
+from dittybag.domain.resources import Resource
+from dittybag.domain.text import beginning, folded, neighbourhood
+from dittybag.storage.readings import resource_of
+from dittybag.storage.sqlite.records import Table
+from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row, like_literal, value
+from dittybag.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
+
+TABLE: Final = Table("resources", "number")
+INDEX: Final = "resource_index"
+
+_COLUMNS: Final = (
+    "number, id, project, name, uri, title, description, mime_type, sha256, size, "
+    "created_at, updated_at, version"
+)
+_MATCHES: Final = (
+    f"(name LIKE :pattern ESCAPE '\\' OR {contains('title', 'folded_title')} OR (is_text AND "
+    + contains(
+        "(SELECT CAST(bytes AS TEXT) FROM contents WHERE contents.sha256 = resources.sha256)",
+        "folded_content",
+    )
+    + "))"
+)
+#: A URI is compared like a name, of which it often is the end.
+_CALLED: Final = (
+    f"(name LIKE :plain ESCAPE '\\' OR uri LIKE :plain ESCAPE '\\' OR {contains('title', 'folded_title')})"
+)
+_ORDERS: Final[dict[ResourceOrder, str]] = {
+    "updated": "updated_at DESC, number DESC",
+    "name": "name",
+    "size": "size DESC, number DESC",
+    "type": "mime_type, name",
+}
+
+
+class ResourceTable:
+    """Reading resources."""
+
+    def __init__(self, connection: apsw.Connection, pending: PendingIndex) -> None:
+        self._connection = connection
+        self._pending = pending
+
+    async def by_name(self, project: int, name: str) -> Resource | None:
+        return self._one("project = ? AND name = ?", (project, name))
+
+    async def by_uri(self, project: int, uri: str) -> Resource | None:
+        return self._one("project = ? AND uri = ?", (project, uri))
+
+    def _one(self, condition: str, bindings: tuple[Any, ...]) -> Resource | None:
+        row = first_row(self._connection, f"SELECT {_COLUMNS} FROM resources WHERE {condition}", bindings)
+        return None if row is None else resource_of(row)
+
+    async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS} FROM resources WHERE project = ? AND is_template = ? AND number > ?
+                ORDER BY number LIMIT ?""",
+            (project, templates, after, limit),
+        )
+        return [resource_of(row) for row in rows]
+
+    async def templates(self, project: int) -> list[Resource]:
+        sql = f"SELECT {_COLUMNS} FROM resources WHERE project = ? AND is_template ORDER BY number"
+        return [resource_of(row) for row in all_rows(self._connection, sql, (project,))]
+
+    async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
+        sql = r"""SELECT uri FROM resources WHERE project = ? AND NOT is_template AND uri LIKE ? ESCAPE '\'
+                  ORDER BY uri LIMIT ?"""
+        return [
+            row[0] for row in all_rows(self._connection, sql, (project, like_literal(prefix) + "%", limit))
+        ]
+
+    async def search(
+        self, project: int, query: str, limit: int, offset: int
+    ) -> tuple[int, list[tuple[Resource, str]]]:
+        self._pending.write()
+        needle = Needle(query)
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS}, count(*) OVER () FROM resources
+                WHERE project = :project {needle.candidates(INDEX, TABLE.key)} AND {_MATCHES}
+                ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
+            {**needle.bindings(), "project": project, "limit": limit, "offset": offset},
+        )
+        if not rows and offset:
+            return (await self.search(project, query, 1, 0))[0], []
+        found = [resource_of(row) for row in rows]
+        return (rows[0][-1] if rows else 0), [(item, self._snippet(item, query)) for item in found]
+
+    async def chosen(
+        self,
+        project: int,
+        *,
+        text: str,
+        mime_type: str | None,
+        order: ResourceOrder,
+        limit: int,
+        offset: int,
+    ) -> tuple[int, list[Resource]]:
+        conditions = ["project = :project"]
+        if text:
+            conditions.append(_CALLED)
+        if mime_type is not None:
+            conditions.append("mime_type = :mime_type")
+        source = f"FROM resources WHERE {' AND '.join(conditions)}"
+        bindings = {
+            **Needle(text).bindings(),
+            "plain": f"%{like_literal(text)}%",
+            "project": project,
+            "mime_type": mime_type,
+            "limit": limit,
+            "offset": offset,
+        }
+        # What is narrowed is looked at once, and counted meanwhile; an index knows how many there are in all.
+        count = "count(*) OVER ()" if len(conditions) > 1 else f"(SELECT count(*) {source})"
+        page = (
+            f"SELECT number, {count} AS total {source} ORDER BY {_ORDERS[order]} LIMIT :limit OFFSET :offset"
+        )
+        rows = all_rows(
+            self._connection,
+            # Only what it is ordered by is sorted, not whole rows.
+            f"SELECT {_COLUMNS}, total FROM ({page}) JOIN resources USING (number) ORDER BY {_ORDERS[order]}",
+            bindings,
+        )
+        if not rows and offset:
+            return value(self._connection, f"SELECT count(*) {source}", bindings), []
+        return (rows[0][-1] if rows else 0), [resource_of(row) for row in rows]
+
+    async def types(self, project: int, limit: int) -> list[tuple[str, int]]:
+        sql = """SELECT mime_type, count(*) FROM resources WHERE project = ?
+                 GROUP BY mime_type ORDER BY count(*) DESC, mime_type LIMIT ?"""
+        return [(row[0], row[1]) for row in all_rows(self._connection, sql, (project, limit))]
+
+    def _snippet(self, resource: Resource, query: str) -> str:
+        if not resource.is_text:
+            return beginning(resource.description or "")
+        return neighbourhood(content_of(self._connection, resource.sha256).decode(), query)
+
+    async def in_project(self, project: int) -> list[Resource]:
+        sql = f"SELECT {_COLUMNS} FROM resources WHERE project = ? ORDER BY number"
+        return [resource_of(row) for row in all_rows(self._connection, sql, (project,))]
+
+
+def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Resource]:
+    """Those of any project for which the rest of a query holds."""
+    rows = all_rows(connection, f"SELECT {_COLUMNS} FROM resources {rest}", bindings)
+    return [resource_of(row) for row in rows]
+
+
+def keep(connection: apsw.Connection, content: bytes) -> str:
+    """Store bytes under their hash, once."""
+    # It loads OpenSSL, and most servers never store a resource.
+    from hashlib import sha256
+
+    digest = sha256(content).hexdigest()
+    connection.execute("INSERT OR IGNORE INTO contents (sha256, bytes) VALUES (?, ?)", (digest, content))
+    return digest
+
+
+def content_of(connection: apsw.Connection, digest: str) -> bytes:
+    """The bytes with this hash."""
+    found: bytes | None = value(connection, "SELECT bytes FROM contents WHERE sha256 = ?", (digest,))
+    if found is None:
+        raise LookupError(f"no content with the hash {digest}")
+    return found
+
+
+def values(connection: apsw.Connection, resource: Resource) -> dict[str, Any]:
+    text = content_of(connection, resource.sha256).decode() if resource.is_text else None
+    return {
+        **msgspec.structs.asdict(resource),
+        "is_text": resource.is_text,
+        "is_template": resource.is_template,
+        "folded_title": folded_or_none(resource.title),
+        "folded_content": folded_or_none(text),
+    }
+
+
+def index_text(connection: apsw.Connection, resource: Resource) -> str:
+    text = content_of(connection, resource.sha256).decode() if resource.is_text else ""
+    return folded(f"{resource.name}\n{resource.title or ''}\n{text}")

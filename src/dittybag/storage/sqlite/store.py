@@ -1,0 +1,248 @@
+"""A workspace in a SQLite file."""
+
+from __future__ import annotations
+
+import threading
+import time
+from asyncio import AbstractEventLoop, Future, get_running_loop
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import apsw
+
+from dittybag.domain.changes import ChangeNews, Kind
+from dittybag.domain.errors import StorageClosed
+from dittybag.domain.ports import Transaction, Work
+from dittybag.domain.projects import DEFAULT_PROJECT, Project
+from dittybag.storage.sqlite.connections import (
+    connect,
+    identity,
+    meaning,
+    prepare_folder,
+    require_ours,
+    require_same,
+    translated,
+)
+from dittybag.storage.sqlite.feed import INTERVAL_SECONDS, Feed
+from dittybag.storage.sqlite.migrations import is_current, migrate
+from dittybag.storage.sqlite.transaction import SqliteTransaction, Tables
+from dittybag.storage.sqlite.writer import Job, Writer, run_to_end
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+T = TypeVar("T")
+
+#: How long our own writes wait to be told of.
+TELLING_SECONDS: Final = 0.01
+
+#: How long closing waits for a write that nobody waits for any more: another process may hold the lock.
+CLOSING_SECONDS: Final = 0.15
+
+
+def microseconds() -> int:
+    return time.time_ns() // 1000
+
+
+async def _anything(transaction: Transaction) -> None:
+    await transaction.projects.all()
+
+
+class SqliteStore:
+    """See `dittybag.domain.ports.Store`.
+
+    Quick reads run where they are asked for; slow ones in threads; writes in a thread of their own. SQLite
+    itself keeps nothing from anybody: `viewer` makes no difference.
+    """
+
+    def __init__(self, path: str, clock: Callable[[], int] = microseconds) -> None:
+        """Open the file; it is made if it is not there, and brought to the newest schema if it is old."""
+        self.path = path
+        self._clock = clock
+        reader = self._open()
+        self._tables = Tables(reader)
+        self._single = SqliteTransaction(self._tables, 0)
+        self._file = identity(path)
+        with translated(path):
+            self._feed = Feed(reader)
+        self._writer = Writer(path, clock, self._deliver)
+        self._loop: AbstractEventLoop | None = None
+        self._waiting: dict[Job, Future[Any]] = {}
+        self._listeners: list[Callable[[Sequence[ChangeNews]], Any]] = []
+        self._telling = False
+        self._pool: ThreadPoolExecutor | None = None
+        self._pool_tables: list[Tables] = []
+        self._pooled = threading.local()
+        self._closed = False
+
+    def _open(self) -> apsw.Connection:
+        prepare_folder(self.path)
+        require_ours(self.path)
+        reader = connect(self.path, writable=False)
+        try:
+            if not is_current(reader, self.path):
+                reader.close()
+                migrate(self.path)
+                reader = connect(self.path, writable=False)
+            with translated(self.path):
+                if not reader.execute("SELECT 1 FROM projects WHERE name = ?", (DEFAULT_PROJECT,)).get:
+                    self._create_default_project()
+        except BaseException:
+            reader.close()
+            raise
+        return reader
+
+    def _create_default_project(self) -> None:
+        async def create(transaction: Transaction) -> None:
+            if await transaction.projects.by_name(DEFAULT_PROJECT) is None:
+                now = transaction.now
+                project = Project(id=0, name=DEFAULT_PROJECT, created_at=now, updated_at=now)
+                await transaction.write("create", None, project)
+
+        writer = Writer(self.path, self._clock, lambda jobs: None)
+        job = Job(work=create, actor="dittybag")
+        writer.submit(job)
+        writer.close()
+        if job.error is not None:
+            raise job.error
+
+    async def check(self) -> None:
+        await self.read(_anything)
+        require_same(self.path, self._file)
+
+    async def cautions(self) -> list[str]:
+        return []
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StorageClosed(self.path)
+
+    # Reading
+
+    async def read(
+        self, work: Work[T], *, slow: bool = False, single: bool = False, viewer: str | None = None
+    ) -> T:
+        self._require_open()
+        if single:
+            return self._read_single(work)
+        if slow:
+            if self._pool is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="dittybag-reader")
+            return await get_running_loop().run_in_executor(self._pool, self._read_in_thread, work)
+        return self._read(self._tables, work)
+
+    def _read_single(self, work: Work[T]) -> T:
+        try:
+            return run_to_end(work(self._single))
+        except apsw.Error as error:
+            raise meaning(error, self.path) from error
+
+    def _read_in_thread(self, work: Work[T]) -> T:
+        tables: Tables | None = getattr(self._pooled, "tables", None)
+        if tables is None:
+            tables = self._pooled.tables = Tables(connect(self.path, writable=False))
+            self._pool_tables.append(tables)
+        return self._read(tables, work)
+
+    def _read(self, tables: Tables, work: Work[T]) -> T:
+        with translated(self.path):
+            tables.connection.execute("BEGIN")
+            try:
+                return run_to_end(work(SqliteTransaction(tables, self._clock())))
+            finally:
+                # After some errors SQLite has ended it by itself.
+                if tables.connection.in_transaction:
+                    tables.connection.execute("COMMIT")
+
+    # Writing
+
+    async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
+        self._require_open()
+        loop = self._loop = get_running_loop()
+        job = Job(work=work, actor=actor)
+        future: Future[T] = loop.create_future()
+        self._waiting[job] = future
+        self._writer.submit(job)
+        try:
+            return await future
+        finally:
+            # If nobody waits any more and it has not begun, it need not.
+            job.abandoned = True
+
+    def _deliver(self, jobs: Sequence[Job]) -> None:
+        """Called in the writer's thread."""
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(self._hand_out, jobs)
+        except RuntimeError:
+            # The loop is closed, and nobody waits.
+            return
+
+    def _hand_out(self, jobs: Sequence[Job]) -> None:
+        assert self._loop is not None
+        for job in jobs:
+            future = self._waiting.pop(job)
+            if future.done():
+                continue
+            if job.error is not None:
+                future.set_exception(job.error)
+            else:
+                future.set_result(job.result)
+        self._tell_soon(self._loop)
+
+    # News
+
+    def stamp(self, kind: Kind, project: int | None) -> Hashable:
+        self._require_open()
+        with translated(self.path):
+            return self._feed.stamp(kind, project)
+
+    def subscribe(self, listener: Callable[[Sequence[ChangeNews]], Any]) -> None:
+        loop = get_running_loop()
+        # What has happened up to now is not news to the one who comes now.
+        self._tell(loop)
+        if not self._listeners:
+            self._feed.listening = True
+            loop.call_later(INTERVAL_SECONDS, self._watch, loop)
+        self._listeners.append(listener)
+
+    def _watch(self, loop: AbstractEventLoop) -> None:
+        if not self._closed:
+            self._tell(loop)
+            loop.call_later(INTERVAL_SECONDS, self._watch, loop)
+
+    def _tell_soon(self, loop: AbstractEventLoop) -> None:
+        """Tell of our own writes: after they have been answered, and of many at once."""
+        if self._listeners and not self._telling:
+            self._telling = True
+            loop.call_later(TELLING_SECONDS, self._tell, loop)
+
+    def _tell(self, loop: AbstractEventLoop) -> None:
+        self._telling = False
+        if self._closed:
+            return
+        try:
+            news = self._feed.news()
+        except apsw.Error:
+            # What keeps us from reading keeps requests from it too, and they say so.
+            return
+        if self._feed.behind:
+            self._tell_soon(loop)
+        if news:
+            for listener in self._listeners:
+                listener(news)
+
+    async def close(self) -> None:
+        """Finish what is being written, and let go of the file."""
+        if self._closed:
+            return
+        self._closed = True
+        self._writer.close(CLOSING_SECONDS)
+        if self._pool is not None:
+            for tables in self._pool_tables:
+                tables.connection.interrupt()
+            self._pool.shutdown(cancel_futures=True)
+        for tables in (*self._pool_tables, self._tables):
+            tables.connection.close()

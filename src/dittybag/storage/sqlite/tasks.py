@@ -1,0 +1,196 @@
+"""Tasks in SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from dittybag.domain.tasks import Task, TaskChoice, TaskColumn, TaskGroup, TaskKey, TaskOrder
+from dittybag.domain.text import folded
+from dittybag.storage.readings import task_of
+from dittybag.storage.sqlite.records import Table
+from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row, value
+from dittybag.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
+from dittybag.storage.task_boards import QUARTER, BoardQuery, empty_columns, fill
+
+TABLE: Final = Table("tasks", "id")
+INDEX: Final = "task_index"
+
+_COLUMNS: Final = (
+    "id, user, title, project, priority, energy, time_estimate, notes, due_date, completed_at, "
+    "created_at, updated_at, version"
+)
+#: If more may have a text in them, it is quicker to look at all of them.
+_MAX_CANDIDATES: Final = 5000
+#: So many characters of a text leave few enough of them.
+_LEAD: Final = 8
+_TITLE: Final = contains("title", "folded_title")
+_NOTES: Final = contains("notes", "folded_notes")
+
+
+class TaskTable:
+    """Reading tasks."""
+
+    def __init__(self, connection: apsw.Connection, pending: PendingIndex) -> None:
+        self._connection = connection
+        self._pending = pending
+
+    async def get(self, user: str, id: int) -> Task | None:
+        if not 0 < id < 1 << 63:
+            return None
+        sql = f"SELECT {_COLUMNS} FROM tasks WHERE id = ? AND user = ?"
+        row = first_row(self._connection, sql, (id, user))
+        return None if row is None else task_of(row)
+
+    async def page(
+        self,
+        user: str,
+        *,
+        project: str | None,
+        priority: int | None,
+        completed: bool,
+        limit: int,
+        offset: int,
+    ) -> list[Task]:
+        conditions = ["user = :user"]
+        if project is not None:
+            conditions.append("project = :project")
+        if priority is not None:
+            conditions.append("priority = :priority")
+        if not completed:
+            conditions.append("completed_at IS NULL")
+        # The index finds the page; only its rows are read.
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS} FROM tasks WHERE id IN (
+                    SELECT id FROM tasks WHERE {" AND ".join(conditions)}
+                    ORDER BY priority DESC, id LIMIT :limit OFFSET :offset)
+                ORDER BY priority DESC, id""",
+            {"user": user, "project": project, "priority": priority, "limit": limit, "offset": offset},
+        )
+        return [task_of(row) for row in rows]
+
+    async def chosen(
+        self,
+        user: str,
+        *,
+        project: str | None,
+        priority: int | None,
+        completed: bool | None,
+        due_by: str | None,
+        limit: int | None,
+    ) -> list[Task]:
+        conditions = ["user = :user"]
+        if project is not None:
+            conditions.append("project = :project")
+        if priority is not None:
+            conditions.append("priority = :priority")
+        if completed is not None:
+            conditions.append(f"completed_at IS {'NOT ' if completed else ''}NULL")
+        if due_by is not None:
+            # A date may go on with a time.
+            conditions.append("substr(due_date, 1, 10) <= :due_by")
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS} FROM tasks WHERE {" AND ".join(conditions)}
+                ORDER BY priority DESC, id LIMIT :limit""",
+            {
+                "user": user,
+                "project": project,
+                "priority": priority,
+                "due_by": due_by,
+                "limit": -1 if limit is None else limit,
+            },
+        )
+        return [task_of(row) for row in rows]
+
+    async def search(
+        self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
+    ) -> tuple[int, list[Task]]:
+        self._pending.write()
+        needle = Needle(query)
+        matches = " OR ".join([_TITLE] * title + [_NOTES] * notes)
+        rows = all_rows(
+            self._connection,
+            f"""SELECT {_COLUMNS}, count(*) OVER () FROM tasks
+                WHERE +user = :user {needle.candidates(INDEX, TABLE.key)} AND ({matches})
+                ORDER BY priority DESC, id LIMIT :limit""",
+            {**needle.bindings(), "user": user, "limit": -1 if limit is None else limit},
+        )
+        return (rows[0][-1] if rows else 0), [task_of(row) for row in rows]
+
+    async def total(self) -> int:
+        return int(value(self._connection, "SELECT count(*) FROM tasks"))
+
+    async def groups(self, user: str) -> list[TaskGroup]:
+        sql = """SELECT project, priority, count(*), count(completed_at) FROM tasks WHERE user = ?
+                 GROUP BY project, priority"""
+        return [TaskGroup(*row) for row in all_rows(self._connection, sql, (user,))]
+
+    async def columns(
+        self,
+        user: str,
+        choice: TaskChoice,
+        by: TaskKey | None,
+        keys: Sequence[int | str] | None,
+        *,
+        span: range,
+        order: TaskOrder,
+        limit: int,
+        offset: int = 0,
+    ) -> tuple[int, list[TaskColumn]]:
+        query, bindings = self._query(user, choice)
+        sizes = all_rows(self._connection, query.sizes(by), _numbered(query) | bindings)
+        count, columns = empty_columns(sizes, keys, span)
+        if any(column.total for column in columns):
+            sql = query.tasks(by, columns, order, limit, offset)
+            fill(columns, all_rows(self._connection, sql, _numbered(query) | bindings), order)
+        return count, columns
+
+    def _query(self, user: str, choice: TaskChoice) -> tuple[BoardQuery, dict[str, Any]]:
+        query = BoardQuery(user, choice, scanned='+"user"')
+        if not choice.text:
+            return query, {}
+        self._pending.write()
+        # The index is asked for the beginning only: the more it is asked for, the longer it takes.
+        lead = Needle(choice.text[:_LEAD])
+        candidates = lead.candidates(INDEX, TABLE.key) if self._is_rare(lead) else ""
+        query.require_text(f"({_TITLE} OR {_NOTES}) {candidates}")
+        return query, Needle(choice.text).bindings() | {"match": lead.match}
+
+    def _is_rare(self, needle: Needle) -> bool:
+        """Whether the index leaves few enough to look at."""
+        if needle.match is None:
+            return False
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM {INDEX} WHERE {INDEX} MATCH ? LIMIT ?)"
+        found: int = value(self._connection, sql, (needle.match, _MAX_CANDIDATES + 1))
+        return found <= _MAX_CANDIDATES
+
+    async def done_times(self, user: str, since: int) -> dict[int, int]:
+        sql = f"""SELECT completed_at / {QUARTER}, count(*) FROM tasks WHERE user = ? AND completed_at >= ?
+                  GROUP BY 1"""
+        return dict(all_rows(self._connection, sql, (user, since)))
+
+
+def _numbered(query: BoardQuery) -> dict[str, Any]:
+    return {str(number): value for number, value in enumerate(query.values, 1)}
+
+
+def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Task]:
+    """Those of any user for which the rest of a query holds."""
+    return [task_of(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", bindings)]
+
+
+def values(connection: apsw.Connection, task: Task) -> dict[str, Any]:
+    return {
+        **msgspec.structs.asdict(task),
+        "folded_title": folded_or_none(task.title),
+        "folded_notes": folded_or_none(task.notes),
+    }
+
+
+def index_text(connection: apsw.Connection, task: Task) -> str:
+    return folded(f"{task.title}\n{task.notes or ''}")

@@ -1,0 +1,236 @@
+"""A transaction on a SQLite connection: one view of all tables, and one way to write, through the log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Sequence
+from types import ModuleType
+from typing import Any, Final, TypeVar
+
+import apsw
+from msgspec.structs import replace
+
+from dittybag.domain.changes import KINDS, Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
+from dittybag.domain.errors import Invalid, Outdated, Problem
+from dittybag.storage.ids import uuid7
+from dittybag.storage.sqlite import answers, changes, projects, prompts, records, resources, sessions, tasks
+from dittybag.storage.sqlite.accounts import AccountTables
+from dittybag.storage.sqlite.answers import AnswerTable
+from dittybag.storage.sqlite.changes import ChangeTable
+from dittybag.storage.sqlite.projects import ProjectTable
+from dittybag.storage.sqlite.prompts import PromptTable
+from dittybag.storage.sqlite.resources import ResourceTable
+from dittybag.storage.sqlite.search import IndexEntry, PendingIndex
+from dittybag.storage.sqlite.sessions import SessionTable
+from dittybag.storage.sqlite.tasks import TaskTable
+
+E = TypeVar("E", bound=Entity)
+
+#: Each has a `TABLE`, `values` for a row of it and `some` that reads rows; all but projects an `INDEX` and
+#: an `index_text`.
+_TABLES: Final[dict[Kind, ModuleType]] = {
+    "project": projects,
+    "prompt": prompts,
+    "resource": resources,
+    "task": tasks,
+}
+
+
+#: In characters: what the indexes have yet to learn is written when there is more of it.
+_INDEX_ROOM: Final = 16 * 1024 * 1024
+
+#: So many things are looked at in one go.
+_PAGE: Final = 100
+
+
+def _noun(kind: Kind) -> Any:
+    return _TABLES[kind]
+
+
+class Tables:
+    """Everything there is to read on one connection, and what its indexes have yet to learn."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self.pending = PendingIndex(connection)
+        self.projects = ProjectTable(connection)
+        self.prompts = PromptTable(connection, self.pending)
+        self.resources = ResourceTable(connection, self.pending)
+        self.tasks = TaskTable(connection, self.pending)
+        self.changes = ChangeTable(connection)
+        self.sessions = SessionTable(connection)
+        self.answers = AnswerTable(connection)
+
+
+class SqliteTransaction:
+    """See `dittybag.domain.ports.Transaction`. Nothing here ever waits."""
+
+    def __init__(self, tables: Tables, now: int, actor: str = "") -> None:
+        self.now = now
+        self.projects = tables.projects
+        self.prompts = tables.prompts
+        self.resources = tables.resources
+        self.tasks = tables.tasks
+        self.changes = tables.changes
+        self.sessions = tables.sessions
+        self.answers = tables.answers
+        #: Whether anything has been written: then failing needs a rollback.
+        self.wrote = False
+        self._connection = tables.connection
+        self._pending = tables.pending
+        self._actor = actor
+        self._batch = self._last = 0
+        self._unindexed = 0
+
+    @property
+    def accounts(self) -> AccountTables:
+        return AccountTables(self._connection, self)
+
+    def new_id(self) -> str:
+        return uuid7(self.now)
+
+    async def keep(self, content: bytes) -> str:
+        self.wrote = True
+        return resources.keep(self._connection, content)
+
+    async def content(self, sha256: str) -> bytes:
+        return resources.content_of(self._connection, sha256)
+
+    async def keep_session(self, id: str, state: bytes) -> None:
+        self.wrote = True
+        sessions.keep(self._connection, id, state, self.now)
+
+    async def end_session(self, id: str) -> bool:
+        self.wrote = True
+        return sessions.end(self._connection, id)
+
+    async def forget_sessions(self, before: int, most: int) -> None:
+        self.wrote = True
+        sessions.forget(self._connection, before, most)
+
+    async def note_call(self, owner: str, key: str, digest: bytes) -> None:
+        self.wrote = True
+        seqs = self._batch or None, self._last or None
+        answers.note(self._connection, owner, key, digest, at=self.now, seqs=seqs)
+
+    async def keep_answer(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
+        self.wrote = True
+        answers.keep(self._connection, owner, key, digest, answer)
+
+    async def forget_answers(self, before: int, most: int) -> None:
+        self.wrote = True
+        answers.forget(self._connection, before, most)
+
+    async def find(self, kind: Kind, **fields: Any) -> Any:
+        conditions = " AND ".join(f"{name} = :{name}" for name in fields)
+        found = _noun(kind).some(self._connection, f"WHERE {conditions} LIMIT 1", fields)
+        return found[0] if found else None
+
+    async def things(self, kind: Kind, after: int, limit: int) -> Any:
+        noun = _noun(kind)
+        key = noun.TABLE.key
+        return noun.some(self._connection, f"WHERE {key} > ? ORDER BY {key} LIMIT ?", (after, limit))
+
+    async def untouched(self) -> Change | None:
+        log = await self.changes.since(0, 2)
+        return log[0] if len(log) == 1 and log[0].kind == "project" and log[0].action == "create" else None
+
+    async def replay(self, log: AsyncIterable[Change]) -> None:
+        if await self.untouched() is None:
+            raise ValueError("something has happened here already")
+        self.wrote = True
+        self._connection.execute("DELETE FROM projects")
+        self._connection.execute("DELETE FROM changes")
+        async for change in log:
+            try:
+                self._repeat(change)
+            except apsw.ConstraintError as error:
+                problem = "does not fit what is there at that time"
+                raise Invalid([Problem(f"change {change.seq}", f"change {change.seq} {problem}")]) from error
+        for kind in KINDS:
+            await self._index_all(kind)
+
+    async def repeat(self, log: Sequence[Change]) -> None:
+        self.wrote = True
+        for change in log:
+            self._repeat(change)
+            self._index(_noun(change.kind), change.before, change.after)
+
+    def _repeat(self, change: Change) -> None:
+        """Do and log what was done elsewhere. Whoever calls it tells the index."""
+        noun = _noun(change.kind)
+        if change.before is None:
+            records.insert(self._connection, noun.TABLE, noun.values(self._connection, change.after))
+        else:
+            self._replace(noun, change.kind, change.before, change.after)
+        changes.append(self._connection, change)
+
+    async def _index_all(self, kind: Kind) -> None:
+        noun = _noun(kind)
+        number = 0
+        while kind != "project" and (some := await self.things(kind, number, _PAGE)):
+            for entity in some:
+                self._index(noun, None, entity)
+            number = getattr(some[-1], noun.TABLE.key)
+
+    async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
+        self.wrote = True
+        entity = after if after is not None else before
+        assert entity is not None
+        kind = kind_of(entity)
+        noun = _noun(kind)
+        seq = changes.newest(self._connection) + 1
+        if before is None:
+            after = self._insert(noun, after, seq)
+        else:
+            self._replace(noun, kind, before, after)
+        self._index(noun, before, after)
+        entity = after if after is not None else before
+        assert entity is not None
+        self._batch = self._batch or seq
+        self._last = seq
+        change = Change(
+            seq=seq,
+            batch=self._batch,
+            at=self.now,
+            actor=self._actor,
+            action=action,
+            kind=kind,
+            entity=key_of(entity),
+            project=project_of(entity),
+            before=before,
+            after=after,
+        )
+        changes.append(self._connection, change)
+        return after
+
+    def _insert(self, noun: Any, entity: Any, seq: int) -> Any:
+        """Add a row, with a number if it has none yet; the entity as it is stored."""
+        key = noun.TABLE.key
+        if key == "number" and not entity.number:
+            entity = replace(entity, number=seq)
+        number = records.insert(self._connection, noun.TABLE, noun.values(self._connection, entity))
+        return entity if getattr(entity, key) == number else replace(entity, **{key: number})
+
+    def _replace(self, noun: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
+        """Change or delete a row. Raises `Outdated` if it is not as `before` says."""
+        number = getattr(before, noun.TABLE.key)
+        if after is None:
+            done = records.delete(self._connection, noun.TABLE, number, before.version)
+        else:
+            row = noun.values(self._connection, after)
+            done = records.update(self._connection, noun.TABLE, number, before.version, row)
+        if not done:
+            raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))
+
+    def _index(self, noun: Any, before: Entity | None, after: Entity | None) -> None:
+        if noun is projects:
+            return
+        old = None if before is None else noun.index_text(self._connection, before)
+        new = None if after is None else noun.index_text(self._connection, after)
+        if old != new:
+            number = getattr(after if after is not None else before, noun.TABLE.key)
+            self._pending.add(IndexEntry(noun.INDEX, number, new, known=old is not None))
+            self._unindexed += len(new or "")
+            if self._unindexed > _INDEX_ROOM:
+                self._unindexed = 0
+                self._pending.write()

@@ -1,0 +1,133 @@
+"""The writer: one thread that carries out what has queued up, many pieces of work to one commit."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import apsw
+from msgspec import Struct
+
+from dittybag.domain.ports import Work
+from dittybag.storage.sqlite.connections import connect, identity, meaning, require_same
+from dittybag.storage.sqlite.transaction import SqliteTransaction, Tables
+
+T = TypeVar("T")
+
+#: So many pieces of work share a commit at most: the lock is held meanwhile.
+MAX_BATCH: Final = 128
+
+
+class Job(Struct, eq=False):
+    """A piece of work, and where its outcome goes."""
+
+    work: Work[Any]
+    actor: str
+    #: Set by whoever waits, if it does not wait any more.
+    abandoned: bool = False
+    result: Any = None
+    error: Exception | None = None
+
+
+def run_to_end(awaitable: Awaitable[T]) -> T:
+    """Run a coroutine that never waits, without an event loop."""
+    steps = awaitable.__await__()
+    try:
+        next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise RuntimeError("work on SQLite must not wait for anything")
+
+
+class Writer:
+    """Runs jobs in the order of their arrival, and hands them back when they are durable."""
+
+    def __init__(self, path: str, clock: Callable[[], int], deliver: Callable[[Sequence[Job]], None]) -> None:
+        """`deliver` is called from the writer's thread, with jobs that are done."""
+        self._path = path
+        self._clock = clock
+        self._deliver = deliver
+        self._queue: deque[Job] = deque()
+        self._wanted = threading.Condition()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+        self._tables: Tables | None = None
+        self._file: tuple[int, int] | None = None
+
+    def submit(self, job: Job) -> None:
+        with self._wanted:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="dittybag-writer", daemon=True)
+                self._thread.start()
+            self._queue.append(job)
+            self._wanted.notify()
+
+    def close(self, seconds: float | None = None) -> None:
+        """Finish what is queued, then end; after `seconds`, leave the rest undone and unacknowledged."""
+        with self._wanted:
+            self._closing = True
+            self._wanted.notify()
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while jobs := self._next():
+            self._carry_out([job for job in jobs if not job.abandoned])
+            self._deliver(jobs)
+        if self._tables is not None:
+            self._tables.connection.close()
+
+    def _next(self) -> list[Job]:
+        with self._wanted:
+            while not self._queue and not self._closing:
+                self._wanted.wait()
+            return [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+
+    def _carry_out(self, jobs: list[Job]) -> None:
+        if jobs and not self._commit_together(jobs) and len(jobs) > 1:
+            # One of them failed half-way. Alone, each harms only itself.
+            for job in jobs:
+                job.result = job.error = None
+                self._commit_together([job])
+
+    def _commit_together(self, jobs: Sequence[Job]) -> bool:
+        """Carry out jobs in one transaction; whether it was committed."""
+        try:
+            if self._tables is None:
+                self._tables = Tables(connect(self._path, writable=True))
+                self._file = identity(self._path)
+            tables, connection = self._tables, self._tables.connection
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                if not all(self._try(job, tables) for job in jobs):
+                    return False
+                tables.pending.write()
+                # What is written to a file that nobody can find is lost.
+                require_same(self._path, self._file)
+                connection.execute("COMMIT")
+            finally:
+                tables.pending.forget()
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+        except Exception as error:  # noqa: BLE001  # those who wait must not wait in vain
+            problem = self._understood(error)
+            for job in jobs:
+                job.error = job.error or problem
+        return True
+
+    def _try(self, job: Job, tables: Tables) -> bool:
+        """Carry out one job; whether what it left behind may be committed."""
+        transaction = SqliteTransaction(tables, self._clock(), job.actor)
+        try:
+            job.result = run_to_end(job.work(transaction))
+        except Exception as error:  # noqa: BLE001  # whoever waits for the job gets it
+            job.error = self._understood(error)
+            # SQLite itself may have rolled back by now.
+            return not transaction.wrote and not isinstance(error, apsw.Error)
+        return True
+
+    def _understood(self, error: Exception) -> Exception:
+        return meaning(error, self._path) if isinstance(error, apsw.Error) else error

@@ -1,0 +1,80 @@
+"""Home: what is in a project, what happens there, and what to do next."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from dittybag.services.history import Look
+from dittybag.services.overview import Day, Usage
+from dittybag.web import charts
+from dittybag.web.pages import projects, search
+from dittybag.web.pages.change_views import ChangeRow, rows_of
+from dittybag.web.rendering import page
+from dittybag.web.requests import Answer, Request, Route, project_link
+
+#: So many of the newest changes are listed, and so many of the things that were changed last.
+_CHANGES: Final = 8
+_THINGS: Final = 8
+#: The latter are found among so many changes.
+_LOOKED: Final = 60
+
+
+async def show(request: Request) -> Answer:
+    """The first page."""
+    grant = request.caller.grant
+    if grant is not None and not grant.sees_project:
+        return await _elsewhere(request)
+    workspace, caller = request.workspace, request.caller
+    contents = await workspace.overview.contents(caller)
+    usage = await workspace.overview.usage(caller, request.site.person)
+    look = await workspace.history.look(caller, limit=_LOOKED)
+    reports = await request.site.libraries.reports()
+    rows = rows_of(request, look)
+    library_prompts = sum(report.prompts for report in reports)
+    return page(
+        request,
+        "home/index.html",
+        contents=contents,
+        libraries=len(reports),
+        library_prompts=library_prompts,
+        is_empty=not (contents.prompts or contents.resources or contents.tasks or library_prompts),
+        rows_shown=rows[:_CHANGES],
+        things=_things(rows, look),
+        usage=usage,
+        days=[(_day(day), day) for day in usage.days],
+        people=sum(day.people for day in usage.days),
+        agents=sum(day.agents for day in usage.days),
+        chart=_chart(usage),
+    )
+
+
+async def _elsewhere(request: Request) -> Answer:
+    """For visitors who may not see what is in this project."""
+    sizes = await request.workspace.projects.all(request.caller)
+    places = [(size.project.name, project_link(size.project.name, "/")) for size in sizes[:200]]
+    return page(request, "home/elsewhere.html", places=places)
+
+
+def _things(rows: list[ChangeRow], look: Look) -> list[ChangeRow]:
+    """What was changed last and is there, each thing once, by its newest change."""
+    newest: dict[tuple[str, str], ChangeRow] = {}
+    for row, change in zip(rows, look.changes, strict=True):
+        if row.link and change.kind != "project":
+            newest.setdefault((change.kind, change.entity), row)
+    return list(newest.values())[:_THINGS]
+
+
+def _chart(usage: Usage) -> charts.Chart:
+    return charts.columns([(_words(day), (day.people, day.agents)) for day in usage.days])
+
+
+def _day(day: Day) -> str:
+    return f"{datetime.fromtimestamp(day.at / 1_000_000, UTC):%d %b}"
+
+
+def _words(day: Day) -> str:
+    return f"{_day(day)}: {day.people} by people, {day.agents} by agents"
+
+
+routes: Final = (Route("GET", "/", show), *search.routes, *projects.routes)

@@ -1,0 +1,181 @@
+"""The pages of tasks: boards, lists and statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from dittybag.domain.errors import NotFound
+from dittybag.domain.tasks import TaskKey, TaskListing, TaskOrder
+from dittybag.services.tasks import TaskBoard
+from dittybag.web.pages import task_actions, task_form
+from dittybag.web.rendering import page
+from dittybag.web.requests import Answer, Request, Route
+from dittybag.web.task_charts import first_day, statistics
+from dittybag.web.task_views import (
+    DUE,
+    ENERGY_NAMES,
+    KEYS,
+    NO_PROJECT,
+    ORDERS,
+    VIEWS,
+    Card,
+    Column,
+    choice_of,
+    column_filter,
+    column_title,
+    due_of,
+    filters_of,
+    now,
+    priorities,
+)
+
+#: So many tasks of a column are shown, and so many columns at a time.
+_CARDS: Final = 20
+_WIDTH: Final = 8
+_PAGE: Final = 50
+#: So many projects are proposed to whoever types one.
+_PROPOSED: Final = 200
+
+
+async def show(request: Request) -> Answer:
+    """What there is to do, in columns, as a list or as charts; or what is done."""
+    wanted = request.query.get("view")
+    view = wanted if wanted in VIEWS else "board"
+    shown = {"board": _board, "list": _list, "stats": _stats}[view]
+    filters = filters_of(request.query)
+    values: dict[str, Any] = {
+        "view": view,
+        "by": _by(request),
+        "completed": request.query.get("done") == "1",
+        "filters": filters,
+        "sort": _order(request),
+        "address": request.with_query(said=None),
+        "tab": lambda **changes: request.with_query(said=None, page=None, first=None, **changes),
+        **await shown(request),
+    }
+    if request.is_part:
+        return page(request, "tasks/region.html", **values)
+    return page(
+        request,
+        "tasks/index.html",
+        **values,
+        said=await _said(request),
+        priorities=priorities(),
+        energies=ENERGY_NAMES,
+        dues=DUE,
+    )
+
+
+def _by(request: Request) -> TaskKey:
+    return next((key for key in KEYS if key == request.query.get("by")), KEYS[0])
+
+
+def _order(request: Request) -> TaskOrder:
+    if request.query.get("done") == "1":
+        return "done"
+    return ORDERS.get(request.query.get("sort", ""), "priority")
+
+
+async def _board(request: Request) -> dict[str, Any]:
+    here, by = now(), _by(request)
+    is_done = request.query.get("done") == "1"
+    first = request.number("first", 0, 0, 10**6)
+    board = await request.workspace.tasks.board(
+        request.caller,
+        choice_of(filters_of(request.query), here, completed=is_done),
+        by,
+        order="done" if is_done else "priority",
+        limit=_CARDS,
+        width=_WIDTH,
+        first=first,
+    )
+    return {
+        "columns": _columns(request, board, by, here),
+        "total": sum(column.total for column in board.columns),
+        "earlier": request.with_query(first=max(first - _WIDTH, 0) or None, said=None) if first else "",
+        "later": request.with_query(first=first + _WIDTH, said=None) if first + _WIDTH < board.count else "",
+        "hidden_columns": board.count - len(board.columns),
+    }
+
+
+def _columns(request: Request, board: TaskBoard, by: TaskKey, here: datetime) -> list[Column]:
+    return [
+        Column(
+            value=str(column.key),
+            title=column_title(by, column.key),
+            total=column.total,
+            cards=_cards(column.tasks, here),
+            address=request.with_query(
+                view="list", said=None, first=None, by=None, **column_filter(by, column.key)
+            ),
+        )
+        for column in board.columns
+    ]
+
+
+def _cards(tasks: Iterable[TaskListing], here: datetime) -> list[Card]:
+    return [Card(task, due_of(task, here)) for task in tasks]
+
+
+async def _list(request: Request) -> dict[str, Any]:
+    here = now()
+    number = request.number("page", 1, 1, 10**6)
+    found = await request.workspace.tasks.listing(
+        request.caller,
+        choice_of(filters_of(request.query), here, completed=request.query.get("done") == "1"),
+        order=_order(request),
+        limit=_PAGE,
+        offset=(number - 1) * _PAGE,
+    )
+    return {
+        "cards": _cards(found.tasks, here),
+        "total": found.total,
+        "current": number,
+        "last": -(-found.total // _PAGE),
+        "to": lambda number: request.with_query(page=number, said=None),
+    }
+
+
+async def _stats(request: Request) -> dict[str, Any]:
+    here, tasks = now(), request.workspace.tasks
+    since = int(first_day(here).timestamp()) * 1_000_000
+    groups = await tasks.groups(request.caller)
+    quarters = await tasks.done_times(request.caller, since)
+    return {
+        "stats": statistics(groups, quarters, here.date()),
+        "listed": lambda **filters: f"{request.path}?{urlencode({'view': 'list', **filters})}",
+        "no_project": NO_PROJECT,
+    }
+
+
+async def _said(request: Request) -> dict[str, Any] | None:
+    """What was done to a task just now, if the address says so and nothing has come after it."""
+    task, _, seq = request.query.get("said", "").partition(".")
+    if not (task.isdecimal() and len(task) < 19):
+        return None
+    try:
+        change = await request.workspace.tasks.latest_change(request.caller, int(task))
+    except NotFound:
+        return None
+    return task_actions.said(change) if str(change.seq) == seq else None
+
+
+async def projects(request: Request) -> Answer:
+    """The projects that tasks belong to, those with the most first, for whoever types one."""
+    totals: dict[str, int] = {}
+    for group in await request.workspace.tasks.groups(request.caller):
+        if group.project:
+            totals[group.project] = totals.get(group.project, 0) + group.total
+    names = sorted(totals, key=lambda name: (-totals[name], name))[:_PROPOSED]
+    return page(request, "tasks/projects.html", names=names)
+
+
+routes: Final = (
+    Route("GET", "/tasks", show),
+    Route("GET", "/tasks/projects", projects),
+    *task_actions.routes,
+    *task_form.routes,
+)

@@ -1,0 +1,177 @@
+// Tasks: dragging, the menu of a card, keys, and forms that remember where somebody came from.
+"use strict";
+
+(() => {
+  const region = document.getElementById("tasks");
+  const said = document.getElementById("said");
+
+  // Undo is offered once: whoever loads the page again or keeps its address is not asked again.
+  const here = new URL(location.href);
+  if (here.searchParams.has("said")) {
+    here.searchParams.delete("said");
+    history.replaceState(history.state, "", here);
+  }
+
+  said?.addEventListener("click", (event) => {
+    if (event.target.closest("[data-dismiss]")) said.replaceChildren();
+  });
+
+  // The page of a task leads back to the very board that somebody came from.
+  if (region) {
+    sessionStorage.setItem("dittybag-tasks", here.pathname + here.search);
+  } else {
+    const back = sessionStorage.getItem("dittybag-tasks");
+    for (const element of back ? document.querySelectorAll("[data-back]") : []) {
+      if (!element.matches("a")) element.value = back;
+      else if (back.split("?")[0] === element.pathname) element.href = back;
+    }
+  }
+
+  // There is little room on a phone.
+  const fold = document.querySelector("[data-fold]");
+  if (fold && matchMedia("(max-width: 48rem)").matches) fold.open = false;
+
+  // A day that is picked is typed.
+  document.addEventListener("change", (event) => {
+    const picker = event.target.closest("[data-fills]");
+    if (!picker) return;
+    const field = document.getElementById(picker.dataset.fills);
+    field.value = picker.value;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+
+  // What was added is not added twice.
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const form = event.target.closest?.("[data-quick]");
+    if (form !== event.target || event.detail.xhr.status !== 200) return;
+    form.reset();
+    document.getElementById("words").dispatchEvent(new Event("input", { bubbles: true }));
+  });
+
+  if (!region) return;
+  const isWritable = region.hasAttribute("data-writable");
+
+  function post(task, what, values = {}) {
+    return window.htmx.ajax("POST", `${region.dataset.tasks}/${task}/${what}`, { values, target: "#said", swap: "innerHTML" });
+  }
+  const move = (task, by, value) => post(task, "move", { by, value });
+  const remove = (card) => {
+    if (window.confirm(`Delete ‘${card.dataset.title}’?`)) { leave(card); post(card.dataset.task, "delete"); }
+  };
+
+  // Whoever is at a card that goes away is at its neighbour then.
+  let neighbour = null;
+  function leave(card) {
+    const next = card.nextElementSibling ?? card.previousElementSibling;
+    neighbour = next?.querySelector("[data-item]")?.id ?? null;
+  }
+  region.addEventListener("htmx:afterSwap", () => {
+    if (neighbour === null || document.activeElement !== document.body) return;
+    document.getElementById(neighbour)?.focus();
+    neighbour = null;
+  });
+  document.getElementById("acts")?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const card = event.submitter.closest("[data-task]");
+    leave(card);
+    post(card.dataset.task, event.submitter.formAction.split("/").at(-1));
+  });
+
+  // Dragging. What is being dragged is not replaced by news: they wait.
+  let dragged = null;
+  let hasNews = false;
+  region.addEventListener("dragstart", (event) => {
+    const card = event.target.closest?.("[data-task]");
+    if (!card || !isWritable) return;
+    dragged = card;
+    card.classList.add("dragged");
+    event.dataTransfer.effectAllowed = "move";
+    event.dataTransfer.setData("text/plain", card.dataset.title);
+  });
+  const over = (column) => {
+    for (const other of region.querySelectorAll(".over")) other.classList.toggle("over", other === column);
+    column?.classList.add("over");
+  };
+  region.addEventListener("dragover", (event) => {
+    const column = event.target.closest("[data-column]");
+    if (!dragged) return;
+    over(column);
+    if (column) { event.preventDefault(); event.dataTransfer.dropEffect = "move"; }
+  });
+  region.addEventListener("drop", (event) => {
+    const column = event.target.closest("[data-column]");
+    if (!dragged || !column) return;
+    event.preventDefault();
+    if (column.contains(dragged)) return;
+    move(dragged.dataset.task, region.dataset.by, column.dataset.column);
+  });
+  region.addEventListener("dragend", () => {
+    dragged?.classList.remove("dragged");
+    dragged = null;
+    over(null);
+    if (hasNews) window.htmx.trigger(document.body, "live:task");
+    hasNews = false;
+  });
+  region.addEventListener("htmx:beforeSwap", (event) => {
+    if (dragged && event.detail.target === region) { event.detail.shouldSwap = false; hasNews = true; }
+  });
+
+  // The menu of a card: what dragging does, for fingers and keys.
+  const menu = document.getElementById("card-menu");
+  let chosen = null;
+  function openMenu(card) {
+    chosen = card;
+    document.getElementById("card-menu-title").textContent = card.dataset.title;
+    const places = [...region.querySelectorAll("[data-column]")];
+    const current = card.closest("[data-column]");
+    menu.querySelector("[data-places]").replaceChildren(...places.map((column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "button";
+      button.textContent = column.dataset.name;
+      button.disabled = column === current;
+      button.addEventListener("click", () => {
+        menu.close();
+        move(card.dataset.task, region.dataset.by, column.dataset.column);
+      });
+      return button;
+    }));
+    document.getElementById("card-menu-words").hidden = places.length === 0;
+    menu.showModal();
+  }
+  menu?.querySelector("[data-delete]").addEventListener("click", () => { menu.close(); remove(chosen); });
+  region.addEventListener("click", (event) => {
+    if (event.target.closest("[data-menu]")) openMenu(event.target.closest("[data-task]"));
+  });
+
+  // Keys.
+  function beside(card, by) {
+    const columns = [...region.querySelectorAll("[data-column]")].filter((column) => column.querySelector("[data-item]"));
+    const at = columns.indexOf(card.closest("[data-column]"));
+    columns[at + by]?.querySelector("[data-item]").focus();
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.target.closest("input, textarea, select")) return;
+    if (event.key === "u" && said.querySelector("[data-undo]")) { said.querySelector("[data-undo]").click(); return; }
+    const card = event.target.closest("[data-task]");
+    if (!card) return;
+    if (event.key === "ArrowRight" || event.key === "ArrowLeft") {
+      event.preventDefault();
+      beside(card, event.key === "ArrowRight" ? 1 : -1);
+    } else if (event.key === "e") {
+      card.querySelector("[data-item]").click();
+    } else if (!isWritable) {
+      return;
+    } else if (event.key === "x") {
+      card.querySelector("[data-tick]").click();
+    } else if (event.key >= "1" && event.key <= "5") {
+      move(card.dataset.task, "priority", event.key);
+    } else if (event.key === "m") {
+      event.preventDefault();
+      openMenu(card);
+    } else if (event.key === "d") {
+      remove(card);
+    }
+  });
+})();

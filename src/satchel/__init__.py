@@ -1,3 +1,0 @@
-"""Satchel: the prompts, documents and tasks that people and their agents share."""
-
-__version__ = "0.1.0"

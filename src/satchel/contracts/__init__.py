@@ -1,1 +1,0 @@
-"""Where Satchel meets MCP: one module per contract, and the profiles that put them together."""

@@ -1,6 +1,0 @@
-"""MCP over Streamable HTTP, as an ASGI application: `HttpEndpoint`, behind a `Guard`."""
-
-from satchel.protocol.transports.http.endpoint import HttpEndpoint
-from satchel.protocol.transports.http.guards import Guard
-
-__all__ = ["Guard", "HttpEndpoint"]
