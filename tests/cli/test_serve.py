@@ -90,7 +90,7 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
         (
             ("--profile", "nope"),
             2,
-            "there is no profile 'nope'; there are: dittybag, mcpkg, twig, tasks, prompt-store",
+            "there is no profile 'nope'; there are: all, mcpkg, twig, tasks, prompt-store",
         ),
         (("--toolsets", "tasks,nope"), 2, "there is no toolset 'nope'"),
         (
