@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dittybag.domain.task_words import task_fields
+from dittybag.domain.quick_add import task_fields
 
 #: A Sunday.
 TODAY = date(2026, 3, 1)

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from dittybag.contracts.profiles import PROFILES
-from dittybag.domain.answers import REMEMBERED
+from dittybag.domain.idempotency import REMEMBERED
 from dittybag.domain.ports import Store, Transaction
 from tests.contracts.over_http import BOTH, JSON, Host, routing
 from tests.contracts.shelves import ENVELOPE

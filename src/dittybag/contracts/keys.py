@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Final
 
-from dittybag.domain.answers import checked_key
 from dittybag.domain.errors import Invalid, Problem
+from dittybag.domain.idempotency import checked_key
 from dittybag.protocol import Context
 
 #: Where a request of any transport has its key, in `_meta`.

@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dittybag.domain.answers import ANSWER_BYTES, KeptAnswer
 from dittybag.domain.errors import AlreadyDone, StorageError
+from dittybag.domain.idempotency import ANSWER_BYTES, KeptAnswer
 from dittybag.protocol import Context, ToolResult
 from dittybag.protocol.aio import asyncio
 from dittybag.protocol.types import Text

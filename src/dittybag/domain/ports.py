@@ -11,8 +11,8 @@ from typing import Any, Literal, Protocol, TypeVar
 from msgspec import Struct
 
 from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
-from dittybag.domain.answers import KeptAnswer
 from dittybag.domain.changes import Action, Change, ChangeNews, Entity, Kind
+from dittybag.domain.idempotency import KeptAnswer
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
 from dittybag.domain.projects import Project, ProjectSize
 from dittybag.domain.prompts import (

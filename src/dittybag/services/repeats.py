@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from dittybag.domain.answers import REMEMBERED, KeptAnswer
 from dittybag.domain.errors import KeyReused
+from dittybag.domain.idempotency import REMEMBERED, KeptAnswer
 from dittybag.domain.ports import Store, Transaction, Work
 
 T = TypeVar("T")

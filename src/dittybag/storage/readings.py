@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from dittybag.domain.accounts import Token, User
-from dittybag.domain.answers import KeptAnswer
 from dittybag.domain.changes import KINDS, Change, ChangeNews, Kind
+from dittybag.domain.idempotency import KeptAnswer
 from dittybag.domain.projects import Project
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dittybag.domain.answers import KeptAnswer
+from dittybag.domain.idempotency import KeptAnswer
 from dittybag.storage.postgres.connections import Connection
 from dittybag.storage.postgres.rows import first_row
 from dittybag.storage.readings import answer_of

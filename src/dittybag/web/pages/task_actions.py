@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dittybag.domain.changes import Change
 from dittybag.domain.errors import Invalid, Problem, require
-from dittybag.domain.task_words import task_fields
+from dittybag.domain.quick_add import task_fields
 from dittybag.domain.tasks import DEFAULT_ENERGY, DEFAULT_PRIORITY, Task, problems
 from dittybag.web.rendering import page
 from dittybag.web.requests import Answer, Request, Route, redirect
