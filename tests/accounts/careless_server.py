@@ -8,7 +8,7 @@ from typing import Any
 
 from dittybag.__main__ import main
 from dittybag.contracts.tools import Place
-from dittybag.services import caller, history, prompts
+from dittybag.services import caller, history_service, prompt_service
 from dittybag.storage.postgres import rows, tasks
 from dittybag.storage.postgres.accounts import AccountTables
 from dittybag.storage.postgres.changes import ChangeTable
@@ -43,8 +43,8 @@ def be_careless() -> None:
     """Take away everything that keeps people apart, but for the database itself."""
     patches: list[tuple[Any, str, Any]] = [
         (caller, "require_sight", lambda caller: None),
-        (prompts, "require_sight", lambda caller: None),
-        (history, "_is_seen", lambda caller, change: True),
+        (prompt_service, "require_sight", lambda caller: None),
+        (history_service, "_is_seen", lambda caller, change: True),
         (Place, "is_seen", lambda self, ctx: True),
         (tasks, "all_rows", _all_rows),
         (tasks, "first_row", _first_row),

@@ -7,7 +7,7 @@ from typing import Any
 
 from dittybag.__main__ import main
 from dittybag.domain.errors import StorageBusy
-from dittybag.services.tasks import Tasks
+from dittybag.services.task_service import Tasks
 
 
 async def _fail(self: Tasks, caller: Any, id: int) -> Any:

@@ -16,12 +16,12 @@ from dittybag.domain.changes import Kind
 from dittybag.domain.errors import ChangeNotFound, NotAllowed, ProjectGone, PromptNotFound, TaskNotFound
 from dittybag.domain.tasks import TaskChoice
 from dittybag.services.caller import Caller
-from dittybag.services.history import Filter, History
-from dittybag.services.overview import Overview
-from dittybag.services.prompts import PromptAddress, PromptChange, Prompts
-from dittybag.services.resources import ResourceChange, Resources
-from dittybag.services.search import SEARCHED, Search
-from dittybag.services.tasks import Tasks
+from dittybag.services.history_service import Filter, History
+from dittybag.services.project_overview import Overview
+from dittybag.services.prompt_service import PromptAddress, PromptChange, Prompts
+from dittybag.services.resource_service import ResourceChange, Resources
+from dittybag.services.search_service import SEARCHED, Search
+from dittybag.services.task_service import Tasks
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore
 

@@ -16,7 +16,7 @@ from dittybag.domain.prompts import Prompt
 from dittybag.library.places import Directories
 from dittybag.library.render.renderer import TemplateRenderer
 from dittybag.library.shelf import Shelf
-from dittybag.services.templates import Templates
+from dittybag.services.template_service import Templates
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.cli.running import data, dittybag, failure
 from tests.exchange.filling import fill

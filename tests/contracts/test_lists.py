@@ -16,7 +16,7 @@ from dittybag.library.render.renderer import TemplateRenderer
 from dittybag.library.shelf import Shelf
 from dittybag.protocol.transports.memory import MemoryClient
 from dittybag.services.caller import Caller
-from dittybag.services.templates import Templates
+from dittybag.services.template_service import Templates
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dittybag.services.caller import Caller
-from dittybag.services.prompts import PromptAddress, PromptChange
+from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.exchange.filling import NAMES, fill

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from dittybag.__main__ import main
-from dittybag.services.repeats import Repeats
+from dittybag.services.idempotency_service import Repeats
 
 
 async def _die(*_: Any) -> None:

@@ -16,7 +16,7 @@ from dittybag.domain.errors import (
     UserNotFound,
 )
 from dittybag.domain.ports import Transaction
-from dittybag.services.accounts import Accounts
+from dittybag.services.account_service import Accounts
 from dittybag.services.workspace import Workspace
 from tests.storage_contract.desk import ACTOR, Desk, OpenStore
 

@@ -10,7 +10,7 @@ import pytest
 from dittybag.domain.changes import Action, Change, Kind, key_of
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Transaction
-from dittybag.services.prompts import PromptAddress
+from dittybag.services.prompt_service import PromptAddress
 from tests.storage_contract.desk import ACTOR, Desk, desk_at
 from tests.storage_contract.ledger import ALL, check_books, log
 

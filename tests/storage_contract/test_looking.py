@@ -12,8 +12,8 @@ from dittybag.domain.changes import Change, Kind
 from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound, NotAllowed
 from dittybag.domain.ports import Transaction
 from dittybag.domain.tasks import DEFAULT_USER, Task
-from dittybag.services.history import Filter
-from dittybag.services.overview import Contents
+from dittybag.services.history_service import Filter
+from dittybag.services.project_overview import Contents
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.desk import ACTOR, Desk, desk_at
 from tests.storage_contract.ledger import ALL

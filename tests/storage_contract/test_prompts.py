@@ -13,7 +13,7 @@ from dittybag.domain.errors import NameTaken, PromptNotFound, TitleTaken
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import CONTENT_BYTES, TITLE_LENGTH, Argument, Prompt, PromptOrder, TagCount
-from dittybag.services.prompts import PromptAddress
+from dittybag.services.prompt_service import PromptAddress
 from tests.storage_contract.desk import Desk, OpenStore, desk_at
 from tests.storage_contract.ledger import check_books
 
@@ -347,7 +347,7 @@ async def test_chosen_prompts_carry_every_tag_have_the_text_and_come_in_the_orde
 async def test_of_very_many_that_fit_the_first_are_found(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("dittybag.services.prompts.MOST_FOUND", 5)
+    monkeypatch.setattr("dittybag.services.prompt_service.MOST_FOUND", 5)
     for number in range(8):
         await desk.prompt(f"p{number}", "needle", tags=["a"])
     pages = [

@@ -7,7 +7,7 @@ import pytest
 from dittybag.domain.errors import Invalid, Outdated, ResourceNotFound
 from dittybag.domain.ports import ResourceOrder
 from dittybag.domain.resources import Resource
-from dittybag.services.resources import ResourceChange
+from dittybag.services.resource_service import ResourceChange
 from tests.storage_contract.desk import Desk, desk_at
 
 

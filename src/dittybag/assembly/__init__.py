@@ -18,7 +18,7 @@ from dittybag.library.shelf import Shelf
 from dittybag.protocol import Server
 from dittybag.protocol.server import Observer
 from dittybag.protocol.transports import stdio
-from dittybag.services.templates import Templates
+from dittybag.services.template_service import Templates
 from dittybag.services.workspace import Workspace
 
 T = TypeVar("T")

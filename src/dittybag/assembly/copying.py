@@ -5,7 +5,7 @@ from __future__ import annotations
 from dittybag.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.stores import open_store
-from dittybag.services.copying import Copied, Copying, Tell
+from dittybag.services.workspace_copy import Copied, Copying, Tell
 
 __all__ = ["Copied", "copy"]
 

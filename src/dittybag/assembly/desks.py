@@ -16,7 +16,7 @@ from dittybag.services.workspace import Desk, Workspace
 
 if TYPE_CHECKING:
     from dittybag.library.shelf import Shelf
-    from dittybag.services.templates import Templates
+    from dittybag.services.template_service import Templates
 
 __all__ = ["Desk", "LibraryDesk", "at_desk", "at_library_desk", "open_workspace"]
 
@@ -55,7 +55,7 @@ def at_library_desk(settings: Settings, actor: str, work: Callable[[LibraryDesk]
     from dittybag.library.places import Directories
     from dittybag.library.render.renderer import TemplateRenderer
     from dittybag.library.shelf import Shelf
-    from dittybag.services.templates import Templates
+    from dittybag.services.template_service import Templates
 
     async def at(desk: Desk) -> T:
         renderer = TemplateRenderer()

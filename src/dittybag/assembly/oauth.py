@@ -22,7 +22,7 @@ from dittybag.identity import (
 from dittybag.protocol import InternalError
 from dittybag.protocol.errors import InvalidRequest
 from dittybag.protocol.transports.http.messages import Refused
-from dittybag.services.accounts import Accounts
+from dittybag.services.account_service import Accounts
 
 _log = logging.getLogger("dittybag")
 

@@ -15,7 +15,7 @@ from dittybag.cli.place import Where, in_project
 from dittybag.cli.prompt_views import list_prompts, near_prompts, render, show, whole
 from dittybag.domain.errors import NameTaken, PromptNotFound, require
 from dittybag.domain.prompts import CONTENT_BYTES, Argument, Prompt, problems
-from dittybag.services.prompts import PromptAddress, PromptChange
+from dittybag.services.prompt_service import PromptAddress, PromptChange
 
 #: A name, `?` if it may be left out, and what it is for.
 _ARGUMENT: Final = re.compile(r"\s*([^\s:?]+)\s*(\?)?\s*(?::\s*(.*?)\s*)?", re.DOTALL)

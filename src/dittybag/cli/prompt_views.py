@@ -18,7 +18,7 @@ from dittybag.domain.errors import LibraryPromptNotFound, PromptNotFound, requir
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Argument, Prompt, PromptSummary, problems
 from dittybag.domain.times import iso
-from dittybag.services.prompts import PromptAddress
+from dittybag.services.prompt_service import PromptAddress
 
 if TYPE_CHECKING:
     from dittybag.assembly.desks import Desk, LibraryDesk

@@ -22,7 +22,7 @@ from dittybag.domain.mime_types import guessed
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.domain.times import iso
-from dittybag.services.resources import ResourceChange
+from dittybag.services.resource_service import ResourceChange
 
 if TYPE_CHECKING:
     from dittybag.assembly.desks import Desk

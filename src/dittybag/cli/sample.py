@@ -7,7 +7,7 @@ from typing import Final
 
 from dittybag.domain.prompts import Argument
 from dittybag.services.caller import Caller
-from dittybag.services.prompts import PromptAddress, PromptChange
+from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.workspace import Workspace
 
 PROJECT: Final = "auth-module"

@@ -13,7 +13,7 @@ from dittybag.cli.output import counted, json_option, print_json, print_table, s
 from dittybag.cli.place import Where, in_project
 from dittybag.cli.prompt_views import found_prompts, limit_option, near_prompts, print_prompts
 from dittybag.domain.prompts import Prompt
-from dittybag.services.prompts import PromptAddress
+from dittybag.services.prompt_service import PromptAddress
 
 
 @click.group("tag")

@@ -16,7 +16,7 @@ from dittybag.cli.place import Where, in_workspace
 from dittybag.cli.task_charts import print_charts
 from dittybag.domain.tasks import NOTES_LENGTH, Task
 from dittybag.domain.times import iso
-from dittybag.services.tasks import TaskMark
+from dittybag.services.task_service import TaskMark
 
 #: A list shows so many, unless it is told otherwise.
 _LISTED: Final = 50

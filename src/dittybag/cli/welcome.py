@@ -13,7 +13,7 @@ from dittybag.cli.place import Where
 if TYPE_CHECKING:
     from dittybag.assembly.desks import Desk
     from dittybag.domain.projects import ProjectSize
-    from dittybag.services.tasks import TaskStats
+    from dittybag.services.task_service import TaskStats
 
 _NEW: Final[tuple[tuple[str, str], ...]] = (
     ("dittybag demo", "a tour in a minute; it leaves your data alone"),

@@ -32,7 +32,7 @@ from dittybag.protocol.transports.http.messages import (
     refuse,
 )
 from dittybag.protocol.transports.http.messages import Scope as Request
-from dittybag.services.accounts import Accounts
+from dittybag.services.account_service import Accounts
 
 #: So long is somebody known without asking again: what is revoked is worthless everywhere within 5 seconds.
 KNOWN_SECONDS: Final = 2.0

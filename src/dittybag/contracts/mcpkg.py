@@ -15,8 +15,8 @@ from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.protocol import ToolResult
-from dittybag.services.prompts import PromptAddress, PromptChange
-from dittybag.services.resources import ResourceChange
+from dittybag.services.prompt_service import PromptAddress, PromptChange
+from dittybag.services.resource_service import ResourceChange
 from dittybag.services.workspace import Desk
 
 

@@ -20,8 +20,8 @@ from dittybag.domain.times import iso
 from dittybag.protocol import ToolResult
 from dittybag.protocol.arguments import violations
 from dittybag.protocol.types import JsonObject
-from dittybag.services.prompts import PromptAddress, PromptChange
-from dittybag.services.search import SEARCHED
+from dittybag.services.prompt_service import PromptAddress, PromptChange
+from dittybag.services.search_service import SEARCHED
 from dittybag.services.workspace import Desk
 
 #: Written by hand, because several clients do not follow references inside a schema.

@@ -17,7 +17,7 @@ from dittybag.domain.times import iso
 from dittybag.protocol import NoArguments, ToolResult
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import JsonObject
-from dittybag.services.prompts import PromptAddress, PromptChange, PromptPage
+from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptPage
 from dittybag.services.workspace import Desk
 
 Title = Annotated[str, Meta(min_length=1, max_length=200)]

@@ -15,7 +15,7 @@ from dittybag.domain.idempotency import ANSWER_BYTES, KeptAnswer
 from dittybag.protocol import Context, ToolResult
 from dittybag.protocol.aio import asyncio
 from dittybag.protocol.types import Text
-from dittybag.services.repeats import CarriedOut, KeyedCall, Repeats
+from dittybag.services.idempotency_service import CarriedOut, KeyedCall, Repeats
 
 #: In microseconds: for so long after a call was carried out its answer may yet be on its way.
 _ON_ITS_WAY: Final = 2_000_000

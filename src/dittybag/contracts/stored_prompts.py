@@ -14,7 +14,7 @@ from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page
 from dittybag.protocol.features import MAX_COMPLETIONS, PAGE_SIZE
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import PromptArgument, PromptInfo, PromptMessage, PromptResult, Text
-from dittybag.services.prompts import PromptAddress
+from dittybag.services.prompt_service import PromptAddress
 
 
 class StoredPrompts:

@@ -21,7 +21,7 @@ from dittybag.protocol.types import (
     ResourceTemplateInfo,
     TextContents,
 )
-from dittybag.services.prompts import PromptPage
+from dittybag.services.prompt_service import PromptPage
 
 #: Says in the profile's words that there is no such resource.
 Missing = Callable[[str, str], ProtocolError]

@@ -19,7 +19,7 @@ from dittybag.domain.text import one_line, query_problem
 from dittybag.protocol import Context, InvalidArguments, Tool, ToolAnnotations, ToolError, ToolResult
 from dittybag.protocol.types import JsonObject
 from dittybag.services.caller import Caller
-from dittybag.services.templates import Templates
+from dittybag.services.template_service import Templates
 from dittybag.services.workspace import Desk, Workspace
 
 Arguments = TypeVar("Arguments", bound=Struct)

@@ -13,7 +13,7 @@ from dittybag.domain.ports import Store, Transaction, Work
 from dittybag.domain.projects import Project
 from dittybag.domain.tasks import DEFAULT_USER
 from dittybag.domain.text import query_problem
-from dittybag.services.repeats import KeyedCall, once
+from dittybag.services.idempotency_service import KeyedCall, once
 
 T = TypeVar("T")
 

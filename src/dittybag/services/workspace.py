@@ -9,17 +9,17 @@ from msgspec import Struct
 
 from dittybag.domain.ports import Store
 from dittybag.services.caller import Caller
-from dittybag.services.history import History
-from dittybag.services.projects import Projects
-from dittybag.services.prompts import Prompts
-from dittybag.services.repeats import Repeats
-from dittybag.services.resources import Resources
-from dittybag.services.search import Search
-from dittybag.services.tasks import Tasks
+from dittybag.services.history_service import History
+from dittybag.services.idempotency_service import Repeats
+from dittybag.services.project_service import Projects
+from dittybag.services.prompt_service import Prompts
+from dittybag.services.resource_service import Resources
+from dittybag.services.search_service import Search
+from dittybag.services.task_service import Tasks
 
 if TYPE_CHECKING:
-    from dittybag.services.accounts import Accounts
-    from dittybag.services.overview import Overview
+    from dittybag.services.account_service import Accounts
+    from dittybag.services.project_overview import Overview
 
 
 class Workspace:
@@ -38,14 +38,14 @@ class Workspace:
     @cached_property
     def accounts(self) -> Accounts:
         """Whom it knows. Few need that: it is imported when it is used."""
-        from dittybag.services.accounts import Accounts
+        from dittybag.services.account_service import Accounts
 
         return Accounts(self.store)
 
     @cached_property
     def overview(self) -> Overview:
         """What it holds at a glance. Only pages for people show that."""
-        from dittybag.services.overview import Overview
+        from dittybag.services.project_overview import Overview
 
         return Overview(self.store)
 

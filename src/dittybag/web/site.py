@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from dittybag.domain.ports import Libraries
-from dittybag.services.templates import Templates
+from dittybag.services.template_service import Templates
 from dittybag.services.workspace import Workspace
 from dittybag.web.calls import Calls
 

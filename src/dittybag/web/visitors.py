@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from dittybag.domain.accounts import PREFIX, Principal, Scope, token_hash
 from dittybag.domain.ports import KeptSession, Store, Transaction
-from dittybag.services.accounts import Accounts
+from dittybag.services.account_service import Accounts
 
 COOKIE: Final = "dittybag-session"
 #: Somebody who does not come for so long has to sign in again.

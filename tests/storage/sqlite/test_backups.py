@@ -16,7 +16,7 @@ import pytest
 
 from dittybag.domain.errors import StorageDamaged, StorageError, StorageForeign, StorageTooNew
 from dittybag.services.caller import Caller
-from dittybag.services.prompts import PromptAddress, PromptChange
+from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite import backups
 from dittybag.storage.sqlite.backups import FileRefused, back_up, restore

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dittybag.domain.errors import ProjectNotFound
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
-from dittybag.services.exchange.addition import Addition
-from dittybag.services.exchange.giving import Giving
-from dittybag.services.exchange.reading import Reading
-from dittybag.services.exchange.reproduction import Reproduction, possible
-from dittybag.services.exchange.values import Intake, OnConflict, Renamed, Sink, Source, Tell
+from dittybag.services.exchange.exact_restore import Reproduction, possible
+from dittybag.services.exchange.exchange_types import Intake, OnConflict, Renamed, Sink, Source, Tell
+from dittybag.services.exchange.export_data import Giving
+from dittybag.services.exchange.merge import Addition
+from dittybag.services.exchange.validated import Reading
 
 __all__ = ["Exchange", "Intake", "OnConflict", "Renamed", "Sink", "Source", "Tell"]
 

@@ -7,7 +7,7 @@ from typing import Final
 from dittybag.domain.changes import KINDS
 from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound
 from dittybag.domain.text import one_line
-from dittybag.services.history import Filter, Look
+from dittybag.services.history_service import Filter, Look
 from dittybag.web.pages.change_views import compared, deeds_of, effects, row_of, rows_of
 from dittybag.web.rendering import page
 from dittybag.web.requests import Answer, Request, Route, redirect

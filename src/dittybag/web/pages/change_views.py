@@ -15,8 +15,8 @@ from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.domain.times import iso
-from dittybag.services.history import Look
-from dittybag.services.overview import is_person
+from dittybag.services.history_service import Look
+from dittybag.services.project_overview import is_person
 from dittybag.web.diffs import side_by_side
 from dittybag.web.pages.prompt_history import Difference, differences
 from dittybag.web.requests import Request, project_link

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from dittybag.services.history import Look
-from dittybag.services.overview import Day, Usage
+from dittybag.services.history_service import Look
+from dittybag.services.project_overview import Day, Usage
 from dittybag.web import charts
 from dittybag.web.pages import projects, search
 from dittybag.web.pages.change_views import ChangeRow, rows_of

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from dittybag.domain.errors import Conflict, Invalid, Problem
 from dittybag.domain.text import folded
-from dittybag.services.projects import may_create
+from dittybag.services.project_service import may_create
 from dittybag.web.rendering import page
 from dittybag.web.requests import Answer, Request, Route, project_link, redirect
 

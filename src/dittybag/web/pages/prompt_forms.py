@@ -23,7 +23,7 @@ from dittybag.domain.errors import (
     TitleTaken,
 )
 from dittybag.domain.prompts import Argument, Prompt, problems
-from dittybag.services.prompts import PromptAddress, PromptChange
+from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.web.pages.prompt_history import changes_of, differences, prompt_of
 from dittybag.web.pages.prompt_tags import tags_in_use
 from dittybag.web.rendering import page

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from dittybag.domain.changes import Change, Entity
 from dittybag.domain.errors import ChangeNotFound, Conflict, PromptNotFound
 from dittybag.domain.prompts import Prompt
-from dittybag.services.prompts import PromptAddress
+from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.diffs import DiffRow, side_by_side
 from dittybag.web.rendering import page
 from dittybag.web.requests import Answer, Request, Route, redirect

@@ -14,7 +14,7 @@ from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Prompt, PromptOrder
 from dittybag.protocol.jsonrpc import encode
-from dittybag.services.prompts import PromptAddress
+from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.pages import prompt_forms, prompt_history
 from dittybag.web.pages.prompt_forms import RENDERED_LENGTH, tokens
 from dittybag.web.pages.prompt_history import changes_of, prompt_of

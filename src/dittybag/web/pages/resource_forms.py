@@ -23,7 +23,7 @@ from dittybag.domain.errors import (
 from dittybag.domain.mime_types import guessed
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.resources import CONTENT_BYTES, Resource
-from dittybag.services.resources import ResourceChange
+from dittybag.services.resource_service import ResourceChange
 from dittybag.web.diffs import side_by_side
 from dittybag.web.rendering import page
 from dittybag.web.requests import Answer, Request, Route, data, redirect

@@ -10,7 +10,7 @@ from dittybag.domain.changes import Kind
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries
 from dittybag.domain.text import folded, neighbourhood
-from dittybag.services.search import SEARCHED, Hit
+from dittybag.services.search_service import SEARCHED, Hit
 from dittybag.web.diffs import Piece
 from dittybag.web.pages.change_views import thing_link
 from dittybag.web.rendering import page

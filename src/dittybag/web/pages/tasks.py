@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from dittybag.domain.errors import NotFound
 from dittybag.domain.tasks import TaskKey, TaskListing, TaskOrder
-from dittybag.services.tasks import TaskBoard
+from dittybag.services.task_service import TaskBoard
 from dittybag.web.pages import task_actions, task_form
 from dittybag.web.rendering import page
 from dittybag.web.requests import Answer, Request, Route

@@ -24,7 +24,7 @@ from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.services.caller import Caller, CallersStore, project_of, project_to_change
-from dittybag.services.projects import empty
+from dittybag.services.project_service import empty
 
 #: So many changes of one thing are looked at at a time.
 _PAGE: Final = 100

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dittybag.services.exchange.rules import FAR
+from dittybag.services.exchange.import_rules import FAR
 
 
 class Numbering:

@@ -10,7 +10,7 @@ from dittybag.domain.errors import ProjectNotFound
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.resources import Resource
-from dittybag.services.exchange.values import PAGE, Progress, Sink, Tell
+from dittybag.services.exchange.exchange_types import PAGE, Progress, Sink, Tell
 
 
 async def all_things(transaction: Transaction, kind: Kind) -> AsyncIterator[Any]:

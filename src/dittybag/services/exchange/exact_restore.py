@@ -15,11 +15,11 @@ from dittybag.domain.prompts import Prompt, merged_tags
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.domain.text import body_problem
-from dittybag.services.exchange.giving import all_things
-from dittybag.services.exchange.names import named
-from dittybag.services.exchange.numbering import Numbering
-from dittybag.services.exchange.reading import Reading
-from dittybag.services.exchange.rules import (
+from dittybag.services.exchange.exchange_types import Intake, nothing
+from dittybag.services.exchange.export_data import all_things
+from dittybag.services.exchange.free_names import named
+from dittybag.services.exchange.id_mapping import Numbering
+from dittybag.services.exchange.import_rules import (
     FAR,
     ContentFacts,
     facts,
@@ -28,7 +28,7 @@ from dittybag.services.exchange.rules import (
     resource_problems,
     task_problems,
 )
-from dittybag.services.exchange.values import Intake, nothing
+from dittybag.services.exchange.validated import Reading
 
 _ACTOR_LENGTH: Final = 10_000
 

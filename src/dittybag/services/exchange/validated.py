@@ -14,14 +14,14 @@ from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt, merged_tags
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
-from dittybag.services.exchange.rules import (
+from dittybag.services.exchange.exchange_types import Found, Progress, Source, Tell
+from dittybag.services.exchange.import_rules import (
     facts,
     project_problems,
     prompt_problems,
     resource_problems,
     task_problems,
 )
-from dittybag.services.exchange.values import Found, Progress, Source, Tell
 
 T = TypeVar("T")
 

@@ -22,10 +22,10 @@ from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
-from dittybag.services.exchange.giving import all_things
-from dittybag.services.exchange.names import named, placed
-from dittybag.services.exchange.reading import Reading
-from dittybag.services.exchange.values import Intake, OnConflict, Renamed, nothing
+from dittybag.services.exchange.exchange_types import Intake, OnConflict, Renamed, nothing
+from dittybag.services.exchange.export_data import all_things
+from dittybag.services.exchange.free_names import named, placed
+from dittybag.services.exchange.validated import Reading
 
 #: What makes a thing what it is, wherever it is and whenever it came there.
 _PROMPT: Final = ("name", "title", "description", "content", "tags", "arguments")
