@@ -9,9 +9,9 @@ from typing import Any
 from dittybag.__main__ import main
 from dittybag.contracts.tools import Place
 from dittybag.services import caller, history_service, prompt_service
-from dittybag.storage.postgres import rows, tasks
-from dittybag.storage.postgres.accounts import AccountTables
-from dittybag.storage.postgres.changes import ChangeTable
+from dittybag.storage.postgres import rows, task_table
+from dittybag.storage.postgres.account_tables import AccountTables
+from dittybag.storage.postgres.change_table import ChangeTable
 
 _OWNER = re.compile(r'"user" = (\$\d+)')
 
@@ -46,8 +46,8 @@ def be_careless() -> None:
         (prompt_service, "require_sight", lambda caller: None),
         (history_service, "_is_seen", lambda caller, change: True),
         (Place, "is_seen", lambda self, ctx: True),
-        (tasks, "all_rows", _all_rows),
-        (tasks, "first_row", _first_row),
+        (task_table, "all_rows", _all_rows),
+        (task_table, "first_row", _first_row),
         (AccountTables, "hidden_from", _nothing_hidden),
         (ChangeTable, "page", _everybodys_page),
     ]

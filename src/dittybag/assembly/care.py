@@ -15,11 +15,11 @@ from msgspec import Struct
 from dittybag import __version__
 from dittybag.config import DEFAULT_WORKSPACE, Settings
 from dittybag.domain.errors import StorageError, StorageFailed
-from dittybag.storage.sqlite import backups, examination
+from dittybag.storage.sqlite import backups, integrity_check
 from dittybag.storage.sqlite.backups import ASIDE, PART, Backup, FileRefused, Reason, Restored
-from dittybag.storage.sqlite.examination import Flaw, Large, Part, Tell
+from dittybag.storage.sqlite.integrity_check import Flaw, Large, Part, Tell
 from dittybag.storage.sqlite.migrations import NEWEST
-from dittybag.storage.sqlite.projects import ProjectTable
+from dittybag.storage.sqlite.project_table import ProjectTable
 from dittybag.storage.sqlite.writer import run_to_end
 
 __all__ = [
@@ -113,12 +113,12 @@ def restore(settings: Settings, file: str, *, force: bool, tell: Tell) -> Restor
 
 def mend(settings: Settings) -> None:
     """Make the search index anew."""
-    examination.rebuild_index(settings.database)
+    integrity_check.rebuild_index(settings.database)
 
 
 def project_names(settings: Settings, prefix: str, most: int) -> list[str]:
     """The projects that begin so. Nothing is made or changed for it."""
-    with examination.looking(settings.database) as connection:
+    with integrity_check.looking(settings.database) as connection:
         return run_to_end(ProjectTable(connection).names(prefix, most))
 
 
@@ -167,8 +167,8 @@ def _program() -> Iterator[Finding]:
 
 
 def _engine() -> Iterator[Finding]:
-    version = examination.engine()
-    if examination.engine_is_safe(version):
+    version = integrity_check.engine()
+    if integrity_check.engine_is_safe(version):
         yield Finding("ok", "sqlite", f"SQLite {version}")
     else:
         message = f"SQLite {version} can damage a database that several programs write to"
@@ -255,21 +255,21 @@ def _write_ahead_log(path: str) -> Iterator[Finding]:
 
 def _inside(settings: Settings, tell: Tell, largest: list[list[Large]]) -> Iterator[Finding]:
     path = settings.database
-    with examination.looking(path) as connection:
-        number = examination.version(connection)
+    with integrity_check.looking(path) as connection:
+        number = integrity_check.version(connection)
         yield from _schema_version(number)
-        if number and examination.journal(connection) != "wal":
+        if number and integrity_check.journal(connection) != "wal":
             message = "The database has no write-ahead log, so that readers and writers wait for each other"
             command = f'sqlite3 {shlex.quote(path)} "PRAGMA journal_mode = wal"'
             yield Finding("warning", "journal", message, f"While no server runs: {command}")
-        flaws = examination.examine(connection, tell)
+        flaws = integrity_check.examine(connection, tell)
         yield from _flaws(settings, flaws, complete=number == NEWEST)
         if number == NEWEST and not flaws:
-            count, size = examination.orphans(connection)
+            count, size = integrity_check.orphans(connection)
             if count:
                 message = f"{count:,} contents of {size / _MIB:,.1f} MiB belong to nothing"
                 yield Finding("note", "contents", message, "They do no harm; dittybag export leaves them out")
-            largest[:] = examination.largest(connection, _LARGEST)
+            largest[:] = integrity_check.largest(connection, _LARGEST)
 
 
 def _schema_version(number: int) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ import pytest
 
 from dittybag.domain.errors import StorageBusy, StorageError, StorageUnreachable, StorageUnsure
 from dittybag.domain.ports import Transaction
-from dittybag.storage.postgres import patience
+from dittybag.storage.postgres import retry
 from tests.databases import Server, running
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage.postgres.deeds import at_work, do, done
@@ -70,7 +70,7 @@ async def test_a_write_whose_commit_meets_a_broken_connection_is_done_once(
 async def test_a_write_of_which_nobody_knows_says_so_and_the_store_goes_on(
     far_url: str, proxy: Proxy, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(retry, "PATIENCE_SECONDS", 0.3)
     store = await open_store(far_url)
     for fate, count in ((Fate.GOES_UNANSWERED, 1), (Fate.IS_LOST, 0)):
         proxy.fates, proxy.goes_down = [fate], True
@@ -106,7 +106,7 @@ async def test_a_server_that_stays_away_is_an_error_in_time_and_no_hindrance_for
     open_store: OpenStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(retry, "PATIENCE_SECONDS", 0.3)
     store = await open_store(far_url)
     proxy.is_down = True
     proxy.cut()

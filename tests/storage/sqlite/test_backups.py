@@ -21,7 +21,7 @@ from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite import backups
 from dittybag.storage.sqlite.backups import FileRefused, back_up, restore
 from dittybag.storage.sqlite.connections import APPLICATION_ID
-from dittybag.storage.sqlite.examination import engine, engine_is_safe, examine, looking, rebuild_index
+from dittybag.storage.sqlite.integrity_check import engine, engine_is_safe, examine, looking, rebuild_index
 from dittybag.storage.sqlite.migrations import NEWEST, steps
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.storage.sqlite.children import ROOT, Child

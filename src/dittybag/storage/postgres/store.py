@@ -11,13 +11,13 @@ from dittybag.domain.changes import ChangeNews, Kind
 from dittybag.domain.errors import StorageClosed, StorageFailed
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
-from dittybag.storage.postgres import trigrams
-from dittybag.storage.postgres.changes import newest
+from dittybag.storage.postgres import trigram_indexes
+from dittybag.storage.postgres.change_feed import Feed
+from dittybag.storage.postgres.change_table import newest
+from dittybag.storage.postgres.connection_pool import Pool
 from dittybag.storage.postgres.connections import DRIVER_ERRORS, Address, Connection, address, understood
-from dittybag.storage.postgres.feed import Feed
 from dittybag.storage.postgres.migrations import is_current, migrate
-from dittybag.storage.postgres.patience import patiently
-from dittybag.storage.postgres.pool import Pool
+from dittybag.storage.postgres.retry import patiently
 from dittybag.storage.postgres.transaction import PostgresTransaction, Tables
 from dittybag.storage.postgres.writer import Job, Writer
 
@@ -64,7 +64,9 @@ class PostgresStore:
         async def look(tables: Tables) -> tuple[str, bool]:
             connection = tables.connection
             schema = self._where.schema or await _first_schema(connection, self._where)
-            ready = await is_current(connection, self._where) and not await trigrams.are_missing(connection)
+            ready = await is_current(connection, self._where) and not await trigram_indexes.are_missing(
+                connection
+            )
             return schema, ready
 
         async def ask(tables: Tables) -> int:

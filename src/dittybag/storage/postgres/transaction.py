@@ -11,27 +11,36 @@ from msgspec.structs import replace
 from dittybag.domain.changes import Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, NameTaken, Outdated, Problem
 from dittybag.domain.projects import Project
-from dittybag.storage.ids import uuid7
-from dittybag.storage.postgres import answers, changes, projects, prompts, records, resources, sessions, tasks
-from dittybag.storage.postgres.accounts import AccountTables
-from dittybag.storage.postgres.answers import AnswerTable
-from dittybag.storage.postgres.changes import ChangeTable
+from dittybag.storage.postgres import (
+    change_table,
+    idempotency_table,
+    project_table,
+    prompt_table,
+    resource_table,
+    row_writes,
+    session_table,
+    task_table,
+)
+from dittybag.storage.postgres.account_tables import AccountTables
+from dittybag.storage.postgres.change_table import ChangeTable
 from dittybag.storage.postgres.connections import Connection, ConstraintError, quoted
-from dittybag.storage.postgres.projects import ProjectTable
-from dittybag.storage.postgres.prompts import PromptTable
-from dittybag.storage.postgres.resources import ResourceTable
-from dittybag.storage.postgres.sessions import SessionTable
-from dittybag.storage.postgres.tasks import TaskTable
-from dittybag.storage.postgres.viewing import Viewing, setting
+from dittybag.storage.postgres.idempotency_table import AnswerTable
+from dittybag.storage.postgres.project_table import ProjectTable
+from dittybag.storage.postgres.prompt_table import PromptTable
+from dittybag.storage.postgres.resource_table import ResourceTable
+from dittybag.storage.postgres.row_security import Viewing, setting
+from dittybag.storage.postgres.session_table import SessionTable
+from dittybag.storage.postgres.task_table import TaskTable
+from dittybag.storage.uuid7 import uuid7
 
 E = TypeVar("E", bound=Entity)
 
 #: Each has a `TABLE`, `values` for a row of it and `some` that reads rows.
 _TABLES: Final[dict[Kind, ModuleType]] = {
-    "project": projects,
-    "prompt": prompts,
-    "resource": resources,
-    "task": tasks,
+    "project": project_table,
+    "prompt": prompt_table,
+    "resource": resource_table,
+    "task": task_table,
 }
 
 
@@ -68,7 +77,7 @@ class LogEnd:
     async def seq(self) -> int:
         """The number of the last change."""
         if self._seq is None:
-            self._seq = await changes.newest(self._connection)
+            self._seq = await change_table.newest(self._connection)
         return self._seq
 
     async def show_to(self, viewer: str | None) -> None:
@@ -77,7 +86,7 @@ class LogEnd:
             return
         if self._seq is None:
             # Only the operator sees the end, so it is looked for first.
-            self._seq = await changes.newest_then_shown_to(self._connection, setting(viewer))
+            self._seq = await change_table.newest_then_shown_to(self._connection, setting(viewer))
             self._viewing.changed_to(viewer)
         else:
             await self._viewing.change_to(viewer)
@@ -118,7 +127,7 @@ class PostgresTransaction:
 
     async def keep(self, content: bytes) -> str:
         self.wrote = True
-        digest = await resources.keep(self._connection, content)
+        digest = await resource_table.keep(self._connection, content)
         self._kept = digest, content
         return digest
 
@@ -126,32 +135,32 @@ class PostgresTransaction:
         # What was kept just now belongs to no project yet, and is shown to nobody.
         if self._kept is not None and self._kept[0] == sha256:
             return self._kept[1]
-        return await resources.content_of(self._connection, sha256)
+        return await resource_table.content_of(self._connection, sha256)
 
     async def keep_session(self, id: str, state: bytes) -> None:
         self.wrote = True
-        await sessions.keep(self._connection, id, state, self.now)
+        await session_table.keep(self._connection, id, state, self.now)
 
     async def end_session(self, id: str) -> bool:
         self.wrote = True
-        return await sessions.end(self._connection, id)
+        return await session_table.end(self._connection, id)
 
     async def forget_sessions(self, before: int, most: int) -> None:
         self.wrote = True
-        await sessions.forget(self._connection, before, most)
+        await session_table.forget(self._connection, before, most)
 
     async def note_call(self, owner: str, key: str, digest: bytes) -> None:
         self.wrote = True
         seqs = self._batch or None, self._last or None
-        await answers.note(self._connection, owner, key, digest, at=self.now, seqs=seqs)
+        await idempotency_table.note(self._connection, owner, key, digest, at=self.now, seqs=seqs)
 
     async def keep_answer(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
         self.wrote = True
-        await answers.keep(self._connection, owner, key, digest, answer)
+        await idempotency_table.keep(self._connection, owner, key, digest, answer)
 
     async def forget_answers(self, before: int, most: int) -> None:
         self.wrote = True
-        await answers.forget(self._connection, before, most)
+        await idempotency_table.forget(self._connection, before, most)
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
         conditions = " AND ".join(f"{quoted(name)} = ${place}" for place, name in enumerate(fields, 1))
@@ -190,10 +199,10 @@ class PostgresTransaction:
         noun = _noun(change.kind)
         if change.before is None:
             row = await noun.values(self.content, change.after)
-            await records.insert(self._connection, noun.TABLE, row)
+            await row_writes.insert(self._connection, noun.TABLE, row)
         else:
             await self._replace(noun, change.kind, change.before, change.after)
-        await changes.append(self._connection, change)
+        await change_table.append(self._connection, change)
         self._end.move(change.seq)
 
     async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
@@ -229,7 +238,7 @@ class PostgresTransaction:
             before=before,
             after=after,
         )
-        await changes.append(self._connection, change)
+        await change_table.append(self._connection, change)
         self._end.move(seq)
         return after
 
@@ -239,16 +248,16 @@ class PostgresTransaction:
         if key == "number" and not entity.number:
             entity = replace(entity, number=seq)
         row = await noun.values(self.content, entity)
-        number = await records.insert(self._connection, noun.TABLE, row)
+        number = await row_writes.insert(self._connection, noun.TABLE, row)
         return entity if getattr(entity, key) == number else replace(entity, **{key: number})
 
     async def _replace(self, noun: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
         """Change or delete a row. Raises `Outdated` if it is not as `before` says."""
         number = getattr(before, noun.TABLE.key)
         if after is None:
-            done = await records.delete(self._connection, noun.TABLE, number, before.version)
+            done = await row_writes.delete(self._connection, noun.TABLE, number, before.version)
         else:
             row = await noun.values(self.content, after)
-            done = await records.update(self._connection, noun.TABLE, number, before.version, row)
+            done = await row_writes.update(self._connection, noun.TABLE, number, before.version, row)
         if not done:
             raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))

@@ -27,7 +27,7 @@ from dittybag.storage.postgres.connections import (
     lock_keys,
     understood,
 )
-from dittybag.storage.postgres.patience import Patience
+from dittybag.storage.postgres.retry import Patience
 from dittybag.storage.postgres.transaction import LogEnd, PostgresTransaction, Tables
 
 #: So many pieces of work share a commit at most: the lock is held meanwhile.

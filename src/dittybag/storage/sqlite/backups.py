@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from dittybag.domain.errors import StorageError, StorageFailed, StorageFull, StorageReadOnly, StorageTooNew
 from dittybag.storage.sqlite.connections import connect, meaning, prepare_folder, translated
-from dittybag.storage.sqlite.examination import (
+from dittybag.storage.sqlite.integrity_check import (
     Flaw,
     Tell,
     examine,

@@ -14,6 +14,7 @@ from dittybag.domain.changes import ChangeNews, Kind
 from dittybag.domain.errors import StorageClosed
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
+from dittybag.storage.sqlite.change_feed import INTERVAL_SECONDS, Feed
 from dittybag.storage.sqlite.connections import (
     connect,
     identity,
@@ -23,7 +24,6 @@ from dittybag.storage.sqlite.connections import (
     require_same,
     translated,
 )
-from dittybag.storage.sqlite.feed import INTERVAL_SECONDS, Feed
 from dittybag.storage.sqlite.migrations import is_current, migrate
 from dittybag.storage.sqlite.transaction import SqliteTransaction, Tables
 from dittybag.storage.sqlite.writer import Job, Writer, run_to_end

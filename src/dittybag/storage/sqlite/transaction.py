@@ -11,27 +11,36 @@ from msgspec.structs import replace
 
 from dittybag.domain.changes import KINDS, Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, Outdated, Problem
-from dittybag.storage.ids import uuid7
-from dittybag.storage.sqlite import answers, changes, projects, prompts, records, resources, sessions, tasks
-from dittybag.storage.sqlite.accounts import AccountTables
-from dittybag.storage.sqlite.answers import AnswerTable
-from dittybag.storage.sqlite.changes import ChangeTable
-from dittybag.storage.sqlite.projects import ProjectTable
-from dittybag.storage.sqlite.prompts import PromptTable
-from dittybag.storage.sqlite.resources import ResourceTable
-from dittybag.storage.sqlite.search import IndexEntry, PendingIndex
-from dittybag.storage.sqlite.sessions import SessionTable
-from dittybag.storage.sqlite.tasks import TaskTable
+from dittybag.storage.sqlite import (
+    change_table,
+    idempotency_table,
+    project_table,
+    prompt_table,
+    resource_table,
+    row_writes,
+    session_table,
+    task_table,
+)
+from dittybag.storage.sqlite.account_tables import AccountTables
+from dittybag.storage.sqlite.change_table import ChangeTable
+from dittybag.storage.sqlite.idempotency_table import AnswerTable
+from dittybag.storage.sqlite.project_table import ProjectTable
+from dittybag.storage.sqlite.prompt_table import PromptTable
+from dittybag.storage.sqlite.resource_table import ResourceTable
+from dittybag.storage.sqlite.session_table import SessionTable
+from dittybag.storage.sqlite.task_table import TaskTable
+from dittybag.storage.sqlite.text_search import IndexEntry, PendingIndex
+from dittybag.storage.uuid7 import uuid7
 
 E = TypeVar("E", bound=Entity)
 
 #: Each has a `TABLE`, `values` for a row of it and `some` that reads rows; all but projects an `INDEX` and
 #: an `index_text`.
 _TABLES: Final[dict[Kind, ModuleType]] = {
-    "project": projects,
-    "prompt": prompts,
-    "resource": resources,
-    "task": tasks,
+    "project": project_table,
+    "prompt": prompt_table,
+    "resource": resource_table,
+    "task": task_table,
 }
 
 
@@ -90,35 +99,35 @@ class SqliteTransaction:
 
     async def keep(self, content: bytes) -> str:
         self.wrote = True
-        return resources.keep(self._connection, content)
+        return resource_table.keep(self._connection, content)
 
     async def content(self, sha256: str) -> bytes:
-        return resources.content_of(self._connection, sha256)
+        return resource_table.content_of(self._connection, sha256)
 
     async def keep_session(self, id: str, state: bytes) -> None:
         self.wrote = True
-        sessions.keep(self._connection, id, state, self.now)
+        session_table.keep(self._connection, id, state, self.now)
 
     async def end_session(self, id: str) -> bool:
         self.wrote = True
-        return sessions.end(self._connection, id)
+        return session_table.end(self._connection, id)
 
     async def forget_sessions(self, before: int, most: int) -> None:
         self.wrote = True
-        sessions.forget(self._connection, before, most)
+        session_table.forget(self._connection, before, most)
 
     async def note_call(self, owner: str, key: str, digest: bytes) -> None:
         self.wrote = True
         seqs = self._batch or None, self._last or None
-        answers.note(self._connection, owner, key, digest, at=self.now, seqs=seqs)
+        idempotency_table.note(self._connection, owner, key, digest, at=self.now, seqs=seqs)
 
     async def keep_answer(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
         self.wrote = True
-        answers.keep(self._connection, owner, key, digest, answer)
+        idempotency_table.keep(self._connection, owner, key, digest, answer)
 
     async def forget_answers(self, before: int, most: int) -> None:
         self.wrote = True
-        answers.forget(self._connection, before, most)
+        idempotency_table.forget(self._connection, before, most)
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
         conditions = " AND ".join(f"{name} = :{name}" for name in fields)
@@ -159,10 +168,10 @@ class SqliteTransaction:
         """Do and log what was done elsewhere. Whoever calls it tells the index."""
         noun = _noun(change.kind)
         if change.before is None:
-            records.insert(self._connection, noun.TABLE, noun.values(self._connection, change.after))
+            row_writes.insert(self._connection, noun.TABLE, noun.values(self._connection, change.after))
         else:
             self._replace(noun, change.kind, change.before, change.after)
-        changes.append(self._connection, change)
+        change_table.append(self._connection, change)
 
     async def _index_all(self, kind: Kind) -> None:
         noun = _noun(kind)
@@ -178,7 +187,7 @@ class SqliteTransaction:
         assert entity is not None
         kind = kind_of(entity)
         noun = _noun(kind)
-        seq = changes.newest(self._connection) + 1
+        seq = change_table.newest(self._connection) + 1
         if before is None:
             after = self._insert(noun, after, seq)
         else:
@@ -200,7 +209,7 @@ class SqliteTransaction:
             before=before,
             after=after,
         )
-        changes.append(self._connection, change)
+        change_table.append(self._connection, change)
         return after
 
     def _insert(self, noun: Any, entity: Any, seq: int) -> Any:
@@ -208,17 +217,17 @@ class SqliteTransaction:
         key = noun.TABLE.key
         if key == "number" and not entity.number:
             entity = replace(entity, number=seq)
-        number = records.insert(self._connection, noun.TABLE, noun.values(self._connection, entity))
+        number = row_writes.insert(self._connection, noun.TABLE, noun.values(self._connection, entity))
         return entity if getattr(entity, key) == number else replace(entity, **{key: number})
 
     def _replace(self, noun: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
         """Change or delete a row. Raises `Outdated` if it is not as `before` says."""
         number = getattr(before, noun.TABLE.key)
         if after is None:
-            done = records.delete(self._connection, noun.TABLE, number, before.version)
+            done = row_writes.delete(self._connection, noun.TABLE, number, before.version)
         else:
             row = noun.values(self._connection, after)
-            done = records.update(self._connection, noun.TABLE, number, before.version, row)
+            done = row_writes.update(self._connection, noun.TABLE, number, before.version, row)
         if not done:
             raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))
 

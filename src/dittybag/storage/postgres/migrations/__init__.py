@@ -17,7 +17,7 @@ from dittybag.storage.postgres.connections import (
     quoted,
     understood,
 )
-from dittybag.storage.postgres.trigrams import index_trigrams
+from dittybag.storage.postgres.trigram_indexes import index_trigrams
 
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 

@@ -10,11 +10,11 @@ import msgspec
 
 from dittybag.domain.tasks import Task, TaskChoice, TaskColumn, TaskGroup, TaskKey, TaskOrder
 from dittybag.domain.text import folded
-from dittybag.storage.readings import task_of
-from dittybag.storage.sqlite.records import Table
+from dittybag.storage.row_mapping import task_of
+from dittybag.storage.sqlite.row_writes import Table
 from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row, value
-from dittybag.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
-from dittybag.storage.task_boards import QUARTER, BoardQuery, empty_columns, fill
+from dittybag.storage.sqlite.text_search import Needle, PendingIndex, contains, folded_or_none
+from dittybag.storage.task_queries import QUARTER, BoardQuery, empty_columns, fill
 
 TABLE: Final = Table("tasks", "id")
 INDEX: Final = "task_index"

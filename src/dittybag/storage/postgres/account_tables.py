@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
-from dittybag.storage.postgres import records
+from dittybag.storage.postgres import row_writes
 from dittybag.storage.postgres.connections import Connection
 from dittybag.storage.postgres.rows import all_rows, first_row
-from dittybag.storage.readings import token_of, user_of
+from dittybag.storage.row_mapping import token_of, user_of
 
-_TOKENS: Final = records.Table("tokens", "id")
+_TOKENS: Final = row_writes.Table("tokens", "id")
 
 _USER: Final = "name, created_at, disabled_at"
 _TOKEN: Final = "id, user_name, scope, label, hint, created_at, expires_at, revoked_at, used_at"  # noqa: S105  # columns
@@ -102,7 +102,7 @@ class AccountTables:
             "created_at": token.created_at,
             "expires_at": token.expires_at,
         }
-        stored = await self.token(await records.insert(self._connection, _TOKENS, values))
+        stored = await self.token(await row_writes.insert(self._connection, _TOKENS, values))
         assert stored is not None
         return stored
 

@@ -10,10 +10,10 @@ from dittybag.domain.changes import Kind
 from dittybag.domain.projects import Project, ProjectSize
 from dittybag.domain.text import folded
 from dittybag.storage.postgres.connections import Connection
-from dittybag.storage.postgres.glances import glance
-from dittybag.storage.postgres.records import Contents, Table
+from dittybag.storage.postgres.quick_search import glance
+from dittybag.storage.postgres.row_writes import Contents, Table
 from dittybag.storage.postgres.rows import all_rows, first_row
-from dittybag.storage.readings import project_of
+from dittybag.storage.row_mapping import project_of
 
 TABLE: Final = Table("projects", "id")
 

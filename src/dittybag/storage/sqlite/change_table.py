@@ -12,7 +12,7 @@ import msgspec
 from dittybag.domain.changes import KINDS, Change, ChangeNews, Kind
 from dittybag.domain.tasks import Task
 from dittybag.domain.text import folded
-from dittybag.storage.readings import change_of, news_of
+from dittybag.storage.row_mapping import change_of, news_of
 from dittybag.storage.sqlite.rows import Row, all_rows, first_row, value
 
 #: Beyond every sequence number.

@@ -11,7 +11,7 @@ from typing import Final
 import apsw
 
 from dittybag.domain.changes import ChangeNews, Kind
-from dittybag.storage.sqlite.changes import newest, news_since
+from dittybag.storage.sqlite.change_table import newest, news_since
 
 #: How often other processes' commits are looked for.
 INTERVAL_SECONDS: Final = 0.25

@@ -9,11 +9,11 @@ import msgspec
 
 from dittybag.domain.tasks import Task, TaskChoice, TaskColumn, TaskGroup, TaskKey, TaskOrder
 from dittybag.storage.postgres.connections import Connection
-from dittybag.storage.postgres.records import Contents, Table
+from dittybag.storage.postgres.row_writes import Contents, Table
 from dittybag.storage.postgres.rows import Bindings, all_rows, first_row, value
-from dittybag.storage.postgres.search import contains, folded_or_none, pattern
-from dittybag.storage.readings import task_of
-from dittybag.storage.task_boards import QUARTER, BoardQuery, empty_columns, fill
+from dittybag.storage.postgres.text_search import contains, folded_or_none, pattern
+from dittybag.storage.row_mapping import task_of
+from dittybag.storage.task_queries import QUARTER, BoardQuery, empty_columns, fill
 
 TABLE: Final = Table("tasks", "id")
 

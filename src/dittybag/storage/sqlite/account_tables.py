@@ -7,7 +7,7 @@ from typing import Final, Protocol
 import apsw
 
 from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
-from dittybag.storage.readings import token_of, user_of
+from dittybag.storage.row_mapping import token_of, user_of
 from dittybag.storage.sqlite.rows import all_rows, first_row
 
 _USER: Final = "name, created_at, disabled_at"

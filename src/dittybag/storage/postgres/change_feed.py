@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from dittybag.domain.changes import ChangeNews, Kind
 from dittybag.domain.errors import StorageError
-from dittybag.storage.postgres.changes import newest, news_since
+from dittybag.storage.postgres.change_table import newest, news_since
 from dittybag.storage.postgres.connections import DRIVER_ERRORS, Address, Connection, Lost, channel, connect
 from dittybag.storage.postgres.rows import all_rows
 

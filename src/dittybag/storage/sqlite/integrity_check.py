@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.domain.changes import KINDS, Entity, Kind
-from dittybag.storage.sqlite import projects, prompts, resources, tasks
+from dittybag.storage.sqlite import project_table, prompt_table, resource_table, task_table
 from dittybag.storage.sqlite.connections import connect, identity, require_ours, require_same, translated
 from dittybag.storage.sqlite.migrations import NEWEST, steps
 from dittybag.storage.sqlite.rows import Row, all_rows, first_row, value
@@ -40,10 +40,10 @@ _STEPS: Final = 200_000
 _ONE: Final = 1 << 80
 
 _NOUNS: Final[dict[Kind, ModuleType]] = {
-    "project": projects,
-    "prompt": prompts,
-    "resource": resources,
-    "task": tasks,
+    "project": project_table,
+    "prompt": prompt_table,
+    "resource": resource_table,
+    "task": task_table,
 }
 _INDEXED: Final[dict[Kind, ModuleType]] = {kind: _NOUNS[kind] for kind in ("prompt", "resource", "task")}
 _OF_INDEX: Final = re.compile(r"table (?:main\.|\")(?:prompt|resource|task)_index\b")

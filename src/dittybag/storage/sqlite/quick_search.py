@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from dittybag.domain.changes import Kind
 from dittybag.domain.text import neighbourhood
-from dittybag.storage.sqlite import prompts, resources, tasks
+from dittybag.storage.sqlite import prompt_table, resource_table, task_table
 from dittybag.storage.sqlite.rows import all_rows
-from dittybag.storage.sqlite.search import Needle, contains
+from dittybag.storage.sqlite.text_search import Needle, contains
 
 #: Of more than so many that may have the text in them, only the newest are looked at: at their titles,
 #: and, which takes longer, at what is behind them.
@@ -43,9 +43,9 @@ _CONTENT: Final = "(SELECT CAST(bytes AS TEXT) FROM contents WHERE contents.sha2
 
 _SOURCES: Final[dict[Kind, _Source]] = {
     "prompt": _Source(
-        table=prompts.TABLE.name,
-        key=prompts.TABLE.key,
-        index=prompts.INDEX,
+        table=prompt_table.TABLE.name,
+        key=prompt_table.TABLE.key,
+        index=prompt_table.INDEX,
         owned="project = :owner",
         newest="updated_at DESC, number DESC",
         address="id",
@@ -55,9 +55,9 @@ _SOURCES: Final[dict[Kind, _Source]] = {
         text="content",
     ),
     "resource": _Source(
-        table=resources.TABLE.name,
-        key=resources.TABLE.key,
-        index=resources.INDEX,
+        table=resource_table.TABLE.name,
+        key=resource_table.TABLE.key,
+        index=resource_table.INDEX,
         owned="project = :owner",
         newest="number DESC",
         address="uri",
@@ -67,9 +67,9 @@ _SOURCES: Final[dict[Kind, _Source]] = {
         text=f"iif(is_text, {_CONTENT}, description)",
     ),
     "task": _Source(
-        table=tasks.TABLE.name,
-        key=tasks.TABLE.key,
-        index=tasks.INDEX,
+        table=task_table.TABLE.name,
+        key=task_table.TABLE.key,
+        index=task_table.INDEX,
         owned="user = :owner",
         newest="priority DESC, id",
         address="id",

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from dittybag.domain.changes import Kind
 from dittybag.domain.text import neighbourhood
-from dittybag.storage.postgres import prompts, resources, tasks
+from dittybag.storage.postgres import prompt_table, resource_table, task_table
 from dittybag.storage.postgres.connections import Connection
 from dittybag.storage.postgres.rows import all_rows
-from dittybag.storage.postgres.search import contains, pattern
+from dittybag.storage.postgres.text_search import contains, pattern
 
 #: Of more things than that, only the newest are looked at: at their titles, and, which takes longer, at what
 #: is behind them.
@@ -39,8 +39,8 @@ class _Source(Struct, frozen=True):
 
 _SOURCES: Final[dict[Kind, _Source]] = {
     "prompt": _Source(
-        table=prompts.TABLE.name,
-        key=prompts.TABLE.key,
+        table=prompt_table.TABLE.name,
+        key=prompt_table.TABLE.key,
         owner="project",
         newest="updated_at DESC, number DESC",
         address="id",
@@ -50,8 +50,8 @@ _SOURCES: Final[dict[Kind, _Source]] = {
         text="content",
     ),
     "resource": _Source(
-        table=resources.TABLE.name,
-        key=resources.TABLE.key,
+        table=resource_table.TABLE.name,
+        key=resource_table.TABLE.key,
         owner="project",
         newest="number DESC",
         address="uri",
@@ -63,8 +63,8 @@ _SOURCES: Final[dict[Kind, _Source]] = {
                 ELSE description END""",
     ),
     "task": _Source(
-        table=tasks.TABLE.name,
-        key=tasks.TABLE.key,
+        table=task_table.TABLE.name,
+        key=task_table.TABLE.key,
         owner='"user"',
         newest="priority DESC, id",
         address="id",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from dittybag.domain.tasks import LISTED_NOTES, TaskChoice, TaskColumn, TaskKey, TaskListing, TaskOrder
-from dittybag.storage.readings import Row
+from dittybag.storage.row_mapping import Row
 
 #: A quarter of an hour in microseconds: days begin at one everywhere.
 QUARTER: Final = 900_000_000

@@ -11,9 +11,9 @@ import msgspec
 from dittybag.domain.changes import KINDS, Change, ChangeNews, Kind
 from dittybag.domain.text import folded
 from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.row_security import Viewing
 from dittybag.storage.postgres.rows import Bindings, all_rows, first_row, value
-from dittybag.storage.postgres.viewing import Viewing
-from dittybag.storage.readings import change_of, news_of
+from dittybag.storage.row_mapping import change_of, news_of
 
 #: Beyond every sequence number.
 _FAR: Final = (1 << 63) - 1

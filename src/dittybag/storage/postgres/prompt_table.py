@@ -19,10 +19,10 @@ from dittybag.domain.prompts import (
 )
 from dittybag.domain.text import SNIPPET_LENGTH, beginning, neighbourhood
 from dittybag.storage.postgres.connections import Connection
-from dittybag.storage.postgres.records import Contents, Table
+from dittybag.storage.postgres.row_security import Viewing
+from dittybag.storage.postgres.row_writes import Contents, Table
 from dittybag.storage.postgres.rows import Bindings, Row, all_rows, first_row, knowable, value
-from dittybag.storage.postgres.search import contains, folded_or_none, pattern
-from dittybag.storage.postgres.viewing import Viewing
+from dittybag.storage.postgres.text_search import contains, folded_or_none, pattern
 
 TABLE: Final = Table("prompts", "number")
 

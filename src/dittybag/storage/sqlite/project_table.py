@@ -10,9 +10,9 @@ import msgspec
 from dittybag.domain.changes import Kind
 from dittybag.domain.projects import Project, ProjectSize
 from dittybag.domain.text import folded
-from dittybag.storage.readings import project_of
-from dittybag.storage.sqlite.glances import glance
-from dittybag.storage.sqlite.records import Table
+from dittybag.storage.row_mapping import project_of
+from dittybag.storage.sqlite.quick_search import glance
+from dittybag.storage.sqlite.row_writes import Table
 from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row
 
 TABLE: Final = Table("projects", "id")

@@ -18,9 +18,9 @@ from dittybag.domain.prompts import (
     TagCount,
 )
 from dittybag.domain.text import SNIPPET_LENGTH, beginning, folded, neighbourhood
-from dittybag.storage.sqlite.records import Table
+from dittybag.storage.sqlite.row_writes import Table
 from dittybag.storage.sqlite.rows import Bindings, Row, all_rows, first_row, value
-from dittybag.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
+from dittybag.storage.sqlite.text_search import Needle, PendingIndex, contains, folded_or_none
 
 TABLE: Final = Table("prompts", "number")
 INDEX: Final = "prompt_index"

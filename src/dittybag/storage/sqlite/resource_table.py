@@ -10,10 +10,10 @@ import msgspec
 from dittybag.domain.ports import ResourceOrder
 from dittybag.domain.resources import Resource
 from dittybag.domain.text import beginning, folded, neighbourhood
-from dittybag.storage.readings import resource_of
-from dittybag.storage.sqlite.records import Table
+from dittybag.storage.row_mapping import resource_of
+from dittybag.storage.sqlite.row_writes import Table
 from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row, like_literal, value
-from dittybag.storage.sqlite.search import Needle, PendingIndex, contains, folded_or_none
+from dittybag.storage.sqlite.text_search import Needle, PendingIndex, contains, folded_or_none
 
 TABLE: Final = Table("resources", "number")
 INDEX: Final = "resource_index"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dittybag.domain.idempotency import KeptAnswer
 from dittybag.storage.postgres.connections import Connection
 from dittybag.storage.postgres.rows import first_row
-from dittybag.storage.readings import answer_of
+from dittybag.storage.row_mapping import answer_of
 
 
 class AnswerTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from dittybag.domain.idempotency import KeptAnswer
-from dittybag.storage.readings import answer_of
+from dittybag.storage.row_mapping import answer_of
 from dittybag.storage.sqlite.rows import first_row
 
 

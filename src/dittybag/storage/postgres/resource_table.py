@@ -11,7 +11,8 @@ from dittybag.domain.ports import ResourceOrder
 from dittybag.domain.resources import Resource
 from dittybag.domain.text import beginning, folded, neighbourhood
 from dittybag.storage.postgres.connections import Connection
-from dittybag.storage.postgres.records import Contents, Table
+from dittybag.storage.postgres.row_security import Viewing
+from dittybag.storage.postgres.row_writes import Contents, Table
 from dittybag.storage.postgres.rows import (
     Bindings,
     all_rows,
@@ -21,9 +22,8 @@ from dittybag.storage.postgres.rows import (
     lowered,
     value,
 )
-from dittybag.storage.postgres.search import contains, folded_or_none, pattern
-from dittybag.storage.postgres.viewing import Viewing
-from dittybag.storage.readings import resource_of
+from dittybag.storage.postgres.text_search import contains, folded_or_none, pattern
+from dittybag.storage.row_mapping import resource_of
 
 TABLE: Final = Table("resources", "number")
 
