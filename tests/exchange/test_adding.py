@@ -10,7 +10,7 @@ import pytest
 
 from dittybag.domain.errors import ProjectNotFound, SeveralConflicts
 from dittybag.domain.prompts import Prompt
-from dittybag.exchange.sources import Found, Source
+from dittybag.exchange.import_sources import Found, Source
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dittybag.domain.errors import Invalid, SourceFailed
-from dittybag.exchange import recognise
-from dittybag.exchange.sources import Source
+from dittybag.exchange import source_detection
+from dittybag.exchange.import_sources import Source
 from tests.exchange.foreign import MCPKG, PROMPT_STORE, TASK_MANAGER, database
 from tests.exchange.workspaces import rows, take
 
@@ -18,8 +18,8 @@ ID = "550e8400-e29b-41d4-a716-446655440000"
 
 
 def recognised(path: Path) -> tuple[str, Source]:
-    kind = recognise.recognised(str(path))
-    return kind, recognise.source(kind, str(path))
+    kind = source_detection.recognised(str(path))
+    return kind, source_detection.source(kind, str(path))
 
 
 def beside(folder: Path) -> dict[str, bytes]:

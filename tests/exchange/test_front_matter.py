@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from dittybag.domain.errors import Invalid
-from dittybag.exchange.front_matter import fields, split, written
+from dittybag.exchange.record_front_matter import fields, split, written
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from dittybag.exchange.folder_source import FolderSource
+from dittybag.exchange.folder_reader import FolderSource
 from dittybag.exchange.folder_writer import FolderWriter
 from dittybag.exchange.json_file import JsonSource, JsonWriter
 from dittybag.services.exchange import Exchange, Intake, Source

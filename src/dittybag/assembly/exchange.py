@@ -22,13 +22,13 @@ from dittybag.domain.libraries import FILE_BYTES
 from dittybag.domain.libraries import SOURCE_BYTES as TEMPLATE_BYTES
 from dittybag.domain.ports import Store
 from dittybag.domain.prompts import Prompt
-from dittybag.exchange import databases, recognise
-from dittybag.exchange.fitting import fitted_description, fitted_name, fitted_title
+from dittybag.exchange import source_detection, sqlite_reader
+from dittybag.exchange.atomic_files import new_file
 from dittybag.exchange.folder_writer import FolderWriter
+from dittybag.exchange.import_sources import SOURCE_BYTES, Found, Source
 from dittybag.exchange.json_file import JsonSource, JsonWriter
-from dittybag.exchange.new_files import new_file
-from dittybag.exchange.recognise import FORMATS
-from dittybag.exchange.sources import SOURCE_BYTES, Found, Source
+from dittybag.exchange.sanitise import fitted_description, fitted_name, fitted_title
+from dittybag.exchange.source_detection import FORMATS
 from dittybag.services.exchange import Exchange, Intake, OnConflict, Renamed, Tell
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def take(
 
     with tempfile.TemporaryDirectory(prefix="dittybag-import-") as room:
         place = _kept_input(room) if path == STANDARD else path
-        chosen = format or recognise.recognised(place)
+        chosen = format or source_detection.recognised(place)
         source = _source(chosen, place, room, settings.home)
         try:
             return asyncio.run(_in_store(settings.database, work))
@@ -183,7 +183,7 @@ def _kept_input(room: str) -> str:
 
 def _source(format: str, path: str, room: str, home: str) -> Source:
     if format not in ("database", "library"):
-        return recognise.source(format, path)
+        return source_detection.source(format, path)
     if not os.path.exists(path):  # noqa: PTH110
         raise SourceNotFound(path, "there is no such file or folder")
     if format == "database":
@@ -196,8 +196,8 @@ def _database(path: str, room: str) -> Source:
     import apsw
 
     copy, listing = os.path.join(room, "copy.db"), os.path.join(room, "copy.json")  # noqa: PTH118
-    with databases.opened(path) as connection:
-        if databases.recognised(path) != "database":
+    with sqlite_reader.opened(path) as connection:
+        if sqlite_reader.recognised(path) != "database":
             raise SourceFailed(path, f"it is not {FORMATS['database']}")
         target = apsw.Connection(copy)
         with target.backup("main", connection, "main") as backup:

@@ -9,8 +9,8 @@ from typing import Final
 
 from dittybag.domain.errors import Problem, SourceFailed
 from dittybag.domain.prompts import CONTENT_BYTES, Prompt
-from dittybag.exchange.fitting import fitted_description, fitted_name, fitted_tag, fitted_title
-from dittybag.exchange.sources import SOURCE_BYTES, Found, Source
+from dittybag.exchange.import_sources import SOURCE_BYTES, Found, Source
+from dittybag.exchange.sanitise import fitted_description, fitted_name, fitted_tag, fitted_title
 
 #: What columns are called, in the order in which they are looked for.
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {

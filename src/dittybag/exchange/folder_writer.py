@@ -15,6 +15,13 @@ from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Argument, Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
+from dittybag.exchange.export_records import (
+    change_record,
+    project_record,
+    prompt_record,
+    resource_record,
+    task_record,
+)
 from dittybag.exchange.file_names import extension, file_name, task_file_name
 from dittybag.exchange.folder_layout import (
     ATTRIBUTES,
@@ -32,16 +39,9 @@ from dittybag.exchange.folder_layout import (
     TASKS,
     MarkerFields,
 )
-from dittybag.exchange.front_matter import HEAD_BYTES, fields, written
+from dittybag.exchange.folder_tree import Tree
 from dittybag.exchange.json_file import FORMAT, VERSION
-from dittybag.exchange.records import (
-    change_record,
-    project_record,
-    prompt_record,
-    resource_record,
-    task_record,
-)
-from dittybag.exchange.trees import Tree
+from dittybag.exchange.record_front_matter import HEAD_BYTES, fields, written
 
 #: What a file that we wrote has, and one that somebody has just added does not.
 _ID: Final = re.compile(rb"^id: ", re.MULTILINE)

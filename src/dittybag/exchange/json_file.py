@@ -17,7 +17,7 @@ from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
-from dittybag.exchange.records import (
+from dittybag.exchange.export_records import (
     ChangeLine,
     ContentRecord,
     ProjectRecord,
@@ -37,7 +37,7 @@ from dittybag.exchange.records import (
     task_record,
     written_content,
 )
-from dittybag.exchange.sources import SOURCE_BYTES, Found, Source
+from dittybag.exchange.import_sources import SOURCE_BYTES, Found, Source
 
 FORMAT: Final = "dittybag"
 VERSION: Final = 1

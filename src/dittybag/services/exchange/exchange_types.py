@@ -45,7 +45,7 @@ class Sink(Protocol):
 
 
 class Source(Protocol):
-    """What is to be taken in. See `dittybag.exchange.sources.Source`."""
+    """What is to be taken in. See `dittybag.exchange.import_sources.Source`."""
 
     @property
     def own(self) -> bool: ...

@@ -26,8 +26,9 @@ from dittybag.domain.tasks import (
 )
 from dittybag.domain.tasks import problems as task_problems
 from dittybag.domain.text import one_line
-from dittybag.exchange.databases import number, opened, rows, tables, text
-from dittybag.exchange.fitting import (
+from dittybag.exchange.file_times import moment
+from dittybag.exchange.import_sources import Found, Source
+from dittybag.exchange.sanitise import (
     BINARY,
     fitted_description,
     fitted_name,
@@ -35,8 +36,7 @@ from dittybag.exchange.fitting import (
     fitted_title,
     fitted_uri,
 )
-from dittybag.exchange.sources import Found, Source
-from dittybag.exchange.times import moment
+from dittybag.exchange.sqlite_reader import number, opened, rows, tables, text
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -16,6 +16,18 @@ from dittybag.domain.prompts import CONTENT_BYTES, Prompt
 from dittybag.domain.resources import CONTENT_BYTES as RESOURCE_BYTES
 from dittybag.domain.resources import DEFAULT_MIME_TYPE, Resource
 from dittybag.domain.tasks import NOTES_LENGTH, Task
+from dittybag.exchange.export_records import (
+    ChangeLine,
+    ProjectRecord,
+    PromptRecord,
+    ResourceRecord,
+    TaskRecord,
+    change_of,
+    project_of,
+    prompt_of,
+    resource_of,
+    task_of,
+)
 from dittybag.exchange.folder_layout import (
     CHANGES,
     CONTENT,
@@ -29,22 +41,10 @@ from dittybag.exchange.folder_layout import (
     TASKS,
     MarkerFields,
 )
-from dittybag.exchange.front_matter import HEAD_BYTES, fields, split
+from dittybag.exchange.folder_tree import Tree
+from dittybag.exchange.import_sources import SOURCE_BYTES, Found, Source
 from dittybag.exchange.json_file import FORMAT, VERSION
-from dittybag.exchange.records import (
-    ChangeLine,
-    ProjectRecord,
-    PromptRecord,
-    ResourceRecord,
-    TaskRecord,
-    change_of,
-    project_of,
-    prompt_of,
-    resource_of,
-    task_of,
-)
-from dittybag.exchange.sources import SOURCE_BYTES, Found, Source
-from dittybag.exchange.trees import Tree
+from dittybag.exchange.record_front_matter import HEAD_BYTES, fields, split
 
 T = TypeVar("T")
 

@@ -6,12 +6,12 @@ import os
 from typing import Final
 
 from dittybag.domain.errors import Invalid, Problem, SourceFailed, SourceNotFound
-from dittybag.exchange import csv_file, databases, folder_source, json_file
+from dittybag.exchange import csv_file, folder_reader, json_file, sqlite_reader
 from dittybag.exchange.csv_file import CsvSource
-from dittybag.exchange.folder_source import FolderSource
-from dittybag.exchange.foreign import Mcpkg, PromptStore, TaskManager
+from dittybag.exchange.folder_reader import FolderSource
+from dittybag.exchange.foreign_stores import Mcpkg, PromptStore, TaskManager
+from dittybag.exchange.import_sources import Source
 from dittybag.exchange.json_file import JsonSource
-from dittybag.exchange.sources import Source
 
 #: What can be taken in. `database` and `library` are read elsewhere.
 FORMATS: Final = {
@@ -34,10 +34,10 @@ def recognised(path: str) -> str:
     if not os.path.exists(path):  # noqa: PTH110
         raise SourceNotFound(path, "there is no such file or folder")
     if os.path.isdir(path):  # noqa: PTH112
-        return "folder" if folder_source.is_ours(path) else "library"
+        return "folder" if folder_reader.is_ours(path) else "library"
     beginning = _beginning(path)
-    if beginning.startswith(databases.MAGIC):
-        found = databases.recognised(path)
+    if beginning.startswith(sqlite_reader.MAGIC):
+        found = sqlite_reader.recognised(path)
         if found is None:
             raise _unknown(path, "it is a database of a program that is not known here")
         return found
@@ -78,7 +78,7 @@ def source(format: str, path: str) -> Source:
         return FolderSource(path)
     if format == "csv":
         return CsvSource(path)
-    found = databases.recognised(path)
+    found = sqlite_reader.recognised(path)
     if found != format:
         raise SourceFailed(path, f"it is not {FORMATS[format]}")
     if format == "prompt-store":

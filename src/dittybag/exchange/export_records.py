@@ -21,7 +21,7 @@ from dittybag.domain.tasks import (
     DEFAULT_USER,
     Task,
 )
-from dittybag.exchange.times import moment, precise
+from dittybag.exchange.file_times import moment, precise
 
 #: No number in a file is larger: beyond it, not every program reads them right.
 MAX_NUMBER: Final = 2**53 - 1

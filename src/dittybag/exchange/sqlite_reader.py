@@ -11,7 +11,7 @@ from urllib.parse import quote
 import apsw
 
 from dittybag.domain.errors import SourceFailed
-from dittybag.exchange.sources import SOURCE_BYTES
+from dittybag.exchange.import_sources import SOURCE_BYTES
 
 MAGIC: Final = b"SQLite format 3\0"
 
