@@ -13,9 +13,9 @@ import pytest
 
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Prompt
-from dittybag.library.places import Directories
-from dittybag.library.render.renderer import TemplateRenderer
-from dittybag.library.shelf import Shelf
+from dittybag.library.library_folders import Directories
+from dittybag.library.library_service import Shelf
+from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.services.template_service import Templates
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.cli.running import data, dittybag, failure

@@ -11,9 +11,9 @@ import pytest
 
 from dittybag.contracts.profiles import PROFILES, build
 from dittybag.contracts.tools import Place
-from dittybag.library.places import Directories
-from dittybag.library.render.renderer import TemplateRenderer
-from dittybag.library.shelf import Shelf
+from dittybag.library.library_folders import Directories
+from dittybag.library.library_service import Shelf
+from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.protocol.transports.memory import MemoryClient
 from dittybag.services.caller import Caller
 from dittybag.services.template_service import Templates

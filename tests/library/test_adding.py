@@ -21,8 +21,8 @@ from dittybag.domain.errors import (
     LibraryUnwritable,
     SourceNotFound,
 )
-from dittybag.library.installing import add, new, remove
-from dittybag.library.origins import edits, links, records
+from dittybag.library.install_records import edits, links, records
+from dittybag.library.installer import add, new, remove
 from dittybag.library.sources import recognise
 from tests.library.packing import archive, commit, descriptors, git, leftovers, plant, tree
 from tests.storage.sqlite.children import powerless

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dittybag.library.enclosure import MAX_DEPTH, MAX_FILES, Folder, Missing, Unreadable
+from dittybag.library.safe_folder import MAX_DEPTH, MAX_FILES, Folder, Missing, Unreadable
 
 SECRET = b"a secret"
 INSIDE = b"inside"

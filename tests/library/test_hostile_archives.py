@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dittybag.domain.errors import DittybagError, LibraryRefused
-from dittybag.library.installing import add
+from dittybag.library.installer import add
 from tests.library.packing import Item, archive, deflated, leftovers, tree, zipped
 
 GOOD = Item(name=b"good.md", content=b"good")

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from dittybag.domain.errors import LibraryEdited, LibraryNotFound
-from dittybag.library.installing import add, new, remove, update
-from dittybag.library.origins import Origin, all_records, edits, folders, records
+from dittybag.library.install_records import Origin, all_records, edits, folders, records
+from dittybag.library.installer import add, new, remove, update
 from tests.library.packing import leftovers, plant, tree
 
 FILES = {"a.md": "one", "deep/b.md": "two"}
@@ -69,7 +69,7 @@ def test_a_library_with_edits_is_refused_and_then_moved_aside(home: Path, place:
 LATE_EDITOR = """
 import sys
 from pathlib import Path
-from dittybag.library.installing import remove
+from dittybag.library.installer import remove
 
 home, place = sys.argv[1], Path(sys.argv[2])
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from dittybag.domain.errors import LibraryRefused, SourceFailed
-from dittybag.library.installing import add, update
-from dittybag.library.origins import records
+from dittybag.library.install_records import records
+from dittybag.library.installer import add, update
 from dittybag.library.sources import Repository
-from dittybag.library.sources.intake import Intake
-from dittybag.library.sources.repositories import Bounds, fetch
+from dittybag.library.sources.git_repositories import Bounds, fetch
+from dittybag.library.sources.limited_copy import Intake
 from tests.library.packing import commit, git, leftovers, plant, tree
 
 FILES = {"a.md": "one", "deep/b.md": "two"}

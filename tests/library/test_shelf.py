@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from dittybag.domain.errors import LibraryPromptNotFound
-from dittybag.library import keeping
-from dittybag.library.places import Directories
-from dittybag.library.render.renderer import TemplateRenderer
-from dittybag.library.shelf import Shelf
+from dittybag.library import indexer
+from dittybag.library.library_folders import Directories
+from dittybag.library.library_service import Shelf
+from dittybag.library.render.template_renderer import TemplateRenderer
 from tests.processes import children
 
 
@@ -143,7 +143,7 @@ async def test_pages_come_in_the_order_of_names_while_the_rest_is_being_read(tmp
 async def test_texts_without_room_are_read_when_they_are_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_TEXT_ROOM", 30)
+    monkeypatch.setattr(indexer, "_TEXT_ROOM", 30)
     first, second = write(tmp_path, "a", count=1), write(tmp_path, "b", count=4)
     async with shelf(tmp_path, start=False) as opened:
         await opened.load()
@@ -225,7 +225,7 @@ async def test_a_library_without_room_is_left_out_and_says_so(
         folder = tmp_path / "libraries" / name
         folder.mkdir(parents=True)
         (folder / "p.md").write_text("Words\n" * 10)
-    monkeypatch.setattr(keeping, "_FILE_ROOM", 100)
+    monkeypatch.setattr(indexer, "_FILE_ROOM", 100)
     async with shelf(tmp_path, start=False) as opened:
         await opened.load()
         assert opened._keeper is not None

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from dittybag.domain.errors import LibrariesBusy, LibraryNotFound, LibraryRefused, Outdated, SourceNotFound
-from dittybag.library import staging
-from dittybag.library.installing import Updated, add, new, update
-from dittybag.library.origins import edits, records
+from dittybag.library import atomic_install
+from dittybag.library.install_records import edits, records
+from dittybag.library.installer import Updated, add, new, update
 from tests.library.packing import archive, commit, leftovers, plant, tree
 
 BEFORE = {"same.md": "same", "changed.md": "1", "gone.md": "gone", "mine.md": "theirs", "both.md": "1"}
@@ -163,7 +163,7 @@ def test_names_that_are_no_text_and_links_that_lead_out_do_not_disturb(scene: Sc
 LATE_EDITOR = """
 import sys
 from pathlib import Path
-from dittybag.library.installing import update
+from dittybag.library.installer import update
 
 home, place = sys.argv[1], Path(sys.argv[2])
 saved = []
@@ -253,7 +253,11 @@ def test_two_updates_at_once_do_not_undo_each_other(scene: Scene) -> None:
 
 
 def test_whoever_waits_too_long_for_the_others_is_told(scene: Scene) -> None:
-    with staging.locked(scene.home), pytest.raises(LibrariesBusy), staging.locked(scene.home, seconds=0.05):
+    with (
+        atomic_install.locked(scene.home),
+        pytest.raises(LibrariesBusy),
+        atomic_install.locked(scene.home, seconds=0.05),
+    ):
         pass
 
 

@@ -17,8 +17,8 @@ from typing import Final
 
 import msgspec
 
-from dittybag.library import installing, staging
-from dittybag.library.origins import edits, folders, records
+from dittybag.library import atomic_install, installer
+from dittybag.library.install_records import edits, folders, records
 from tests.library.packing import archive, leftovers, plant, tree
 
 OLD: Final = {"a.md": "1", "deep/b.md": "same", "gone.md": "gone"}
@@ -124,7 +124,7 @@ def _look(place: Path, old: Files, new: Files, outcome: Outcome, when: str) -> N
 def _put_in_order(place: Path, old: Files, new: Files, outcome: Outcome, when: str) -> None:
     """The next who comes clears away what is left; then it is one of the two."""
     home = str(place / "home")
-    with staging.locked(home):
+    with atomic_install.locked(home):
         pass
     if leftovers(place / "home"):
         outcome.wrong.append(f"{when}: left behind: {leftovers(place / 'home')}")
@@ -147,7 +147,7 @@ def _nothing(place: Path) -> None:
 def _installed(place: Path) -> None:
     """A library, whose source has moved on."""
     plant(place / "source", OLD)
-    installing.add(str(place / "home"), str(place / "source"), name="lib")
+    installer.add(str(place / "home"), str(place / "source"), name="lib")
     record = place / "home" / "libraries" / ".dittybag" / "lib.json"
     # The source moves with each copy.
     record.write_text(record.read_text().replace(str(place / "source"), "/proc/self/cwd/source"))
@@ -161,16 +161,16 @@ def _edited(place: Path) -> None:
 
 
 def _add(place: Path) -> None:
-    installing.add(str(place / "home"), str(plant(place / "source", NEW)), name="lib")
+    installer.add(str(place / "home"), str(plant(place / "source", NEW)), name="lib")
 
 
 def _add_archive(place: Path) -> None:
-    installing.add(str(place / "home"), str(archive(place / "x.zip", NEW)), name="lib")
+    installer.add(str(place / "home"), str(archive(place / "x.zip", NEW)), name="lib")
 
 
 def _update(place: Path, *, overwrite: bool = False) -> None:
     os.chdir(place)
-    installing.update(str(place / "home"), "lib", overwrite=overwrite)
+    installer.update(str(place / "home"), "lib", overwrite=overwrite)
 
 
 def _overwrite(place: Path) -> None:
@@ -178,7 +178,7 @@ def _overwrite(place: Path) -> None:
 
 
 def _remove(place: Path) -> None:
-    installing.remove(str(place / "home"), "lib", discard_edits=True)
+    installer.remove(str(place / "home"), "lib", discard_edits=True)
 
 
 Scene = tuple[Callable[[Path], None], Callable[[Path], None], Files, Files]

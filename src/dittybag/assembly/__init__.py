@@ -12,9 +12,9 @@ from dittybag.assembly.logs import log_patiently
 from dittybag.config import Settings, SettingsError
 from dittybag.contracts.profiles import PROFILES, build, shown_tools
 from dittybag.contracts.tools import TOOLSETS, Place
-from dittybag.library.places import Directories
-from dittybag.library.render.renderer import TemplateRenderer
-from dittybag.library.shelf import Shelf
+from dittybag.library.library_folders import Directories
+from dittybag.library.library_service import Shelf
+from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.protocol import Server
 from dittybag.protocol.server import Observer
 from dittybag.protocol.transports import stdio

@@ -346,7 +346,7 @@ def _space(path: str) -> Iterator[Finding]:
 
 
 def _leftovers(settings: Settings) -> Iterator[Finding]:
-    from dittybag.library import origins
+    from dittybag.library import install_records
 
     folder = os.path.dirname(os.path.abspath(settings.database))  # noqa: PTH100, PTH120
     files = _sizes(folder)
@@ -358,7 +358,7 @@ def _leftovers(settings: Settings) -> Iterator[Finding]:
         message = f"{_summary(aside, files)} that dittybag restore has put aside, in {folder}"
         fix = f"When nobody misses them: rm {' '.join(shlex.quote(_at(folder, name)) for name in aside)}"
         yield Finding("note", "leftovers", message, fix)
-    records = origins.records_folder(settings.home)
+    records = install_records.records_folder(settings.home)
     if os.path.isdir(records) and any(name.startswith("work-") for name in os.listdir(records)):  # noqa: PTH112, PTH208
         message = f"A change of the libraries is going on, or was interrupted, in {records}"
         yield Finding("note", "leftovers", message, "dittybag library update puts it in order")

@@ -15,7 +15,7 @@ from dittybag.services.caller import Caller
 from dittybag.services.workspace import Desk, Workspace
 
 if TYPE_CHECKING:
-    from dittybag.library.shelf import Shelf
+    from dittybag.library.library_service import Shelf
     from dittybag.services.template_service import Templates
 
 __all__ = ["Desk", "LibraryDesk", "at_desk", "at_library_desk", "open_workspace"]
@@ -52,9 +52,9 @@ def at_desk(settings: Settings, actor: str, work: Callable[[Desk], Awaitable[T]]
 
 def at_library_desk(settings: Settings, actor: str, work: Callable[[LibraryDesk], Awaitable[T]]) -> T:
     """Like `at_desk`, with libraries that have been read."""
-    from dittybag.library.places import Directories
-    from dittybag.library.render.renderer import TemplateRenderer
-    from dittybag.library.shelf import Shelf
+    from dittybag.library.library_folders import Directories
+    from dittybag.library.library_service import Shelf
+    from dittybag.library.render.template_renderer import TemplateRenderer
     from dittybag.services.template_service import Templates
 
     async def at(desk: Desk) -> T:

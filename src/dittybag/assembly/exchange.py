@@ -32,9 +32,9 @@ from dittybag.exchange.source_detection import FORMATS
 from dittybag.services.exchange import Exchange, Intake, OnConflict, Renamed, Tell
 
 if TYPE_CHECKING:
-    from dittybag.library.contents import Library
-    from dittybag.library.formats.drafts import Draft
-    from dittybag.library.render.renderer import TemplateRenderer
+    from dittybag.library.formats.parsed_prompt import Draft
+    from dittybag.library.loaded_library import Library
+    from dittybag.library.render.template_renderer import TemplateRenderer
 
 __all__ = ["FORMATS", "STANDARD", "Conflict", "Intake", "OnConflict", "Taken", "export", "take"]
 
@@ -243,9 +243,9 @@ def _alone(file: str, room: str) -> str:
 async def _library(folder: str, home: str) -> Source:
     """The prompts in a folder of prompt files."""
     from dittybag.library.catalogue import Catalogue
-    from dittybag.library.keeping import Keeper
-    from dittybag.library.places import Directories
-    from dittybag.library.render.renderer import TemplateRenderer
+    from dittybag.library.indexer import Keeper
+    from dittybag.library.library_folders import Directories
+    from dittybag.library.render.template_renderer import TemplateRenderer
 
     renderer, catalogue = TemplateRenderer(), Catalogue()
     keeper = Keeper(Directories(home, alone=folder), catalogue, renderer, quiet=True)
@@ -292,7 +292,7 @@ async def _stored(
 
 async def _text(library: Library, draft: Draft, renderer: TemplateRenderer) -> str:
     """Raises `RenderingFailed` and `ValueError`."""
-    from dittybag.library.enclosure import Missing, Unreadable
+    from dittybag.library.safe_folder import Missing, Unreadable
 
     folder = library.place.folder
 

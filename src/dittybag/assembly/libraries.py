@@ -7,14 +7,23 @@ from typing import TypeVar
 
 from dittybag.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
-from dittybag.library import installing, origins
-from dittybag.library.installing import Added, Removed, Updated
-from dittybag.library.places import Directories
-from dittybag.library.render.renderer import TemplateRenderer
-from dittybag.library.shelf import Shelf
-from dittybag.library.sources.intake import LeftOut
+from dittybag.library import install_records, installer
+from dittybag.library.installer import Added, Removed, Updated
+from dittybag.library.library_folders import Directories
+from dittybag.library.library_service import Shelf
+from dittybag.library.render.template_renderer import TemplateRenderer
+from dittybag.library.sources.limited_copy import LeftOut
 
-__all__ = ["Added", "LeftOut", "Removed", "Shelf", "Updated", "installing", "origins", "with_libraries"]
+__all__ = [
+    "Added",
+    "LeftOut",
+    "Removed",
+    "Shelf",
+    "Updated",
+    "install_records",
+    "installer",
+    "with_libraries",
+]
 
 T = TypeVar("T")
 

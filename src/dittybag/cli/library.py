@@ -49,11 +49,11 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
       dittybag library add ~/prompts --link
       dittybag library add https://example.org/prompts.git#v2 --name team
     """
-    from dittybag.assembly.libraries import installing
+    from dittybag.assembly.libraries import installer
 
     try:
         with progress() as tell:
-            added = installing.add(
+            added = installer.add(
                 home(os.environ), source, name=name, folder=folder, link=link, progress=tell
             )
     except LibraryExists as error:
@@ -79,10 +79,10 @@ def new(name: str, *, as_json: bool) -> int:
     Example:
       dittybag library new team
     """
-    from dittybag.assembly.libraries import installing
+    from dittybag.assembly.libraries import installer
 
     try:
-        added = installing.new(home(os.environ), name)
+        added = installer.new(home(os.environ), name)
     except LibraryExists as error:
         report(str(error), "choose another name, or edit the one that is there")
         return status_of(error)
@@ -127,10 +127,10 @@ def remove(name: str, *, yes: bool, as_json: bool) -> int:
     Example:
       dittybag library remove team
     """
-    from dittybag.assembly.libraries import installing
+    from dittybag.assembly.libraries import installer
 
     try:
-        removed = installing.remove(home(os.environ), name, discard_edits=yes)
+        removed = installer.remove(home(os.environ), name, discard_edits=yes)
     except LibraryEdited as error:
         report(str(error), f"dittybag library remove {error.name} --yes moves it aside")
         return status_of(error)
@@ -142,19 +142,19 @@ def remove(name: str, *, yes: bool, as_json: bool) -> int:
 
 
 def _updated(name: str, *, overwrite: bool) -> Updated:
-    from dittybag.assembly.libraries import installing
+    from dittybag.assembly.libraries import installer
 
     with progress() as tell:
-        return installing.update(home(os.environ), name, overwrite=overwrite, progress=tell)
+        return installer.update(home(os.environ), name, overwrite=overwrite, progress=tell)
 
 
 def _update_all(*, overwrite: bool, as_json: bool) -> int:
     """All that have a source. What is wrong with one of them does not keep the others from it."""
-    from dittybag.assembly.libraries import origins
+    from dittybag.assembly.libraries import install_records
 
     status: int = Status.OK
     rows: list[Any] = []
-    for name, origin in origins.records(home(os.environ)).items():
+    for name, origin in install_records.records(home(os.environ)).items():
         if origin.kind in ("link", "new"):
             continue
         try:

@@ -182,9 +182,9 @@ def _on_shelf(work: Callable[[Shelf], Awaitable[T]], *, alone: str | None = None
 
 def _kinds() -> dict[str, str]:
     """Where libraries are from, in a word."""
-    from dittybag.assembly.libraries import origins
+    from dittybag.assembly.libraries import install_records
 
-    return {name: origin.kind for name, origin in origins.records(home(os.environ)).items()}
+    return {name: origin.kind for name, origin in install_records.records(home(os.environ)).items()}
 
 
 def _summary(item: LibraryReport, origin: str | None) -> dict[str, Any]:

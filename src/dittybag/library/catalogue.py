@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from dittybag.domain.errors import LibraryPromptNotFound
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
-from dittybag.library.contents import Library
-from dittybag.library.formats.drafts import Draft
-from dittybag.library.places import shown
+from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.library_folders import shown
+from dittybag.library.loaded_library import Library
 
 
 class Catalogue:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dittybag.library.formats import FORMATS, Reading, read
-from dittybag.library.formats.arguments import usable
-from dittybag.library.formats.literals import literal, quoted
+from dittybag.library.formats.argument_declarations import usable
+from dittybag.library.formats.escaping import literal, quoted
 from tests.library.formats.rendering import ENVIRONMENT
 
 FILES = {

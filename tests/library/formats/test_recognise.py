@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dittybag.library.formats import FORMATS, recognised
-from dittybag.library.formats.paths import key_of
+from dittybag.library.formats.prompt_names import key_of
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ import pytest
 
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import OUTPUT_BYTES, SOURCE_BYTES
-from dittybag.library.render import workers
-from dittybag.library.render.reader import FileReader
-from dittybag.library.render.renderer import TemplateRenderer
-from dittybag.library.render.workers import Crew, Worker, WorkerDied
+from dittybag.library.render import worker_pool
+from dittybag.library.render.child_reader import FileReader
+from dittybag.library.render.template_renderer import TemplateRenderer
+from dittybag.library.render.worker_pool import Crew, Worker, WorkerDied
 from tests import processes
 from tests.wire import ROOT
 
@@ -286,7 +286,7 @@ async def test_a_child_that_is_killed_while_it_rests_is_missed_by_nobody(worker:
 
 
 async def test_a_child_without_work_is_not_kept(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(worker_pool, "_IDLE_SECONDS", 0.05)
     child = await only_child(worker)
     await is_gone(child)
     assert await only_child(worker) != child
@@ -378,7 +378,7 @@ async def test_a_child_can_open_and_write_and_start_nothing(role: str) -> None:
 
 PARENT = """
 import asyncio, json, sys
-from dittybag.library.render.workers import Worker
+from dittybag.library.render.worker_pool import Worker
 
 async def main():
     worker = Worker("templates")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.library.formats.drafts import Draft, Reading
-from dittybag.library.formats.recognise import recognised
+from dittybag.library.formats.format_detection import recognised
+from dittybag.library.formats.parsed_prompt import Draft, Reading
 
 __all__ = ["FORMATS", "Draft", "Reading", "read", "recognised"]
 
@@ -27,6 +27,6 @@ FORMATS: Final = (
 
 def read(format: str, file: str, content: str) -> Reading:
     """The prompts in a file of this format, and what is wrong with it. Never raises."""
-    from dittybag.library.formats.readers import reading
+    from dittybag.library.formats.format_readers import reading
 
     return reading(format, file, content)

@@ -26,15 +26,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.domain.prompts import MAX_ARGUMENTS
-from dittybag.library.formats.arguments import Wanted, identifier, signature
+from dittybag.library.formats.argument_declarations import Wanted, identifier, signature
 from dittybag.library.formats.code_spans import CodeSpans
-from dittybag.library.formats.drafts import Draft
+from dittybag.library.formats.diagnostics import Notes
+from dittybag.library.formats.escaping import literal, quoted
 from dittybag.library.formats.front_matter import Document
-from dittybag.library.formats.literals import literal, quoted
 from dittybag.library.formats.markdown import declared_arguments, description
-from dittybag.library.formats.nodes import Node, text_of
-from dittybag.library.formats.notes import Notes
-from dittybag.library.formats.wording import titled
+from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.summary_text import titled
+from dittybag.library.formats.yaml_nodes import Node, text_of
 
 _SIGNS: Final = ("argument-hint", "allowed-tools", "disable-model-invocation")
 _PLACEHOLDER: Final = re.compile(

@@ -19,14 +19,14 @@ from msgspec.structs import replace
 
 from dittybag.domain.errors import clipped
 from dittybag.domain.prompts import MAX_ARGUMENTS, Argument
-from dittybag.library.formats.arguments import Signature, Wanted, choices, signature
-from dittybag.library.formats.drafts import Draft
+from dittybag.library.formats.argument_declarations import Signature, Wanted, choices, signature
+from dittybag.library.formats.diagnostics import Notes
 from dittybag.library.formats.front_matter import Document
 from dittybag.library.formats.handlebars import Translation, translated
-from dittybag.library.formats.handlebars_tags import Untranslatable
-from dittybag.library.formats.nodes import Node, argument_text, text_of
-from dittybag.library.formats.notes import Notes
-from dittybag.library.formats.wording import described, first_line, titled
+from dittybag.library.formats.handlebars_lexer import Untranslatable
+from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.summary_text import described, first_line, titled
+from dittybag.library.formats.yaml_nodes import Node, argument_text, text_of
 
 #: `name?(array, the names)`
 _PICO: Final = re.compile(r"([^?( ]+) ?(\?)? ?(?:\(([^)]*)\))?")

@@ -14,11 +14,11 @@ import re
 from typing import Final
 
 from dittybag.domain.prompts import MAX_ARGUMENTS
-from dittybag.library.formats.arguments import Wanted, signature
-from dittybag.library.formats.drafts import Draft
-from dittybag.library.formats.literals import literal
-from dittybag.library.formats.notes import Notes
-from dittybag.library.formats.wording import first_line
+from dittybag.library.formats.argument_declarations import Wanted, signature
+from dittybag.library.formats.diagnostics import Notes
+from dittybag.library.formats.escaping import literal
+from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.summary_text import first_line
 
 _VARIABLE: Final = re.compile(r"\{\{[ \t]*([A-Za-z_]\w{0,99})[ \t]*\}\}", re.ASCII)
 

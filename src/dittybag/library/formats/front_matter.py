@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.library.formats.nodes import Node, parsed, text_of
-from dittybag.library.formats.notes import Notes
+from dittybag.library.formats.diagnostics import Notes
+from dittybag.library.formats.yaml_nodes import Node, parsed, text_of
 
 _FENCE: Final = re.compile(r"---[ \t]*\r?")
 _FIELD: Final = re.compile(r"([A-Za-z_][\w.-]{0,99})[ \t]*:(?:[ \t]+(.*))?")

@@ -17,9 +17,9 @@ from typing import Final, NoReturn
 from msgspec import Struct
 
 from dittybag.domain.errors import clipped
-from dittybag.library.formats.arguments import identifier
-from dittybag.library.formats.handlebars_tags import Piece, Untranslatable, taken_apart
-from dittybag.library.formats.literals import literal, quoted
+from dittybag.library.formats.argument_declarations import identifier
+from dittybag.library.formats.escaping import literal, quoted
+from dittybag.library.formats.handlebars_lexer import Piece, Untranslatable, taken_apart
 
 DEPTH: Final = 50
 

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from dittybag.domain.errors import clipped
-from dittybag.library.formats.arguments import Wanted, signature
-from dittybag.library.formats.drafts import Draft
+from dittybag.library.formats.argument_declarations import Wanted, signature
+from dittybag.library.formats.diagnostics import Notes
+from dittybag.library.formats.escaping import literal
 from dittybag.library.formats.fabric import appended_input
-from dittybag.library.formats.literals import literal
-from dittybag.library.formats.nodes import Node, Trouble, argument_text, parsed, text_of
-from dittybag.library.formats.notes import Notes
-from dittybag.library.formats.wording import described, first_line, titled
+from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.summary_text import described, first_line, titled
+from dittybag.library.formats.yaml_nodes import Node, Trouble, argument_text, parsed, text_of
 
 _VARIABLE: Final = re.compile(r"\$(?:(\$)|([_a-zA-Z]\w*)|\{([_a-zA-Z]\w*)\}|)", re.ASCII)
 _MEANT: Final = re.compile(r"^(?:prompt|system)[ \t]*:", re.MULTILINE)

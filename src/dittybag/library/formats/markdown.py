@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.library.formats.arguments import Wanted, declared, signature
-from dittybag.library.formats.drafts import Draft
+from dittybag.library.formats.argument_declarations import Wanted, declared, signature
+from dittybag.library.formats.diagnostics import Notes
 from dittybag.library.formats.front_matter import Document
-from dittybag.library.formats.notes import Notes
-from dittybag.library.formats.wording import described, first_line, titled
+from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.summary_text import described, first_line, titled
 
 _ARGUMENTS: Final = ("arguments", "args", "variables", "inputs", "parameters")
 

@@ -8,16 +8,16 @@ with a `default` is optional; one without is required unless it says `required: 
 
 from __future__ import annotations
 
-from dittybag.library.formats.arguments import Wanted, declared, signature
+from dittybag.library.formats.argument_declarations import Wanted, declared, signature
+from dittybag.library.formats.diagnostics import Notes
 from dittybag.library.formats.dotprompt import handlebars_draft
-from dittybag.library.formats.drafts import Draft
 from dittybag.library.formats.front_matter import Document
 from dittybag.library.formats.handlebars import translated
-from dittybag.library.formats.handlebars_tags import Untranslatable
+from dittybag.library.formats.handlebars_lexer import Untranslatable
 from dittybag.library.formats.markdown import description
-from dittybag.library.formats.nodes import Node, text_of
-from dittybag.library.formats.notes import Notes
-from dittybag.library.formats.wording import titled
+from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.summary_text import titled
+from dittybag.library.formats.yaml_nodes import Node, text_of
 
 
 def draft(file: str, key: str, document: Document, notes: Notes) -> Draft | None:

@@ -8,11 +8,11 @@ of the folder are the skill's own: whoever runs it reads them there.
 from __future__ import annotations
 
 from dittybag.library.formats import claude_command, markdown
-from dittybag.library.formats.drafts import Draft
+from dittybag.library.formats.diagnostics import Notes
 from dittybag.library.formats.front_matter import Document
-from dittybag.library.formats.notes import Notes
-from dittybag.library.formats.paths import own_key
-from dittybag.library.formats.wording import titled
+from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.prompt_names import own_key
+from dittybag.library.formats.summary_text import titled
 
 
 def draft(file: str, key: str, document: Document, notes: Notes) -> Draft:

@@ -14,11 +14,11 @@ from typing import Any, Final, NoReturn
 
 from dittybag.domain.errors import clipped
 from dittybag.domain.prompts import MAX_ARGUMENTS, Argument
-from dittybag.library.formats.arguments import usable
-from dittybag.library.formats.drafts import Draft
-from dittybag.library.formats.notes import Notes
-from dittybag.library.formats.paths import KEY_LENGTH
-from dittybag.library.formats.wording import described
+from dittybag.library.formats.argument_declarations import usable
+from dittybag.library.formats.diagnostics import Notes
+from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.prompt_names import KEY_LENGTH
+from dittybag.library.formats.summary_text import described
 
 _POSITION: Final = re.compile(r" at line (\d+) column \d+")
 _KEY_FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff/\\:]")

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from dittybag.domain.errors import LibraryRefused, SourceNotFound
-from dittybag.library.paths import encodable, shown
+from dittybag.library.relative_paths import encodable, shown
 
 _CONTROL: Final = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]")
 _HOST: Final = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_][A-Za-z0-9._-]*")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dittybag.library.formats.wording import titled
+from dittybag.library.formats.summary_text import titled
 
 KEY_LENGTH: Final = 200
 

@@ -10,7 +10,7 @@ from dittybag.library.formats import FORMATS, read
 
 
 def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a job of `dittybag.library.render.reader`."""
+    """The answer to a job of `dittybag.library.render.child_reader`."""
     reading: dict[str, Any] = msgspec.to_builtins(read(job["format"], job["file"], job["content"]))
     return reading
 

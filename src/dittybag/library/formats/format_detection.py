@@ -20,7 +20,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.library.formats.paths import CONTAINERS, key_of, key_problem
+from dittybag.library.formats.prompt_names import CONTAINERS, key_of, key_problem
 
 TWIG: Final = "twig.toml"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from dittybag.domain.libraries import FileProblem
-from dittybag.library.formats.drafts import Reading
-from dittybag.library.render.confinement import DEADLINE_SECONDS
-from dittybag.library.render.workers import Crew, WorkerDied
+from dittybag.library.formats.parsed_prompt import Reading
+from dittybag.library.render.resource_limits import DEADLINE_SECONDS
+from dittybag.library.render.worker_pool import Crew, WorkerDied
 
 
 class _Answer(Reading, frozen=True, kw_only=True):

@@ -16,18 +16,18 @@ from msgspec.structs import replace
 from dittybag.domain.errors import ContentFileMissing, LibraryPromptNotFound, PromptUnusable, RenderingFailed
 from dittybag.domain.libraries import SOURCE_BYTES, LibraryPrompt, LibraryReport
 from dittybag.domain.text import folded, neighbourhood
-from dittybag.library import origins
-from dittybag.library.disk import Disk
-from dittybag.library.enclosure import Folder, Missing, Unreadable
-from dittybag.library.places import Directories, shown
-from dittybag.library.render.renderer import TemplateRenderer
+from dittybag.library import install_records
+from dittybag.library.disk_thread import Disk
+from dittybag.library.library_folders import Directories, shown
+from dittybag.library.render.template_renderer import TemplateRenderer
+from dittybag.library.safe_folder import Folder, Missing, Unreadable
 
 if TYPE_CHECKING:
     from dittybag.library.catalogue import Catalogue
-    from dittybag.library.contents import Library
-    from dittybag.library.following import Follower
-    from dittybag.library.formats.drafts import Draft
-    from dittybag.library.keeping import Keeper
+    from dittybag.library.formats.parsed_prompt import Draft
+    from dittybag.library.indexer import Keeper
+    from dittybag.library.loaded_library import Library
+    from dittybag.library.refresh import Follower
 
 #: How often to look for the first library.
 _LOOK_SECONDS: Final = 0.5
@@ -84,7 +84,7 @@ class Shelf:
 
     def _opened(self, *, quiet: bool) -> Keeper:
         from dittybag.library.catalogue import Catalogue
-        from dittybag.library.keeping import Keeper
+        from dittybag.library.indexer import Keeper
 
         self._catalogue = Catalogue()
         self._keeper = Keeper(self._directories, self._catalogue, self._renderer, quiet=quiet)
@@ -100,7 +100,7 @@ class Shelf:
             assert self._catalogue is not None
             self._catalogue.arrange(())
         self._be_ready()
-        from dittybag.library.following import Follower
+        from dittybag.library.refresh import Follower
 
         self._follower = Follower(keeper, self._changed, self._tell)
         if late:
@@ -210,7 +210,7 @@ class Shelf:
 
     async def origins(self) -> dict[str, tuple[str, str]]:
         home = self._directories.home
-        found = await self._disk.run(lambda: origins.records(home))
+        found = await self._disk.run(lambda: install_records.records(home))
         return {name: (origin.kind, origin.location) for name, origin in found.items()}
 
     async def reports(self) -> list[LibraryReport]:
@@ -219,7 +219,7 @@ class Shelf:
 
     async def check(self) -> list[LibraryReport]:
         """The reports after a closer look at every template."""
-        from dittybag.library.checking import Checker
+        from dittybag.library.checker import Checker
 
         await self._ready.wait()
         if self._catalogue is None:

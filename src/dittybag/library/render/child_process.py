@@ -13,7 +13,7 @@ from asyncio import AbstractEventLoop
 from time import perf_counter
 from typing import Final, Protocol
 
-from dittybag.library.render.confinement import DEADLINE_SECONDS, TOO_LONG
+from dittybag.library.render.resource_limits import DEADLINE_SECONDS, TOO_LONG
 
 #: A child that has not said hello by then never will.
 _START_SECONDS: Final = 10.0
@@ -34,7 +34,7 @@ _TOO_MUCH: Final = "it needs more memory or nesting than it may have"
 _PROGRAM: Final = """\
 import sys
 sys.path[:] = sys.argv[2:]
-from dittybag.library.render.child import main
+from dittybag.library.render.child_main import main
 main(sys.argv[1])
 """
 

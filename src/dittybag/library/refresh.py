@@ -7,8 +7,8 @@ from asyncio import AbstractEventLoop, Event, TimerHandle, get_running_loop, tim
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from dittybag.library.keeping import Keeper
-from dittybag.library.watching import Watcher
+from dittybag.library.indexer import Keeper
+from dittybag.library.watcher import Watcher
 
 #: Listeners are told at most this often.
 _TELLING_SECONDS: Final = 0.55

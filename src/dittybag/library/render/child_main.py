@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Final
 
-from dittybag.library.render.confinement import confine, deadline
+from dittybag.library.render.resource_limits import confine, deadline
 
 #: The parent sends no longer jobs.
 _JOB_BYTES: Final = 64 * 1024 * 1024
@@ -38,12 +38,12 @@ def main(role: str) -> None:
 
 def _answer_of(role: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     if role == "files":
-        from dittybag.library.render import files
+        from dittybag.library.render import child_files
 
-        return files.answer
-    from dittybag.library.render import templates
+        return child_files.answer
+    from dittybag.library.render import child_templates
 
-    return templates.answer
+    return child_templates.answer
 
 
 if __name__ == "__main__":

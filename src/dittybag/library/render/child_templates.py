@@ -33,7 +33,7 @@ class _Wanted(Exception):
 
 
 def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a job of `dittybag.library.render.renderer`."""
+    """The answer to a job of `dittybag.library.render.template_renderer`."""
     files: dict[str, str | None] = job.get("files", {})
     source, file = job["source"], job["file"]
     # The engine has a `self` of its own, and takes no value for it.

@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import SOURCE_BYTES, FileProblem
-from dittybag.library.contents import Library
-from dittybag.library.enclosure import Missing, Unreadable
-from dittybag.library.formats.drafts import Draft
-from dittybag.library.loading import MANIFEST
+from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.loaded_library import Library
+from dittybag.library.loader import MANIFEST
 from dittybag.library.render.includes import included
-from dittybag.library.render.renderer import TemplateRenderer
+from dittybag.library.render.template_renderer import TemplateRenderer
+from dittybag.library.safe_folder import Missing, Unreadable
 
 #: Names of files in statements that include others; what an expression makes cannot be known here.
 _INCLUDE: Final = re.compile(

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from dittybag.library.paths import DEPTH, REPOSITORY
+from dittybag.library.relative_paths import DEPTH, REPOSITORY
 
 #: A tree with more entries than this is not looked through.
 ENTRIES: Final = 100_000

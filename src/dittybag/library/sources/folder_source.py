@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from dittybag.library.paths import shown
-from dittybag.library.sources.intake import Intake
-from dittybag.library.trees import Found, TooManyFiles, content, walk
+from dittybag.library.file_walk import Found, TooManyFiles, content, walk
+from dittybag.library.relative_paths import shown
+from dittybag.library.sources.limited_copy import Intake
 
 _KINDS: Final = {
     "link": "a symbolic link",

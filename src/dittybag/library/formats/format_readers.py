@@ -16,10 +16,10 @@ from dittybag.library.formats import (
     skill,
     twig,
 )
-from dittybag.library.formats.drafts import Draft, Reading
+from dittybag.library.formats.diagnostics import Notes
 from dittybag.library.formats.front_matter import Document, read_document
-from dittybag.library.formats.notes import Notes
-from dittybag.library.formats.paths import key_of, key_problem
+from dittybag.library.formats.parsed_prompt import Draft, Reading
+from dittybag.library.formats.prompt_names import key_of, key_problem
 
 
 def reading(format: str, file: str, content: str) -> Reading:

@@ -20,9 +20,9 @@ from typing import IO, Final
 
 from msgspec import Struct
 
-from dittybag.library.paths import shown
+from dittybag.library.relative_paths import shown
 from dittybag.library.sources import Repository
-from dittybag.library.sources.intake import Intake, Progress
+from dittybag.library.sources.limited_copy import Intake, Progress
 
 _SOURCE: Final = "refs/dittybag/source"
 

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from dittybag.domain.errors import clipped
 from dittybag.domain.prompts import MAX_ARGUMENTS, MAX_CHOICES, TITLE_LENGTH, Argument
 from dittybag.domain.text import one_line
-from dittybag.library.formats.nodes import Node, argument_text, text_of, truth_of
-from dittybag.library.formats.notes import Notes
-from dittybag.library.formats.wording import described
+from dittybag.library.formats.diagnostics import Notes
+from dittybag.library.formats.summary_text import described
+from dittybag.library.formats.yaml_nodes import Node, argument_text, text_of, truth_of
 
 NAME_LENGTH: Final = 100
 #: Names that mean something else in a template.

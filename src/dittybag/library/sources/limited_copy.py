@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from dittybag.domain.errors import LibraryRefused, SourceFailed
-from dittybag.library.origins import FILE_BYTES
-from dittybag.library.paths import in_repository, is_dropping, path_problem, shown
-from dittybag.library.trees import ENTRIES
+from dittybag.library.file_walk import ENTRIES
+from dittybag.library.install_records import FILE_BYTES
+from dittybag.library.relative_paths import in_repository, is_dropping, path_problem, shown
 
 #: Told from time to time how far it is, in a line for people.
 Progress: TypeAlias = Callable[[str], None]

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dittybag import __version__
-from dittybag.library.enclosure import Stamp
+from dittybag.library.safe_folder import Stamp
 
 #: A larger one would take longer to read than it saves.
 _MAX_BYTES: Final = 256 * 1024 * 1024

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.domain.libraries import FileProblem, library_name
-from dittybag.library.paths import encodable, is_dropping, path_problem
+from dittybag.library.relative_paths import encodable, is_dropping, path_problem
 
 #: No record that was written here is larger.
 RECORD_BYTES: Final = 16 * 1024 * 1024
@@ -196,7 +196,7 @@ def edits(home: str, name: str) -> list[Edit]:
 
 def edits_of(folder: str, origin: Origin) -> list[Edit]:
     """In what a folder differs from what was installed."""
-    from dittybag.library.trees import TooManyFiles
+    from dittybag.library.file_walk import TooManyFiles
 
     try:
         present = digests(folder)
@@ -217,7 +217,7 @@ def edits_of(folder: str, origin: Origin) -> list[Edit]:
 
 def digests(folder: str) -> dict[str, str]:
     """The SHA-256 of every file; of what is no file that can have been installed, an empty text."""
-    from dittybag.library.trees import digest, walk
+    from dittybag.library.file_walk import digest, walk
 
     found = {}
     for item in walk(folder):

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dittybag.library.render.processes import Child
+from dittybag.library.render.child_process import Child
 
 #: A child without work is not kept.
 _IDLE_SECONDS: Final = 60.0

@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.domain.libraries import library_name
-from dittybag.library import origins
-from dittybag.library.enclosure import Folder
+from dittybag.library import install_records
+from dittybag.library.safe_folder import Folder
 
 #: More folders than this are not looked at.
 MAX_LIBRARIES: Final = 10_000
@@ -38,7 +38,7 @@ class Directories(Struct, frozen=True):
 
     @property
     def all(self) -> tuple[str, ...]:
-        return (*self.others, origins.libraries_folder(self.home))
+        return (*self.others, install_records.libraries_folder(self.home))
 
     def exist(self) -> bool:
         """Whether any of them is there, readable or not."""
@@ -52,7 +52,7 @@ class Directories(Struct, frozen=True):
         roots = tuple(dict.fromkeys(map(os.path.realpath, self.all)))
         problems: dict[str, str] = {}
         found = [place for root in roots for place in _inside(root, problems)]
-        links = sorted(origins.links(self.home, {place.name for place in found}).items())
+        links = sorted(install_records.links(self.home, {place.name for place in found}).items())
         found += [Place(name, Folder(path), os.path.realpath(path)) for name, path in links]
         return Places(roots, tuple(found), problems)
 

@@ -38,9 +38,9 @@ from dittybag.domain.errors import (
     SourceNotFound,
 )
 from dittybag.domain.libraries import library_name
-from dittybag.library import staging, starter
-from dittybag.library.merging import Merge, merge
-from dittybag.library.origins import (
+from dittybag.library import atomic_install, starter_library
+from dittybag.library.file_walk import TooManyFiles, walk
+from dittybag.library.install_records import (
     Origin,
     digests,
     edits_of,
@@ -50,10 +50,10 @@ from dittybag.library.origins import (
     record,
     records_folder,
 )
-from dittybag.library.paths import NAME_BYTES, encodable, path_problem, shown
+from dittybag.library.relative_paths import NAME_BYTES, encodable, path_problem, shown
 from dittybag.library.sources import Source, recognise
-from dittybag.library.sources.intake import Intake, LeftOut, Progress
-from dittybag.library.trees import TooManyFiles, walk
+from dittybag.library.sources.limited_copy import Intake, LeftOut, Progress
+from dittybag.library.update_merge import Merge, merge
 
 _PIECE: Final = 1024 * 1024
 
@@ -119,7 +119,7 @@ def add(
         _check_free(home, called)
         if link:
             return _link(home, called, found, part)
-        with staging.workplace(home) as work:
+        with atomic_install.workplace(home) as work:
             content = _fetched(home, found, part, work, progress)
             now = _now()
             origin = Origin(
@@ -144,9 +144,9 @@ def new(home: str, name: str) -> Added:
     path = library_folder(home, called)
     with _writing(home):
         _check_free(home, called)
-        with staging.workplace(home) as work:
+        with atomic_install.workplace(home) as work:
             intake = Intake(work / "library", path)
-            for file, text in starter.files(called).items():
+            for file, text in starter_library.files(called).items():
                 intake.take(file, (text.encode(),))
             now = _now()
             origin = Origin(kind="new", location=path, added_at=now, updated_at=now, files=intake.files)
@@ -166,9 +166,9 @@ def update(home: str, name: str, *, overwrite: bool = False, progress: Progress 
         return Updated(name=called, note=note)
     assert origin is not None
     source = _again(origin)
-    with _writing(home), staging.workplace(home) as work:
+    with _writing(home), atomic_install.workplace(home) as work:
         content = _fetched(home, source, origin.folder, work, progress)
-        with staging.locked(home):
+        with atomic_install.locked(home):
             if record(home, called) != origin:
                 raise Outdated("library", called)
             fresh = msgspec.structs.replace(
@@ -193,16 +193,16 @@ def remove(home: str, name: str, *, discard_edits: bool = False) -> Removed:
     called = library_name(name)
     if not called or not Path(libraries_folder(home)).is_dir():
         raise LibraryNotFound(name)
-    with _writing(home), staging.workplace(home) as work, staging.locked(home):
+    with _writing(home), atomic_install.workplace(home) as work, atomic_install.locked(home):
         origin = record(home, called)
         if origin is not None and origin.kind == "link":
-            staging.forget(home, called)
+            atomic_install.forget(home, called)
             return Removed(name=called, path=origin.location, link=True)
         # Only the name says what goes: a record can say anything.
         place = library_folder(home, called) if origin is not None else folders(home).get(called)
         if place is None:
             # A record that outlived its folder, or that says nothing, is of no use to anybody.
-            staging.forget(home, called)
+            atomic_install.forget(home, called)
             raise LibraryNotFound(name)
         edited = [] if origin is None else [edit.file for edit in edits_of(place, origin)]
         by_hand = origin is None or Path(place).is_symlink()
@@ -219,14 +219,14 @@ def _take_away(home: str, name: str, place: Path, work: Path, *, origin: Origin 
         # Somebody put a link there by hand: it goes, and what it leads to stays.
         target = str(place.resolve())
         place.unlink()
-        staging.forget(home, name)
+        atomic_install.forget(home, name)
         return Removed(name=name, path=target, link=True)
-    kept = None if origin is not None else staging.keeping_place(home, name)
+    kept = None if origin is not None else atomic_install.keeping_place(home, name)
     aside = kept or work / "removed"
-    staging.take_away(home, name, place, aside)
+    atomic_install.take_away(home, name, place, aside)
     if origin is not None and edits_of(str(aside), origin):
         # Edited since we looked.
-        kept = staging.keeping_place(home, name)
+        kept = atomic_install.keeping_place(home, name)
         aside.rename(kept)
     return Removed(name=name, path=str(place), kept_in=None if kept is None else str(kept))
 
@@ -272,13 +272,13 @@ class _Update:
         if decided.added or decided.changed or decided.removed:
             new = self._build(before, decided)
             self._put_aside(decided.replaced)
-            old = staging.exchange(self._home, self._name, new, self._fresh)
+            old = atomic_install.exchange(self._home, self._name, new, self._fresh)
             try:
                 late = self._rescue(old, before)
             except TooManyFiles:
                 old.rename(_unused(self._keeping() / "library"))
         else:
-            staging.write_record(self._home, self._name, self._fresh)
+            atomic_install.write_record(self._home, self._name, self._fresh)
         blocked = set(self._blocked)
         return Updated(
             name=self._name,
@@ -310,7 +310,7 @@ class _Update:
             except (FileExistsError, NotADirectoryError, IsADirectoryError):
                 # A file here has the name of a folder of the source, or the other way round.
                 self._blocked.append(file)
-        staging.sync_files(new, (file for file in taken if file not in self._blocked))
+        atomic_install.sync_files(new, (file for file in taken if file not in self._blocked))
         return new
 
     def _put_aside(self, files: Iterable[str]) -> None:
@@ -334,7 +334,7 @@ class _Update:
 
     def _keeping(self) -> Path:
         if self._kept is None:
-            self._kept = staging.keeping_place(self._home, self._name)
+            self._kept = atomic_install.keeping_place(self._home, self._name)
         return self._kept
 
 
@@ -379,10 +379,10 @@ def _check_free(home: str, name: str) -> None:
 
 
 def _install(home: str, name: str, folder: Path, origin: Origin) -> None:
-    staging.sync_files(folder, origin.files)
-    with staging.locked(home):
+    atomic_install.sync_files(folder, origin.files)
+    with atomic_install.locked(home):
         _check_free(home, name)
-        staging.put_into_place(home, name, folder, origin)
+        atomic_install.put_into_place(home, name, folder, origin)
 
 
 def _link(home: str, name: str, source: Source, part: str) -> Added:
@@ -397,9 +397,9 @@ def _link(home: str, name: str, source: Source, part: str) -> Added:
     location = os.path.normpath(Path(source.location, part))
     now = _now()
     origin = Origin(kind="link", location=location, added_at=now, updated_at=now)
-    with staging.locked(home):
+    with atomic_install.locked(home):
         _check_free(home, name)
-        staging.write_record(home, name, origin)
+        atomic_install.write_record(home, name, origin)
     return Added(name=name, path=location, origin=origin)
 
 
@@ -409,16 +409,16 @@ def _fetched(home: str, source: Source, part: str, work: Path, progress: Progres
     intake = Intake(folder, source.location, progress=progress)
     revision = None
     if source.kind == "git":
-        from dittybag.library.sources.repositories import fetch
+        from dittybag.library.sources.git_repositories import fetch
 
         assert source.repository is not None
         revision = fetch(source.repository, part, work, intake, progress=progress)
     elif source.kind == "zip":
-        from dittybag.library.sources.archives import unpack
+        from dittybag.library.sources.zip_archives import unpack
 
         unpack(_own_copy(Path(source.location), work / "archive", intake), part, intake)
     else:
-        from dittybag.library.sources.folders import copy
+        from dittybag.library.sources.folder_source import copy
 
         copied = _subfolder(source, part)
         inside = Path(libraries_folder(home)).resolve()
@@ -431,7 +431,7 @@ def _fetched(home: str, source: Source, part: str, work: Path, progress: Progres
 
 def _own_copy(archive: Path, copy: Path, intake: Intake) -> Path:
     """A copy of an archive that nobody changes while it is read."""
-    from dittybag.library.sources.archives import ARCHIVE_BYTES
+    from dittybag.library.sources.zip_archives import ARCHIVE_BYTES
 
     size = 0
     with copy.open("xb") as target:

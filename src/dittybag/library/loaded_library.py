@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
-from dittybag.library.cache import Kept
-from dittybag.library.enclosure import Stamp
-from dittybag.library.formats.drafts import Draft
-from dittybag.library.places import Place
+from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.library_folders import Place
+from dittybag.library.parse_cache import Kept
+from dittybag.library.safe_folder import Stamp
 
 
 class FileState(Struct, frozen=True, array_like=True):

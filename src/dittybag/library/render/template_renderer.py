@@ -11,10 +11,10 @@ from msgspec import Struct
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import OUTPUT_BYTES, SOURCE_BYTES
 from dittybag.domain.ports import Partials
-from dittybag.library.render.confinement import DEADLINE_SECONDS, TOO_LONG
+from dittybag.library.render.resource_limits import DEADLINE_SECONDS, TOO_LONG
 
 if TYPE_CHECKING:
-    from dittybag.library.render.workers import Crew
+    from dittybag.library.render.worker_pool import Crew
 
 #: A template and what it includes are at most so many files.
 _MAX_FILES: Final = 50
@@ -74,7 +74,7 @@ class TemplateRenderer:
 
     async def _ask(self, job: dict[str, object], file: str) -> _Answer:
         # Most servers never render anything, and all of them should start in a blink.
-        from dittybag.library.render.workers import Crew, WorkerDied
+        from dittybag.library.render.worker_pool import Crew, WorkerDied
 
         if self._crew is None:
             self._crew = Crew("templates", _CHILDREN)

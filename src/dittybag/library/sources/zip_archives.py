@@ -17,8 +17,8 @@ from typing import BinaryIO, Final
 
 from msgspec import Struct
 
-from dittybag.library.paths import is_dropping, path_problem, shown
-from dittybag.library.sources.intake import Intake
+from dittybag.library.relative_paths import is_dropping, path_problem, shown
+from dittybag.library.sources.limited_copy import Intake
 
 #: What is left out may make an archive larger than a library.
 ARCHIVE_BYTES: Final = 256 * 1024 * 1024

@@ -13,13 +13,13 @@ from msgspec import Raw, Struct
 
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import FILE_BYTES, SOURCE_BYTES, FileProblem
-from dittybag.library.contents import FileState, Library, TextState
-from dittybag.library.enclosure import Folder, Listing, Missing, Stamp, Unreadable
 from dittybag.library.formats import recognised
-from dittybag.library.formats.drafts import Draft, Reading
-from dittybag.library.places import Place
-from dittybag.library.render.reader import FileReader
-from dittybag.library.render.renderer import TemplateRenderer
+from dittybag.library.formats.parsed_prompt import Draft, Reading
+from dittybag.library.library_folders import Place
+from dittybag.library.loaded_library import FileState, Library, TextState
+from dittybag.library.render.child_reader import FileReader
+from dittybag.library.render.template_renderer import TemplateRenderer
+from dittybag.library.safe_folder import Folder, Listing, Missing, Stamp, Unreadable
 
 MANIFEST: Final = "twig.toml"
 

@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from dittybag.domain.libraries import FileProblem
-from dittybag.library.cache import Cache, Kept
 from dittybag.library.catalogue import Catalogue
-from dittybag.library.contents import Library
-from dittybag.library.disk import Disk
-from dittybag.library.loading import Loader, Survey, survey
-from dittybag.library.places import Directories, Place, Places, shown
-from dittybag.library.render.reader import FileReader
-from dittybag.library.render.renderer import TemplateRenderer
+from dittybag.library.disk_thread import Disk
+from dittybag.library.library_folders import Directories, Place, Places, shown
+from dittybag.library.loaded_library import Library
+from dittybag.library.loader import Loader, Survey, survey
+from dittybag.library.parse_cache import Cache, Kept
+from dittybag.library.render.child_reader import FileReader
+from dittybag.library.render.template_renderer import TemplateRenderer
 
 #: So many folders are looked at in one go; with a few prompts each they fill the first page of a list.
 _BATCH: Final = 64

@@ -26,7 +26,7 @@ from typing import Final
 import msgspec
 
 from dittybag.domain.errors import LibrariesBusy, LibraryExists
-from dittybag.library.origins import (
+from dittybag.library.install_records import (
     NextOrigin,
     Origin,
     libraries_folder,
