@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dittybag.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
+from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from ours import server
 
@@ -19,7 +19,7 @@ application = Guard(endpoint)
 
 def on_httptools(port: int) -> None:
     """As the product does it."""
-    from dittybag.protocol.transports.http.serving import listening_socket, new_event_loop, serve
+    from dittybag.protocol.transports.http.uvicorn_server import listening_socket, new_event_loop, serve
 
     with listening_socket(HOST, port) as listener, asyncio.Runner(loop_factory=new_event_loop) as runner:
         at_once = {b"/mcp": application.at_once(endpoint.at_once)}

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dittybag.contracts.profiles import PROFILES
-from dittybag.protocol.methods import IMPLEMENTATIONS
+from dittybag.protocol.method_handlers import IMPLEMENTATIONS
 from tests.accounts.rows import ELSEWHERE, METHODS, TOOLS, Row
 from tests.accounts.world import (
     SECRET,

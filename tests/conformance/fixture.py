@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from dittybag.protocol.aio import asyncio
+from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.transports.http import Guard, HttpEndpoint
-from dittybag.protocol.transports.http.messages import Receive, Scope, Send, respond
-from dittybag.protocol.transports.http.serving import GRACE_SECONDS, listening_socket, new_event_loop, serve
+from dittybag.protocol.transports.http.asgi_messages import Receive, Scope, Send, respond
+from dittybag.protocol.transports.http.uvicorn_server import (
+    GRACE_SECONDS,
+    listening_socket,
+    new_event_loop,
+    serve,
+)
 from tests.everything.server import build
 
 

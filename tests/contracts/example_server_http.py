@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from dittybag.protocol.transports.http import Guard, HttpEndpoint
-from dittybag.protocol.transports.http.serving import listening_socket, serve
+from dittybag.protocol.transports.http.uvicorn_server import listening_socket, serve
 from tests.contracts.example_server import build
 
 

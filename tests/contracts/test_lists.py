@@ -14,7 +14,7 @@ from dittybag.contracts.tools import Place
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import Shelf
 from dittybag.library.render.template_renderer import TemplateRenderer
-from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.services.caller import Caller
 from dittybag.services.template_service import Templates
 from dittybag.services.workspace import Workspace

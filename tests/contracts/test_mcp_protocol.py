@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from dittybag.protocol.eras import V2024_11_05
-from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.contracts.example_server import build
 from tests.contracts.over_http import Host, HttpClient
 from tests.wire import Wire

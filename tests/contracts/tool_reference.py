@@ -12,7 +12,7 @@ import msgspec
 
 from dittybag.contracts.profiles import PROFILES, Profile
 from dittybag.contracts.tools import TOOLSETS, ToolSpec
-from dittybag.protocol.arguments import schema_of
+from dittybag.protocol.argument_schemas import schema_of
 from tests.wire import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "tools.md"

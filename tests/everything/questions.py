@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from dittybag.protocol import Context, MissingClientCapability, NoArguments, Server
-from dittybag.protocol.inputs import Elicit, Elicited, ListRoots, Question, Sample, SamplingMessage
+from dittybag.protocol.client_input import Elicit, Elicited, ListRoots, Question, Sample, SamplingMessage
 
 
 class Message(Struct):

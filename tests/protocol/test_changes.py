@@ -9,7 +9,7 @@ import pytest
 
 from dittybag.protocol import Limits, Prompt, Resource, Server, Tool
 from dittybag.protocol.eras import HANDSHAKE_VERSIONS, V2025_11_25, V2026_07_28
-from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import Capabilities, ListFeature
 from tests.protocol.servers import full_server
 

@@ -9,7 +9,7 @@ import pytest
 
 from dittybag.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, VERSIONS
 from dittybag.protocol.jsonrpc import id_in
-from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.protocol.servers import full_server
 
 

@@ -10,10 +10,10 @@ import pytest
 from msgspec import Meta, Struct
 
 from dittybag.protocol import Context, InputRejected, Prompt, Resource, Server, Tool
+from dittybag.protocol.client_input import Elicit, ElicitUrl, ListRoots, Sample, SamplingMessage
 from dittybag.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28
-from dittybag.protocol.inputs import Elicit, ElicitUrl, ListRoots, Sample, SamplingMessage
 from dittybag.protocol.request_state import StateSealer
-from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import Text, ToolResult
 from tests.protocol.servers import full_server
 

@@ -13,7 +13,7 @@ from dittybag.protocol import (
     Server,
 )
 from dittybag.protocol.eras import V2025_11_25, VERSIONS
-from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import (
     PromptInfo,
 )

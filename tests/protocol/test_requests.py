@@ -13,7 +13,7 @@ from dittybag.protocol import (
     Server,
 )
 from dittybag.protocol.eras import V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28, VERSIONS
-from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.protocol.servers import full_server
 
 # Progress and log

@@ -17,8 +17,8 @@ from dittybag.protocol.eras import (
     V2026_07_28,
     VERSIONS,
 )
-from dittybag.protocol.methods import IMPLEMENTATIONS
-from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.protocol.method_handlers import IMPLEMENTATIONS
+from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.protocol.servers import full_server
 
 #: Parameters with which each method succeeds, and what its result must hold.

@@ -25,7 +25,7 @@ print(*sorted(set(sys.argv[1:]) & set(sys.modules)))
 """
 
 TLS = """
-from dittybag.protocol.aio import asyncio
+from dittybag.protocol.lazy_tls import asyncio
 import ssl
 
 async def main():

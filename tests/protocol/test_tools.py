@@ -22,7 +22,7 @@ from dittybag.protocol import (
     UrlElicitationRequired,
 )
 from dittybag.protocol.eras import V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, VERSIONS
-from dittybag.protocol.transports.memory import MemoryClient
+from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import (
     Annotations,
     Audio,

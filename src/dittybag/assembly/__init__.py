@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from dittybag.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
+from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.desks import open_workspace
 from dittybag.assembly.logs import log_patiently

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
-from dittybag.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
+from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 import msgspec
 from msgspec import Struct

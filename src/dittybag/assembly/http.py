@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from dittybag.protocol.aio import asyncio  # isort: skip  # first: it imports asyncio without TLS
+from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag import __version__
 from dittybag.assembly import built, check_names
@@ -30,8 +30,7 @@ from dittybag.protocol import Context, Server
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.server import Observer
 from dittybag.protocol.transports.http import Guard, HttpEndpoint
-from dittybag.protocol.transports.http.guards import LOOPBACK
-from dittybag.protocol.transports.http.messages import (
+from dittybag.protocol.transports.http.asgi_messages import (
     ANYBODY,
     ASKER,
     REQUEST_ID,
@@ -45,9 +44,15 @@ from dittybag.protocol.transports.http.messages import (
     Whole,
     respond,
 )
-from dittybag.protocol.transports.http.messages import Application as Served
+from dittybag.protocol.transports.http.asgi_messages import Application as Served
+from dittybag.protocol.transports.http.host_checks import LOOPBACK
 from dittybag.protocol.transports.http.request_ids import Identified
-from dittybag.protocol.transports.http.serving import GRACE_SECONDS, listening_socket, new_event_loop, serve
+from dittybag.protocol.transports.http.uvicorn_server import (
+    GRACE_SECONDS,
+    listening_socket,
+    new_event_loop,
+    serve,
+)
 from dittybag.web.calls import Calls
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections import deque
 from typing import Final
 
 from dittybag.domain.times import iso
-from dittybag.protocol.in_hand import request_in_hand
+from dittybag.protocol.current_request import request_in_hand
 from dittybag.protocol.jsonrpc import encode
 
 #: What is logged faster than it is read is forgotten, the oldest first.

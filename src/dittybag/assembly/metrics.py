@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dittybag import __version__
-from dittybag.protocol.methods import IMPLEMENTATIONS
+from dittybag.protocol.method_handlers import IMPLEMENTATIONS
 
 #: In seconds.
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)

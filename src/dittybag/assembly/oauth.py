@@ -20,8 +20,8 @@ from dittybag.identity import (
     protected_resource_metadata,
 )
 from dittybag.protocol import InternalError
-from dittybag.protocol.errors import InvalidRequest
-from dittybag.protocol.transports.http.messages import Refused
+from dittybag.protocol.transports.http.asgi_messages import Refused
+from dittybag.protocol.wire_errors import InvalidRequest
 from dittybag.services.account_service import Accounts
 
 _log = logging.getLogger("dittybag")

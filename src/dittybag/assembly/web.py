@@ -10,7 +10,7 @@ from dittybag.config import Settings, person
 from dittybag.contracts.gate import Verifier
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tools import Place
-from dittybag.protocol.transports.http.messages import Application, Receive, Scope, Send
+from dittybag.protocol.transports.http.asgi_messages import Application, Receive, Scope, Send
 from dittybag.web.calls import Calls
 from dittybag.web.visitors import Visitors
 

@@ -7,10 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from dittybag.protocol import Server, Session
-from dittybag.protocol.errors import METHOD_NOT_FOUND
 from dittybag.protocol.jsonrpc import Decoded, Malformed, decode, encode
-from dittybag.protocol.transports.http.delivery import Delivery
-from dittybag.protocol.transports.http.messages import (
+from dittybag.protocol.transports.http.asgi_messages import (
     ANYBODY,
     ASKER,
     Application,
@@ -24,7 +22,9 @@ from dittybag.protocol.transports.http.messages import (
     refuse,
     respond,
 )
-from dittybag.protocol.transports.http.streams import AnswerOnly
+from dittybag.protocol.transports.http.event_streams import AnswerOnly
+from dittybag.protocol.transports.http.response_delivery import Delivery
+from dittybag.protocol.wire_errors import METHOD_NOT_FOUND
 
 _BODY_BYTES: Final = 4 * 1024 * 1024
 _BODY_SECONDS: Final = 12.0

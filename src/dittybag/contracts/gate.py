@@ -15,9 +15,8 @@ from msgspec import Struct
 from dittybag.domain.accounts import PREFIX, Principal, Scope
 from dittybag.domain.errors import DittybagError
 from dittybag.protocol import InternalError
-from dittybag.protocol.aio import asyncio
-from dittybag.protocol.errors import InvalidRequest
-from dittybag.protocol.transports.http.messages import (
+from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.transports.http.asgi_messages import (
     ASKER,
     Application,
     Asker,
@@ -31,7 +30,8 @@ from dittybag.protocol.transports.http.messages import (
     Whole,
     refuse,
 )
-from dittybag.protocol.transports.http.messages import Scope as Request
+from dittybag.protocol.transports.http.asgi_messages import Scope as Request
+from dittybag.protocol.wire_errors import InvalidRequest
 from dittybag.services.account_service import Accounts
 
 #: So long is somebody known without asking again: what is revoked is worthless everywhere within 5 seconds.

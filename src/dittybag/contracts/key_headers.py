@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from dittybag.contracts.keys import key_beside
-from dittybag.protocol.transports.http.messages import Headers
+from dittybag.protocol.transports.http.asgi_messages import Headers
 
 _HEADER: Final = b"idempotency-key"
 

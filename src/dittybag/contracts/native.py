@@ -18,7 +18,7 @@ from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.prompts import Argument
 from dittybag.domain.times import iso
 from dittybag.protocol import ToolResult
-from dittybag.protocol.arguments import violations
+from dittybag.protocol.argument_schemas import violations
 from dittybag.protocol.types import JsonObject
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.search_service import SEARCHED

@@ -13,7 +13,7 @@ from msgspec import Struct
 from dittybag.domain.errors import AlreadyDone, StorageError
 from dittybag.domain.idempotency import ANSWER_BYTES, KeptAnswer
 from dittybag.protocol import Context, ToolResult
-from dittybag.protocol.aio import asyncio
+from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.types import Text
 from dittybag.services.idempotency_service import CarriedOut, KeyedCall, Repeats
 

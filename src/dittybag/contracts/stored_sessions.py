@@ -11,8 +11,8 @@ import msgspec
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import KeptSession, Store, Transaction
 from dittybag.protocol import InternalError
-from dittybag.protocol.transports.http.messages import Refused
-from dittybag.protocol.transports.http.sessions import SessionState, merged
+from dittybag.protocol.transports.http.asgi_messages import Refused
+from dittybag.protocol.transports.http.http_sessions import SessionState, merged
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ _decode = msgspec.msgpack.Decoder(SessionState).decode
 
 
 class StoredSessions:
-    """See `dittybag.protocol.transports.http.sessions.SessionRegistry`."""
+    """See `dittybag.protocol.transports.http.http_sessions.SessionRegistry`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -3,10 +3,23 @@
 It knows nothing of what Dittybag keeps, and imports nothing of Dittybag outside this package.
 """
 
-from dittybag.protocol.arguments import NoArguments
-from dittybag.protocol.context import Context
+from dittybag.protocol.argument_schemas import NoArguments
 from dittybag.protocol.dispatch import Session
-from dittybag.protocol.errors import (
+from dittybag.protocol.features import (
+    CompletionRequest,
+    Page,
+    Prompt,
+    PromptSource,
+    Resource,
+    ResourceSource,
+    ResourceTemplate,
+    Tool,
+)
+from dittybag.protocol.request_context import Context
+from dittybag.protocol.server import CacheHints, Limits, Server
+from dittybag.protocol.transports import Outlet
+from dittybag.protocol.types import ToolAnnotations, ToolResult
+from dittybag.protocol.wire_errors import (
     InputRejected,
     InternalError,
     InvalidArguments,
@@ -20,19 +33,6 @@ from dittybag.protocol.errors import (
     UrlElicitationRequired,
     Violation,
 )
-from dittybag.protocol.features import (
-    CompletionRequest,
-    Page,
-    Prompt,
-    PromptSource,
-    Resource,
-    ResourceSource,
-    ResourceTemplate,
-    Tool,
-)
-from dittybag.protocol.server import CacheHints, Limits, Server
-from dittybag.protocol.transports import Outlet
-from dittybag.protocol.types import ToolAnnotations, ToolResult
 
 __all__ = [
     "CacheHints",

@@ -6,7 +6,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import msgspec
 
-from dittybag.protocol.errors import InvalidParams
+from dittybag.protocol.wire_errors import InvalidParams
 
 Position = str | int
 

@@ -7,12 +7,20 @@ from time import perf_counter
 from types import CoroutineType
 from typing import Any, Final
 
-from dittybag.protocol import eager, envelope
-from dittybag.protocol.aio import asyncio
+from dittybag.protocol import eager_tasks, request_meta
 from dittybag.protocol.batches import BatchOutlet
-from dittybag.protocol.context import Context, InputRequired
 from dittybag.protocol.eras import METHODS, Revision
-from dittybag.protocol.errors import (
+from dittybag.protocol.jsonrpc import Decoded, Malformed, decode, error_frame, request_id_of, result_frame
+from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.method_handlers import IMPLEMENTATIONS
+from dittybag.protocol.pending_requests import OpenQuestions
+from dittybag.protocol.request_context import Context, InputRequired
+from dittybag.protocol.result_encoding import encoded
+from dittybag.protocol.server import Server
+from dittybag.protocol.subscriptions import Subscriptions
+from dittybag.protocol.transports import Outlet
+from dittybag.protocol.types import InputRequiredResult, JsonObject, RequestId, Result, ToolResult
+from dittybag.protocol.wire_errors import (
     InternalError,
     InvalidParams,
     InvalidRequest,
@@ -21,14 +29,6 @@ from dittybag.protocol.errors import (
     WireError,
     to_wire,
 )
-from dittybag.protocol.jsonrpc import Decoded, Malformed, decode, error_frame, request_id_of, result_frame
-from dittybag.protocol.methods import IMPLEMENTATIONS
-from dittybag.protocol.questions import OpenQuestions
-from dittybag.protocol.results import encoded
-from dittybag.protocol.server import Server
-from dittybag.protocol.subscriptions import Subscriptions
-from dittybag.protocol.transports import Outlet
-from dittybag.protocol.types import InputRequiredResult, JsonObject, RequestId, Result, ToolResult
 
 #: What a client of a handshake revision gets that has not set a level.
 DEFAULT_LOG_LEVEL: Final = "info"
@@ -162,10 +162,10 @@ class Session:
 
     def _start(self, ctx: Context) -> None:
         try:
-            envelope.read(ctx)
+            request_meta.read(ctx)
             outcome = self._implementation(ctx)(ctx)
             if type(outcome) is CoroutineType:
-                start = eager.attempt if ctx.light else eager.start
+                start = eager_tasks.attempt if ctx.light else eager_tasks.start
                 task = start(self._finish(ctx, outcome), asyncio.get_running_loop())
                 if task is not None and not task.done():
                     ctx.task = task

@@ -12,10 +12,9 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 from msgspec import Struct
 
 from dittybag.protocol import uri_templates
-from dittybag.protocol.arguments import NoArguments
-from dittybag.protocol.context import Context
+from dittybag.protocol.argument_schemas import NoArguments
 from dittybag.protocol.cursors import Position
-from dittybag.protocol.errors import InvalidParams, ResourceNotFound, ToolError
+from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import (
     Annotations,
     BlobContents,
@@ -35,6 +34,7 @@ from dittybag.protocol.types import (
     ToolAnnotations,
     ToolResult,
 )
+from dittybag.protocol.wire_errors import InvalidParams, ResourceNotFound, ToolError
 
 T = TypeVar("T")
 Arguments = TypeVar("Arguments")

@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dittybag.protocol.errors import InvalidRequest, ParseError, ProtocolError, WireError
 from dittybag.protocol.types import JsonObject, RequestId
+from dittybag.protocol.wire_errors import InvalidRequest, ParseError, ProtocolError, WireError
 
 encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode

@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dittybag.protocol.errors import InvalidParams
 from dittybag.protocol.types import JsonObject
+from dittybag.protocol.wire_errors import InvalidParams
 
 #: How long a client may take for one round.
 LIFETIME_SECONDS: Final = 15 * 60

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from msgspec import Struct
 
-from dittybag.protocol.arguments import NoArguments, schema_of
-from dittybag.protocol.context import Context
+from dittybag.protocol.argument_schemas import NoArguments, schema_of
 from dittybag.protocol.eras import NEWEST_HANDSHAKE, REVISIONS, Revision
 from dittybag.protocol.features import (
     PAGE_SIZE,
@@ -25,6 +24,7 @@ from dittybag.protocol.features import (
     Tool,
     ToolAnswer,
 )
+from dittybag.protocol.request_context import Context
 from dittybag.protocol.request_state import StateSealer
 from dittybag.protocol.types import (
     Capabilities,

@@ -18,7 +18,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
-from dittybag.protocol.transports.http.messages import (
+from dittybag.protocol.transports.http.asgi_messages import (
     REQUEST_ID,
     Disconnected,
     Headers,

@@ -9,8 +9,8 @@ from typing import Any, Final
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import ChangeNews
 from dittybag.domain.errors import DittybagError
-from dittybag.protocol.aio import asyncio
-from dittybag.protocol.transports.http.messages import EVENTS, Receive, Send
+from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.transports.http.asgi_messages import EVENTS, Receive, Send
 from dittybag.web.requests import Answer, Request, Streaming, cookies
 from dittybag.web.site import Site
 from dittybag.web.visitors import COOKIE, Visitors

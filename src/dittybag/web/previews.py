@@ -12,7 +12,7 @@ from minijinja import Markup
 from msgspec import Struct
 
 from dittybag.domain.resources import Resource
-from dittybag.protocol.aio import asyncio
+from dittybag.protocol.lazy_tls import asyncio
 from dittybag.web.colours import Colours
 from dittybag.web.markup import markdown
 

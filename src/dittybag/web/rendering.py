@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from minijinja import Environment, Markup
 
 from dittybag.domain.changes import label_of
-from dittybag.protocol.transports.http.messages import Header
+from dittybag.protocol.transports.http.asgi_messages import Header
 from dittybag.web import markup
 from dittybag.web.requests import NOTE_COOKIE, Answer, Request, cookie, cookies, project_link
 

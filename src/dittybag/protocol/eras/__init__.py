@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.protocol.eras.methods import CLIENT_METHODS, METHODS, Method
+from dittybag.protocol.eras.method_table import CLIENT_METHODS, METHODS, Method
 from dittybag.protocol.eras.versions import (
     HANDSHAKE_VERSIONS,
     NEWEST_HANDSHAKE,

@@ -14,14 +14,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from dittybag.protocol.aio import asyncio
 from dittybag.protocol.dispatch import Session
-from dittybag.protocol.errors import InvalidRequest
 from dittybag.protocol.features import MaybeAwaitable, settled
 from dittybag.protocol.jsonrpc import id_at_ends
+from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.server import Server
-from dittybag.protocol.transports.descriptors import FrameWriter, reader_of
-from dittybag.protocol.transports.lines import LineSplitter, Oversize
+from dittybag.protocol.transports.file_descriptors import FrameWriter, reader_of
+from dittybag.protocol.transports.line_framing import LineSplitter, Oversize
+from dittybag.protocol.wire_errors import InvalidRequest
 
 #: How long requests may go on after the client has closed its end.
 GRACE_SECONDS: Final = 0.8

@@ -13,7 +13,7 @@ from msgspec import Struct
 from dittybag.domain.errors import LibraryNotFound, LibraryPromptNotFound, PromptUnusable
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
 from dittybag.domain.ports import Libraries
-from dittybag.protocol.aio import asyncio
+from dittybag.protocol.lazy_tls import asyncio
 from dittybag.web.pages.trying import tried, values_of
 from dittybag.web.previews import excerpt_of, markdown_of
 from dittybag.web.rendering import page

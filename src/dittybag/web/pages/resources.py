@@ -18,7 +18,7 @@ from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.protocol import Context, ProtocolError, uri_templates
 from dittybag.protocol import ResourceNotFound as NoSuchResource
 from dittybag.protocol.jsonrpc import encode
-from dittybag.protocol.transports.http.messages import Header
+from dittybag.protocol.transports.http.asgi_messages import Header
 from dittybag.services.caller import Caller
 from dittybag.web.diffs import DiffRow, side_by_side
 from dittybag.web.pages import resource_forms

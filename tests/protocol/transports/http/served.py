@@ -9,11 +9,16 @@ import msgspec
 from msgspec import Meta, Struct
 
 from dittybag.protocol import Context, NoArguments, Server
-from dittybag.protocol.aio import asyncio
+from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.transports.http import Guard, HttpEndpoint
 from dittybag.protocol.transports.http.endpoint import HttpLimits
-from dittybag.protocol.transports.http.serving import GRACE_SECONDS, listening_socket, new_event_loop, serve
-from dittybag.protocol.transports.http.sessions import MemoryRegistry
+from dittybag.protocol.transports.http.http_sessions import MemoryRegistry
+from dittybag.protocol.transports.http.uvicorn_server import (
+    GRACE_SECONDS,
+    listening_socket,
+    new_event_loop,
+    serve,
+)
 from tests.everything.server import build
 
 #: What is not as wanted by then will not be.

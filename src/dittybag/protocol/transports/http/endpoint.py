@@ -8,27 +8,15 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.protocol.aio import asyncio
 from dittybag.protocol.batches import expects_answer
 from dittybag.protocol.dispatch import Session
-from dittybag.protocol.envelope import PROTOCOL_VERSION
 from dittybag.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS, V2025_03_26, V2025_11_25
-from dittybag.protocol.errors import (
-    HEADER_MISMATCH,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    MISSING_CLIENT_CAPABILITY,
-    PARSE_ERROR,
-    UNSUPPORTED_VERSION,
-    InvalidRequest,
-    MethodNotFound,
-    ProtocolError,
-)
 from dittybag.protocol.jsonrpc import Decoded, Malformed, decode, encode, request_id_of
+from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.request_meta import PROTOCOL_VERSION
 from dittybag.protocol.server import Server
-from dittybag.protocol.transports.http import headers as routing
-from dittybag.protocol.transports.http.delivery import Delivery
-from dittybag.protocol.transports.http.messages import (
+from dittybag.protocol.transports.http import request_headers as routing
+from dittybag.protocol.transports.http.asgi_messages import (
     ANYBODY,
     ASKER,
     Application,
@@ -45,15 +33,27 @@ from dittybag.protocol.transports.http.messages import (
     refuse,
     respond,
 )
-from dittybag.protocol.transports.http.sessions import (
+from dittybag.protocol.transports.http.event_streams import AnswerOnly, Stream
+from dittybag.protocol.transports.http.http_sessions import (
     MemoryRegistry,
     OpenSession,
     SessionRegistry,
     SessionState,
     Updates,
 )
-from dittybag.protocol.transports.http.streams import AnswerOnly, Stream
+from dittybag.protocol.transports.http.response_delivery import Delivery
 from dittybag.protocol.types import JsonObject
+from dittybag.protocol.wire_errors import (
+    HEADER_MISMATCH,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    MISSING_CLIENT_CAPABILITY,
+    PARSE_ERROR,
+    UNSUPPORTED_VERSION,
+    InvalidRequest,
+    MethodNotFound,
+    ProtocolError,
+)
 
 SESSION: Final = b"mcp-session-id"
 LAST_EVENT: Final = b"last-event-id"

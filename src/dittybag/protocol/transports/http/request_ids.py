@@ -8,8 +8,8 @@ from functools import partial
 from itertools import count
 from typing import Any, Final
 
-from dittybag.protocol.in_hand import request_in_hand
-from dittybag.protocol.transports.http.messages import (
+from dittybag.protocol.current_request import request_in_hand
+from dittybag.protocol.transports.http.asgi_messages import (
     REQUEST_ID,
     Application,
     AtOnce,

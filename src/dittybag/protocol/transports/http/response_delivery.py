@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from dittybag.protocol.aio import asyncio
-from dittybag.protocol.transports.http.messages import EVENTS, Header, Receive, Send, respond
-from dittybag.protocol.transports.http.streams import Stream
+from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.transports.http.asgi_messages import EVENTS, Header, Receive, Send, respond
+from dittybag.protocol.transports.http.event_streams import Stream
 
 #: A connection on which nothing is said for so long hears a comment, so that nobody on the way closes it.
 PING_SECONDS: Final = 15.0

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from dittybag.protocol.aio import asyncio
+from dittybag.protocol.lazy_tls import asyncio
 
 _READ_BYTES: Final = 256 * 1024
 #: So much is gathered for one write.

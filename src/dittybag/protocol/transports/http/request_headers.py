@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from dittybag.protocol.envelope import CLIENT_CAPABILITIES, PROTOCOL_VERSION
-from dittybag.protocol.errors import HeaderMismatch, InvalidParams
 from dittybag.protocol.jsonrpc import encode
+from dittybag.protocol.request_meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from dittybag.protocol.server import Server
-from dittybag.protocol.transports.http.messages import Ambiguous, Headers
+from dittybag.protocol.transports.http.asgi_messages import Ambiguous, Headers
 from dittybag.protocol.types import JsonObject
+from dittybag.protocol.wire_errors import HeaderMismatch, InvalidParams
 
 VERSION: Final = b"mcp-protocol-version"
 METHOD: Final = b"mcp-method"

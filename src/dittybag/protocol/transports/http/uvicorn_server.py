@@ -19,8 +19,8 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from dittybag.protocol import eager
-from dittybag.protocol.transports.http.messages import HEADERS, Application, AtOnce, Headers, Scope
+from dittybag.protocol import eager_tasks
+from dittybag.protocol.transports.http.asgi_messages import HEADERS, Application, AtOnce, Headers, Scope
 
 #: A request's head has this long to arrive, from the connection or its first byte on.
 HEAD_SECONDS: Final = 10
@@ -317,7 +317,7 @@ class _Immediate:
         except BaseException as error:  # noqa: BLE001  # uvicorn tells of it, in the log and to the client
             self._rest = _raising(error)
         else:
-            self._rest = eager.resumed(running, waits_for)
+            self._rest = eager_tasks.resumed(running, waits_for)
         if self._rest is not None and self._cycle is None:
             context.run(self._start_task)
         if self._cycle is None:

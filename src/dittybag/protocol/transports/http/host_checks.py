@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from dittybag.protocol.errors import InvalidRequest
-from dittybag.protocol.transports.http.messages import (
+from dittybag.protocol.transports.http.asgi_messages import (
     Application,
     AtOnce,
     Headers,
@@ -21,6 +20,7 @@ from dittybag.protocol.transports.http.messages import (
     Whole,
     refuse,
 )
+from dittybag.protocol.wire_errors import InvalidRequest
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 

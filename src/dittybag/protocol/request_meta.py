@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.protocol.arguments import broken_text
-from dittybag.protocol.context import LOG_LEVELS, Context
+from dittybag.protocol.argument_schemas import broken_text
 from dittybag.protocol.eras import REVISIONS, STATELESS_VERSIONS
-from dittybag.protocol.errors import InvalidParams, UnsupportedVersion
+from dittybag.protocol.request_context import LOG_LEVELS, Context
 from dittybag.protocol.types import JsonObject
+from dittybag.protocol.wire_errors import InvalidParams, UnsupportedVersion
 
 PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"

@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
+from dittybag.protocol.current_request import request_in_hand
 from dittybag.protocol.eras import Revision
-from dittybag.protocol.in_hand import request_in_hand
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
-from dittybag.protocol.arguments import schema_of, violations
+from dittybag.protocol.argument_schemas import schema_of, violations
 from dittybag.protocol.eras import Revision
-from dittybag.protocol.errors import InvalidParams
 from dittybag.protocol.types import JsonObject, Meta, Role, Wire
+from dittybag.protocol.wire_errors import InvalidParams
 
 A_co = TypeVar("A_co", covariant=True)
 T = TypeVar("T")

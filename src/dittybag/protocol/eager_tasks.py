@@ -14,7 +14,7 @@ from functools import partial
 from types import coroutine
 from typing import Any, TypeVar
 
-from dittybag.protocol.aio import asyncio
+from dittybag.protocol.lazy_tls import asyncio
 
 T = TypeVar("T")
 

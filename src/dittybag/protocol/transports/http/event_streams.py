@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.protocol.aio import asyncio
+from dittybag.protocol.lazy_tls import asyncio
 
 #: A stream that nobody takes from holds this much; then it is full, and the oldest events are forgotten.
 MAX_EVENTS: Final = 1000

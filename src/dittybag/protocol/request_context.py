@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from dittybag.protocol.eras import CLIENT_METHODS, Revision
-from dittybag.protocol.errors import MissingClientCapability
-from dittybag.protocol.inputs import (
+from dittybag.protocol.client_input import (
     Elicit,
     Elicited,
     ElicitUrl,
@@ -21,14 +19,16 @@ from dittybag.protocol.inputs import (
     declares,
     nested,
 )
+from dittybag.protocol.eras import CLIENT_METHODS, Revision
 from dittybag.protocol.jsonrpc import notification_frame
 from dittybag.protocol.types import InputRequest, JsonObject, LogLevel, RequestId
+from dittybag.protocol.wire_errors import MissingClientCapability
 
 if TYPE_CHECKING:
     from msgspec import Struct
 
-    from dittybag.protocol.aio import asyncio
     from dittybag.protocol.dispatch import Session
+    from dittybag.protocol.lazy_tls import asyncio
     from dittybag.protocol.transports import Outlet
 
 LOG_LEVELS: Final[dict[str, int]] = {

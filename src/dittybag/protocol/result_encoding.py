@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from dittybag.protocol.context import Context
 from dittybag.protocol.eras import METHODS
-from dittybag.protocol.eras.fields import fit
+from dittybag.protocol.eras.field_table import fit
 from dittybag.protocol.jsonrpc import encode
+from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import Implementation, InputRequiredResult, JsonObject, Result
 
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"

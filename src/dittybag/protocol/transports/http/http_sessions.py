@@ -10,13 +10,13 @@ from typing import Final, Protocol, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.protocol.aio import asyncio
 from dittybag.protocol.dispatch import DEFAULT_LOG_LEVEL, Session
 from dittybag.protocol.eras import REVISIONS
+from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.server import ListKind, Server
 from dittybag.protocol.subscriptions import Subscriptions
-from dittybag.protocol.transports.http.messages import Asker
-from dittybag.protocol.transports.http.streams import MAX_BYTES, AnswerOnly, Stream
+from dittybag.protocol.transports.http.asgi_messages import Asker
+from dittybag.protocol.transports.http.event_streams import MAX_BYTES, AnswerOnly, Stream
 from dittybag.protocol.types import JsonObject
 
 LIST_KINDS: Final[tuple[ListKind, ...]] = get_args(ListKind)

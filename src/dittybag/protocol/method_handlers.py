@@ -8,20 +8,10 @@ from typing import Any, Final
 import msgspec
 
 from dittybag.protocol import cursors
-from dittybag.protocol.arguments import broken_text, convert, violations, without_nulls
-from dittybag.protocol.context import LOG_LEVELS, Context
+from dittybag.protocol.argument_schemas import broken_text, convert, violations, without_nulls
 from dittybag.protocol.cursors import Position
 from dittybag.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS
-from dittybag.protocol.eras.fields import fit
-from dittybag.protocol.errors import (
-    InputRejected,
-    InvalidArguments,
-    InvalidParams,
-    ProtocolError,
-    ToolError,
-    Violation,
-    as_tool_error,
-)
+from dittybag.protocol.eras.field_table import fit
 from dittybag.protocol.features import (
     MAX_COMPLETIONS,
     CompletionAnswer,
@@ -36,7 +26,8 @@ from dittybag.protocol.features import (
     settled,
 )
 from dittybag.protocol.jsonrpc import encode
-from dittybag.protocol.results import encoded
+from dittybag.protocol.request_context import LOG_LEVELS, Context
+from dittybag.protocol.result_encoding import encoded
 from dittybag.protocol.types import (
     CompleteResult,
     Completion,
@@ -54,6 +45,15 @@ from dittybag.protocol.types import (
     ToolInfo,
     ToolList,
     ToolResult,
+)
+from dittybag.protocol.wire_errors import (
+    InputRejected,
+    InvalidArguments,
+    InvalidParams,
+    ProtocolError,
+    ToolError,
+    Violation,
+    as_tool_error,
 )
 
 #: A result, the bytes of one, or something that will become one. `None`: the answer comes later.

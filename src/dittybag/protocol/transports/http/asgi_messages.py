@@ -7,10 +7,10 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from dittybag.protocol.aio import asyncio
-from dittybag.protocol.errors import ProtocolError, WireError
 from dittybag.protocol.jsonrpc import error_frame
+from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.types import RequestId
+from dittybag.protocol.wire_errors import ProtocolError, WireError
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dittybag.protocol.aio import asyncio
-from dittybag.protocol.context import Context
-from dittybag.protocol.errors import InputRejected, InvalidParams
-from dittybag.protocol.inputs import Question
+from dittybag.protocol.client_input import Question
 from dittybag.protocol.jsonrpc import notification_frame, request_frame
+from dittybag.protocol.lazy_tls import asyncio
+from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import JsonObject
+from dittybag.protocol.wire_errors import InputRejected, InvalidParams
 
 
 class OpenQuestions:

@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from dittybag.protocol.errors import Violation
 from dittybag.protocol.jsonrpc import has_surrogate
 from dittybag.protocol.types import JsonObject
+from dittybag.protocol.wire_errors import Violation
 
 T = TypeVar("T")
 
