@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from dittybag.__main__ import main
-from dittybag.contracts.tools import Place
+from dittybag.contracts.tool_specs import Place
 from dittybag.services import caller, history_service, prompt_service
 from dittybag.storage.postgres import rows, task_table
 from dittybag.storage.postgres.account_tables import AccountTables

@@ -14,7 +14,7 @@ import pytest
 from dittybag.cli.completion import serve
 from dittybag.cli.serve import USAGE, parsed
 from dittybag.contracts.profiles import PROFILES
-from dittybag.contracts.tools import TOOLSETS
+from dittybag.contracts.tool_specs import TOOLSETS
 from tests.cli.running import dittybag
 from tests.wire import ROOT
 

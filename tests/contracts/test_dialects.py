@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dittybag.cli.failures import Status, status_of
-from dittybag.contracts.dialects import Dialect, plain, prose, structured
+from dittybag.contracts.error_formats import Dialect, plain, prose, structured
 from dittybag.domain import errors
 from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotFound, Problem, StorageError
 

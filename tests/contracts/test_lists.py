@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from dittybag.contracts.profiles import PROFILES, build
-from dittybag.contracts.tools import Place
+from dittybag.contracts.tool_specs import Place
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import Shelf
 from dittybag.library.render.template_renderer import TemplateRenderer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dittybag.contracts.profiles import PROFILES
-from dittybag.contracts.tools import TOOLSETS
+from dittybag.contracts.tool_specs import TOOLSETS
 from tests.contracts.tool_reference import PAGE, SNAPSHOTS, page, snapshot
 
 

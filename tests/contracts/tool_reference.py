@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from dittybag.contracts.profiles import PROFILES, Profile
-from dittybag.contracts.tools import TOOLSETS, ToolSpec
+from dittybag.contracts.tool_specs import TOOLSETS, ToolSpec
 from dittybag.protocol.argument_schemas import schema_of
 from tests.wire import ROOT
 

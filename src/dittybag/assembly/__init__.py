@@ -11,7 +11,7 @@ from dittybag.assembly.desks import open_workspace
 from dittybag.assembly.logs import log_patiently
 from dittybag.config import Settings, SettingsError
 from dittybag.contracts.profiles import PROFILES, build, shown_tools
-from dittybag.contracts.tools import TOOLSETS, Place
+from dittybag.contracts.tool_specs import TOOLSETS, Place
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import Shelf
 from dittybag.library.render.template_renderer import TemplateRenderer

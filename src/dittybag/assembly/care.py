@@ -421,7 +421,7 @@ def costs() -> list[Cost]:
 
 def _cost(profile: Any) -> Cost:
     from dittybag.contracts.profiles import shown_tools
-    from dittybag.contracts.tools import Place
+    from dittybag.contracts.tool_specs import Place
     from dittybag.protocol import Server
     from dittybag.protocol.eras import NEWEST_HANDSHAKE, REVISIONS
     from dittybag.protocol.jsonrpc import encode

@@ -19,13 +19,13 @@ from dittybag.assembly.metrics import Metrics
 from dittybag.assembly.stores import is_file
 from dittybag.assembly.web import Front
 from dittybag.config import Settings, SettingsError
-from dittybag.contracts.bare_http import BareFace
-from dittybag.contracts.gate import OPEN, Gate, OwnTokens
-from dittybag.contracts.key_headers import beside, has_key
 from dittybag.contracts.profiles import ACCESSES, PROFILES, Access, access_of, build, follow
-from dittybag.contracts.stored_sessions import StoredSessions
-from dittybag.contracts.tools import Place
+from dittybag.contracts.tool_specs import Place
 from dittybag.domain.errors import DittybagError
+from dittybag.http.authentication import OPEN, Gate, OwnTokens
+from dittybag.http.bare_endpoint import BareFace
+from dittybag.http.idempotency_header import beside, has_key
+from dittybag.http.stored_sessions import StoredSessions
 from dittybag.protocol import Context, Server
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.server import Observer

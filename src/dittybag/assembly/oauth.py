@@ -30,7 +30,7 @@ _SCOPES = ("dittybag:read", "dittybag:write", "dittybag:admin")
 
 
 class OAuthUsers:
-    """See `dittybag.contracts.gate.Verifier`."""
+    """See `dittybag.http.authentication.Verifier`."""
 
     def __init__(self, settings: OAuth, accounts: Accounts, project: int) -> None:
         """Raises `SettingsError`."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from dittybag import __version__
 from dittybag.config import Settings, person
-from dittybag.contracts.gate import Verifier
 from dittybag.contracts.profiles import PROFILES
-from dittybag.contracts.tools import Place
+from dittybag.contracts.tool_specs import Place
+from dittybag.http.authentication import Verifier
 from dittybag.protocol.transports.http.asgi_messages import Application, Receive, Scope, Send
 from dittybag.web.calls import Calls
 from dittybag.web.visitors import Visitors

@@ -73,7 +73,7 @@ def _profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 
 def _toolsets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from dittybag.contracts.tools import TOOLSETS
+    from dittybag.contracts.tool_specs import TOOLSETS
 
     # Several are separated by commas, and the last of them is being typed.
     before, comma, last = incomplete.rpartition(",")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from dittybag.contracts.dialects import as_protocol_errors
-from dittybag.contracts.pages import MAX_PAGE_CHARACTERS, fitting
+from dittybag.contracts.error_formats import as_protocol_errors
+from dittybag.contracts.paging import MAX_PAGE_CHARACTERS, fitting
 from dittybag.contracts.stored_prompts import StoredPrompts, argument_infos, as_texts, message, proposals
-from dittybag.contracts.tools import Place
+from dittybag.contracts.tool_specs import Place
 from dittybag.domain.errors import LibraryPromptNotFound
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page, ProtocolError

@@ -7,8 +7,8 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dittybag.contracts.dialects import prose
-from dittybag.contracts.tools import ADDS, REPLACES, ToolSpec, given, object_schema
+from dittybag.contracts.error_formats import prose
+from dittybag.contracts.tool_specs import ADDS, REPLACES, ToolSpec, given, object_schema
 from dittybag.domain import prompts, resources
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.projects import Project

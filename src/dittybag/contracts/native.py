@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dittybag.contracts import mcpkg, prompt_store, tasks
-from dittybag.contracts.dialects import Dialect, problem_of, prose, structured
+from dittybag.contracts import mcpkg, prompt_store, task_manager
+from dittybag.contracts.error_formats import Dialect, problem_of, prose, structured
 from dittybag.contracts.prompt_store import Content, Limit, Tag, Title, answer
-from dittybag.contracts.tools import REPLACES, ToolSpec, given, list_of, object_schema, query_problems
+from dittybag.contracts.tool_specs import REPLACES, ToolSpec, given, list_of, object_schema, query_problems
 from dittybag.domain import prompts
 from dittybag.domain.changes import Change, label_of
 from dittybag.domain.errors import Invalid, Problem
@@ -237,7 +237,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     _extended(mcpkg.CREATE_RESOURCE, arguments=CreateResource),
     _extended(mcpkg.UPDATE_RESOURCE, arguments=UpdateResource),
     mcpkg.DELETE_RESOURCE,
-    *tasks.TOOLS,
+    *task_manager.TOOLS,
     ToolSpec(
         name="search",
         title="Search everything",

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 from msgspec import Struct
 
 from dittybag import __version__
-from dittybag.contracts import mcpkg, native, prompt_store, tasks
+from dittybag.contracts import mcpkg, native, prompt_store, task_manager
 from dittybag.contracts.library_prompts import (
     AllPrompts,
     LibraryPrompts,
@@ -20,7 +20,7 @@ from dittybag.contracts.library_prompts import (
 )
 from dittybag.contracts.stored_prompts import StoredPrompts
 from dittybag.contracts.stored_resources import Missing, StoredResources
-from dittybag.contracts.tools import Place, ToolSpec
+from dittybag.contracts.tool_specs import Place, ToolSpec
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import ChangeNews
 from dittybag.domain.errors import clipped
@@ -125,7 +125,7 @@ PROFILES: Final = {
             server_version="0.1.0",
             default_version=V2025_06_18,
             advertised_version=V2025_06_18,
-            tools=tasks.TOOLS,
+            tools=task_manager.TOOLS,
             capabilities=Capabilities(tools=ListFeature()),
         ),
         Profile(

@@ -8,8 +8,16 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dittybag.contracts.dialects import structured
-from dittybag.contracts.tools import ADDS, REPLACES, ToolSpec, given, list_of, object_schema, query_problems
+from dittybag.contracts.error_formats import structured
+from dittybag.contracts.tool_specs import (
+    ADDS,
+    REPLACES,
+    ToolSpec,
+    given,
+    list_of,
+    object_schema,
+    query_problems,
+)
 from dittybag.domain import prompts
 from dittybag.domain.errors import Problem, require
 from dittybag.domain.prompts import MAX_TAGS, Prompt, PromptSummary

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dittybag.contracts.dialects import as_protocol_errors
-from dittybag.contracts.pages import fitting, start
-from dittybag.contracts.tools import Place
+from dittybag.contracts.error_formats import as_protocol_errors
+from dittybag.contracts.paging import fitting, start
+from dittybag.contracts.tool_specs import Place
 from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.prompts import Argument, Prompt, PromptListing
 from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final
 
-from dittybag.contracts.dialects import as_protocol_errors
-from dittybag.contracts.pages import fitting, start
+from dittybag.contracts.error_formats import as_protocol_errors
+from dittybag.contracts.paging import fitting, start
 from dittybag.contracts.stored_prompts import known_values, matching
-from dittybag.contracts.tools import Place
+from dittybag.contracts.tool_specs import Place
 from dittybag.domain.errors import ResourceNotFound
 from dittybag.domain.resources import Resource
 from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page, ProtocolError, uri_templates

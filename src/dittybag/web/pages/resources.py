@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.contracts.stored_resources import StoredResources
-from dittybag.contracts.tools import Place
+from dittybag.contracts.tool_specs import Place
 from dittybag.domain.changes import Change
 from dittybag.domain.errors import DittybagError, ResourceNotFound
 from dittybag.domain.ports import ResourceOrder

@@ -10,8 +10,8 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from dittybag.contracts.dialects import Dialect, problem_of, root
-from dittybag.contracts.keys import key_of
+from dittybag.contracts.error_formats import Dialect, problem_of, root
+from dittybag.contracts.idempotency_keys import key_of
 from dittybag.domain.accounts import Principal
 from dittybag.domain.errors import DittybagError, Invalid, Problem, StorageError
 from dittybag.domain.ports import Libraries
@@ -136,7 +136,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
         self, place: Place, caller: Caller, arguments: Arguments, key: str, ctx: Context
     ) -> ToolResult:
         # Few calls need it, and it takes time to import.
-        from dittybag.contracts.repeats import answered_once, keyed_call
+        from dittybag.contracts.idempotent_calls import answered_once, keyed_call
 
         call = keyed_call(caller.only_user or "", key, ctx, place.project)
         desk = Desk(place.workspace, replace(caller, call=call))

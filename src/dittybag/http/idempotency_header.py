@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from dittybag.contracts.keys import key_beside
+from dittybag.contracts.idempotency_keys import key_beside
 from dittybag.protocol.transports.http.asgi_messages import Headers
 
 _HEADER: Final = b"idempotency-key"

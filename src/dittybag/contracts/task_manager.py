@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dittybag.contracts.dialects import plain
-from dittybag.contracts.tools import (
+from dittybag.contracts.error_formats import plain
+from dittybag.contracts.tool_specs import (
     ADDS,
     MARKS,
     REPLACES,

@@ -1,0 +1,1 @@
+"""What Dittybag adds to the MCP endpoint: authentication, idempotency keys, stored sessions, the bare endpoint."""
