@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from dittybag.identity import KeysUnavailable, OAuthSettings, Verifier, fetching, keyring
+from dittybag.identity import KeysUnavailable, OAuthSettings, Verifier, bounded_fetch, key_cache
 from dittybag.identity.discovery import metadata_addresses
-from dittybag.identity.errors import Unreachable
+from dittybag.identity.identity_errors import Unreachable
 from tests.identity.issuer import Clock, Issuer, answer
 from tests.identity.tokens import AUDIENCE, ISSUER, good_claims, rsa_key
 
@@ -80,13 +80,13 @@ async def test_a_certificate_for_another_server_does_not_count(
 
 async def test_a_request_is_plain_and_names_its_server() -> None:
     async with Issuer(KEY) as issuer:
-        assert await fetching.get(f"{issuer.base}/keys") == KEYS
+        assert await bounded_fetch.get(f"{issuer.base}/keys") == KEYS
         assert issuer.heads == [
             f"GET /keys HTTP/1.1\r\nHost: 127.0.0.1:{issuer.port}\r\nAccept: application/json\r\n"
             "Accept-Encoding: identity\r\nUser-Agent: dittybag\r\nConnection: close\r\n\r\n".encode()
         ]
         with pytest.raises(Unreachable, match="status 404"):
-            await fetching.get(f"{issuer.base}?a=b")
+            await bounded_fetch.get(f"{issuer.base}?a=b")
         assert issuer.asked["/?a=b"] == 1
 
 
@@ -106,7 +106,7 @@ GOOD_ANSWERS = {
 async def test_answers_come_in_several_forms(name: str) -> None:
     async with Issuer() as issuer:
         issuer.answers["/keys"] = GOOD_ANSWERS[name]
-        assert await fetching.get(f"{issuer.base}/keys") == KEYS
+        assert await bounded_fetch.get(f"{issuer.base}/keys") == KEYS
 
 
 MUCH = 1024 * 1024
@@ -145,8 +145,8 @@ async def test_other_answers_are_an_outage(name: str) -> None:
 
 
 async def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert keyring.DEADLINE == 5
-    monkeypatch.setattr(keyring, "DEADLINE", 0.05)
+    assert key_cache.DEADLINE == 5
+    monkeypatch.setattr(key_cache, "DEADLINE", 0.05)
     async with Issuer(KEY) as issuer:
         issuer.is_awake.clear()
         with pytest.raises(KeysUnavailable, match="no answer within"):
@@ -160,7 +160,7 @@ async def test_redirects_are_followed_on_the_same_server(status: str) -> None:
     async with Issuer(KEY) as issuer:
         issuer.answers["/a/b"] = answer(b"", status, "Location: ../c?d")
         issuer.answers["/c?d"] = answer(b"", status, f"Location: {issuer.base}/keys")
-        assert await fetching.get(f"{issuer.base}/a/b") == KEYS
+        assert await bounded_fetch.get(f"{issuer.base}/a/b") == KEYS
 
 
 async def test_redirects_to_another_server_are_not_followed() -> None:
@@ -173,7 +173,7 @@ async def test_redirects_to_another_server_are_not_followed() -> None:
         ):
             issuer.answers["/a"] = answer(b"", "302 Found", f"Location: {elsewhere}")
             with pytest.raises(Unreachable, match="to another server"):
-                await fetching.get(f"{issuer.base}/a")
+                await bounded_fetch.get(f"{issuer.base}/a")
         for nowhere in (
             "http://example.com/",
             "ftp://127.0.0.1/",
@@ -186,7 +186,7 @@ async def test_redirects_to_another_server_are_not_followed() -> None:
                 b"\r\n\r\n", b"\r\nLocation: " + nowhere.encode("latin-1") + b"\r\n\r\n"
             )
             with pytest.raises((Unreachable, ValueError)):
-                await fetching.get(f"{issuer.base}/a")
+                await bounded_fetch.get(f"{issuer.base}/a")
         assert other.fetches == issuer.fetches == 0
 
 
@@ -194,7 +194,7 @@ async def test_redirects_come_to_an_end() -> None:
     async with Issuer(KEY) as issuer:
         issuer.answers["/a"] = answer(b"", "302 Found", "Location: /a")
         with pytest.raises(Unreachable, match="again and again"):
-            await fetching.get(f"{issuer.base}/a")
+            await bounded_fetch.get(f"{issuer.base}/a")
         assert issuer.asked["/a"] == 4
 
 

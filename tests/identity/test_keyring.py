@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dittybag.identity import Identity, KeysUnavailable, OAuthSettings, TokenRefused, Verifier, keyring
+from dittybag.identity import Identity, KeysUnavailable, OAuthSettings, TokenRefused, Verifier, key_cache
 from tests.identity.issuer import Clock, Issuer, answer
 from tests.identity.tokens import AUDIENCE, ISSUER, ec_key, good_claims, rsa_key
 
@@ -201,7 +201,7 @@ async def test_an_outage_of_less_than_an_hour_is_not_noticed() -> None:
 
 
 async def test_in_an_outage_one_request_waits_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyring, "DEADLINE", 0.05)
+    monkeypatch.setattr(key_cache, "DEADLINE", 0.05)
     clock = Clock()
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier(clock)
@@ -211,7 +211,7 @@ async def test_in_an_outage_one_request_waits_and_the_others_go_on(monkeypatch: 
         clock.now += 600
         assert (await verifier.verify(token)).user == "ann"
         assert issuer.fetches == 2
-        monkeypatch.setattr(keyring, "DEADLINE", 60.0)
+        monkeypatch.setattr(key_cache, "DEADLINE", 60.0)
         issuer.was_asked.clear()
         for seconds in (9.9, 0.1, 5, 20):
             clock.now += seconds

@@ -4,15 +4,15 @@ It imports nothing of Dittybag outside this package, and PyJWT only when a verif
 """
 
 from dittybag.identity.challenges import challenge, metadata_url, protected_resource_metadata
-from dittybag.identity.errors import (
+from dittybag.identity.identity_errors import (
     InsufficientScope,
     KeysUnavailable,
     OAuthMisconfigured,
     OAuthNotInstalled,
     TokenRefused,
 )
-from dittybag.identity.settings import OAuthSettings
-from dittybag.identity.verifier import Identity, Verifier
+from dittybag.identity.oauth_settings import OAuthSettings
+from dittybag.identity.token_verifier import Identity, Verifier
 
 __all__ = [
     "Identity",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from dittybag.identity.addresses import is_loopback, is_url, split_url
-from dittybag.identity.errors import Unreachable
-from dittybag.identity.fetching import read, reason
-from dittybag.identity.json_objects import json_object
-from dittybag.identity.settings import OAuthSettings
+from dittybag.identity.bounded_fetch import read, reason
+from dittybag.identity.identity_errors import Unreachable
+from dittybag.identity.oauth_settings import OAuthSettings
+from dittybag.identity.strict_json import json_object
+from dittybag.identity.url_rules import is_loopback, is_url, split_url
 
 Fetch: TypeAlias = Callable[[str], Awaitable[bytes]]
 

@@ -10,8 +10,8 @@ from urllib.parse import SplitResult, urljoin
 
 import httptools
 
-from dittybag.identity.addresses import origin, split_url
-from dittybag.identity.errors import Unreachable
+from dittybag.identity.identity_errors import Unreachable
+from dittybag.identity.url_rules import origin, split_url
 
 #: Of an answer with its head, or of a file.
 MOST_BYTES: Final = 1024 * 1024

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.identity.errors import OAuthNotInstalled, TokenRefused, Unreachable
-from dittybag.identity.json_objects import json_object
+from dittybag.identity.identity_errors import OAuthNotInstalled, TokenRefused, Unreachable
+from dittybag.identity.strict_json import json_object
 
 MOST_KEYS: Final = 100
 LEAST_RSA_BITS: Final = 2048

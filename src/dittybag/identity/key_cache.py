@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Final
 
-from dittybag.identity.errors import KeysUnavailable
-from dittybag.identity.fetching import reason
-from dittybag.identity.key_sets import KeySet
+from dittybag.identity.bounded_fetch import reason
+from dittybag.identity.identity_errors import KeysUnavailable
+from dittybag.identity.jwk_sets import KeySet
 
 #: From this age on they are renewed, while requests go on with the old ones.
 RENEWED_AFTER: Final = 9 * 60.0

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from dittybag.identity.errors import TokenRefused
-from dittybag.identity.json_objects import json_object
-from dittybag.identity.settings import OAuthSettings
+from dittybag.identity.identity_errors import TokenRefused
+from dittybag.identity.oauth_settings import OAuthSettings
+from dittybag.identity.strict_json import json_object
 
 MOST_USER_CHARACTERS: Final = 200
 MOST_KEY_ID_CHARACTERS: Final = 200

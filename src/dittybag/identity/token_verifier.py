@@ -10,13 +10,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.identity import fetching
-from dittybag.identity.claims import Claimed, Scope, read
+from dittybag.identity import bounded_fetch
 from dittybag.identity.discovery import Fetch, key_document
-from dittybag.identity.errors import InsufficientScope, TokenRefused
-from dittybag.identity.key_sets import KeySet, Signatures
-from dittybag.identity.keyring import Keyring
-from dittybag.identity.settings import OAuthSettings, check
+from dittybag.identity.identity_errors import InsufficientScope, TokenRefused
+from dittybag.identity.jwk_sets import KeySet, Signatures
+from dittybag.identity.key_cache import Keyring
+from dittybag.identity.oauth_settings import OAuthSettings, check
+from dittybag.identity.token_claims import Claimed, Scope, read
 
 #: How long, and of how many tokens at most, it is remembered that they are good.
 REMEMBERED_SECONDS: Final = 60.0
@@ -51,7 +51,7 @@ class Verifier:
         self._settings = settings
         self._now = now
         self._signatures = Signatures(settings.algorithms)
-        get = fetch or fetching.get
+        get = fetch or bounded_fetch.get
         self._keyring = Keyring(lambda: key_document(settings, get), self._signatures.key_set, now)
         #: By the hash of a token: the keys it was verified with, since when, until when, and whose it is.
         self._remembered: OrderedDict[bytes, tuple[KeySet, float, float, Identity]] = OrderedDict()

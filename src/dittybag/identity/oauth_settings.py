@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.identity.addresses import is_url, split_url
-from dittybag.identity.errors import OAuthMisconfigured
+from dittybag.identity.identity_errors import OAuthMisconfigured
+from dittybag.identity.url_rules import is_url, split_url
 
 #: Those that are verified with a public key. A shared secret would let every resource server make tokens.
 ASYMMETRIC: Final = frozenset(
