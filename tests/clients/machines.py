@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dittybag.clients.catalogue import CLIENTS, Machine, Scope
-from dittybag.clients.connecting import Launch, Outcome, Target, connect, disconnect
+from dittybag.clients.connector import Launch, Outcome, Target, connect, disconnect
+from dittybag.clients.known_clients import CLIENTS, Machine, Scope
 
 LAUNCH = Launch("/opt/dittybag/bin/dittybag", (), ("serve",), {"DITTYBAG_HOME": "/srv/bag"})
 OTHER = Launch("/opt/dittybag/bin/dittybag", (), ("serve", "--project", "auth module"))

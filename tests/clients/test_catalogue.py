@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dittybag.clients.catalogue import CLIENTS, Machine, Scope
+from dittybag.clients.known_clients import CLIENTS, Machine, Scope
 
 HOME = Path("/home/me")
 WORK = Path("/work/site")

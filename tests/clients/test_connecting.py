@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from dittybag.clients import files
-from dittybag.clients.catalogue import CLIENTS, Scope
-from dittybag.clients.connecting import Launch, standing
-from dittybag.clients.errors import Busy, Foreign, Refused, Unreachable
+from dittybag.clients import config_files
+from dittybag.clients.client_errors import Busy, Foreign, Refused, Unreachable
+from dittybag.clients.connector import Launch, standing
+from dittybag.clients.known_clients import CLIENTS, Scope
 from tests.clients.machines import LAUNCH, OTHER, Place
 
 PLACES: list[tuple[str, Scope]] = [
@@ -176,7 +176,7 @@ def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
         (lambda path: path.write_text("{}", "utf-16"), "it is not text in UTF-8"),
         (lambda path: path.mkdir(), "it is not a file"),
         (os.mkfifo, "it is not a file"),
-        (lambda path: path.write_bytes(b" " * (files.MOST_BYTES + 1)), "it is larger than 16 MiB"),
+        (lambda path: path.write_bytes(b" " * (config_files.MOST_BYTES + 1)), "it is larger than 16 MiB"),
     ],
 )
 def test_what_is_no_text_file_is_refused(place: Place, make: object, problem: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dittybag.clients.errors import Foreign, Malformed, Refused
+from dittybag.clients.client_errors import Foreign, Malformed, Refused
 from dittybag.clients.json_format import JsonFormat
 from tests.clients.machines import LAUNCH, OTHER, Place
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dittybag.clients.errors import Refused
+from dittybag.clients.client_errors import Refused
 from dittybag.clients.toml_format import TomlFormat
 from tests.clients.machines import LAUNCH, OTHER, Place
 

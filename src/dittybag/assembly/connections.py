@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.stores import is_file
-from dittybag.clients.catalogue import CLIENTS, Client, Machine
-from dittybag.clients.connecting import Launch, Target, connect, standing
-from dittybag.clients.errors import ClientError, Malformed
-from dittybag.clients.remote import lines
-from dittybag.clients.splices import spliced
+from dittybag.clients.client_errors import ClientError, Malformed
+from dittybag.clients.connector import Launch, Target, connect, standing
+from dittybag.clients.http_snippets import lines
+from dittybag.clients.known_clients import CLIENTS, Client, Machine
+from dittybag.clients.reversible_edits import spliced
 from dittybag.config import DEFAULT_WORKSPACE, Settings
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.text import one_line

@@ -14,13 +14,13 @@ import click
 from dittybag.cli.failures import Status, report
 from dittybag.cli.output import json_option, print_json, print_table, printable
 from dittybag.cli.place import Where, in_project
-from dittybag.clients.catalogue import CLIENTS, SCOPES, Client, Machine, Scope
-from dittybag.clients.errors import Busy, ClientError, Foreign, Refused, Unreachable
+from dittybag.clients.client_errors import Busy, ClientError, Foreign, Refused, Unreachable
+from dittybag.clients.known_clients import CLIENTS, SCOPES, Client, Machine, Scope
 from dittybag.config import home
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
-    from dittybag.clients.connecting import Launch, Outcome, Standing, Target
+    from dittybag.clients.connector import Launch, Outcome, Standing, Target
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STATUSES: Final = {
@@ -112,7 +112,7 @@ def connected_clients() -> list[str]:
 
 
 def _target(client: Client, scope: Scope, machine: Machine, name: str) -> Target:
-    from dittybag.clients.connecting import Target
+    from dittybag.clients.connector import Target
 
     target = Target.of(client, scope, machine, name)
     if target is None:
@@ -122,7 +122,7 @@ def _target(client: Client, scope: Scope, machine: Machine, name: str) -> Target
 
 def _launch(where: Where, profile: str | None) -> Launch:
     """How a client starts this program with these options. Raises `SettingsError`."""
-    from dittybag.clients.connecting import Launch
+    from dittybag.clients.connector import Launch
 
     settings = where.settings
     arguments = ["serve"]
@@ -150,7 +150,7 @@ def _launch(where: Where, profile: str | None) -> Launch:
 
 
 def _do(target: Target, launch: Launch, *, remove: bool, dry_run: bool, as_json: bool) -> None:
-    from dittybag.clients.connecting import connect, disconnect
+    from dittybag.clients.connector import connect, disconnect
 
     ours = home(os.environ)
     if remove:
@@ -249,7 +249,7 @@ def _list(machine: Machine, name: str, launch: Launch, *, as_json: bool) -> None
 
 
 def _standings(machine: Machine, name: str, launch: Launch) -> Iterator[tuple[Target, bool, Standing]]:
-    from dittybag.clients.connecting import Target, standing
+    from dittybag.clients.connector import Target, standing
 
     for client in CLIENTS.values():
         found = client.is_found(machine)

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.clients.errors import Malformed
-from dittybag.clients.formats import Found, Put, newline_of
+from dittybag.clients.client_errors import Malformed
+from dittybag.clients.config_format import Found, Put, newline_of
 from dittybag.clients.jsonc import Gap, Member, Object, gaps, said, scanned, value_of
-from dittybag.clients.splices import Cut
+from dittybag.clients.reversible_edits import Cut
 
 _UNIT: Final = "  "
 _REST_OF_LINE: Final = re.compile(r"[ \t]*+(?:\r\n|\n|\r)")

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.clients.errors import Malformed
-from dittybag.clients.formats import MOST_DEPTH, line_of
+from dittybag.clients.client_errors import Malformed
+from dittybag.clients.config_format import MOST_DEPTH, line_of
 
 _STRING: Final = r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
 _COMMENT: Final = r"//[^\r\n]*+|/\*(?s:.*?)\*/"

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.clients.errors import Malformed
-from dittybag.clients.formats import MOST_DEPTH, Found, Put, line_of, newline_of
-from dittybag.clients.splices import Cut
+from dittybag.clients.client_errors import Malformed
+from dittybag.clients.config_format import MOST_DEPTH, Found, Put, line_of, newline_of
+from dittybag.clients.reversible_edits import Cut
 
 #: A key of thousands of parts keeps a parser busy for minutes.
 _MOST_PARTS: Final = 50

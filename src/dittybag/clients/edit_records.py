@@ -13,9 +13,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from dittybag.clients.errors import Busy
-from dittybag.clients.files import reaching, write_private
-from dittybag.clients.splices import Splice
+from dittybag.clients.client_errors import Busy
+from dittybag.clients.config_files import reaching, write_private
+from dittybag.clients.reversible_edits import Splice
 
 _PATIENCE_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.05

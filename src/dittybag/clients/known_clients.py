@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from dittybag.clients.formats import Format
+from dittybag.clients.config_format import Format
 from dittybag.clients.json_format import JsonFormat
 from dittybag.clients.toml_format import TomlFormat
 

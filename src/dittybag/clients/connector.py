@@ -9,14 +9,14 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from dittybag.clients import files
-from dittybag.clients.catalogue import Client, Machine, Scope
-from dittybag.clients.diffs import unified
-from dittybag.clients.errors import Busy, ClientError, Foreign, Malformed, Refused
-from dittybag.clients.files import Changed, Contents
-from dittybag.clients.formats import Found, Put
-from dittybag.clients.records import Edit, Records
-from dittybag.clients.splices import Cut, fit, followed, moved, spliced, taken_back
+from dittybag.clients import config_files
+from dittybag.clients.client_errors import Busy, ClientError, Foreign, Malformed, Refused
+from dittybag.clients.config_files import Changed, Contents
+from dittybag.clients.config_format import Found, Put
+from dittybag.clients.edit_records import Edit, Records
+from dittybag.clients.known_clients import Client, Machine, Scope
+from dittybag.clients.reversible_edits import Cut, fit, followed, moved, spliced, taken_back
+from dittybag.clients.unified_diff import unified
 
 _HOME: Final = "DITTYBAG_HOME"
 #: What an entry of ours says; anything else in it is its owner's.
@@ -114,7 +114,7 @@ def disconnect(target: Target, home: str, *, dry_run: bool = False) -> Outcome:
 def standing(target: Target, launch: Launch) -> Standing:
     """Whether Dittybag is in a client's file, under whatever name."""
     try:
-        entries = target.client.format.entries(files.read(target.file).text)
+        entries = target.client.format.entries(config_files.read(target.file).text)
     except (ClientError, Malformed) as error:
         problem = error.problem if isinstance(error, ClientError) else str(error)
         return Standing(state="unreadable", problem=problem)
@@ -128,7 +128,7 @@ def _carried_out(
 ) -> Outcome:
     records = Records(home)
     if dry_run:
-        before = files.read(target.file)
+        before = config_files.read(target.file)
         planned = _planned(target, plan, before, records)
         after = before.text if planned.state in ("unchanged", "absent") else planned.text
         return Outcome(
@@ -138,7 +138,7 @@ def _carried_out(
         )
     with records.locked(target.file):
         for _ in range(_ATTEMPTS):
-            before = files.read(target.file)
+            before = config_files.read(target.file)
             planned = _planned(target, plan, before, records)
             try:
                 return _written(target, records, before, planned)
@@ -172,13 +172,13 @@ def _written(target: Target, records: Records, before: Contents, planned: _Plan)
         label = f"{target.client.name}-{target.scope}"
         backup = str(records.back_up(target.file, before.data, label))
     if planned.is_deletion:
-        files.remove(target.file, before, list(planned.folders))
+        config_files.remove(target.file, before, list(planned.folders))
     else:
         edit = planned.edit
         if edit is not None:
             records.keep((edit, *records.edits(target.file, target.name)[:1]))
         data = before.encoded(planned.text)
-        folders = files.replace(target.file, data, before, is_private=target.scope == "user")
+        folders = config_files.replace(target.file, data, before, is_private=target.scope == "user")
         if edit is not None:
             records.keep((msgspec.structs.replace(edit, with_folders=edit.with_folders or tuple(folders)),))
     if planned.edit is None:

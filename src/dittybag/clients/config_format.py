@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from dittybag.clients.splices import Cut
+from dittybag.clients.reversible_edits import Cut
 
 #: Nothing that people write is nested deeper; and parsers are recursive.
 MOST_DEPTH: Final = 200

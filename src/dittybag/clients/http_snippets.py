@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.clients.catalogue import CLIENTS
+from dittybag.clients.known_clients import CLIENTS
 
 #: Stands for a token, which nobody but its owner knows.
 TOKEN: Final = "dittybag_YOUR_TOKEN"  # noqa: S105

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.clients.errors import Refused, Unreachable
+from dittybag.clients.client_errors import Refused, Unreachable
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 _MARK: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
