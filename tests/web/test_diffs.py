@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dittybag.web.diffs import DiffRow, Piece, side_by_side
+from dittybag.web.side_by_side import DiffRow, Piece, side_by_side
 
 _LINES = st.lists(st.sampled_from(["", "a", "b c", "b d", "the end"]), max_size=30).map("\n".join)
 

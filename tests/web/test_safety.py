@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dittybag.web.browser_requests import Route
 from dittybag.web.pages import ROUTES
-from dittybag.web.requests import Route
 from tests.cli.running import data, dittybag
 from tests.e2e.sample import fill
 from tests.e2e.serving import Served

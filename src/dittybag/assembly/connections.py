@@ -19,7 +19,7 @@ from dittybag.clients.reversible_edits import spliced
 from dittybag.config import DEFAULT_WORKSPACE, Settings
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.text import one_line
-from dittybag.web.site import ClientEntry, ConnectionFailed
+from dittybag.web.web_context import ClientEntry, ConnectionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ def program() -> tuple[str, tuple[str, ...]]:
 
 
 class LocalConnections:
-    """Clients of this machine, and of whoever runs this server. See `dittybag.web.site.Connections`."""
+    """Clients of this machine, and of whoever runs this server. See `dittybag.web.web_context.Connections`."""
 
     def __init__(self, settings: Settings, *, is_local: bool) -> None:
         """`is_local`: whether those who ask sit at this machine; else they are only told what to paste."""

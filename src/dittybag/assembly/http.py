@@ -53,7 +53,7 @@ from dittybag.protocol.transports.http.uvicorn_server import (
     new_event_loop,
     serve,
 )
-from dittybag.web.calls import Calls
+from dittybag.web.request_log import Calls
 
 if TYPE_CHECKING:
     from dittybag.assembly.oauth import OAuthUsers

@@ -11,8 +11,8 @@ from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import Place
 from dittybag.http.authentication import Verifier
 from dittybag.protocol.transports.http.asgi_messages import Application, Receive, Scope, Send
-from dittybag.web.calls import Calls
-from dittybag.web.visitors import Visitors
+from dittybag.web.request_log import Calls
+from dittybag.web.web_sessions import Visitors
 
 if TYPE_CHECKING:
     from dittybag.web.app import Pages
@@ -70,7 +70,7 @@ class Front:
     def _built(self) -> Pages:
         from dittybag.assembly.connections import LocalConnections
         from dittybag.web.app import Pages
-        from dittybag.web.site import Site
+        from dittybag.web.web_context import Site
 
         if PROFILES[self._settings.profile].prompts == "stored":
             # Clients of this profile see no libraries, so nobody follows them yet.

@@ -29,10 +29,7 @@ from dittybag.protocol.transports.http.asgi_messages import (
     respond,
 )
 from dittybag.services.caller import Caller
-from dittybag.web.live import Live
-from dittybag.web.pages import ROUTES
-from dittybag.web.rendering import SAFETY, page, static_files
-from dittybag.web.requests import (
+from dittybag.web.browser_requests import (
     Answer,
     BadForm,
     Request,
@@ -43,8 +40,11 @@ from dittybag.web.requests import (
     project_link,
     redirect,
 )
-from dittybag.web.site import Site
-from dittybag.web.visitors import COOKIE, NOBODY, SESSION_SECONDS, Visitors, is_own_form
+from dittybag.web.pages import ROUTES
+from dittybag.web.sse import Live
+from dittybag.web.template_rendering import SAFETY, page, static_files
+from dittybag.web.web_context import Site
+from dittybag.web.web_sessions import COOKIE, NOBODY, SESSION_SECONDS, Visitors, is_own_form
 
 _log = logging.getLogger("dittybag")
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dittybag.domain.tasks import TaskGroup
 from dittybag.web.charts import Chart, columns
-from dittybag.web.task_views import PRIORITY_NAMES
+from dittybag.web.task_display import PRIORITY_NAMES
 
 #: So many days back the chart of what was done goes.
 DAYS: Final = 30

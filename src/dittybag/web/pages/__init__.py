@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.web.pages import activity, connect, home, libraries, prompts, resources, tasks
-from dittybag.web.requests import Route
+from dittybag.web.browser_requests import Route
+from dittybag.web.pages import (
+    activity_pages,
+    connect_page,
+    home_page,
+    library_pages,
+    prompt_pages,
+    resource_pages,
+    task_pages,
+)
 
 ROUTES: Final[tuple[Route, ...]] = (
-    *home.routes,
-    *prompts.routes,
-    *libraries.routes,
-    *resources.routes,
-    *tasks.routes,
-    *activity.routes,
-    *connect.routes,
+    *home_page.routes,
+    *prompt_pages.routes,
+    *library_pages.routes,
+    *resource_pages.routes,
+    *task_pages.routes,
+    *activity_pages.routes,
+    *connect_page.routes,
 )

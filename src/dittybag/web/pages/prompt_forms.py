@@ -24,10 +24,10 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.prompts import Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
+from dittybag.web.browser_requests import Answer, Request, Route, redirect
 from dittybag.web.pages.prompt_history import changes_of, differences, prompt_of
 from dittybag.web.pages.prompt_tags import tags_in_use
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route, redirect
+from dittybag.web.template_rendering import page
 
 #: A longer text is shown as it is.
 RENDERED_LENGTH: Final = 20_000

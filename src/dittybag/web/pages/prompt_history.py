@@ -11,9 +11,9 @@ from dittybag.domain.changes import Change, Entity
 from dittybag.domain.errors import ChangeNotFound, Conflict, PromptNotFound
 from dittybag.domain.prompts import Prompt
 from dittybag.services.prompt_service import PromptAddress
-from dittybag.web.diffs import DiffRow, side_by_side
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route, redirect
+from dittybag.web.browser_requests import Answer, Request, Route, redirect
+from dittybag.web.side_by_side import DiffRow, side_by_side
+from dittybag.web.template_rendering import page
 
 #: Each version of a prompt holds all of its text.
 _VERSIONS_PER_PAGE: Final = 20

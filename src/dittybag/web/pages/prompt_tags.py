@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from dittybag.domain.changes import ChangeNews
 from dittybag.domain.ports import Store
 from dittybag.domain.prompts import TagCount
-from dittybag.web.requests import Request
+from dittybag.web.browser_requests import Request
 
 #: As many as anybody looks through.
 MOST_TAGS: Final = 200

@@ -24,9 +24,9 @@ from dittybag.domain.mime_types import guessed
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.services.resource_service import ResourceChange
-from dittybag.web.diffs import side_by_side
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route, data, redirect
+from dittybag.web.browser_requests import Answer, Request, Route, data, redirect
+from dittybag.web.side_by_side import side_by_side
+from dittybag.web.template_rendering import page
 
 #: A longer text is edited elsewhere, and uploaded: browsers become slow.
 _EDITED_BYTES: Final = 1024 * 1024

@@ -8,9 +8,9 @@ from dittybag.domain.changes import Change
 from dittybag.domain.errors import Invalid, Problem, require
 from dittybag.domain.quick_add import task_fields
 from dittybag.domain.tasks import DEFAULT_ENERGY, DEFAULT_PRIORITY, Task, problems
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route, redirect
-from dittybag.web.task_views import KEYS, PRIORITY_NAMES, due_in_words, happened, now, task_number
+from dittybag.web.browser_requests import Answer, Request, Route, redirect
+from dittybag.web.task_display import KEYS, PRIORITY_NAMES, due_in_words, happened, now, task_number
+from dittybag.web.template_rendering import page
 
 #: Nobody types a longer line.
 _LINE: Final = 2000

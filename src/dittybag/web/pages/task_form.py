@@ -8,10 +8,10 @@ from typing import Any, Final
 from dittybag.domain.due_dates import EXAMPLES, NotADate, meant
 from dittybag.domain.errors import Invalid, Outdated, Problem, TaskNotFound
 from dittybag.domain.tasks import NOTES_LENGTH, PROJECT_LENGTH, TIME_ESTIMATE_LENGTH, TITLE_LENGTH, Task
+from dittybag.web.browser_requests import Answer, Request, Route
 from dittybag.web.pages.task_actions import acted, said
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route
-from dittybag.web.task_views import ENERGY_NAMES, due_of, now, priorities, task_number
+from dittybag.web.task_display import ENERGY_NAMES, due_of, now, priorities, task_number
+from dittybag.web.template_rendering import page
 
 _FIELDS: Final = {
     "title": "Title",

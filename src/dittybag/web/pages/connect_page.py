@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from dittybag.domain.errors import NotAllowed
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route, redirect
-from dittybag.web.site import ConnectionFailed
+from dittybag.web.browser_requests import Answer, Request, Route, redirect
+from dittybag.web.template_rendering import page
+from dittybag.web.web_context import ConnectionFailed
 
 #: As many calls as fit on a page.
 _SHOWN: Final = 30

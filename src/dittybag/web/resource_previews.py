@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from dittybag.domain.resources import Resource
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.web.colours import Colours
-from dittybag.web.markup import markdown
+from dittybag.web.highlight import Colours
+from dittybag.web.markdown_html import markdown
 
 #: As much of a text as is shown at once: it is made into HTML while others wait.
 PREVIEW_LINES: Final = 400

@@ -8,9 +8,9 @@ from dittybag.domain.changes import KINDS
 from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound
 from dittybag.domain.text import one_line
 from dittybag.services.history_service import Filter, Look
-from dittybag.web.pages.change_views import compared, deeds_of, effects, row_of, rows_of
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route, redirect
+from dittybag.web.browser_requests import Answer, Request, Route, redirect
+from dittybag.web.pages.change_display import compared, deeds_of, effects, row_of, rows_of
+from dittybag.web.template_rendering import page
 
 _PER_PAGE: Final = 50
 #: A page that stays open does not grow beyond that.

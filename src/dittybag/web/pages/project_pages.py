@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from dittybag.domain.errors import Conflict, Invalid, Problem
 from dittybag.domain.text import folded
 from dittybag.services.project_service import may_create
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route, project_link, redirect
+from dittybag.web.browser_requests import Answer, Request, Route, project_link, redirect
+from dittybag.web.template_rendering import page
 
 #: So many are listed; of more, a filter finds the others.
 _LISTED: Final = 200

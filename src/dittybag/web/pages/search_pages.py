@@ -11,10 +11,10 @@ from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries
 from dittybag.domain.text import folded, neighbourhood
 from dittybag.services.search_service import SEARCHED, Hit
-from dittybag.web.diffs import Piece
-from dittybag.web.pages.change_views import thing_link
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route
+from dittybag.web.browser_requests import Answer, Request, Route
+from dittybag.web.pages.change_display import thing_link
+from dittybag.web.side_by_side import Piece
+from dittybag.web.template_rendering import page
 
 #: So many hits of each kind are shown under the box, and on a page.
 _FEW: Final = 5

@@ -8,10 +8,10 @@ from typing import Final
 from dittybag.services.history_service import Look
 from dittybag.services.project_overview import Day, Usage
 from dittybag.web import charts
-from dittybag.web.pages import projects, search
-from dittybag.web.pages.change_views import ChangeRow, rows_of
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route, project_link
+from dittybag.web.browser_requests import Answer, Request, Route, project_link
+from dittybag.web.pages import project_pages, search_pages
+from dittybag.web.pages.change_display import ChangeRow, rows_of
+from dittybag.web.template_rendering import page
 
 #: So many of the newest changes are listed, and so many of the things that were changed last.
 _CHANGES: Final = 8
@@ -77,4 +77,4 @@ def _words(day: Day) -> str:
     return f"{_day(day)}: {day.people} by people, {day.agents} by agents"
 
 
-routes: Final = (Route("GET", "/", show), *search.routes, *projects.routes)
+routes: Final = (Route("GET", "/", show), *search_pages.routes, *project_pages.routes)

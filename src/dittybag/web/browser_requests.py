@@ -12,8 +12,8 @@ from dittybag.domain.projects import Project
 from dittybag.protocol.transports.http.asgi_messages import Header, Headers, Receive, Send, read_body
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
-from dittybag.web.site import Site
-from dittybag.web.visitors import Visitor
+from dittybag.web.web_context import Site
+from dittybag.web.web_sessions import Visitor
 
 #: A form is no longer than that: the longest prompt fits, with every character escaped.
 FORM_BYTES: Final = 16 * 1024 * 1024

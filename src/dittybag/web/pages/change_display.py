@@ -17,9 +17,9 @@ from dittybag.domain.tasks import Task
 from dittybag.domain.times import iso
 from dittybag.services.history_service import Look
 from dittybag.services.project_overview import is_person
-from dittybag.web.diffs import side_by_side
+from dittybag.web.browser_requests import Request, project_link
 from dittybag.web.pages.prompt_history import Difference, differences
-from dittybag.web.requests import Request, project_link
+from dittybag.web.side_by_side import side_by_side
 
 #: As much of a name as a list shows.
 _LABEL_LENGTH: Final = 120

@@ -15,8 +15,8 @@ from minijinja import Environment, Markup
 
 from dittybag.domain.changes import label_of
 from dittybag.protocol.transports.http.asgi_messages import Header
-from dittybag.web import markup
-from dittybag.web.requests import NOTE_COOKIE, Answer, Request, cookie, cookies, project_link
+from dittybag.web import markdown_html
+from dittybag.web.browser_requests import NOTE_COOKIE, Answer, Request, cookie, cookies, project_link
 
 _STATIC: Final = files("dittybag.web") / "static"
 _KINDS: Final = {
@@ -127,8 +127,8 @@ _FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "plural": plural,
     "percent": _percent,
     "label": label_of,
-    "markdown": lambda text: Markup(markup.markdown(text)),
-    "code": lambda text, language="": Markup(markup.code(text, language)),
+    "markdown": lambda text: Markup(markdown_html.markdown(text)),
+    "code": lambda text, language="": Markup(markdown_html.code(text, language)),
 }
 
 

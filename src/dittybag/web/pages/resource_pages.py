@@ -20,9 +20,9 @@ from dittybag.protocol import ResourceNotFound as NoSuchResource
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.transports.http.asgi_messages import Header
 from dittybag.services.caller import Caller
-from dittybag.web.diffs import DiffRow, side_by_side
+from dittybag.web.browser_requests import Answer, Request, Route
 from dittybag.web.pages import resource_forms
-from dittybag.web.previews import (
+from dittybag.web.resource_previews import (
     SOURCE_LENGTH,
     SOURCE_LINES,
     excerpt_of,
@@ -30,8 +30,8 @@ from dittybag.web.previews import (
     preview_of,
     text_preview,
 )
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route
+from dittybag.web.side_by_side import DiffRow, side_by_side
+from dittybag.web.template_rendering import page
 
 _PER_PAGE: Final = 50
 _TABS: Final = ("preview", "source", "agent", "history")

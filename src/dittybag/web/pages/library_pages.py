@@ -14,10 +14,10 @@ from dittybag.domain.errors import LibraryNotFound, LibraryPromptNotFound, Promp
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
 from dittybag.domain.ports import Libraries
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.web.pages.trying import tried, values_of
-from dittybag.web.previews import excerpt_of, markdown_of
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route
+from dittybag.web.browser_requests import Answer, Request, Route
+from dittybag.web.pages.prompt_preview import tried, values_of
+from dittybag.web.resource_previews import excerpt_of, markdown_of
+from dittybag.web.template_rendering import page
 
 _log = logging.getLogger("dittybag")
 

@@ -15,13 +15,13 @@ from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Prompt, PromptOrder
 from dittybag.protocol.jsonrpc import encode
 from dittybag.services.prompt_service import PromptAddress
+from dittybag.web.browser_requests import Answer, Request, Route, redirect
 from dittybag.web.pages import prompt_forms, prompt_history
 from dittybag.web.pages.prompt_forms import RENDERED_LENGTH, tokens
 from dittybag.web.pages.prompt_history import changes_of, prompt_of
+from dittybag.web.pages.prompt_preview import tried, values_of
 from dittybag.web.pages.prompt_tags import tags_in_use
-from dittybag.web.pages.trying import tried, values_of
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route, redirect
+from dittybag.web.template_rendering import page
 
 _PER_PAGE: Final = 50
 #: So many tags are proposed.

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dittybag.domain.errors import ArgumentMissing, ContentFileMissing, PromptUnusable, RenderingFailed
 from dittybag.domain.prompts import Argument
-from dittybag.web.requests import Request
+from dittybag.web.browser_requests import Request
 
 #: What the names of fields begin with: an argument may be called like another field.
 FIELD: Final = "value-"

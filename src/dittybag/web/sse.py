@@ -11,9 +11,9 @@ from dittybag.domain.changes import ChangeNews
 from dittybag.domain.errors import DittybagError
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.transports.http.asgi_messages import EVENTS, Receive, Send
-from dittybag.web.requests import Answer, Request, Streaming, cookies
-from dittybag.web.site import Site
-from dittybag.web.visitors import COOKIE, Visitors
+from dittybag.web.browser_requests import Answer, Request, Streaming, cookies
+from dittybag.web.web_context import Site
+from dittybag.web.web_sessions import COOKIE, Visitors
 
 #: What comes within such a time is told at once.
 _GATHER_SECONDS: Final = 0.1

@@ -10,11 +10,10 @@ from urllib.parse import urlencode
 from dittybag.domain.errors import NotFound
 from dittybag.domain.tasks import TaskKey, TaskListing, TaskOrder
 from dittybag.services.task_service import TaskBoard
+from dittybag.web.browser_requests import Answer, Request, Route
 from dittybag.web.pages import task_actions, task_form
-from dittybag.web.rendering import page
-from dittybag.web.requests import Answer, Request, Route
 from dittybag.web.task_charts import first_day, statistics
-from dittybag.web.task_views import (
+from dittybag.web.task_display import (
     DUE,
     ENERGY_NAMES,
     KEYS,
@@ -31,6 +30,7 @@ from dittybag.web.task_views import (
     now,
     priorities,
 )
+from dittybag.web.template_rendering import page
 
 #: So many tasks of a column are shown, and so many columns at a time.
 _CARDS: Final = 20

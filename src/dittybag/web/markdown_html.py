@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import nh3
 
-from dittybag.web.colours import Colours
+from dittybag.web.highlight import Colours
 
 #: Longer texts are shown as they are: hostile ones would take the better part of a second.
 MAX_MARKDOWN: Final = 30_000

@@ -12,7 +12,7 @@ from dittybag.domain.changes import Change
 from dittybag.domain.due_dates import due_day, due_words, is_overdue
 from dittybag.domain.tasks import ENERGIES, PRIORITIES, Task, TaskChoice, TaskKey, TaskListing, TaskOrder
 from dittybag.domain.text import QUERY_LENGTH
-from dittybag.web.requests import Request
+from dittybag.web.browser_requests import Request
 
 PRIORITY_NAMES: Final = {5: "Critical", 4: "High", 3: "Normal", 2: "Low", 1: "Someday"}
 ENERGY_NAMES: Final = {"deep": "Deep", "medium": "Medium", "light": "Light"}

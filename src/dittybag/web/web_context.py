@@ -10,7 +10,7 @@ from msgspec import Struct
 from dittybag.domain.ports import Libraries
 from dittybag.services.template_service import Templates
 from dittybag.services.workspace import Workspace
-from dittybag.web.calls import Calls
+from dittybag.web.request_log import Calls
 
 
 class ClientEntry(Struct, frozen=True, kw_only=True):
