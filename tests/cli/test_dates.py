@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dittybag.cli.dates import NotADate, ago, due_date, due_day, due_words, is_overdue
+from dittybag.cli.local_time import NotADate, ago, due_date, due_day, due_words, is_overdue
 from dittybag.domain.tasks import problems
 
 #: A Wednesday.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from dittybag.cli.failures import Status, status_of
+from dittybag.cli.error_output import Status, status_of
 from dittybag.contracts.error_formats import Dialect, plain, prose, structured
 from dittybag.domain import errors
 from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotFound, Problem, StorageError

@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from dittybag.assembly import with_workspace
-from dittybag.cli.sample import PROJECT, act, fill, write_library
+from dittybag.cli.sample_workspace import PROJECT, act, fill, write_library
 from dittybag.config import settings
 from tests.e2e.serving import Served
 from tests.programs import CHROMIUM

@@ -7,8 +7,8 @@ import os
 import click
 
 from dittybag.cli.output import json_option, print_json, progress
-from dittybag.cli.place import Where, in_workspace
-from dittybag.cli.restoring import readable, refuse, warn
+from dittybag.cli.restore_backup import readable, refuse, warn
+from dittybag.cli.workspace_options import Where, in_workspace
 
 
 @click.command("backup")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from dittybag import __version__
-from dittybag.cli.failures import Status, fail, misuse, report, speak_json
+from dittybag.cli.error_output import Status, fail, misuse, report, speak_json
 from dittybag.config import SettingsError
 from dittybag.domain.errors import DittybagError
 

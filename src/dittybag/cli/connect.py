@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.failures import Status, report
+from dittybag.cli.error_output import Status, report
 from dittybag.cli.output import json_option, print_json, print_table, printable
-from dittybag.cli.place import Where, in_project
+from dittybag.cli.workspace_options import Where, in_project
 from dittybag.clients.client_errors import Busy, ClientError, Foreign, Refused, Unreachable
 from dittybag.clients.known_clients import CLIENTS, SCOPES, Client, Machine, Scope
 from dittybag.config import home

@@ -6,9 +6,9 @@ import os
 
 import click
 
-from dittybag.cli.failures import Status, report
-from dittybag.cli.inputs import text
+from dittybag.cli.error_output import Status, report
 from dittybag.cli.output import counted, json_option, print_json, progress
+from dittybag.cli.read_input import text
 from dittybag.config import database_of
 
 

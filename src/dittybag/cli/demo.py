@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from dittybag.assembly import with_workspace
 from dittybag.cli.output import print_json
-from dittybag.cli.sample import PROJECT, act, fill, write_library
+from dittybag.cli.sample_workspace import PROJECT, act, fill, write_library
 from dittybag.config import SettingsError, beside, settings
 
 #: An answer has this long to come.

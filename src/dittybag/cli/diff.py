@@ -9,11 +9,11 @@ import click
 import msgspec
 from msgspec import Struct
 
-from dittybag.cli.change_views import row_of, thing_of
-from dittybag.cli.failures import Status, report
+from dittybag.cli.change_output import row_of, thing_of
+from dittybag.cli.error_output import Status, report
 from dittybag.cli.history import project_names
 from dittybag.cli.output import json_option, print_json, printable, shown
-from dittybag.cli.place import Where, in_workspace
+from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.changes import Change, Entity, label_of
 from dittybag.domain.resources import Resource, is_text
 from dittybag.domain.times import iso

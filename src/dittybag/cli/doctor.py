@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from dittybag.cli.failures import Status
+from dittybag.cli.error_output import Status
 from dittybag.cli.output import counted, json_option, padded, print_json, print_table, progress
-from dittybag.cli.place import Where, in_workspace
+from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import sys
 
 import click
 
-from dittybag.cli.failures import Status, report
+from dittybag.cli.error_output import Status, report
 from dittybag.cli.output import counted, json_option, print_json, progress
-from dittybag.cli.place import Where, in_workspace
+from dittybag.cli.workspace_options import Where, in_workspace
 
 
 @click.command("export")

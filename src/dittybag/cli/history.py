@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dittybag.cli.change_views import print_changes, row_of
-from dittybag.cli.moments import Moment
+from dittybag.cli.change_output import print_changes, row_of
 from dittybag.cli.output import json_option, print_json
-from dittybag.cli.place import Where, in_workspace
+from dittybag.cli.param_types import Moment
+from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.changes import KINDS, Change, Kind
 
 if TYPE_CHECKING:

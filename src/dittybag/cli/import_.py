@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.failures import Status, report, status_of
+from dittybag.cli.error_output import Status, report, status_of
 from dittybag.cli.output import counted, json_option, print_json, progress, shown
-from dittybag.cli.place import Where, in_workspace
+from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.config import person
 from dittybag.domain.errors import DittybagError, Invalid, SeveralConflicts, SourceFailed
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.failures import Status, fail, report, status_of
-from dittybag.cli.library_views import check, list_libraries, show
+from dittybag.cli.error_output import Status, fail, report, status_of
+from dittybag.cli.library_read_commands import check, list_libraries, show
 from dittybag.cli.output import counted, json_option, print_json, progress
 from dittybag.config import home
 from dittybag.domain.errors import DittybagError, LibraryEdited, LibraryExists

@@ -8,9 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from dittybag.cli.inputs import refuse_error, text
 from dittybag.cli.output import json_option, print_json, print_table
-from dittybag.cli.place import Where, in_workspace
+from dittybag.cli.read_input import refuse_error, text
+from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.accounts import Member, Role
 from dittybag.domain.errors import LastMember
 from dittybag.domain.times import iso

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import click
 
-from dittybag.cli.inputs import STREAM, read_text, refuse, text, usage
 from dittybag.cli.output import json_option, print_json
-from dittybag.cli.place import Where, in_project
-from dittybag.cli.prompt_views import list_prompts, near_prompts, render, show, whole
+from dittybag.cli.prompt_read_commands import list_prompts, near_prompts, render, show, whole
+from dittybag.cli.read_input import STREAM, read_text, refuse, text, usage
+from dittybag.cli.workspace_options import Where, in_project
 from dittybag.domain.errors import NameTaken, PromptNotFound, require
 from dittybag.domain.prompts import CONTENT_BYTES, Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
@@ -114,7 +114,7 @@ def _created(where: Where, content: str, **parts: Any) -> Prompt:
 
 def _written(where: Where, name: str, **parts: Any) -> Prompt:
     """A prompt whose content is written now. What would be refused is refused before."""
-    from dittybag.cli.editing import Draft
+    from dittybag.cli.editor import Draft
 
     require(problems(name=name, **parts))
     _require_free(where, name)
@@ -147,7 +147,7 @@ def edit(name: str, where: Where, *, as_json: bool) -> None:
     Example:
       dittybag prompt edit code-review
     """
-    from dittybag.cli.editing import Draft
+    from dittybag.cli.editor import Draft
 
     with near_prompts(where):
         prompt = where.run(lambda desk: desk.workspace.prompts.get(desk.caller, PromptAddress(any=name)))

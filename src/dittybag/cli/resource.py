@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.failures import Status
-from dittybag.cli.inputs import STREAM, label, meaning, read_bytes, refuse, refuse_error, text, usage
+from dittybag.cli.error_output import Status
 from dittybag.cli.output import json_option, print_json, print_table, printable, shown
-from dittybag.cli.place import Where, in_project
-from dittybag.cli.prompt_views import limit_option, updated, write_text
+from dittybag.cli.prompt_read_commands import limit_option, updated, write_text
+from dittybag.cli.read_input import STREAM, label, meaning, read_bytes, refuse, refuse_error, text, usage
+from dittybag.cli.workspace_options import Where, in_project
 from dittybag.domain.errors import ResourceNotFound
 from dittybag.domain.mime_types import guessed
 from dittybag.domain.names import NAME_LENGTH

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dittybag.cli.change_views import row_of, thing_of
-from dittybag.cli.failures import Status
+from dittybag.cli.change_output import row_of, thing_of
+from dittybag.cli.error_output import Status
 from dittybag.cli.history import project_names
 from dittybag.cli.output import json_option, print_json, shown
-from dittybag.cli.place import Where, in_workspace
-from dittybag.cli.restoring import restore_backup
+from dittybag.cli.restore_backup import restore_backup
+from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.changes import Change, label_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dittybag.cli.output import counted, json_option, print_json, shown
-from dittybag.cli.place import Where, in_project
+from dittybag.cli.workspace_options import Where, in_project
 from dittybag.domain.text import folded
 
 if TYPE_CHECKING:

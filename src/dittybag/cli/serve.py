@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from dittybag.cli.failures import Status, fail, misuse, report
+from dittybag.cli.error_output import Status, fail, misuse, report
 from dittybag.config import SettingsError, from_process
 from dittybag.domain.errors import DittybagError, ProjectNotFound
 

@@ -7,11 +7,11 @@ from typing import NoReturn
 
 import click
 
-from dittybag.cli.failures import Status
-from dittybag.cli.inputs import meaning, refuse, text
+from dittybag.cli.error_output import Status
 from dittybag.cli.output import counted, json_option, print_json, print_table, shown
-from dittybag.cli.place import Where, in_project
-from dittybag.cli.prompt_views import found_prompts, limit_option, near_prompts, print_prompts
+from dittybag.cli.prompt_read_commands import found_prompts, limit_option, near_prompts, print_prompts
+from dittybag.cli.read_input import meaning, refuse, text
+from dittybag.cli.workspace_options import Where, in_project
 from dittybag.domain.prompts import Prompt
 from dittybag.services.prompt_service import PromptAddress
 

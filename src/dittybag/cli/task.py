@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import click
 
-from dittybag.cli import dates
-from dittybag.cli.inputs import STREAM, read_text, text, usage
+from dittybag.cli import local_time
 from dittybag.cli.output import json_option, print_json, print_table, printable, shown
-from dittybag.cli.place import Where, in_workspace
-from dittybag.cli.task_charts import print_charts
+from dittybag.cli.read_input import STREAM, read_text, text, usage
+from dittybag.cli.task_bars import print_charts
+from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.tasks import NOTES_LENGTH, Task
 from dittybag.domain.times import iso
 from dittybag.services.task_service import TaskMark
@@ -30,10 +30,10 @@ def command() -> None:
 def when(value: str) -> str:
     """The type of options that are a day, in words or in digits."""
     try:
-        return dates.meant(text(value), dates.now().date())
-    except dates.NotADate as error:
+        return local_time.meant(text(value), local_time.now().date())
+    except local_time.NotADate as error:
         raise click.BadParameter(
-            f"'{shown(value)}' names no day. Write one like these: {dates.EXAMPLES}."
+            f"'{shown(value)}' names no day. Write one like these: {local_time.EXAMPLES}."
         ) from error
 
 
@@ -116,9 +116,9 @@ def list_tasks(
         usage(f"--done and --{'all' if everything else 'overdue'} exclude each other")
     if due is not None and (overdue or not due):
         usage("give --due a day, and --overdue alone")
-    now = dates.now()
+    now = local_time.now()
     # Somewhere it is tomorrow already.
-    latest = (now.date() + timedelta(1)).isoformat() if overdue else due and dates.due_day(due)
+    latest = (now.date() + timedelta(1)).isoformat() if overdue else due and local_time.due_day(due)
     found = where.run(
         lambda desk: desk.workspace.tasks.chosen(
             desk.caller,
@@ -168,12 +168,12 @@ def _row(task: Task, now: datetime, *, with_done: bool) -> tuple[str, ...]:
 def _due(task: Task, now: datetime) -> str:
     if task.due_date is None:
         return ""
-    words = dates.due_words(task.due_date, now) if sys.stdout.isatty() else task.due_date
+    words = local_time.due_words(task.due_date, now) if sys.stdout.isatty() else task.due_date
     return f"{words} (overdue)" if _is_overdue(task, now) else words
 
 
 def _is_overdue(task: Task, now: datetime) -> bool:
-    return not task.completed and task.due_date is not None and dates.is_overdue(task.due_date, now)
+    return not task.completed and task.due_date is not None and local_time.is_overdue(task.due_date, now)
 
 
 def _style(task: Task, now: datetime) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _style(task: Task, now: datetime) -> dict[str, Any]:
         return {"dim": True}
     if _is_overdue(task, now):
         return {"fg": "red"}
-    is_today = task.due_date is not None and dates.due_day(task.due_date) == now.date().isoformat()
+    is_today = task.due_date is not None and local_time.due_day(task.due_date) == now.date().isoformat()
     return {"fg": "yellow"} if is_today else {}
 
 
@@ -197,7 +197,7 @@ def show(id: int, where: Where, *, as_json: bool) -> None:
       dittybag task show 3
     """
     task = where.run(lambda desk: desk.workspace.tasks.get(desk.caller, id))
-    now = dates.now()
+    now = local_time.now()
     if as_json:
         print_json(_whole(task, now))
         return
@@ -306,7 +306,7 @@ def stats(where: Where, *, as_json: bool) -> None:
 
 
 def _report_marks(marks: Sequence[TaskMark], verb: str, otherwise: str, *, as_json: bool) -> None:
-    now = dates.now()
+    now = local_time.now()
     if as_json:
         print_json({"tasks": [_whole(mark.task, now) for mark in marks]})
         return
@@ -315,7 +315,7 @@ def _report_marks(marks: Sequence[TaskMark], verb: str, otherwise: str, *, as_js
 
 
 def _report(task: Task, verb: str, *, as_json: bool) -> None:
-    now = dates.now()
+    now = local_time.now()
     if as_json:
         print_json(_whole(task, now))
     else:

@@ -9,9 +9,9 @@ from typing import Any, Final
 import click
 from msgspec import Struct
 
-from dittybag.cli.inputs import text
 from dittybag.cli.output import json_option, print_json, print_table, shown
-from dittybag.cli.place import Where, in_workspace
+from dittybag.cli.read_input import text
+from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.accounts import SCOPES, Scope, Token
 from dittybag.domain.times import iso
 from dittybag.services.workspace import Desk

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
-from dittybag.cli.change_views import row_of, thing_of
-from dittybag.cli.failures import Status, report
+from dittybag.cli.change_output import row_of, thing_of
+from dittybag.cli.error_output import Status, report
 from dittybag.cli.history import project_names
-from dittybag.cli.moments import Moment
 from dittybag.cli.output import counted, json_option, print_json, shown
-from dittybag.cli.place import Where, in_workspace
+from dittybag.cli.param_types import Moment
+from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.changes import Change, label_of
 
 if TYPE_CHECKING:

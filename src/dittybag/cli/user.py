@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from dittybag.cli.inputs import text
 from dittybag.cli.output import counted, json_option, print_json, print_table
-from dittybag.cli.place import Where, in_workspace
+from dittybag.cli.read_input import text
+from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.accounts import User
 from dittybag.domain.times import iso
 

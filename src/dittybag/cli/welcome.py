@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from dittybag.cli.output import counted
-from dittybag.cli.place import Where
+from dittybag.cli.workspace_options import Where
 
 if TYPE_CHECKING:
     from dittybag.assembly.desks import Desk

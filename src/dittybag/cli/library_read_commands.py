@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from dittybag.cli.failures import Status
+from dittybag.cli.error_output import Status
 from dittybag.cli.output import counted, json_option, print_json, print_table, shown
 from dittybag.config import home
 from dittybag.domain.errors import LibraryNotFound

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 import click
 
-from dittybag.cli.failures import Status, fail, report
+from dittybag.cli.error_output import Status, fail, report
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.prompts import size_problem
 

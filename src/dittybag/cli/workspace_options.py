@@ -10,7 +10,7 @@ import click
 from msgspec import Struct
 
 from dittybag.cli.completion import projects, workspaces
-from dittybag.cli.inputs import text
+from dittybag.cli.read_input import text
 from dittybag.config import Settings, SettingsError, from_process, person
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from dittybag.cli.failures import Status, report
+from dittybag.cli.error_output import Status, report
 from dittybag.cli.output import print_json, progress, shown
-from dittybag.cli.place import Where
+from dittybag.cli.workspace_options import Where
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:

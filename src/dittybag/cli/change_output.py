@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dittybag.cli.dates import ago
+from dittybag.cli.local_time import ago
 from dittybag.cli.output import print_table, shown
 from dittybag.domain.changes import Change, Entity, label_of
 from dittybag.domain.times import iso

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import click
 
-from dittybag.cli.inputs import as_text, read_bytes, refuse, refuse_error
+from dittybag.cli.read_input import as_text, read_bytes, refuse, refuse_error
 from dittybag.domain.errors import DittybagError
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 import msgspec
 
-from dittybag.cli.inputs import meaning, read_bytes, refuse_error, text, usage
 from dittybag.cli.output import json_option, print_json, print_table, printable, shown
-from dittybag.cli.place import Where, in_project
+from dittybag.cli.read_input import meaning, read_bytes, refuse_error, text, usage
+from dittybag.cli.workspace_options import Where, in_project
 from dittybag.domain.errors import LibraryPromptNotFound, PromptNotFound, require
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Argument, Prompt, PromptSummary, problems
@@ -109,7 +109,7 @@ def updated(moment: int) -> str:
     """When something was changed: for people how long ago, for programs the time."""
     if not sys.stdout.isatty():
         return iso(moment)
-    from dittybag.cli.dates import ago
+    from dittybag.cli.local_time import ago
 
     return ago(moment, time.time_ns() // 1000)
 
@@ -152,7 +152,7 @@ def show(name: str, where: Where, *, raw: bool, as_json: bool) -> None:
 
 
 def _tell(prompt: Prompt) -> None:
-    from dittybag.cli.markdown import highlighted
+    from dittybag.cli.markdown_highlight import highlighted
 
     title = f"  {_cell(prompt.title)}" if prompt.title != prompt.name else ""
     click.echo(click.style(prompt.name, bold=True) + title)
