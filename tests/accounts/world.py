@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Self, TypeVar
 
 import msgspec
 
-from dittybag.assembly.stores import is_file
+from dittybag.assembly.store_factory import is_file
 from dittybag.domain.accounts import Scope
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
-from dittybag.assembly.desks import open_workspace
-from dittybag.assembly.logs import log_patiently
+from dittybag.assembly.logging_setup import log_patiently
+from dittybag.assembly.workspace_session import open_workspace
 from dittybag.config import Settings, SettingsError
 from dittybag.contracts.profiles import PROFILES, build, shown_tools
 from dittybag.contracts.tool_specs import TOOLSETS, Place

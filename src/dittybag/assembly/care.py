@@ -389,7 +389,7 @@ def _at(folder: str, name: str) -> str:
 
 
 def _libraries(home: str) -> Iterator[Finding]:
-    from dittybag.assembly.libraries import with_libraries
+    from dittybag.assembly.local_libraries import with_libraries
 
     reports = with_libraries(home, lambda shelf: shelf.check())
     problems = [(report, problem) for report in reports for problem in report.problems]

@@ -129,7 +129,7 @@ def _launch(where: Where, profile: str | None) -> Launch:
     if where.workspace is not None:
         arguments += ["--workspace", where.workspace]
     if where.db is not None:
-        from dittybag.assembly.stores import is_file
+        from dittybag.assembly.store_factory import is_file
 
         database = settings.database
         arguments += ["--db", str(Path(database).absolute()) if is_file(database) else database]
@@ -143,7 +143,7 @@ def _launch(where: Where, profile: str | None) -> Launch:
         arguments += ["--profile", profile]
     # The client will not have the variables of this terminal.
     variables = {"DITTYBAG_HOME": home(os.environ)} if os.environ.get("DITTYBAG_HOME") else {}
-    from dittybag.assembly.connections import program
+    from dittybag.assembly.client_connections import program
 
     command, prefix = program()
     return Launch(command, prefix, tuple(arguments), variables)

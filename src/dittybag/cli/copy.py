@@ -27,8 +27,8 @@ def command(source: str, target: str, *, as_json: bool) -> int:
     Example:
       dittybag copy --from notes.db --to postgresql://dittybag@db.example.org/notes
     """
-    from dittybag.assembly.copying import copy
-    from dittybag.assembly.stores import is_file
+    from dittybag.assembly.database_copy import copy
+    from dittybag.assembly.store_factory import is_file
 
     first, second = database_of(source), database_of(target)
     if is_file(first) and not os.path.exists(first):  # noqa: PTH110  # pathlib is slow to import

@@ -193,7 +193,7 @@ def command(keep: str | None, *, once: bool, browser: bool, as_json: bool) -> No
 
 def _serve(database: str, home: str, *, opens: bool) -> None:
     """Show the pages until somebody ends it."""
-    from dittybag.assembly.http import serve_http
+    from dittybag.assembly.http_setup import serve_http
 
     def tell_link(port: int, key: str) -> None:
         link = f"http://127.0.0.1:{port}/sign-in?key={key}"

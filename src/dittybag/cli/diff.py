@@ -19,7 +19,7 @@ from dittybag.domain.resources import Resource, is_text
 from dittybag.domain.times import iso
 
 if TYPE_CHECKING:
-    from dittybag.assembly.desks import Desk
+    from dittybag.assembly.workspace_session import Desk
 
 #: Fields that change by themselves, or that nobody thinks of as a part of the thing.
 _LEFT_OUT: Final = frozenset(

@@ -48,7 +48,7 @@ def command(
     """
     folder = form == "folder" if form else target != "-" and not target.lower().endswith(".json")
     _check(target, folder=folder, as_json=as_json)
-    from dittybag.assembly.exchange import Conflict, export
+    from dittybag.assembly.import_export import Conflict, export
 
     try:
         with progress() as show:

@@ -13,7 +13,7 @@ from dittybag.config import person
 from dittybag.domain.errors import DittybagError, Invalid, SeveralConflicts, SourceFailed
 
 if TYPE_CHECKING:
-    from dittybag.assembly.exchange import OnConflict, Taken
+    from dittybag.assembly.import_export import OnConflict, Taken
 
 #: So many conflicts, new names and notes are shown.
 _MAX_LINES: Final = 20
@@ -71,7 +71,7 @@ def command(
       dittybag import prompts.csv -p writing --dry-run
       dittybag import ~/.prompt-store/prompts.db --on-conflict rename
     """
-    from dittybag.assembly.exchange import take
+    from dittybag.assembly.import_export import take
 
     settings = where.settings
     try:
@@ -121,7 +121,7 @@ def _refused(error: DittybagError) -> int:
 
 
 def _understood() -> list[str]:
-    from dittybag.assembly.exchange import FORMATS
+    from dittybag.assembly.import_export import FORMATS
 
     return [f"--as {name}: {words}" for name, words in FORMATS.items()]
 

@@ -16,7 +16,7 @@ from dittybag.domain.errors import DittybagError, LibraryEdited, LibraryExists
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
-    from dittybag.assembly.libraries import Added, LeftOut, Removed, Updated
+    from dittybag.assembly.local_libraries import Added, LeftOut, Removed, Updated
 
 #: More files than this help nobody; `--json` has them all.
 _MAX_LINES: Final = 10
@@ -49,7 +49,7 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
       dittybag library add ~/prompts --link
       dittybag library add https://example.org/prompts.git#v2 --name team
     """
-    from dittybag.assembly.libraries import installer
+    from dittybag.assembly.local_libraries import installer
 
     try:
         with progress() as tell:
@@ -79,7 +79,7 @@ def new(name: str, *, as_json: bool) -> int:
     Example:
       dittybag library new team
     """
-    from dittybag.assembly.libraries import installer
+    from dittybag.assembly.local_libraries import installer
 
     try:
         added = installer.new(home(os.environ), name)
@@ -127,7 +127,7 @@ def remove(name: str, *, yes: bool, as_json: bool) -> int:
     Example:
       dittybag library remove team
     """
-    from dittybag.assembly.libraries import installer
+    from dittybag.assembly.local_libraries import installer
 
     try:
         removed = installer.remove(home(os.environ), name, discard_edits=yes)
@@ -142,7 +142,7 @@ def remove(name: str, *, yes: bool, as_json: bool) -> int:
 
 
 def _updated(name: str, *, overwrite: bool) -> Updated:
-    from dittybag.assembly.libraries import installer
+    from dittybag.assembly.local_libraries import installer
 
     with progress() as tell:
         return installer.update(home(os.environ), name, overwrite=overwrite, progress=tell)
@@ -150,7 +150,7 @@ def _updated(name: str, *, overwrite: bool) -> Updated:
 
 def _update_all(*, overwrite: bool, as_json: bool) -> int:
     """All that have a source. What is wrong with one of them does not keep the others from it."""
-    from dittybag.assembly.libraries import install_records
+    from dittybag.assembly.local_libraries import install_records
 
     status: int = Status.OK
     rows: list[Any] = []

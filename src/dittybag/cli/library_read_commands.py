@@ -16,7 +16,7 @@ from dittybag.domain.errors import LibraryNotFound
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport, library_name
 
 if TYPE_CHECKING:
-    from dittybag.assembly.libraries import Shelf
+    from dittybag.assembly.local_libraries import Shelf
 
 T = TypeVar("T")
 
@@ -175,14 +175,14 @@ def _checked(name: str | None) -> list[LibraryReport]:
 
 
 def _on_shelf(work: Callable[[Shelf], Awaitable[T]], *, alone: str | None = None) -> T:
-    from dittybag.assembly.libraries import with_libraries
+    from dittybag.assembly.local_libraries import with_libraries
 
     return with_libraries(home(os.environ), work, alone=alone)
 
 
 def _kinds() -> dict[str, str]:
     """Where libraries are from, in a word."""
-    from dittybag.assembly.libraries import install_records
+    from dittybag.assembly.local_libraries import install_records
 
     return {name: origin.kind for name, origin in install_records.records(home(os.environ)).items()}
 

@@ -21,7 +21,7 @@ from dittybag.domain.times import iso
 from dittybag.services.prompt_service import PromptAddress
 
 if TYPE_CHECKING:
-    from dittybag.assembly.desks import Desk, LibraryDesk
+    from dittybag.assembly.workspace_session import Desk, LibraryDesk
 
 #: A list shows so many, unless it is told otherwise.
 _LISTED: Final = 20

@@ -25,7 +25,7 @@ from dittybag.domain.times import iso
 from dittybag.services.resource_service import ResourceChange
 
 if TYPE_CHECKING:
-    from dittybag.assembly.desks import Desk
+    from dittybag.assembly.workspace_session import Desk
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 

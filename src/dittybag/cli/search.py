@@ -11,7 +11,7 @@ from dittybag.cli.workspace_options import Where, in_project
 from dittybag.domain.text import folded
 
 if TYPE_CHECKING:
-    from dittybag.assembly.desks import LibraryDesk
+    from dittybag.assembly.workspace_session import LibraryDesk
 
 _KINDS: Final = ("prompt", "library", "resource", "task")
 

@@ -100,7 +100,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         settings = from_process(**parsed(arguments))
         if settings.http is not None:
-            from dittybag.assembly.http import serve_http
+            from dittybag.assembly.http_setup import serve_http
 
             host = settings.http[0]
             needs_token = settings.auth != "off"

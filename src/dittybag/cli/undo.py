@@ -18,7 +18,7 @@ from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.changes import Change, label_of
 
 if TYPE_CHECKING:
-    from dittybag.assembly.desks import Desk
+    from dittybag.assembly.workspace_session import Desk
 
 #: More lines of a plan than this help nobody; `--json` has them all.
 _MAX_LINES = 20

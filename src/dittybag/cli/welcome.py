@@ -11,7 +11,7 @@ from dittybag.cli.output import counted
 from dittybag.cli.workspace_options import Where
 
 if TYPE_CHECKING:
-    from dittybag.assembly.desks import Desk
+    from dittybag.assembly.workspace_session import Desk
     from dittybag.domain.projects import ProjectSize
     from dittybag.services.task_service import TaskStats
 
@@ -36,7 +36,7 @@ async def _sizes(desk: Desk) -> tuple[list[ProjectSize], TaskStats]:
 
 def welcome() -> None:
     """Say what there is, and what to do next."""
-    from dittybag.assembly.stores import is_file
+    from dittybag.assembly.store_factory import is_file
 
     where = Where(None, None)
     database = where.settings.database

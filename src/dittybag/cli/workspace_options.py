@@ -14,7 +14,7 @@ from dittybag.cli.read_input import text
 from dittybag.config import Settings, SettingsError, from_process, person
 
 if TYPE_CHECKING:
-    from dittybag.assembly.desks import Desk, LibraryDesk
+    from dittybag.assembly.workspace_session import Desk, LibraryDesk
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class Where(Struct, frozen=True):
     @property
     def file_settings(self) -> Settings:
         """The settings for what needs a file. Raises `SettingsError` if the database is on a server."""
-        from dittybag.assembly.stores import is_file
+        from dittybag.assembly.store_factory import is_file
 
         settings = self.settings
         if not is_file(settings.database):
@@ -45,14 +45,14 @@ class Where(Struct, frozen=True):
 
     def run(self, work: Callable[[Desk], Awaitable[T]]) -> T:
         """Do a piece of work in the workspace, on behalf of whoever sits here."""
-        from dittybag.assembly.desks import at_desk
+        from dittybag.assembly.workspace_session import at_desk
 
         settings = self.settings
         return at_desk(settings, settings.actor or person(), work)
 
     def run_with_libraries(self, work: Callable[[LibraryDesk], Awaitable[T]]) -> T:
         """Do a piece of work that needs templates or prompt libraries too."""
-        from dittybag.assembly.desks import at_library_desk
+        from dittybag.assembly.workspace_session import at_library_desk
 
         settings = self.settings
         return at_library_desk(settings, settings.actor or person(), work)

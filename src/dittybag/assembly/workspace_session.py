@@ -9,7 +9,7 @@ from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it impor
 
 from msgspec import Struct
 
-from dittybag.assembly.stores import open_store
+from dittybag.assembly.store_factory import open_store
 from dittybag.config import Settings
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Desk, Workspace

@@ -15,7 +15,7 @@ from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it impor
 import msgspec
 from msgspec import Struct
 
-from dittybag.assembly.stores import open_store
+from dittybag.assembly.store_factory import open_store
 from dittybag.config import Settings
 from dittybag.domain.errors import Conflict, RenderingFailed, SourceFailed, SourceNotFound
 from dittybag.domain.libraries import FILE_BYTES

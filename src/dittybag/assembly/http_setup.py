@@ -14,10 +14,10 @@ from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it impor
 
 from dittybag import __version__
 from dittybag.assembly import built, check_names
-from dittybag.assembly.logs import log_patiently
+from dittybag.assembly.logging_setup import log_patiently
 from dittybag.assembly.metrics import Metrics
-from dittybag.assembly.stores import is_file
-from dittybag.assembly.web import Front
+from dittybag.assembly.store_factory import is_file
+from dittybag.assembly.web_setup import Front
 from dittybag.config import Settings, SettingsError
 from dittybag.contracts.profiles import ACCESSES, PROFILES, Access, access_of, build, follow
 from dittybag.contracts.tool_specs import Place
@@ -56,7 +56,7 @@ from dittybag.protocol.transports.http.uvicorn_server import (
 from dittybag.web.request_log import Calls
 
 if TYPE_CHECKING:
-    from dittybag.assembly.oauth import OAuthUsers
+    from dittybag.assembly.oauth_setup import OAuthUsers
 
 _log = logging.getLogger("dittybag")
 _access = logging.getLogger("dittybag.access")
@@ -287,7 +287,7 @@ def _oauth(settings: Settings, place: Place) -> OAuthUsers | None:
     if settings.oauth is None:
         return None
     # What it needs is loaded only where it is used.
-    from dittybag.assembly.oauth import OAuthUsers
+    from dittybag.assembly.oauth_setup import OAuthUsers
 
     return OAuthUsers(settings.oauth, place.workspace.accounts, place.project)
 

@@ -68,7 +68,7 @@ class Front:
             await self._behind(scope, receive, send)
 
     def _built(self) -> Pages:
-        from dittybag.assembly.connections import LocalConnections
+        from dittybag.assembly.client_connections import LocalConnections
         from dittybag.web.app import Pages
         from dittybag.web.web_context import Site
 

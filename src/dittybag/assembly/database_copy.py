@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
-from dittybag.assembly.stores import open_store
+from dittybag.assembly.store_factory import open_store
 from dittybag.services.workspace_copy import Copied, Copying, Tell
 
 __all__ = ["Copied", "copy"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
-from dittybag.assembly.stores import is_file
+from dittybag.assembly.store_factory import is_file
 from dittybag.clients.client_errors import ClientError, Malformed
 from dittybag.clients.connector import Launch, Target, connect, standing
 from dittybag.clients.http_snippets import lines
