@@ -37,13 +37,13 @@ format: $(VENV)/.dev ## put the code into its format
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev ## the engine beside others, stores, libraries, HTTP, databases, fleets and pages, as tables
-	@$(BIN)/python -m benchmarks.engines $(ARGS)
-	@$(BIN)/python -m benchmarks.store $(ARGS)
-	@$(BIN)/python -m benchmarks.libraries $(ARGS)
-	@$(BIN)/python -m benchmarks.http $(ARGS)
-	@$(BIN)/python -m benchmarks.databases $(ARGS)
-	@$(BIN)/python -m benchmarks.fleet $(ARGS)
-	@$(BIN)/python -m benchmarks.pages $(ARGS)
+	@$(BIN)/python -m benchmarks.bench_engines $(ARGS)
+	@$(BIN)/python -m benchmarks.bench_store $(ARGS)
+	@$(BIN)/python -m benchmarks.bench_libraries $(ARGS)
+	@$(BIN)/python -m benchmarks.bench_http $(ARGS)
+	@$(BIN)/python -m benchmarks.bench_databases $(ARGS)
+	@$(BIN)/python -m benchmarks.bench_fleet $(ARGS)
+	@$(BIN)/python -m benchmarks.bench_web $(ARGS)
 
 torture: $(VENV)/.dev ## only the tests that try to break things
 	$(BIN)/pytest tests/torture $(ARGS)

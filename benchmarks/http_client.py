@@ -24,7 +24,7 @@ from typing import IO, Any, Final, Self
 import msgspec
 from msgspec import Struct, field
 
-from benchmarks.client import ServerFailed
+from benchmarks.stdio_client import ServerFailed
 
 HOST: Final = "127.0.0.1"
 STATELESS: Final = "2026-07-28"

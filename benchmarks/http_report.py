@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from benchmarks.http_client import HANDSHAKE, STATELESS, Load
-from benchmarks.terminal import table
+from benchmarks.report_output import table
 
 #: How many connections are busy at once.
 CONNECTIONS: Final = (1, 16, 64)

@@ -14,9 +14,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from benchmarks.client import Connection, ServerFailed
-from benchmarks.terminal import tell
-from benchmarks.workspaces import (
+from benchmarks.report_output import tell
+from benchmarks.sample_data import (
     COMMON_WORD,
     FREQUENT_PAIR,
     PROJECTS,
@@ -28,6 +27,7 @@ from benchmarks.workspaces import (
     Draft,
     Writing,
 )
+from benchmarks.stdio_client import Connection, ServerFailed
 
 #: How many creates are under way at once when they are pipelined.
 AT_ONCE: Final = 32

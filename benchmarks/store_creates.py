@@ -13,16 +13,16 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from benchmarks.client import ServerFailed
-from benchmarks.store_calls import AT_ONCE, Effort, Run, Session, add_prompt, renamed, result_of
-from benchmarks.terminal import tell
-from benchmarks.workspaces import (
+from benchmarks.report_output import tell
+from benchmarks.sample_data import (
     TAGS,
     Draft,
     Writing,
     bare_connection,
     copied,
 )
+from benchmarks.stdio_client import ServerFailed
+from benchmarks.store_calls import AT_ONCE, Effort, Run, Session, add_prompt, renamed, result_of
 from dittybag.domain.names import name_from
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace

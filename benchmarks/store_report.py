@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from benchmarks.report_output import table
 from benchmarks.store_calls import AT_ONCE, Call
 from benchmarks.store_creates import BARE, SERVICE, SERVICE_AT_ONCE, STDIO, STDIO_AT_ONCE, Creates
-from benchmarks.terminal import table
 
 
 class Starts(Struct):

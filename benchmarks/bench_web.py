@@ -1,4 +1,4 @@
-"""How long the server takes for every page of a full workspace: `python -m benchmarks.pages`.
+"""How long the server takes for every page of a full workspace: `python -m benchmarks.bench_web`.
 
 Each page is asked for once when nothing is warm, and then again and again in turns with the others. What is
 measured is from the request to the last byte of the answer, over one connection on this machine.
@@ -21,8 +21,8 @@ from msgspec import Struct
 from tests.e2e.serving import Served
 from tests.web.browsing import Browsing
 
-from benchmarks.terminal import machine, table, tell
-from benchmarks.workspaces import (
+from benchmarks.report_output import machine, table, tell
+from benchmarks.sample_data import (
     CACHE,
     COMMON_WORD,
     FREQUENT_PAIR,
@@ -160,7 +160,7 @@ def shown(items: int, pages: list[Measured]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_web", description=__doc__)
     parser.add_argument("--items", type=int, default=100_000, help="how many prompts, and how many tasks")
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
     parser.add_argument("--json", action="store_true", help="all samples as JSON")

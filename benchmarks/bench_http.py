@@ -1,4 +1,4 @@
-"""Dittybag over HTTP side by side with the official Python SDK: `python -m benchmarks.http`.
+"""Dittybag over HTTP side by side with the official Python SDK: `python -m benchmarks.bench_http`.
 
 The product reads prompts from a workspace; the SDK and our endpoint answer a trivial tool, the latter on
 several HTTP servers. Rounds alternate between all of them, so that a change of the machine's pace meets all.
@@ -24,12 +24,12 @@ import msgspec
 from msgspec import Struct
 from tests.interop.environments import PYTHON_2, ROOT, SetupFailed, make, python
 
-from benchmarks.client import ServerFailed
-from benchmarks.engines import CACHE, SERVERS, EngineEnvironment
+from benchmarks.bench_engines import CACHE, SERVERS, EngineEnvironment
 from benchmarks.http_client import HANDSHAKE, HOST, STATELESS, HttpServer, Question, call, request
 from benchmarks.http_report import CONNECTIONS, HALF_SENT, Report, Series, bars, tables
-from benchmarks.terminal import machine, tell
-from benchmarks.workspaces import copied, prepare
+from benchmarks.report_output import machine, tell
+from benchmarks.sample_data import copied, prepare
+from benchmarks.stdio_client import ServerFailed
 
 PROMPTS: Final = 1000
 #: Different calls of the trivial tool, made in turn.
@@ -224,7 +224,7 @@ def _is_closed(connection: socket.socket) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.http", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_http", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter measurements")
     parser.add_argument("--json", action="store_true", help="all samples as JSON")
     options = parser.parse_args()

@@ -1,7 +1,7 @@
-"""A full store on stdio, beside a bare insert into SQLite: `python -m benchmarks.store`.
+"""A full store on stdio, beside a bare insert into SQLite: `python -m benchmarks.bench_store`.
 
 What is compared is measured in turns, so that a change of the machine's pace meets all of it. Every answer is
-checked. The files are copies of a workspace that is built once (see `benchmarks.workspaces`).
+checked. The files are copies of a workspace that is built once (see `benchmarks.sample_data`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.client import ServerFailed
+from benchmarks.report_output import machine, tell
+from benchmarks.sample_data import (
+    CACHE,
+    copied,
+    prepare,
+)
+from benchmarks.stdio_client import ServerFailed
 from benchmarks.store_calls import (
     FULL,
     QUICK,
@@ -26,12 +32,6 @@ from benchmarks.store_calls import (
 )
 from benchmarks.store_creates import measure_creates
 from benchmarks.store_report import Report, Starts, as_json, tables
-from benchmarks.terminal import machine, tell
-from benchmarks.workspaces import (
-    CACHE,
-    copied,
-    prepare,
-)
 
 
 def measure_starts(full: Path, folder: Path, effort: Effort) -> dict[str, Starts]:
@@ -72,7 +72,7 @@ def measure(items: int, effort: Effort) -> Report:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.store", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_store", description=__doc__)
     parser.add_argument(
         "--items", type=int, default=100_000, help="how many prompts, and how many tasks (default: 100000)"
     )

@@ -1,4 +1,4 @@
-"""Prompt libraries on stdio: `python -m benchmarks.libraries`.
+"""Prompt libraries on stdio: `python -m benchmarks.bench_libraries`.
 
 Templates are rendered in a child process; beside it stands the engine alone, in this process, as the floor.
 Lists are asked of servers that have never seen the libraries, and of some that start again. At the end files
@@ -21,10 +21,10 @@ import minijinja
 import msgspec
 from msgspec import Struct
 
-from benchmarks.client import ServerFailed
+from benchmarks.report_output import machine, table, tell
+from benchmarks.sample_data import CACHE
+from benchmarks.stdio_client import ServerFailed
 from benchmarks.store_calls import Request, Session, result_of
-from benchmarks.terminal import machine, table, tell
-from benchmarks.workspaces import CACHE
 
 PROMPTS: Final = 20
 ARGUMENTS: Final = tuple(f"argument_{number}" for number in range(10))
@@ -278,7 +278,7 @@ def _cells(row: Row) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.libraries", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_libraries", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
     parser.add_argument("--json", action="store_true", help="all samples as JSON")
     options = parser.parse_args()

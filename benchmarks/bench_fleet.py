@@ -1,4 +1,4 @@
-"""Three servers on one PostgreSQL, beside one: `python -m benchmarks.fleet`.
+"""Three servers on one PostgreSQL, beside one: `python -m benchmarks.bench_fleet`.
 
 Connections are spread evenly over the servers, as behind one address. Client, servers and database share the
 cores of one machine: a fleet gains only as much as one server leaves of them.
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from benchmarks.databases import Deed, Effort, Series, copies, dittybag, measure, present, reads
+from benchmarks.bench_databases import Deed, Effort, Series, copies, dittybag, measure, present, reads
 from benchmarks.http_client import HttpServer
 
 CONNECTIONS: Final = (16, 32)

@@ -1,4 +1,4 @@
-"""Our engine side by side with other MCP engines, on stdio: `python -m benchmarks.engines`.
+"""Our engine side by side with other MCP engines, on stdio: `python -m benchmarks.bench_engines`.
 
 The same trivial server, with one tool that answers its argument, is run on each. Spawns and rounds alternate
 between the engines, so that a change of the machine's pace meets all of them. Medians are shown.
@@ -19,9 +19,9 @@ import msgspec
 from msgspec import Struct
 from tests.interop.environments import NODE, ROOT, Environment, SetupFailed, make, python
 
-from benchmarks.client import Calls, Connection, ServerFailed
-from benchmarks.comparison import Figures, bars, medians, tables
-from benchmarks.terminal import machine, tell
+from benchmarks.engine_report import Figures, bars, medians, tables
+from benchmarks.report_output import machine, tell
+from benchmarks.stdio_client import Calls, Connection, ServerFailed
 
 SERVERS: Final = Path(__file__).parent / "servers"
 CACHE: Final = ROOT / ".cache" / "benchmarks"
@@ -190,7 +190,7 @@ def _chosen(names: Sequence[str]) -> list[Engine]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.engines", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_engines", description=__doc__)
     parser.add_argument(
         "--quick", action="store_true", help="fewer and shorter measurements, within a minute"
     )

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from benchmarks.terminal import table
+from benchmarks.report_output import table
 
 OURS: Final = "ours"
 

@@ -1,4 +1,4 @@
-"""PostgreSQL beside SQLite, under the product over HTTP: `python -m benchmarks.databases`.
+"""PostgreSQL beside SQLite, under the product over HTTP: `python -m benchmarks.bench_databases`.
 
 A workspace is built in SQLite and copied to a PostgreSQL of our own, with `dittybag copy`. Both are durable,
 and on the same disk. A server on each is asked the same by turns, and every answer is checked.
@@ -25,10 +25,9 @@ import pytest
 from msgspec import Struct, field
 from tests import databases
 
-from benchmarks.client import ServerFailed
 from benchmarks.http_client import HOST, STATELESS, HttpServer, Load, Question, call
-from benchmarks.terminal import machine, table, tell
-from benchmarks.workspaces import (
+from benchmarks.report_output import machine, table, tell
+from benchmarks.sample_data import (
     CACHE,
     COMMON_WORD,
     RARE,
@@ -38,6 +37,7 @@ from benchmarks.workspaces import (
     copied,
     prepare,
 )
+from benchmarks.stdio_client import ServerFailed
 
 #: Different prompts that are read in turn.
 READ: Final = 2000
