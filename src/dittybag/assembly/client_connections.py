@@ -41,7 +41,7 @@ def program() -> tuple[str, tuple[str, ...]]:
 
 
 class LocalConnections:
-    """Clients of this machine, and of whoever runs this server. See `dittybag.web.web_context.Connections`."""
+    """The MCP clients on this machine. See `dittybag.web.web_context.Connections`."""
 
     def __init__(self, settings: Settings, *, is_local: bool) -> None:
         """`is_local`: whether those who ask sit at this machine; else they are only told what to paste."""

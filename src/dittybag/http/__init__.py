@@ -1,1 +1,1 @@
-"""What Dittybag adds to the MCP endpoint: authentication, idempotency keys, stored sessions, the bare endpoint."""
+"""What Dittybag adds to the MCP endpoint: authentication, idempotency keys and stored sessions."""

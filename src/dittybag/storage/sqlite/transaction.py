@@ -232,7 +232,7 @@ class SqliteTransaction:
             raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))
 
     def _index(self, noun: Any, before: Entity | None, after: Entity | None) -> None:
-        if noun is projects:
+        if noun is project_table:
             return
         old = None if before is None else noun.index_text(self._connection, before)
         new = None if after is None else noun.index_text(self._connection, after)
