@@ -211,7 +211,9 @@ def test_the_command_line_loads_nothing_of_this_for_its_help() -> None:
 
 
 def test_the_records_are_light_to_read() -> None:
-    program = "import sys, dittybag.library.install_records; print(*sorted(set(sys.argv[1:]) & set(sys.modules)))"
+    program = (
+        "import sys, dittybag.library.install_records; print(*sorted(set(sys.argv[1:]) & set(sys.modules)))"
+    )
     heavy = [
         "hashlib",
         "_hashlib",
