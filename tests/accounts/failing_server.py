@@ -7,16 +7,16 @@ from typing import Any
 
 from dittybag.__main__ import main
 from dittybag.domain.errors import StorageBusy
-from dittybag.services.task_service import Tasks
+from dittybag.services.task_service import TaskService
 
 
-async def _fail(self: Tasks, caller: Any, id: int) -> Any:
+async def _fail(self: TaskService, caller: Any, id: int) -> Any:
     if id == 1:
         raise RuntimeError("a secret detail")
     raise StorageBusy("nowhere")
 
 
 if __name__ == "__main__":
-    assert hasattr(Tasks, "get")
-    Tasks.get = _fail  # type: ignore[method-assign]
+    assert hasattr(TaskService, "get")
+    TaskService.get = _fail  # type: ignore[method-assign]
     sys.exit(main())

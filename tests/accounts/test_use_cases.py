@@ -16,22 +16,22 @@ from dittybag.domain.changes import Kind
 from dittybag.domain.errors import ChangeNotFound, NotAllowed, ProjectGone, PromptNotFound, TaskNotFound
 from dittybag.domain.tasks import TaskChoice
 from dittybag.services.caller import Caller
-from dittybag.services.history_service import Filter, History
-from dittybag.services.project_overview import Overview
-from dittybag.services.prompt_service import PromptAddress, PromptChange, Prompts
-from dittybag.services.resource_service import ResourceChange, Resources
-from dittybag.services.search_service import SEARCHED, Search
-from dittybag.services.task_service import Tasks
+from dittybag.services.history_service import Filter, HistoryService
+from dittybag.services.project_overview import OverviewService
+from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptService
+from dittybag.services.resource_service import ResourceChange, ResourceService
+from dittybag.services.search_service import SEARCHED, SearchService
+from dittybag.services.task_service import TaskService
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore
 
 SERVICES: dict[str, type] = {
-    "prompts": Prompts,
-    "resources": Resources,
-    "tasks": Tasks,
-    "search": Search,
-    "history": History,
-    "overview": Overview,
+    "prompts": PromptService,
+    "resources": ResourceService,
+    "tasks": TaskService,
+    "search": SearchService,
+    "history": HistoryService,
+    "overview": OverviewService,
 }
 KINDS: tuple[Kind, ...] = SEARCHED
 
@@ -85,7 +85,7 @@ def own(call: Callable[[Any, Caller, Place], Awaitable[Any]], *, changes: bool =
 ONE = PromptAddress(name="one")
 
 
-async def _by_id(resources: Resources, who: Caller, place: Place) -> Any:
+async def _by_id(resources: ResourceService, who: Caller, place: Place) -> Any:
     known = await resources.get(place.caller, "one")
     return await resources.by_id(who, known.id)
 

@@ -16,7 +16,7 @@ from dittybag.library.library_service import Shelf
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.services.caller import Caller
-from dittybag.services.template_service import Templates
+from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore
 
@@ -35,7 +35,7 @@ class Client:
     def __init__(self, workspace: Workspace) -> None:
         renderer = TemplateRenderer()
         libraries = Shelf(Directories("nowhere"), renderer)
-        place = Place(workspace, Templates(renderer, libraries), libraries, 1)
+        place = Place(workspace, TemplateService(renderer, libraries), libraries, 1)
         libraries.start()
         self.server = build(PROFILES["all"], place)
         self._client = MemoryClient(self.server)

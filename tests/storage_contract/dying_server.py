@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from dittybag.__main__ import main
-from dittybag.services.idempotency_service import Repeats
+from dittybag.services.idempotency_service import IdempotencyService
 
 
 async def _die(*_: Any) -> None:
@@ -16,6 +16,6 @@ async def _die(*_: Any) -> None:
 
 
 if __name__ == "__main__":
-    assert hasattr(Repeats, "keep")
-    Repeats.keep = _die  # type: ignore[method-assign, assignment]
+    assert hasattr(IdempotencyService, "keep")
+    IdempotencyService.keep = _die  # type: ignore[method-assign, assignment]
     sys.exit(main())

@@ -16,7 +16,7 @@ from dittybag.domain.errors import (
     UserNotFound,
 )
 from dittybag.domain.ports import Transaction
-from dittybag.services.account_service import Accounts
+from dittybag.services.account_service import AccountService
 from dittybag.services.workspace import Workspace
 from tests.storage_contract.desk import ACTOR, Desk, OpenStore
 
@@ -24,11 +24,11 @@ HOUR = 3600 * 1_000_000
 
 
 @pytest.fixture
-def accounts(desk: Desk) -> Accounts:
+def accounts(desk: Desk) -> AccountService:
     return desk.workspace.accounts
 
 
-async def test_users_are_kept_in_the_order_of_their_names(desk: Desk, accounts: Accounts) -> None:
+async def test_users_are_kept_in_the_order_of_their_names(desk: Desk, accounts: AccountService) -> None:
     for name in ("bob", "alice", "Zoe", "_x", "carol@example.org", "0"):
         await accounts.add_user(name, actor=ACTOR)
     listed = [user.name for user in await accounts.users()]
@@ -36,7 +36,7 @@ async def test_users_are_kept_in_the_order_of_their_names(desk: Desk, accounts: 
     assert all(user.disabled_at is None and user.created_at > 0 for user in await accounts.users())
 
 
-async def test_no_two_names_differ_in_case_only(accounts: Accounts) -> None:
+async def test_no_two_names_differ_in_case_only(accounts: AccountService) -> None:
     await accounts.add_user("Alice", actor=ACTOR)
     for name in ("Alice", "alice", "ALICE"):
         with pytest.raises(NameTaken) as taken:
@@ -45,7 +45,7 @@ async def test_no_two_names_differ_in_case_only(accounts: Accounts) -> None:
     assert (await accounts.create_token("aLiCe", "read", actor=ACTOR)).token.user == "Alice"
 
 
-async def test_a_token_is_known_by_its_text_alone(desk: Desk, accounts: Accounts) -> None:
+async def test_a_token_is_known_by_its_text_alone(desk: Desk, accounts: AccountService) -> None:
     await accounts.add_user("alice", actor=ACTOR)
     made = await accounts.create_token("alice", "admin", actor=ACTOR, label="laptop")
     assert is_token(made.text)
@@ -59,7 +59,7 @@ async def test_a_token_is_known_by_its_text_alone(desk: Desk, accounts: Accounts
     assert (made.token.label, made.token.used_at, made.token.revoked_at) == ("laptop", None, None)
 
 
-async def test_numbers_of_tokens_count_up(accounts: Accounts) -> None:
+async def test_numbers_of_tokens_count_up(accounts: AccountService) -> None:
     for name in ("alice", "bob"):
         await accounts.add_user(name, actor=ACTOR)
     ids = [
@@ -70,7 +70,7 @@ async def test_numbers_of_tokens_count_up(accounts: Accounts) -> None:
     assert [token.id for token in (await accounts.tokens("alice"))[0]] == [ids[0], ids[2]]
 
 
-async def test_revoked_expired_and_disabled_are_all_unknown(desk: Desk, accounts: Accounts) -> None:
+async def test_revoked_expired_and_disabled_are_all_unknown(desk: Desk, accounts: AccountService) -> None:
     await accounts.add_user("alice", actor=ACTOR)
     now = await desk.read(_now)
     made = [await accounts.create_token("alice", "write", actor=ACTOR) for _ in range(2)]
@@ -93,7 +93,7 @@ async def test_revoked_expired_and_disabled_are_all_unknown(desk: Desk, accounts
 
 
 async def test_a_disabled_user_is_unknown_even_with_a_token_that_is_not_revoked(
-    desk: Desk, accounts: Accounts
+    desk: Desk, accounts: AccountService
 ) -> None:
     await accounts.add_user("alice", actor=ACTOR)
     made = await accounts.create_token("alice", "write", actor=ACTOR)
@@ -112,7 +112,7 @@ async def _now(transaction: Transaction) -> int:
     return transaction.now
 
 
-async def test_revoking_is_for_all_or_none(accounts: Accounts) -> None:
+async def test_revoking_is_for_all_or_none(accounts: AccountService) -> None:
     await accounts.add_user("alice", actor=ACTOR)
     made = await accounts.create_token("alice", "write", actor=ACTOR)
     for missing in (99, 0, -1, 1 << 63, 1 << 70):
@@ -121,7 +121,7 @@ async def test_revoking_is_for_all_or_none(accounts: Accounts) -> None:
     assert (await accounts.tokens())[0] == [made.token]
 
 
-async def test_using_a_token_is_noted(desk: Desk, accounts: Accounts) -> None:
+async def test_using_a_token_is_noted(desk: Desk, accounts: AccountService) -> None:
     await accounts.add_user("alice", actor=ACTOR)
     made = await accounts.create_token("alice", "write", actor=ACTOR)
     found = await accounts.recognise(made.text, desk.project)
@@ -135,7 +135,7 @@ async def test_using_a_token_is_noted(desk: Desk, accounts: Accounts) -> None:
     await accounts.note_use(99)
 
 
-async def test_members_decide_who_sees_a_project(desk: Desk, accounts: Accounts) -> None:
+async def test_members_decide_who_sees_a_project(desk: Desk, accounts: AccountService) -> None:
     for name in ("alice", "bob", "carol"):
         await accounts.add_user(name, actor=ACTOR)
     project = await desk.workspace.projects.create("team", actor=ACTOR)
@@ -172,7 +172,7 @@ async def test_members_decide_who_sees_a_project(desk: Desk, accounts: Accounts)
     assert await role("carol") == "write"
 
 
-async def test_what_is_not_there_is_said(accounts: Accounts) -> None:
+async def test_what_is_not_there_is_said(accounts: AccountService) -> None:
     await accounts.add_user("alice", actor=ACTOR)
     for missing in (accounts.disable, accounts.enable, accounts.tokens):
         with pytest.raises(UserNotFound):
@@ -186,7 +186,7 @@ async def test_what_is_not_there_is_said(accounts: Accounts) -> None:
 
 
 async def test_others_vouch_for_anybody_but_disabled_users_and_the_owner(
-    desk: Desk, accounts: Accounts
+    desk: Desk, accounts: AccountService
 ) -> None:
     assert await accounts.principal("auth0|7", "read", desk.project) == Principal("auth0|7", "read", "write")
     assert await accounts.principal("dev-user", "admin", desk.project) is None
@@ -199,7 +199,9 @@ async def test_others_vouch_for_anybody_but_disabled_users_and_the_owner(
     assert await accounts.principal("dev-user", "read", desk.project) is not None
 
 
-async def test_everything_is_noted_and_nothing_is_in_the_change_log(desk: Desk, accounts: Accounts) -> None:
+async def test_everything_is_noted_and_nothing_is_in_the_change_log(
+    desk: Desk, accounts: AccountService
+) -> None:
     before = await desk.newest_change()
     await accounts.add_user("alice", actor="owner")
     made = await accounts.create_token("alice", "write", actor="owner")
@@ -225,7 +227,7 @@ async def test_everything_is_noted_and_nothing_is_in_the_change_log(desk: Desk, 
 
 
 async def test_what_one_process_does_others_see(
-    desk: Desk, open_store: OpenStore, accounts: Accounts
+    desk: Desk, open_store: OpenStore, accounts: AccountService
 ) -> None:
     other = Workspace(await open_store()).accounts
     await accounts.add_user("alice", actor=ACTOR)
@@ -235,7 +237,7 @@ async def test_what_one_process_does_others_see(
     assert await accounts.authenticate(made.text, desk.project) is None
 
 
-async def test_a_use_case_that_fails_leaves_nothing_behind(desk: Desk, accounts: Accounts) -> None:
+async def test_a_use_case_that_fails_leaves_nothing_behind(desk: Desk, accounts: AccountService) -> None:
     await accounts.add_user("alice", actor=ACTOR)
 
     async def work(transaction: Transaction) -> None:

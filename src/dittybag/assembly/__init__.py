@@ -18,7 +18,7 @@ from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.protocol import Server
 from dittybag.protocol.server import Observer
 from dittybag.protocol.transports import stdio
-from dittybag.services.template_service import Templates
+from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ async def built(settings: Settings, observe: Observer | None = None) -> tuple[Pl
         raise
     renderer = TemplateRenderer()
     libraries = Shelf(Directories(settings.home, settings.foreign_libraries), renderer)
-    place = Place(workspace, Templates(renderer, libraries), libraries, project.id, settings.actor)
+    place = Place(workspace, TemplateService(renderer, libraries), libraries, project.id, settings.actor)
     server = build(
         PROFILES[settings.profile],
         place,

@@ -22,7 +22,7 @@ from dittybag.identity import (
 from dittybag.protocol import InternalError
 from dittybag.protocol.transports.http.asgi_messages import Refused
 from dittybag.protocol.wire_errors import InvalidRequest
-from dittybag.services.account_service import Accounts
+from dittybag.services.account_service import AccountService
 
 _log = logging.getLogger("dittybag")
 
@@ -32,7 +32,7 @@ _SCOPES = ("dittybag:read", "dittybag:write", "dittybag:admin")
 class OAuthUsers:
     """See `dittybag.http.authentication.Verifier`."""
 
-    def __init__(self, settings: OAuth, accounts: Accounts, project: int) -> None:
+    def __init__(self, settings: OAuth, accounts: AccountService, project: int) -> None:
         """Raises `SettingsError`."""
         try:
             self._verifier = Verifier(

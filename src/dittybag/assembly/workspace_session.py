@@ -12,22 +12,22 @@ from msgspec import Struct
 from dittybag.assembly.store_factory import open_store
 from dittybag.config import Settings
 from dittybag.services.caller import Caller
-from dittybag.services.workspace import Desk, Workspace
+from dittybag.services.workspace import Workspace, WorkspaceSession
 
 if TYPE_CHECKING:
     from dittybag.library.library_service import Shelf
-    from dittybag.services.template_service import Templates
+    from dittybag.services.template_service import TemplateService
 
-__all__ = ["Desk", "LibraryDesk", "at_desk", "at_library_desk", "open_workspace"]
+__all__ = ["LibrarySession", "WorkspaceSession", "open_workspace", "run_in_library_session", "run_in_session"]
 
 T = TypeVar("T")
 
 
-class LibraryDesk(Struct, frozen=True):
+class LibrarySession(Struct, frozen=True):
     """A desk with the prompt libraries of this machine, and what fills in templates."""
 
-    desk: Desk
-    templates: Templates
+    session: WorkspaceSession
+    templates: TemplateService
     libraries: Shelf
 
 
@@ -36,35 +36,37 @@ async def open_workspace(settings: Settings) -> Workspace:
     return Workspace(await open_store(settings.database))
 
 
-def at_desk(settings: Settings, actor: str, work: Callable[[Desk], Awaitable[T]]) -> T:
+def run_in_session(settings: Settings, actor: str, work: Callable[[WorkspaceSession], Awaitable[T]]) -> T:
     """Run one piece of work on a workspace that is opened for it."""
 
     async def run() -> T:
         workspace = await open_workspace(settings)
         try:
             project = await workspace.projects.find(settings.project)
-            return await work(Desk(workspace, Caller(project.id, actor)))
+            return await work(WorkspaceSession(workspace, Caller(project.id, actor)))
         finally:
             await workspace.store.close()
 
     return asyncio.run(run())
 
 
-def at_library_desk(settings: Settings, actor: str, work: Callable[[LibraryDesk], Awaitable[T]]) -> T:
-    """Like `at_desk`, with libraries that have been read."""
+def run_in_library_session(
+    settings: Settings, actor: str, work: Callable[[LibrarySession], Awaitable[T]]
+) -> T:
+    """Like `run_in_session`, with libraries that have been read."""
     from dittybag.library.library_folders import Directories
     from dittybag.library.library_service import Shelf
     from dittybag.library.render.template_renderer import TemplateRenderer
-    from dittybag.services.template_service import Templates
+    from dittybag.services.template_service import TemplateService
 
-    async def at(desk: Desk) -> T:
+    async def at(session: WorkspaceSession) -> T:
         renderer = TemplateRenderer()
         shelf = Shelf(Directories(settings.home), renderer)
         try:
             await shelf.load()
-            return await work(LibraryDesk(desk, Templates(renderer, shelf), shelf))
+            return await work(LibrarySession(session, TemplateService(renderer, shelf), shelf))
         finally:
             await shelf.close()
             renderer.close()
 
-    return at_desk(settings, actor, at)
+    return run_in_session(settings, actor, at)

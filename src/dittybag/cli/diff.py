@@ -19,7 +19,7 @@ from dittybag.domain.resources import Resource, is_text
 from dittybag.domain.times import iso
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import Desk
+    from dittybag.assembly.workspace_session import WorkspaceSession
 
 #: Fields that change by themselves, or that nobody thinks of as a part of the thing.
 _LEFT_OUT: Final = frozenset(
@@ -80,15 +80,15 @@ def command(change: int, other: int | None, where: Where, *, as_json: bool) -> i
       dittybag diff 17 42
     """
 
-    async def work(desk: Desk) -> tuple[Change, Change | None, _State, _State, dict[int, str]]:
-        history = desk.workspace.history
+    async def work(session: WorkspaceSession) -> tuple[Change, Change | None, _State, _State, dict[int, str]]:
+        history = session.workspace.history
         first = await history.change(change)
         last = None if other is None else await history.change(other)
         before = first.before if last is None else first.after
         after = (first if last is None else last).after
         contents = await history.contents(before, after)
         states = _State(before, contents[0]), _State(after, contents[1])
-        return first, last, *states, await project_names(desk)
+        return first, last, *states, await project_names(session)
 
     first, last, before, after, projects = where.run(work)
     if last is not None and (first.kind, first.entity) != (last.kind, last.entity):

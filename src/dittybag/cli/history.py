@@ -13,7 +13,7 @@ from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.changes import KINDS, Change, Kind
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import Desk
+    from dittybag.assembly.workspace_session import WorkspaceSession
 
 
 @click.command("history")
@@ -49,8 +49,8 @@ def command(
       dittybag history --actor claude-code --since 2h
     """
 
-    async def work(desk: Desk) -> tuple[list[Change], dict[int, str]]:
-        workspace = desk.workspace
+    async def work(session: WorkspaceSession) -> tuple[list[Change], dict[int, str]]:
+        workspace = session.workspace
         chosen = None if project is None else (await workspace.projects.find(project)).id
         found = await workspace.history.log(
             chosen, kind=kind, name=thing, actor=actor, since=since, before=before, limit=limit
@@ -62,7 +62,7 @@ def command(
                 for change in known
                 if actor in (None, change.actor) and change.at >= (since or change.at)
             ]
-        return found, await project_names(desk)
+        return found, await project_names(session)
 
     changes, projects = where.run(work)
     if as_json:
@@ -75,6 +75,6 @@ def command(
             click.echo(f"Next: --before {changes[-1].seq}", err=True)
 
 
-async def project_names(desk: Desk) -> dict[int, str]:
+async def project_names(session: WorkspaceSession) -> dict[int, str]:
     """What the projects are called that there are now."""
-    return {size.project.id: size.project.name for size in await desk.workspace.projects.all()}
+    return {size.project.id: size.project.name for size in await session.workspace.projects.all()}

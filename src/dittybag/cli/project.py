@@ -31,7 +31,7 @@ def list_projects(where: Where, *, as_json: bool) -> None:
     Example:
       dittybag project list
     """
-    sizes = where.run(lambda desk: desk.workspace.projects.all())
+    sizes = where.run(lambda session: session.workspace.projects.all())
     if as_json:
         rows = [
             {
@@ -64,7 +64,7 @@ def create(name: str, where: Where, *, as_json: bool) -> None:
     Example:
       dittybag project create website
     """
-    project = where.run(lambda desk: desk.workspace.projects.create(name, actor=desk.caller.actor))
+    project = where.run(lambda session: session.workspace.projects.create(name, actor=session.caller.actor))
     _tell({"name": project.name}, f"Created project '{project.name}'", as_json=as_json)
 
 
@@ -80,7 +80,9 @@ def rename(name: str, new_name: str, where: Where, *, as_json: bool) -> None:
     Example:
       dittybag project rename website homepage
     """
-    project = where.run(lambda desk: desk.workspace.projects.rename(name, new_name, actor=desk.caller.actor))
+    project = where.run(
+        lambda session: session.workspace.projects.rename(name, new_name, actor=session.caller.actor)
+    )
     _tell({"name": project.name}, f"Renamed project '{name}' to '{project.name}'", as_json=as_json)
 
 
@@ -95,7 +97,7 @@ def delete(name: str, where: Where, *, as_json: bool) -> None:
     Example:
       dittybag project delete website
     """
-    project = where.run(lambda desk: desk.workspace.projects.delete(name, actor=desk.caller.actor))
+    project = where.run(lambda session: session.workspace.projects.delete(name, actor=session.caller.actor))
     _tell({"name": project.name, "deleted": True}, f"Deleted project '{project.name}'", as_json=as_json)
 
 
@@ -114,7 +116,9 @@ def share(name: str, user: str, where: Where, *, read_only: bool, as_json: bool)
       dittybag project share website bob --read
     """
     role: Role = "read" if read_only else "write"
-    members = where.run(lambda desk: desk.workspace.accounts.share(name, user, role, actor=desk.caller.actor))
+    members = where.run(
+        lambda session: session.workspace.accounts.share(name, user, role, actor=session.caller.actor)
+    )
     may = "read" if read_only else "read and change"
     _tell(_membership(name, members), f"'{user}' may {may} project '{name}'", as_json=as_json)
     if len(members) == 1 and not as_json:
@@ -136,7 +140,9 @@ def unshare(name: str, user: str, where: Where, *, to_all: bool, as_json: bool) 
     """
     try:
         members = where.run(
-            lambda desk: desk.workspace.accounts.unshare(name, user, actor=desk.caller.actor, to_all=to_all)
+            lambda session: session.workspace.accounts.unshare(
+                name, user, actor=session.caller.actor, to_all=to_all
+            )
         )
     except LastMember as error:
         refuse_error(error, "say --open if that is what you want")
@@ -156,7 +162,7 @@ def members(name: str, where: Where, *, as_json: bool) -> None:
     Example:
       dittybag project members website
     """
-    found = where.run(lambda desk: desk.workspace.accounts.members(name))
+    found = where.run(lambda session: session.workspace.accounts.members(name))
     if as_json:
         print_json(_membership(name, found))
     elif not found:

@@ -108,7 +108,9 @@ def _content(content: str | None, file: str | None) -> str | None:
 
 
 def _created(where: Where, content: str, **parts: Any) -> Prompt:
-    prompt, _ = where.run(lambda desk: desk.workspace.prompts.create(desk.caller, content=content, **parts))
+    prompt, _ = where.run(
+        lambda session: session.workspace.prompts.create(session.caller, content=content, **parts)
+    )
     return prompt
 
 
@@ -128,7 +130,7 @@ def _written(where: Where, name: str, **parts: Any) -> Prompt:
 
 def _require_free(where: Where, name: str) -> None:
     try:
-        where.run(lambda desk: desk.workspace.prompts.get(desk.caller, PromptAddress(name=name)))
+        where.run(lambda session: session.workspace.prompts.get(session.caller, PromptAddress(name=name)))
     except PromptNotFound:
         return
     raise NameTaken("prompt", name, where.settings.project)
@@ -150,7 +152,9 @@ def edit(name: str, where: Where, *, as_json: bool) -> None:
     from dittybag.cli.editor import Draft
 
     with near_prompts(where):
-        prompt = where.run(lambda desk: desk.workspace.prompts.get(desk.caller, PromptAddress(any=name)))
+        prompt = where.run(
+            lambda session: session.workspace.prompts.get(session.caller, PromptAddress(any=name))
+        )
     draft = Draft(prompt.name, prompt.content)
     content = draft.edited(CONTENT_BYTES)
     if content == prompt.content:
@@ -160,8 +164,8 @@ def edit(name: str, where: Where, *, as_json: bool) -> None:
     change = PromptChange(content=content)
     changed, _ = draft.stored_by(
         lambda: where.run(
-            lambda desk: desk.workspace.prompts.update(
-                desk.caller, PromptAddress(id=prompt.id), change, version=prompt.version
+            lambda session: session.workspace.prompts.update(
+                session.caller, PromptAddress(id=prompt.id), change, version=prompt.version
             )
         ),
         f"dittybag prompt update {prompt.name} --file {draft.file} stores it nevertheless",
@@ -215,7 +219,7 @@ def update(
         )
     with near_prompts(where):
         prompt, _ = where.run(
-            lambda desk: desk.workspace.prompts.update(desk.caller, PromptAddress(any=name), change)
+            lambda session: session.workspace.prompts.update(session.caller, PromptAddress(any=name), change)
         )
     _report(prompt, f"Updated prompt '{prompt.name}'", as_json=as_json)
 
@@ -239,7 +243,7 @@ def delete(names: tuple[str, ...], where: Where, *, as_json: bool) -> None:
     """
     addresses = [PromptAddress(any=name) for name in names]
     with near_prompts(where):
-        gone = where.run(lambda desk: desk.workspace.prompts.delete_all(desk.caller, addresses))
+        gone = where.run(lambda session: session.workspace.prompts.delete_all(session.caller, addresses))
     if as_json:
         print_json({"deleted": [{"id": prompt.id, "name": prompt.name} for prompt in gone]})
         return

@@ -21,7 +21,7 @@ from dittybag.domain.times import iso
 from dittybag.services.prompt_service import PromptAddress
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import Desk, LibraryDesk
+    from dittybag.assembly.workspace_session import LibrarySession, WorkspaceSession
 
 #: A list shows so many, unless it is told otherwise.
 _LISTED: Final = 20
@@ -58,7 +58,7 @@ def list_prompts(
     """
     require(problems(tags=tags))
     prompts, total = where.run(
-        lambda desk: found_prompts(desk, query, tags, limit=sys.maxsize if everything else limit)
+        lambda session: found_prompts(session, query, tags, limit=sys.maxsize if everything else limit)
     )
     if total or as_json:
         print_prompts(prompts, total, as_json=as_json)
@@ -80,12 +80,12 @@ def print_prompts(prompts: Sequence[PromptSummary], total: int, *, as_json: bool
 
 
 async def found_prompts(
-    desk: Desk, query: str, tags: Sequence[str], *, limit: int
+    session: WorkspaceSession, query: str, tags: Sequence[str], *, limit: int
 ) -> tuple[list[PromptSummary], int]:
     found: list[PromptSummary] = []
     while True:
-        page = await desk.workspace.prompts.search(
-            desk.caller, query, min(_PAGE, limit - len(found)), len(found), tags
+        page = await session.workspace.prompts.search(
+            session.caller, query, min(_PAGE, limit - len(found)), len(found), tags
         )
         found += page.prompts
         if not page.prompts or len(found) >= min(limit, page.total):
@@ -142,7 +142,9 @@ def show(name: str, where: Where, *, raw: bool, as_json: bool) -> None:
       dittybag prompt show code-review > review.md
     """
     with near_prompts(where):
-        prompt = where.run(lambda desk: desk.workspace.prompts.get(desk.caller, PromptAddress(any=name)))
+        prompt = where.run(
+            lambda session: session.workspace.prompts.get(session.caller, PromptAddress(any=name))
+        )
     if as_json:
         print_json(whole(prompt))
     elif raw or not sys.stdout.isatty():
@@ -214,7 +216,7 @@ def near_prompts(where: Where) -> Iterator[None]:
         yield
     except PromptNotFound as error:
         wanted = error.reference
-        names = where.run(lambda desk: desk.workspace.prompts.names(desk.caller, _COMPARED))
+        names = where.run(lambda session: session.workspace.prompts.names(session.caller, _COMPARED))
         refuse_error(error, meaning(wanted, names, "dittybag prompt list shows what there is"))
 
 
@@ -266,27 +268,29 @@ def _from_json(source: str) -> dict[str, str]:
 
 def _stored_text(where: Where, name: str, given: dict[str, str]) -> str:
     with near_prompts(where):
-        prompt = where.run(lambda desk: desk.workspace.prompts.get(desk.caller, PromptAddress(any=name)))
+        prompt = where.run(
+            lambda session: session.workspace.prompts.get(session.caller, PromptAddress(any=name))
+        )
     values = _complete(prompt.name, prompt.arguments, given)
     if not prompt.arguments:
         return prompt.content
-    return where.run_with_libraries(lambda desk: desk.templates.prompt(prompt, values))
+    return where.run_with_libraries(lambda session: session.templates.prompt(prompt, values))
 
 
 def _library_text(where: Where, name: str, given: dict[str, str]) -> str:
-    async def attempt(desk: LibraryDesk) -> tuple[LibraryPrompt, str | None]:
-        prompt = await desk.libraries.find(name)
+    async def attempt(session: LibrarySession) -> tuple[LibraryPrompt, str | None]:
+        prompt = await session.libraries.find(name)
         if prompt is None:
-            names = [item.name for item in await desk.libraries.page("", _COMPARED)]
+            names = [item.name for item in await session.libraries.page("", _COMPARED)]
             _refuse_library_prompt(name, names)
         if _missing(prompt.arguments, given) or _unknown(prompt.arguments, given):
             return prompt, None
-        return await desk.templates.library_prompt(name, given)
+        return await session.templates.library_prompt(name, given)
 
     prompt, rendered = where.run_with_libraries(attempt)
     if rendered is None:
         values = _complete(prompt.name, prompt.arguments, given)
-        _, rendered = where.run_with_libraries(lambda desk: desk.templates.library_prompt(name, values))
+        _, rendered = where.run_with_libraries(lambda session: session.templates.library_prompt(name, values))
     return rendered
 
 

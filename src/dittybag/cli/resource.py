@@ -25,7 +25,7 @@ from dittybag.domain.times import iso
 from dittybag.services.resource_service import ResourceChange
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import Desk
+    from dittybag.assembly.workspace_session import WorkspaceSession
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -82,8 +82,8 @@ def add(
     content = read_bytes(file, CONTENT_BYTES)
     kind = mime_type if mime_type is not None else guessed(chosen if file == STREAM else file, content)
     resource, _ = where.run(
-        lambda desk: desk.workspace.resources.create(
-            desk.caller,
+        lambda session: session.workspace.resources.create(
+            session.caller,
             name=chosen,
             uri=uri if uri is not None else f"dittybag://resources/{chosen}",
             content=content,
@@ -112,7 +112,7 @@ def list_resources(where: Where, limit: int, *, everything: bool, as_json: bool)
     Example:
       dittybag resource list
     """
-    resources = where.run(lambda desk: desk.workspace.resources.all(desk.caller))
+    resources = where.run(lambda session: session.workspace.resources.all(session.caller))
     resources.sort(key=lambda resource: (-resource.updated_at, -resource.number))
     page = resources if everything else resources[:limit]
     if as_json:
@@ -165,9 +165,9 @@ def show(name: str, where: Where, *, output: str | None, force: bool, as_json: b
       dittybag resource show logo.png -o logo.png
     """
 
-    async def read(desk: Desk) -> tuple[Resource, bytes]:
-        found = await desk.workspace.resources.get(desk.caller, name)
-        return await desk.workspace.resources.read(desk.caller, found.uri)
+    async def read(session: WorkspaceSession) -> tuple[Resource, bytes]:
+        found = await session.workspace.resources.get(session.caller, name)
+        return await session.workspace.resources.read(session.caller, found.uri)
 
     with _near_resources(where):
         resource, content = where.run(read)
@@ -238,9 +238,11 @@ def update(reference: str, file: str | None, where: Where, *, as_json: bool, **p
     if not given:
         usage("Nothing to update: give FILE or an option")
 
-    async def change(desk: Desk) -> Resource:
-        found = await desk.workspace.resources.get(desk.caller, reference)
-        changed, _ = await desk.workspace.resources.update(desk.caller, found.name, ResourceChange(**given))
+    async def change(session: WorkspaceSession) -> Resource:
+        found = await session.workspace.resources.get(session.caller, reference)
+        changed, _ = await session.workspace.resources.update(
+            session.caller, found.name, ResourceChange(**given)
+        )
         return changed
 
     with _near_resources(where):
@@ -260,7 +262,7 @@ def delete(names: tuple[str, ...], where: Where, *, as_json: bool) -> None:
       dittybag resource delete api.md
     """
     with _near_resources(where):
-        gone = where.run(lambda desk: desk.workspace.resources.delete_all(desk.caller, names))
+        gone = where.run(lambda session: session.workspace.resources.delete_all(session.caller, names))
     if as_json:
         print_json({"deleted": [{"id": resource.id, "name": resource.name} for resource in gone]})
         return
@@ -275,7 +277,7 @@ def _near_resources(where: Where) -> Iterator[None]:
     try:
         yield
     except ResourceNotFound as error:
-        there: Sequence[Resource] = where.run(lambda desk: desk.workspace.resources.all(desk.caller))
+        there: Sequence[Resource] = where.run(lambda session: session.workspace.resources.all(session.caller))
         names = [item.uri if ":" in error.reference else item.name for item in there]
         refuse_error(error, meaning(error.reference, names, "dittybag resource list shows what there is"))
 

@@ -15,7 +15,7 @@ from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.changes import Change, label_of
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import Desk
+    from dittybag.assembly.workspace_session import WorkspaceSession
 
 
 @click.command("restore")
@@ -38,11 +38,11 @@ def command(what: str, where: Where, *, force: bool, as_json: bool) -> int:
     if not what.isascii() or not what.isdigit():
         return restore_backup(where, what, force=force, as_json=as_json)
 
-    async def work(desk: Desk) -> tuple[Change, dict[int, str]]:
-        history = desk.workspace.history
+    async def work(session: WorkspaceSession) -> tuple[Change, dict[int, str]]:
+        history = session.workspace.history
         change = await history.change(int(what))
-        await history.restore_any(change, actor=desk.caller.actor)
-        return change, await project_names(desk)
+        await history.restore_any(change, actor=session.caller.actor)
+        return change, await project_names(session)
 
     change, projects = where.run(work)
     if as_json:

@@ -11,7 +11,7 @@ from dittybag.cli.workspace_options import Where, in_project
 from dittybag.domain.text import folded
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import LibraryDesk
+    from dittybag.assembly.workspace_session import LibrarySession
 
 _KINDS: Final = ("prompt", "library", "resource", "task")
 
@@ -34,10 +34,10 @@ def command(query: str, where: Where, *, kinds: tuple[str, ...], limit: int, as_
     """
     wanted = kinds or _KINDS
 
-    async def work(all: LibraryDesk) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    async def work(all: LibrarySession) -> tuple[list[dict[str, Any]], dict[str, int]]:
         stored = [kind for kind in ("prompt", "resource", "task") if kind in wanted]
-        desk = all.desk
-        hits, totals = await desk.workspace.search.everything(desk.caller, query, stored, limit)
+        session = all.session
+        hits, totals = await session.workspace.search.everything(session.caller, query, stored, limit)
         rows = [{"kind": hit.kind, "id": hit.id, "title": hit.title, "snippet": hit.snippet} for hit in hits]
         if "library" in wanted:
             totals["library"], found = await all.libraries.search(query, limit)

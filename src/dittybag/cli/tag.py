@@ -31,7 +31,7 @@ def list_tags(where: Where, *, as_json: bool) -> None:
     Example:
       dittybag tag list
     """
-    tags = where.run(lambda desk: desk.workspace.prompts.tags(desk.caller))
+    tags = where.run(lambda session: session.workspace.prompts.tags(session.caller))
     if as_json:
         print_json({"tags": [{"name": tag.name, "prompts": tag.prompt_count} for tag in tags]})
     elif tags:
@@ -55,7 +55,7 @@ def show(tag: str, where: Where, limit: int, *, everything: bool, as_json: bool)
       dittybag tag show git
     """
     prompts, total = where.run(
-        lambda desk: found_prompts(desk, "", (tag,), limit=sys.maxsize if everything else limit)
+        lambda session: found_prompts(session, "", (tag,), limit=sys.maxsize if everything else limit)
     )
     if not total:
         _unknown(where, tag)
@@ -76,7 +76,9 @@ def add(prompt: str, tags: tuple[str, ...], where: Where, *, as_json: bool) -> N
     """
     with near_prompts(where):
         tagged, changed = where.run(
-            lambda desk: desk.workspace.prompts.retag(desk.caller, PromptAddress(any=prompt), add=tags)
+            lambda session: session.workspace.prompts.retag(
+                session.caller, PromptAddress(any=prompt), add=tags
+            )
         )
     _report(tagged, changed=changed, as_json=as_json)
 
@@ -95,7 +97,9 @@ def remove(prompt: str, tags: tuple[str, ...], where: Where, *, as_json: bool) -
     """
     with near_prompts(where):
         tagged, changed = where.run(
-            lambda desk: desk.workspace.prompts.retag(desk.caller, PromptAddress(any=prompt), remove=tags)
+            lambda session: session.workspace.prompts.retag(
+                session.caller, PromptAddress(any=prompt), remove=tags
+            )
         )
     _report(tagged, changed=changed, as_json=as_json)
 
@@ -114,7 +118,7 @@ def rename(old: str, new: str, where: Where, *, as_json: bool) -> None:
     Example:
       dittybag tag rename docs documentation
     """
-    names = where.run(lambda desk: desk.workspace.prompts.rename_tag(desk.caller, old, new))
+    names = where.run(lambda session: session.workspace.prompts.rename_tag(session.caller, old, new))
     if not names:
         _unknown(where, old)
     old, new = old.lower(), new.lower()
@@ -125,7 +129,7 @@ def rename(old: str, new: str, where: Where, *, as_json: bool) -> None:
 
 
 def _unknown(where: Where, tag: str) -> NoReturn:
-    tags = where.run(lambda desk: desk.workspace.prompts.tags(desk.caller))
+    tags = where.run(lambda session: session.workspace.prompts.tags(session.caller))
     refuse(
         f"No prompt in project '{where.settings.project}' has the tag '{shown(tag)}'",
         meaning(tag, [item.name for item in tags], "dittybag tag list shows what there is"),

@@ -77,7 +77,9 @@ def add(title: tuple[str, ...], where: Where, *, as_json: bool, **fields: Any) -
       dittybag task add Call the bank -d tomorrow -e light --estimate 15min
     """
     given = _given(fields)
-    task = where.run(lambda desk: desk.workspace.tasks.create(desk.caller, title=" ".join(title), **given))
+    task = where.run(
+        lambda session: session.workspace.tasks.create(session.caller, title=" ".join(title), **given)
+    )
     _report(task, "Added", as_json=as_json)
 
 
@@ -120,8 +122,8 @@ def list_tasks(
     # Somewhere it is tomorrow already.
     latest = (now.date() + timedelta(1)).isoformat() if overdue else due and local_time.due_day(due)
     found = where.run(
-        lambda desk: desk.workspace.tasks.chosen(
-            desk.caller,
+        lambda session: session.workspace.tasks.chosen(
+            session.caller,
             project=project,
             priority=priority,
             completed=None if everything else done,
@@ -196,7 +198,7 @@ def show(id: int, where: Where, *, as_json: bool) -> None:
     Example:
       dittybag task show 3
     """
-    task = where.run(lambda desk: desk.workspace.tasks.get(desk.caller, id))
+    task = where.run(lambda session: session.workspace.tasks.get(session.caller, id))
     now = local_time.now()
     if as_json:
         print_json(_whole(task, now))
@@ -231,7 +233,7 @@ def done(ids: tuple[int, ...], where: Where, *, as_json: bool) -> None:
     Example:
       dittybag task done 3 4
     """
-    marks = where.run(lambda desk: desk.workspace.tasks.complete_all(desk.caller, ids))
+    marks = where.run(lambda session: session.workspace.tasks.complete_all(session.caller, ids))
     _report_marks(marks, "Completed", "Already done:", as_json=as_json)
 
 
@@ -246,7 +248,7 @@ def reopen(ids: tuple[int, ...], where: Where, *, as_json: bool) -> None:
     Example:
       dittybag task reopen 3
     """
-    marks = where.run(lambda desk: desk.workspace.tasks.reopen_all(desk.caller, ids))
+    marks = where.run(lambda session: session.workspace.tasks.reopen_all(session.caller, ids))
     _report_marks(marks, "Reopened", "Already open:", as_json=as_json)
 
 
@@ -267,7 +269,7 @@ def update(id: int, where: Where, *, as_json: bool, **fields: Any) -> None:
     given = _given(fields)
     if not given:
         usage("Nothing to update: give at least one option")
-    task = where.run(lambda desk: desk.workspace.tasks.update(desk.caller, id, **given))
+    task = where.run(lambda session: session.workspace.tasks.update(session.caller, id, **given))
     _report(task, "Updated", as_json=as_json)
 
 
@@ -282,7 +284,7 @@ def delete(ids: tuple[int, ...], where: Where, *, as_json: bool) -> None:
     Example:
       dittybag task delete 3
     """
-    gone = where.run(lambda desk: desk.workspace.tasks.delete_all(desk.caller, ids))
+    gone = where.run(lambda session: session.workspace.tasks.delete_all(session.caller, ids))
     if as_json:
         print_json({"deleted": [{"id": task.id, "title": task.title} for task in gone]})
         return
@@ -301,7 +303,7 @@ def stats(where: Where, *, as_json: bool) -> None:
     Example:
       dittybag task stats
     """
-    groups = where.run(lambda desk: desk.workspace.tasks.groups(desk.caller))
+    groups = where.run(lambda session: session.workspace.tasks.groups(session.caller))
     print_charts(groups, as_json=as_json)
 
 

@@ -14,7 +14,7 @@ from dittybag.cli.read_input import text
 from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.accounts import SCOPES, Scope, Token
 from dittybag.domain.times import iso
-from dittybag.services.workspace import Desk
+from dittybag.services.workspace import WorkspaceSession
 
 _SPAN: Final = re.compile(r"([1-9]\d{0,4})\s*([hdwy])", re.ASCII)
 _UNITS: Final = {
@@ -86,8 +86,8 @@ def create(name: str, scope: Scope, expires: int | None, label: str, where: Wher
       TOKEN=$(dittybag token create --user ci --scope write --label deploy)
     """
     made = where.run(
-        lambda desk: desk.workspace.accounts.create_token(
-            name, scope, actor=desk.caller.actor, label=label, expires_at=expires
+        lambda session: session.workspace.accounts.create_token(
+            name, scope, actor=session.caller.actor, label=label, expires_at=expires
         )
     )
     if as_json:
@@ -113,8 +113,8 @@ def list_tokens(name: str | None, where: Where, *, everything: bool, as_json: bo
       dittybag token list --user alice --all
     """
 
-    async def work(desk: Desk) -> list[_Listed]:
-        tokens, users = await desk.workspace.accounts.tokens(name)
+    async def work(session: WorkspaceSession) -> list[_Listed]:
+        tokens, users = await session.workspace.accounts.tokens(name)
         disabled = {user.name for user in users if user.disabled_at is not None}
         now = int(datetime.now().astimezone().timestamp() * 1_000_000)
         return [_Listed(token, _state(token, now, disabled)) for token in tokens]
@@ -159,7 +159,7 @@ def revoke(ids: tuple[int, ...], where: Where, *, as_json: bool) -> None:
     Example:
       dittybag token revoke 3
     """
-    revoked = where.run(lambda desk: desk.workspace.accounts.revoke(ids, actor=desk.caller.actor))
+    revoked = where.run(lambda session: session.workspace.accounts.revoke(ids, actor=session.caller.actor))
     if as_json:
         print_json({"revoked": [token.id for token in revoked]})
         return

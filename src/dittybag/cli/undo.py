@@ -18,7 +18,7 @@ from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.changes import Change, label_of
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import Desk
+    from dittybag.assembly.workspace_session import WorkspaceSession
 
 #: More lines of a plan than this help nobody; `--json` has them all.
 _MAX_LINES = 20
@@ -90,18 +90,18 @@ def command(
     if actor is not None and since is None:
         raise click.UsageError("--actor needs --since: how far to go back.")
 
-    async def planned(desk: Desk) -> _Plan:
-        history = desk.workspace.history
-        chosen = None if project is None else (await desk.workspace.projects.find(project)).id
+    async def planned(session: WorkspaceSession) -> _Plan:
+        history = session.workspace.history
+        chosen = None if project is None else (await session.workspace.projects.find(project)).id
         if change is not None:
             found = [await history.change(change)]
         elif since is not None:
             found = await history.log(chosen, actor=actor, since=since, limit=_MOST)
         else:
-            found = await _last(desk, chosen, last or 1)
+            found = await _last(session, chosen, last or 1)
         # The first change of all made the workspace itself.
         together = await history.together(change for change in found if change.seq > 1)
-        return _Plan(together, await history.later(together), await project_names(desk))
+        return _Plan(together, await history.later(together), await project_names(session))
 
     plan = where.run(planned)
     if not plan.changes:
@@ -121,19 +121,19 @@ def command(
     if not yes and not _confirmed(as_json=as_json):
         return Status.REFUSED
     where.run(
-        lambda desk: desk.workspace.history.undo_all(
-            plan.changes, actor=desk.caller.actor, overwriting=plan.later
+        lambda session: session.workspace.history.undo_all(
+            plan.changes, actor=session.caller.actor, overwriting=plan.later
         )
     )
     return _done(plan, undone=True, as_json=as_json)
 
 
-async def _last(desk: Desk, project: int | None, count: int) -> list[Change]:
+async def _last(session: WorkspaceSession, project: int | None, count: int) -> list[Change]:
     """The newest changes, one of each of so many that were done together."""
     found: dict[int, Change] = {}
     before: int | None = None
     while len(found) < count:
-        page = await desk.workspace.history.log(project, before=before, limit=1000)
+        page = await session.workspace.history.log(project, before=before, limit=1000)
         if not page:
             break
         for change in page:

@@ -32,7 +32,7 @@ def add(name: str, where: Where, *, as_json: bool) -> None:
     Example:
       dittybag user add alice
     """
-    user = where.run(lambda desk: desk.workspace.accounts.add_user(name, actor=desk.caller.actor))
+    user = where.run(lambda session: session.workspace.accounts.add_user(name, actor=session.caller.actor))
     if as_json:
         print_json(_shown(user))
         return
@@ -50,7 +50,7 @@ def list_users(where: Where, *, as_json: bool) -> None:
     Example:
       dittybag user list
     """
-    users = where.run(lambda desk: desk.workspace.accounts.users())
+    users = where.run(lambda session: session.workspace.accounts.users())
     if as_json:
         print_json({"users": [_shown(user) for user in users]})
         return
@@ -75,7 +75,9 @@ def disable(name: str, where: Where, *, as_json: bool) -> None:
     Example:
       dittybag user disable alice
     """
-    user, revoked = where.run(lambda desk: desk.workspace.accounts.disable(name, actor=desk.caller.actor))
+    user, revoked = where.run(
+        lambda session: session.workspace.accounts.disable(name, actor=session.caller.actor)
+    )
     if as_json:
         print_json({**_shown(user), "revoked": [token.id for token in revoked]})
     else:
@@ -93,7 +95,7 @@ def enable(name: str, where: Where, *, as_json: bool) -> None:
     Example:
       dittybag user enable alice
     """
-    user = where.run(lambda desk: desk.workspace.accounts.enable(name, actor=desk.caller.actor))
+    user = where.run(lambda session: session.workspace.accounts.enable(name, actor=session.caller.actor))
     if as_json:
         print_json(_shown(user))
     else:

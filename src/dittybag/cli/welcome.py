@@ -11,7 +11,7 @@ from dittybag.cli.output import counted
 from dittybag.cli.workspace_options import Where
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import Desk
+    from dittybag.assembly.workspace_session import WorkspaceSession
     from dittybag.domain.projects import ProjectSize
     from dittybag.services.task_service import TaskStats
 
@@ -30,8 +30,8 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
 )
 
 
-async def _sizes(desk: Desk) -> tuple[list[ProjectSize], TaskStats]:
-    return await desk.workspace.projects.all(), await desk.workspace.tasks.stats(desk.caller)
+async def _sizes(session: WorkspaceSession) -> tuple[list[ProjectSize], TaskStats]:
+    return await session.workspace.projects.all(), await session.workspace.tasks.stats(session.caller)
 
 
 def welcome() -> None:

@@ -14,7 +14,7 @@ from dittybag.cli.read_input import text
 from dittybag.config import Settings, SettingsError, from_process, person
 
 if TYPE_CHECKING:
-    from dittybag.assembly.workspace_session import Desk, LibraryDesk
+    from dittybag.assembly.workspace_session import LibrarySession, WorkspaceSession
 
 T = TypeVar("T")
 
@@ -43,19 +43,19 @@ class Where(Struct, frozen=True):
             )
         return settings
 
-    def run(self, work: Callable[[Desk], Awaitable[T]]) -> T:
+    def run(self, work: Callable[[WorkspaceSession], Awaitable[T]]) -> T:
         """Do a piece of work in the workspace, on behalf of whoever sits here."""
-        from dittybag.assembly.workspace_session import at_desk
+        from dittybag.assembly.workspace_session import run_in_session
 
         settings = self.settings
-        return at_desk(settings, settings.actor or person(), work)
+        return run_in_session(settings, settings.actor or person(), work)
 
-    def run_with_libraries(self, work: Callable[[LibraryDesk], Awaitable[T]]) -> T:
+    def run_with_libraries(self, work: Callable[[LibrarySession], Awaitable[T]]) -> T:
         """Do a piece of work that needs templates or prompt libraries too."""
-        from dittybag.assembly.workspace_session import at_library_desk
+        from dittybag.assembly.workspace_session import run_in_library_session
 
         settings = self.settings
-        return at_library_desk(settings, settings.actor or person(), work)
+        return run_in_library_session(settings, settings.actor or person(), work)
 
 
 def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:

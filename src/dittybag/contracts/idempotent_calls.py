@@ -15,7 +15,7 @@ from dittybag.domain.idempotency import ANSWER_BYTES, KeptAnswer
 from dittybag.protocol import Context, ToolResult
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.types import Text
-from dittybag.services.idempotency_service import CarriedOut, KeyedCall, Repeats
+from dittybag.services.idempotency_service import CarriedOut, IdempotencyService, KeyedCall
 
 #: In microseconds: for so long after a call was carried out its answer may yet be on its way.
 _ON_ITS_WAY: Final = 2_000_000
@@ -45,7 +45,7 @@ def keyed_call(owner: str, key: str, ctx: Context, project: int) -> KeyedCall:
 
 
 async def answered_once(
-    call: KeyedCall, repeats: Repeats, run: Callable[[], Awaitable[ToolResult]]
+    call: KeyedCall, repeats: IdempotencyService, run: Callable[[], Awaitable[ToolResult]]
 ) -> ToolResult:
     """What a call comes to: what it came to before, if it has been carried out.
 
@@ -66,7 +66,7 @@ def _over(call: asyncio.Future[ToolResult]) -> None:
 
 
 async def _carried_out(
-    call: KeyedCall, repeats: Repeats, run: Callable[[], Awaitable[ToolResult]]
+    call: KeyedCall, repeats: IdempotencyService, run: Callable[[], Awaitable[ToolResult]]
 ) -> ToolResult:
     kept, _ = await repeats.find(call)
     if kept is None:
@@ -82,7 +82,7 @@ async def _carried_out(
     return await _known_answer(call, repeats, kept)
 
 
-async def _keep(call: KeyedCall, repeats: Repeats, result: ToolResult) -> None:
+async def _keep(call: KeyedCall, repeats: IdempotencyService, result: ToolResult) -> None:
     texts = tuple(block for block in result.content if isinstance(block, Text))
     answer = msgspec.json.encode(_Answer(texts, result.structured_content, result.is_error))
     if len(answer) > ANSWER_BYTES or len(texts) < len(result.content):
@@ -94,7 +94,7 @@ async def _keep(call: KeyedCall, repeats: Repeats, result: ToolResult) -> None:
         _log.warning("the answer to a call could not be kept on %s", error.where, exc_info=error)
 
 
-async def _known_answer(call: KeyedCall, repeats: Repeats, kept: KeptAnswer) -> ToolResult:
+async def _known_answer(call: KeyedCall, repeats: IdempotencyService, kept: KeptAnswer) -> ToolResult:
     """The answer to a call that was carried out, as soon as it is known."""
     found: KeptAnswer | None = kept
     while found is not None and found.answer is None:

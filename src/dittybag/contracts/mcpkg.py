@@ -17,7 +17,7 @@ from dittybag.domain.resources import Resource
 from dittybag.protocol import ToolResult
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.resource_service import ResourceChange
-from dittybag.services.workspace import Desk
+from dittybag.services.workspace import WorkspaceSession
 
 
 class CreatePrompt(Struct, kw_only=True):
@@ -64,8 +64,8 @@ def _done(verb: str, link: str, kind: str, item: Prompt | Resource, project: Pro
     )
 
 
-async def create_prompt(desk: Desk, arguments: CreatePrompt) -> ToolResult:
-    prompt, project = await desk.workspace.prompts.create(desk.caller, **given(arguments))
+async def create_prompt(session: WorkspaceSession, arguments: CreatePrompt) -> ToolResult:
+    prompt, project = await session.workspace.prompts.create(session.caller, **given(arguments))
     return created_prompt(prompt, project)
 
 
@@ -73,12 +73,12 @@ def created_prompt(prompt: Prompt, project: Project) -> ToolResult:
     return _done("Created", "in", "prompt", prompt, project)
 
 
-async def update_prompt(desk: Desk, arguments: UpdatePrompt) -> ToolResult:
+async def update_prompt(session: WorkspaceSession, arguments: UpdatePrompt) -> ToolResult:
     change = PromptChange(**given(arguments, "name"))
     if change == PromptChange():
         raise Invalid([Problem("", "Nothing to update: give content or description")])
-    prompt, project = await desk.workspace.prompts.update(
-        desk.caller, PromptAddress(name=arguments.name), change
+    prompt, project = await session.workspace.prompts.update(
+        session.caller, PromptAddress(name=arguments.name), change
     )
     return updated_prompt(prompt, project)
 
@@ -87,26 +87,28 @@ def updated_prompt(prompt: Prompt, project: Project) -> ToolResult:
     return _done("Updated", "in", "prompt", prompt, project)
 
 
-async def delete_prompt(desk: Desk, arguments: DeletePrompt) -> ToolResult:
-    prompt, project = await desk.workspace.prompts.delete(desk.caller, PromptAddress(name=arguments.name))
+async def delete_prompt(session: WorkspaceSession, arguments: DeletePrompt) -> ToolResult:
+    prompt, project = await session.workspace.prompts.delete(
+        session.caller, PromptAddress(name=arguments.name)
+    )
     return _done("Deleted", "from", "prompt", prompt, project)
 
 
-async def create_resource(desk: Desk, arguments: CreateResource) -> ToolResult:
-    resource, project = await desk.workspace.resources.create(desk.caller, **given(arguments))
+async def create_resource(session: WorkspaceSession, arguments: CreateResource) -> ToolResult:
+    resource, project = await session.workspace.resources.create(session.caller, **given(arguments))
     return _done("Created", "in", "resource", resource, project)
 
 
-async def update_resource(desk: Desk, arguments: UpdateResource) -> ToolResult:
+async def update_resource(session: WorkspaceSession, arguments: UpdateResource) -> ToolResult:
     change = ResourceChange(**given(arguments, "name"))
     if change == ResourceChange():
         raise Invalid([Problem("", "Nothing to update: give content, mime_type or description")])
-    resource, project = await desk.workspace.resources.update(desk.caller, arguments.name, change)
+    resource, project = await session.workspace.resources.update(session.caller, arguments.name, change)
     return _done("Updated", "in", "resource", resource, project)
 
 
-async def delete_resource(desk: Desk, arguments: DeleteResource) -> ToolResult:
-    resource, project = await desk.workspace.resources.delete(desk.caller, arguments.name)
+async def delete_resource(session: WorkspaceSession, arguments: DeleteResource) -> ToolResult:
+    resource, project = await session.workspace.resources.delete(session.caller, arguments.name)
     return _done("Deleted", "from", "resource", resource, project)
 
 

@@ -22,7 +22,7 @@ from dittybag.protocol.argument_schemas import violations
 from dittybag.protocol.types import JsonObject
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.search_service import SEARCHED
-from dittybag.services.workspace import Desk
+from dittybag.services.workspace import WorkspaceSession
 
 #: Written by hand, because several clients do not follow references inside a schema.
 _ARGUMENT_SCHEMA: Final[JsonObject] = {
@@ -106,27 +106,27 @@ def _address(arguments: UpdatePrompt | DeletePrompt) -> PromptAddress:
     return PromptAddress(**given(arguments, *(set(arguments.__struct_fields__) - {"id", "name"})))
 
 
-async def update_prompt(desk: Desk, arguments: UpdatePrompt) -> ToolResult:
+async def update_prompt(session: WorkspaceSession, arguments: UpdatePrompt) -> ToolResult:
     address = _address(arguments)
     change = PromptChange(**_with_declared(given(arguments, "id", "name")))
     if change == PromptChange():
         raise Invalid([Problem("", "Nothing to update: give title, content, description, tags or arguments")])
-    prompt, project = await desk.workspace.prompts.update(desk.caller, address, change)
+    prompt, project = await session.workspace.prompts.update(session.caller, address, change)
     if address.id is None:
         return mcpkg.updated_prompt(prompt, project)
     return prompt_store.updated_prompt(prompt)
 
 
-async def delete_prompt(desk: Desk, arguments: DeletePrompt) -> ToolResult:
+async def delete_prompt(session: WorkspaceSession, arguments: DeletePrompt) -> ToolResult:
     address = _address(arguments)
     if address.id is None:
-        return await mcpkg.delete_prompt(desk, mcpkg.DeletePrompt(name=address.name or ""))
-    return await prompt_store.delete_prompt(desk, prompt_store.DeletePrompt(id=address.id))
+        return await mcpkg.delete_prompt(session, mcpkg.DeletePrompt(name=address.name or ""))
+    return await prompt_store.delete_prompt(session, prompt_store.DeletePrompt(id=address.id))
 
 
-async def create_prompt(desk: Desk, arguments: CreatePrompt) -> ToolResult:
+async def create_prompt(session: WorkspaceSession, arguments: CreatePrompt) -> ToolResult:
     fields = _with_declared(given(arguments))
-    prompt, project = await desk.workspace.prompts.create(desk.caller, **fields)
+    prompt, project = await session.workspace.prompts.create(session.caller, **fields)
     return mcpkg.created_prompt(prompt, project)
 
 
@@ -148,18 +148,18 @@ _DECLARED_SCHEMA: Final[JsonObject] = {
 }
 
 
-async def search(desk: Desk, arguments: SearchEverything) -> ToolResult:
+async def search(session: WorkspaceSession, arguments: SearchEverything) -> ToolResult:
     kinds = SEARCHED if arguments.kinds is UNSET else arguments.kinds
-    hits, totals = await desk.workspace.search.everything(
-        desk.caller, arguments.query, kinds, arguments.limit
+    hits, totals = await session.workspace.search.everything(
+        session.caller, arguments.query, kinds, arguments.limit
     )
     return answer({"hits": [msgspec.to_builtins(hit) for hit in hits], "totals": totals})
 
 
-async def list_changes(desk: Desk, arguments: ListChanges) -> ToolResult:
+async def list_changes(session: WorkspaceSession, arguments: ListChanges) -> ToolResult:
     filters = given(arguments, "limit", "id")
-    found = await desk.workspace.history.page(
-        desk.caller,
+    found = await session.workspace.history.page(
+        session.caller,
         **filters,
         entity=None if arguments.id is UNSET else arguments.id,
         limit=arguments.limit,
@@ -181,8 +181,8 @@ def _change(change: Change) -> JsonObject:
     }
 
 
-async def undo_change(desk: Desk, arguments: UndoChange) -> ToolResult:
-    undone = await desk.workspace.history.undo(desk.caller, arguments.change)
+async def undo_change(session: WorkspaceSession, arguments: UndoChange) -> ToolResult:
+    undone = await session.workspace.history.undo(session.caller, arguments.change)
     return answer({"undone": [_change(change) for change in undone]})
 
 

@@ -26,7 +26,7 @@ from dittybag.protocol import NoArguments, ToolResult
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import JsonObject
 from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptPage
-from dittybag.services.workspace import Desk
+from dittybag.services.workspace import WorkspaceSession
 
 Title = Annotated[str, Meta(min_length=1, max_length=200)]
 Content = Annotated[str, Meta(min_length=1)]
@@ -111,19 +111,19 @@ def _page(page: PromptPage, limit: int, offset: int, **between: Any) -> ToolResu
     )
 
 
-async def add_prompt(desk: Desk, arguments: AddPrompt) -> ToolResult:
-    prompt, _ = await desk.workspace.prompts.create(desk.caller, **given(arguments))
+async def add_prompt(session: WorkspaceSession, arguments: AddPrompt) -> ToolResult:
+    prompt, _ = await session.workspace.prompts.create(session.caller, **given(arguments))
     return answer({"id": prompt.id, "title": prompt.title, "created_at": iso(prompt.created_at)})
 
 
-async def list_prompts(desk: Desk, arguments: ListPrompts) -> ToolResult:
+async def list_prompts(session: WorkspaceSession, arguments: ListPrompts) -> ToolResult:
     limit, offset = arguments.limit, arguments.offset
-    page = await desk.workspace.prompts.recent(desk.caller, limit, min(offset, _FAR))
+    page = await session.workspace.prompts.recent(session.caller, limit, min(offset, _FAR))
     return _page(page, limit, offset)
 
 
-async def get_prompt(desk: Desk, arguments: GetPrompt) -> ToolResult:
-    prompt = await desk.workspace.prompts.get(desk.caller, PromptAddress(id=arguments.id))
+async def get_prompt(session: WorkspaceSession, arguments: GetPrompt) -> ToolResult:
+    prompt = await session.workspace.prompts.get(session.caller, PromptAddress(id=arguments.id))
     return answer(
         {
             "id": prompt.id,
@@ -136,9 +136,9 @@ async def get_prompt(desk: Desk, arguments: GetPrompt) -> ToolResult:
     )
 
 
-async def update_prompt(desk: Desk, arguments: UpdatePrompt) -> ToolResult:
+async def update_prompt(session: WorkspaceSession, arguments: UpdatePrompt) -> ToolResult:
     change = PromptChange(**given(arguments, "id"))
-    prompt, _ = await desk.workspace.prompts.update(desk.caller, PromptAddress(id=arguments.id), change)
+    prompt, _ = await session.workspace.prompts.update(session.caller, PromptAddress(id=arguments.id), change)
     return updated_prompt(prompt)
 
 
@@ -146,14 +146,14 @@ def updated_prompt(prompt: Prompt) -> ToolResult:
     return answer({"id": prompt.id, "title": prompt.title, "updated_at": iso(prompt.updated_at)})
 
 
-async def delete_prompt(desk: Desk, arguments: DeletePrompt) -> ToolResult:
-    prompt, _ = await desk.workspace.prompts.delete(desk.caller, PromptAddress(id=arguments.id))
+async def delete_prompt(session: WorkspaceSession, arguments: DeletePrompt) -> ToolResult:
+    prompt, _ = await session.workspace.prompts.delete(session.caller, PromptAddress(id=arguments.id))
     return answer({"deleted": True, "id": prompt.id})
 
 
-async def search_prompts(desk: Desk, arguments: SearchPrompts) -> ToolResult:
+async def search_prompts(session: WorkspaceSession, arguments: SearchPrompts) -> ToolResult:
     query, limit, offset = arguments.query, arguments.limit, arguments.offset
-    page = await desk.workspace.prompts.search(desk.caller, query, limit, min(offset, _FAR))
+    page = await session.workspace.prompts.search(session.caller, query, limit, min(offset, _FAR))
     return _page(page, limit, offset, query=query)
 
 
@@ -163,15 +163,15 @@ def _filter_problems(tags: Sequence[str] = (), **others: Any) -> list[Problem]:
     return [Problem("tags", f"Tags must be at most {MAX_TAGS}, there are {len(tags)}")]
 
 
-async def filter_by_tags(desk: Desk, arguments: FilterByTags) -> ToolResult:
+async def filter_by_tags(session: WorkspaceSession, arguments: FilterByTags) -> ToolResult:
     tags, limit, offset = arguments.tags, arguments.limit, arguments.offset
     require(_filter_problems(tags))
-    page, carried = await desk.workspace.prompts.tagged(desk.caller, tags, limit, min(offset, _FAR))
+    page, carried = await session.workspace.prompts.tagged(session.caller, tags, limit, min(offset, _FAR))
     return _page(page, limit, offset, matched_tags=carried)
 
 
-async def list_tags(desk: Desk, arguments: NoArguments) -> ToolResult:
-    tags = await desk.workspace.prompts.tags(desk.caller)
+async def list_tags(session: WorkspaceSession, arguments: NoArguments) -> ToolResult:
+    tags = await session.workspace.prompts.tags(session.caller)
     listed = [{"name": tag.name, "prompt_count": tag.prompt_count} for tag in tags]
     return answer({"tags": listed, "total": len(listed)})
 

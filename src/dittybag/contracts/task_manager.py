@@ -26,7 +26,7 @@ from dittybag.domain.tasks import ENERGIES, Task
 from dittybag.domain.times import iso
 from dittybag.protocol import ToolResult
 from dittybag.protocol.types import JsonObject
-from dittybag.services.workspace import Desk
+from dittybag.services.workspace import WorkspaceSession
 
 _FIELDS: Final = ("title", "notes", "both")
 _GROUPS: Final = ("project", "priority", "status")
@@ -150,18 +150,18 @@ def _answer_list(found: list[Task]) -> ToolResult:
     return _answer(shown, {"tasks": shown})
 
 
-async def task_create(desk: Desk, arguments: TaskCreate) -> ToolResult:
-    return _answer(_task(await desk.workspace.tasks.create(desk.caller, **given(arguments))))
+async def task_create(session: WorkspaceSession, arguments: TaskCreate) -> ToolResult:
+    return _answer(_task(await session.workspace.tasks.create(session.caller, **given(arguments))))
 
 
-async def task_list(desk: Desk, arguments: TaskList) -> ToolResult:
+async def task_list(session: WorkspaceSession, arguments: TaskList) -> ToolResult:
     filters: dict[str, Any] = {"project": None, "priority": None} | given(
         arguments, "show_completed", "limit", "offset"
     )
     # Models leave out a filter by leaving it empty.
     filters["project"] = filters["project"] or None
-    found = await desk.workspace.tasks.page(
-        desk.caller,
+    found = await session.workspace.tasks.page(
+        session.caller,
         **filters,
         completed=arguments.show_completed,
         limit=arguments.limit,
@@ -170,23 +170,23 @@ async def task_list(desk: Desk, arguments: TaskList) -> ToolResult:
     return _answer_list(found)
 
 
-async def task_get(desk: Desk, arguments: TaskGet) -> ToolResult:
-    return _answer(_task(await desk.workspace.tasks.get(desk.caller, arguments.task_id)))
+async def task_get(session: WorkspaceSession, arguments: TaskGet) -> ToolResult:
+    return _answer(_task(await session.workspace.tasks.get(session.caller, arguments.task_id)))
 
 
-async def task_update(desk: Desk, arguments: TaskUpdate) -> ToolResult:
+async def task_update(session: WorkspaceSession, arguments: TaskUpdate) -> ToolResult:
     fields = given(arguments, "task_id")
     if not fields:
         raise Invalid([Problem("", "Nothing to update: give at least one field")])
-    return _answer(_task(await desk.workspace.tasks.update(desk.caller, arguments.task_id, **fields)))
+    return _answer(_task(await session.workspace.tasks.update(session.caller, arguments.task_id, **fields)))
 
 
-async def task_complete(desk: Desk, arguments: TaskComplete) -> ToolResult:
-    return _answer(_task(await desk.workspace.tasks.complete(desk.caller, arguments.task_id)))
+async def task_complete(session: WorkspaceSession, arguments: TaskComplete) -> ToolResult:
+    return _answer(_task(await session.workspace.tasks.complete(session.caller, arguments.task_id)))
 
 
-async def task_delete(desk: Desk, arguments: TaskDelete) -> ToolResult:
-    task = await desk.workspace.tasks.delete(desk.caller, arguments.task_id)
+async def task_delete(session: WorkspaceSession, arguments: TaskDelete) -> ToolResult:
+    task = await session.workspace.tasks.delete(session.caller, arguments.task_id)
     return _answer({"success": True, "task_id": task.id})
 
 
@@ -194,10 +194,10 @@ def _search_problems(query: str = "", fields: str = "both") -> list[Problem]:
     return [*query_problems(query), *one_of("fields", fields, _FIELDS, "Fields")]
 
 
-async def task_search(desk: Desk, arguments: TaskSearch) -> ToolResult:
+async def task_search(session: WorkspaceSession, arguments: TaskSearch) -> ToolResult:
     require(_search_problems(arguments.query, arguments.fields))
-    _, found = await desk.workspace.tasks.search(
-        desk.caller,
+    _, found = await session.workspace.tasks.search(
+        session.caller,
         arguments.query,
         title=arguments.fields != "notes",
         notes=arguments.fields != "title",
@@ -210,11 +210,11 @@ def _stats_problems(group_by: str = "project") -> list[Problem]:
     return one_of("group_by", group_by, _GROUPS, "Group by")
 
 
-async def task_stats(desk: Desk, arguments: TaskStats) -> ToolResult:
+async def task_stats(session: WorkspaceSession, arguments: TaskStats) -> ToolResult:
     wanted = _GROUPS if arguments.group_by is UNSET else (arguments.group_by,)
     for group in wanted:
         require(_stats_problems(group))
-    stats = await desk.workspace.tasks.stats(desk.caller)
+    stats = await session.workspace.tasks.stats(session.caller)
     projects: dict[str, int] = {}
     for name, count in stats.by_project.items():
         shown = _NO_PROJECT if name is None else name

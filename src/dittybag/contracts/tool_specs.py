@@ -19,8 +19,8 @@ from dittybag.domain.text import one_line, query_problem
 from dittybag.protocol import Context, InvalidArguments, Tool, ToolAnnotations, ToolError, ToolResult
 from dittybag.protocol.types import JsonObject
 from dittybag.services.caller import Caller
-from dittybag.services.template_service import Templates
-from dittybag.services.workspace import Desk, Workspace
+from dittybag.services.template_service import TemplateService
+from dittybag.services.workspace import Workspace, WorkspaceSession
 
 Arguments = TypeVar("Arguments", bound=Struct)
 
@@ -34,7 +34,7 @@ class Place(Struct, frozen=True):
     """Where a server works: the workspace, the selected project, and who is to be named in the log."""
 
     workspace: Workspace
-    templates: Templates
+    templates: TemplateService
     libraries: Libraries
     project: int
     #: Named instead of the client.
@@ -91,7 +91,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
     title: str
     description: str
     arguments: type[Arguments]
-    run: Callable[[Desk, Arguments], Awaitable[ToolResult]]
+    run: Callable[[WorkspaceSession, Arguments], Awaitable[ToolResult]]
     toolset: Toolset
     dialect: Dialect
     #: The dialect of a call with these arguments, if it depends on them.
@@ -109,7 +109,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
                 caller = place.caller(ctx)
                 if self.effect.writes and (key := key_of(ctx)) is not None:
                     return await self._run_once(place, caller, arguments, key, ctx)
-                return await self.run(Desk(place.workspace, caller), arguments)
+                return await self.run(WorkspaceSession(place.workspace, caller), arguments)
             except DittybagError as error:
                 if isinstance(error, StorageError):
                     _log.warning("%s failed on %s", self.name, error.where, exc_info=error)
@@ -139,8 +139,8 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
         from dittybag.contracts.idempotent_calls import answered_once, keyed_call
 
         call = keyed_call(caller.only_user or "", key, ctx, place.project)
-        desk = Desk(place.workspace, replace(caller, call=call))
-        return await answered_once(call, place.workspace.repeats, lambda: self.run(desk, arguments))
+        session = WorkspaceSession(place.workspace, replace(caller, call=call))
+        return await answered_once(call, place.workspace.repeats, lambda: self.run(session, arguments))
 
     def _words(self, arguments: Mapping[str, Any]) -> Dialect:
         return self.dialect if self.voice is None else self.voice(arguments)

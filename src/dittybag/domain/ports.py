@@ -30,7 +30,7 @@ T = TypeVar("T")
 E = TypeVar("E", bound=Entity)
 
 
-class Projects(Protocol):
+class ProjectRepository(Protocol):
     async def get(self, id: int) -> Project | None: ...
 
     async def by_name(self, name: str) -> Project | None: ...
@@ -56,7 +56,7 @@ class Projects(Protocol):
         ...
 
 
-class Prompts(Protocol):
+class PromptRepository(Protocol):
     async def by_id(self, project: int, id: str) -> Prompt | None: ...
 
     async def by_name(self, project: int, name: str) -> Prompt | None: ...
@@ -132,7 +132,7 @@ class Prompts(Protocol):
 ResourceOrder = Literal["updated", "name", "size", "type"]
 
 
-class Resources(Protocol):
+class ResourceRepository(Protocol):
     async def by_name(self, project: int, name: str) -> Resource | None: ...
 
     async def by_uri(self, project: int, uri: str) -> Resource | None: ...
@@ -173,7 +173,7 @@ class Resources(Protocol):
     async def in_project(self, project: int) -> list[Resource]: ...
 
 
-class Tasks(Protocol):
+class TaskRepository(Protocol):
     async def get(self, user: str, id: int) -> Task | None: ...
 
     async def page(
@@ -242,7 +242,7 @@ class Tasks(Protocol):
         ...
 
 
-class Changes(Protocol):
+class ChangeRepository(Protocol):
     async def get(self, seq: int) -> Change | None: ...
 
     async def batch(self, batch: int, limit: int | None = None) -> list[Change]:
@@ -333,17 +333,17 @@ class KeptSession(Struct, frozen=True):
     used_at: int
 
 
-class Sessions(Protocol):
+class SessionRepository(Protocol):
     async def get(self, id: str) -> KeptSession | None: ...
 
 
-class Answers(Protocol):
+class IdempotencyRepository(Protocol):
     """Answers to calls that came with a key, by whose it is."""
 
     async def get(self, owner: str, key: str) -> KeptAnswer | None: ...
 
 
-class Accounts(Protocol):
+class AccountRepository(Protocol):
     """Users, tokens and members of projects.
 
     They are not in the change log, because nothing of them may be undone. Those who write here have made sure
@@ -408,28 +408,28 @@ class Transaction(Protocol):
     now: int
 
     @property
-    def projects(self) -> Projects: ...
+    def projects(self) -> ProjectRepository: ...
 
     @property
-    def prompts(self) -> Prompts: ...
+    def prompts(self) -> PromptRepository: ...
 
     @property
-    def resources(self) -> Resources: ...
+    def resources(self) -> ResourceRepository: ...
 
     @property
-    def tasks(self) -> Tasks: ...
+    def tasks(self) -> TaskRepository: ...
 
     @property
-    def changes(self) -> Changes: ...
+    def changes(self) -> ChangeRepository: ...
 
     @property
-    def sessions(self) -> Sessions: ...
+    def sessions(self) -> SessionRepository: ...
 
     @property
-    def answers(self) -> Answers: ...
+    def answers(self) -> IdempotencyRepository: ...
 
     @property
-    def accounts(self) -> Accounts: ...
+    def accounts(self) -> AccountRepository: ...
 
     def new_id(self) -> str: ...
 

@@ -32,7 +32,7 @@ from dittybag.protocol.transports.http.asgi_messages import (
 )
 from dittybag.protocol.transports.http.asgi_messages import Scope as Request
 from dittybag.protocol.wire_errors import InvalidRequest
-from dittybag.services.account_service import Accounts
+from dittybag.services.account_service import AccountService
 
 #: So long is somebody known without asking again: what is revoked is worthless everywhere within 5 seconds.
 KNOWN_SECONDS: Final = 2.0
@@ -84,7 +84,7 @@ def challenge(error: str | None = None, scope: str | None = None) -> bytes:
 class OwnTokens:
     """Knows the tokens of `dittybag token create`. See `Verifier`."""
 
-    def __init__(self, accounts: Accounts, project: int) -> None:
+    def __init__(self, accounts: AccountService, project: int) -> None:
         self._accounts = accounts
         self._project = project
         self._noting: set[asyncio.Future[None]] = set()

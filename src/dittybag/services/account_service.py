@@ -61,7 +61,7 @@ class Recognised(Struct, frozen=True):
     to_note: bool
 
 
-class Accounts:
+class AccountService:
     """Whom a workspace knows. What is done here is noted, and nothing of it can be undone."""
 
     def __init__(self, store: Store, random: Callable[[int], bytes] = urandom) -> None:

@@ -92,7 +92,7 @@ class Filter(Struct, frozen=True):
     everywhere: bool = False
 
 
-class History:
+class HistoryService:
     """Lists changes, and restores what was there before or after one.
 
     Use cases without a caller are for the owner of the machine, who may see everything.

@@ -52,7 +52,7 @@ def once(call: KeyedCall, work: Work[T]) -> Work[T]:
     return carry_out
 
 
-class Repeats:
+class IdempotencyService:
     """What is known of calls that came with a key."""
 
     def __init__(self, store: Store) -> None:

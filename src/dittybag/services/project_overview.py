@@ -61,7 +61,7 @@ class _Count(Struct, frozen=True):
     since: int | None
 
 
-class Overview:
+class OverviewService:
     """Counts what is there and what happens."""
 
     def __init__(self, store: Store) -> None:

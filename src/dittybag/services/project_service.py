@@ -10,7 +10,7 @@ from dittybag.domain.projects import DEFAULT_PROJECT, Project, ProjectSize, chec
 from dittybag.services.caller import Caller, CallersStore
 
 
-class Projects:
+class ProjectService:
     """Create, list, rename and delete projects."""
 
     def __init__(self, store: Store) -> None:

@@ -102,7 +102,7 @@ class PromptAddress(Struct, frozen=True):
         return await prompts.by_name(project, self.name or "")
 
 
-class Prompts:
+class PromptService:
     """Create, find, list, change and delete prompts."""
 
     def __init__(self, store: Store) -> None:

@@ -59,7 +59,7 @@ class ResourcePage(Struct, frozen=True):
     types: list[tuple[str, int]]
 
 
-class Resources:
+class ResourceService:
     """Create, find, list, change and delete resources."""
 
     def __init__(self, store: Store) -> None:

@@ -24,7 +24,7 @@ class Hit(Struct, frozen=True):
     snippet: str
 
 
-class Search:
+class SearchService:
     """Finds text in prompts, resources and tasks."""
 
     def __init__(self, store: Store) -> None:

@@ -49,7 +49,7 @@ class TaskBoard(Struct, frozen=True):
     count: int
 
 
-class Tasks:
+class TaskService:
     """Create, find, list, change, complete and delete tasks. Everybody sees only their own."""
 
     def __init__(self, store: Store) -> None:

@@ -10,7 +10,7 @@ from dittybag.domain.ports import Libraries, Renderer
 from dittybag.domain.prompts import Argument, Prompt
 
 
-class Templates:
+class TemplateService:
     """Fills in templates. Values are data: whatever is in them comes out as it was written."""
 
     def __init__(self, renderer: Renderer, libraries: Libraries) -> None:

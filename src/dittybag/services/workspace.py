@@ -9,17 +9,17 @@ from msgspec import Struct
 
 from dittybag.domain.ports import Store
 from dittybag.services.caller import Caller
-from dittybag.services.history_service import History
-from dittybag.services.idempotency_service import Repeats
-from dittybag.services.project_service import Projects
-from dittybag.services.prompt_service import Prompts
-from dittybag.services.resource_service import Resources
-from dittybag.services.search_service import Search
-from dittybag.services.task_service import Tasks
+from dittybag.services.history_service import HistoryService
+from dittybag.services.idempotency_service import IdempotencyService
+from dittybag.services.project_service import ProjectService
+from dittybag.services.prompt_service import PromptService
+from dittybag.services.resource_service import ResourceService
+from dittybag.services.search_service import SearchService
+from dittybag.services.task_service import TaskService
 
 if TYPE_CHECKING:
-    from dittybag.services.account_service import Accounts
-    from dittybag.services.project_overview import Overview
+    from dittybag.services.account_service import AccountService
+    from dittybag.services.project_overview import OverviewService
 
 
 class Workspace:
@@ -27,30 +27,30 @@ class Workspace:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.projects = Projects(store)
-        self.prompts = Prompts(store)
-        self.resources = Resources(store)
-        self.tasks = Tasks(store)
-        self.search = Search(store)
-        self.history = History(store)
-        self.repeats = Repeats(store)
+        self.projects = ProjectService(store)
+        self.prompts = PromptService(store)
+        self.resources = ResourceService(store)
+        self.tasks = TaskService(store)
+        self.search = SearchService(store)
+        self.history = HistoryService(store)
+        self.repeats = IdempotencyService(store)
 
     @cached_property
-    def accounts(self) -> Accounts:
+    def accounts(self) -> AccountService:
         """Whom it knows. Few need that: it is imported when it is used."""
-        from dittybag.services.account_service import Accounts
+        from dittybag.services.account_service import AccountService
 
-        return Accounts(self.store)
+        return AccountService(self.store)
 
     @cached_property
-    def overview(self) -> Overview:
+    def overview(self) -> OverviewService:
         """What it holds at a glance. Only pages for people show that."""
-        from dittybag.services.project_overview import Overview
+        from dittybag.services.project_overview import OverviewService
 
-        return Overview(self.store)
+        return OverviewService(self.store)
 
 
-class Desk(Struct, frozen=True):
+class WorkspaceSession(Struct, frozen=True):
     """Where somebody works: the workspace, and on whose behalf."""
 
     workspace: Workspace

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from dittybag.domain.ports import Libraries
-from dittybag.services.template_service import Templates
+from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace
 from dittybag.web.request_log import Calls
 
@@ -51,7 +51,7 @@ class Site(Struct, frozen=True, kw_only=True):
     """A workspace as pages show it."""
 
     workspace: Workspace
-    templates: Templates
+    templates: TemplateService
     libraries: Libraries
     #: The project that people see first, by id.
     project: int

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from dittybag.domain.accounts import PREFIX, Principal, Scope, token_hash
 from dittybag.domain.ports import KeptSession, Store, Transaction
-from dittybag.services.account_service import Accounts
+from dittybag.services.account_service import AccountService
 
 COOKIE: Final = "dittybag-session"
 #: Somebody who does not come for so long has to sign in again.
@@ -73,7 +73,7 @@ class Visitors:
     def __init__(
         self,
         store: Store,
-        accounts: Accounts,
+        accounts: AccountService,
         project: int,
         *,
         needs_token: bool,

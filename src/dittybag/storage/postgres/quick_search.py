@@ -79,7 +79,7 @@ _SOURCES: Final[dict[Kind, _Source]] = {
 async def glance(
     connection: Connection, kind: Kind, owner: int | str, query: str, limit: int
 ) -> list[tuple[str | int, str, str]]:
-    """See `dittybag.domain.ports.Projects`."""
+    """See `dittybag.domain.ports.ProjectService`."""
     source = _SOURCES[kind]
     needle = pattern(query)
 

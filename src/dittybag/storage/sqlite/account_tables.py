@@ -21,7 +21,7 @@ class Writing(Protocol):
 
 
 class AccountTables:
-    """See `dittybag.domain.ports.Accounts`."""
+    """See `dittybag.domain.ports.AccountService`."""
 
     def __init__(self, connection: apsw.Connection, transaction: Writing) -> None:
         self._connection = connection

@@ -84,7 +84,7 @@ _SOURCES: Final[dict[Kind, _Source]] = {
 def glance(
     connection: apsw.Connection, kind: Kind, owner: int | str, query: str, limit: int
 ) -> list[tuple[str | int, str, str]]:
-    """See `dittybag.domain.ports.Projects`."""
+    """See `dittybag.domain.ports.ProjectService`."""
     source, needle = _SOURCES[kind], Needle(query)
     bindings = {**needle.bindings(), "owner": owner, "limit": limit}
     candidates = _candidates(connection, source, bindings)
