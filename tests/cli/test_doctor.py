@@ -16,7 +16,7 @@ import apsw
 import msgspec
 import pytest
 
-from dittybag.assembly.care import examined
+from dittybag.assembly.doctor_checks import run_checks
 from dittybag.config import settings
 from dittybag.contracts.profiles import PROFILES
 from dittybag.storage.sqlite.migrations import NEWEST
@@ -73,7 +73,7 @@ def test_a_healthy_home_is_clean_and_left_as_it_is(home: Path) -> None:
     assert found["database"] == str(home / "default.db")
     checked = {"database", "integrity", "references", "contents", "change log", "search index", "libraries"}
     assert checked <= set(levels(found, "ok"))
-    assert f"Schema number {NEWEST}" in finding(found, "schema")["message"]
+    assert f"Schema {NEWEST}, the newest" in finding(found, "schema")["message"]
     assert apsw.sqlite_lib_version() in finding(found, "sqlite")["message"]
     assert files(home) == before
 
@@ -205,7 +205,7 @@ def test_an_old_schema_is_no_error(home: Path) -> None:
         "PRAGMA user_version = 1",
     )
     found = examine(home)
-    assert "becomes" in finding(found, "schema")["message"]
+    assert "upgrades it to" in finding(found, "schema")["message"]
     assert finding(found, "integrity")["level"] == "ok"
 
 
@@ -244,7 +244,10 @@ def test_a_database_that_others_can_read_and_leftovers_are_worth_a_note(home: Pa
     assert found["warnings"] == 0
     assert "chmod 600" in finding(found, "permissions")["fix"]
     notes = [item["message"] for item in found["findings"] if item["topic"] == "leftovers"]
-    assert [("not finished" in note, "put aside" in note) for note in notes] == [(True, False), (False, True)]
+    assert [("unfinished backups" in note, "kept by dittybag restore" in note) for note in notes] == [
+        (True, False),
+        (False, True),
+    ]
 
 
 def test_a_log_that_has_grown_too_long_is_a_warning(home: Path) -> None:
@@ -435,7 +438,7 @@ def test_of_hundreds_of_damaged_files_each_is_survived_and_none_is_called_sound(
         for file in home.glob("default.db*"):
             file.unlink()
         path.write_bytes(content)
-        health = examined(chosen, lambda text: None)
+        health = run_checks(chosen, lambda text: None)
         assert path.read_bytes() == content, (number, corrupt.__name__)
         bad = [item for item in health.findings if item.level in ("error", "warning")]
         assert all(item.fix for item in bad), (number, bad)
@@ -462,6 +465,6 @@ def test_a_damaged_log_beside_a_sound_file_is_survived_and_left_alone(home: Path
         path.write_bytes(sound)
         log.write_bytes(content)
         (home / "default.db-shm").unlink(missing_ok=True)
-        health = examined(chosen, lambda text: None)
+        health = run_checks(chosen, lambda text: None)
         assert (path.read_bytes(), log.read_bytes()) == (sound, bytes(content))
         assert [item for item in health.findings if item.level == "error"] == []

@@ -17,7 +17,7 @@ import apsw
 import msgspec
 import pytest
 
-from dittybag.assembly.care import examined
+from dittybag.assembly.doctor_checks import run_checks
 from dittybag.config import settings
 from dittybag.storage.sqlite.backups import restore
 from tests.cli.running import data, dittybag
@@ -107,7 +107,7 @@ def test_every_backup_that_is_made_while_servers_write_restores_to_one_point_in_
         log = log_of(elsewhere, 1 << 62)
         assert log[-1][0] == change
         assert log == log_of(database, change)
-        health = examined(settings({"DITTYBAG_HOME": str(tmp_path)}, db=str(elsewhere)), lambda text: None)
+        health = run_checks(settings({"DITTYBAG_HOME": str(tmp_path)}, db=str(elsewhere)), lambda text: None)
         assert [item for item in health.findings if item.level in ("warning", "error")] == []
     last = data(dittybag(tmp_path, "doctor", "--json", "--db", str(elsewhere)))
     assert (last["errors"], last["warnings"]) == (0, 0)

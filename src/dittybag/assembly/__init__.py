@@ -10,8 +10,8 @@ from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it impor
 from dittybag.assembly.logging_setup import log_patiently
 from dittybag.assembly.workspace_session import open_workspace
 from dittybag.config import Settings, SettingsError
-from dittybag.contracts.profiles import PROFILES, build, shown_tools
-from dittybag.contracts.tool_specs import TOOLSETS, Place
+from dittybag.contracts.profiles import PROFILES, build, visible_tools
+from dittybag.contracts.tool_specs import TOOLSETS, ServerScope
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import Shelf
 from dittybag.library.render.template_renderer import TemplateRenderer
@@ -46,12 +46,12 @@ def check_names(settings: Settings) -> None:
         if name not in TOOLSETS:
             raise SettingsError(f"there is no toolset '{name}'; there are: {', '.join(TOOLSETS)}")
     profile = PROFILES[settings.profile]
-    if settings.toolsets and not shown_tools(profile, read_only=False, toolsets=settings.toolsets):
+    if settings.toolsets and not visible_tools(profile, read_only=False, toolsets=settings.toolsets):
         there = ", ".join(dict.fromkeys(tool.toolset for tool in profile.tools)) or "no tools at all"
         raise SettingsError(f"no tool is left of the profile '{profile.name}'; it has: {there}")
 
 
-async def built(settings: Settings, observe: Observer | None = None) -> tuple[Place, Server]:
+async def built(settings: Settings, observe: Observer | None = None) -> tuple[ServerScope, Server]:
     """The place that the settings mean, and a server that shows it."""
     workspace = await open_workspace(settings)
     try:
@@ -61,15 +61,15 @@ async def built(settings: Settings, observe: Observer | None = None) -> tuple[Pl
         raise
     renderer = TemplateRenderer()
     libraries = Shelf(Directories(settings.home, settings.foreign_libraries), renderer)
-    place = Place(workspace, TemplateService(renderer, libraries), libraries, project.id, settings.actor)
+    server_scope = ServerScope(workspace, TemplateService(renderer, libraries), libraries, project.id, settings.actor)
     server = build(
         PROFILES[settings.profile],
-        place,
+        server_scope,
         read_only=settings.read_only,
         toolsets=settings.toolsets,
         observe=observe,
     )
-    return place, server
+    return server_scope, server
 
 
 def serve_stdio(settings: Settings) -> None:

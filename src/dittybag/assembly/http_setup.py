@@ -19,34 +19,34 @@ from dittybag.assembly.metrics import Metrics
 from dittybag.assembly.store_factory import is_file
 from dittybag.assembly.web_setup import Front
 from dittybag.config import Settings, SettingsError
-from dittybag.contracts.profiles import ACCESSES, PROFILES, Access, access_of, build, follow
-from dittybag.contracts.tool_specs import Place
+from dittybag.contracts.profiles import ACCESSES, PROFILES, Access, access_of, build, notify_on_changes
+from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import DittybagError
-from dittybag.http.authentication import OPEN, Gate, OwnTokens
-from dittybag.http.bare_endpoint import BareFace
+from dittybag.http.authentication import PUBLIC_PATHS, AuthenticationMiddleware, LocalTokenVerifier
+from dittybag.http.bare_endpoint import BareEndpoint
 from dittybag.http.idempotency_header import beside, has_key
 from dittybag.http.stored_sessions import StoredSessions
 from dittybag.protocol import Context, Server
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.server import Observer
-from dittybag.protocol.transports.http import Guard, HttpEndpoint
+from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
 from dittybag.protocol.transports.http.asgi_messages import (
-    ANYBODY,
-    ASKER,
+    ANONYMOUS,
+    AUTH_INFO,
     REQUEST_ID,
-    Asker,
-    AtOnce,
+    AuthInfo,
+    SyncHandler,
     Disconnected,
     Headers,
     Receive,
     Scope,
     Send,
-    Whole,
+    CompleteResponse,
     respond,
 )
 from dittybag.protocol.transports.http.asgi_messages import Application as Served
 from dittybag.protocol.transports.http.host_checks import LOOPBACK
-from dittybag.protocol.transports.http.request_ids import Identified
+from dittybag.protocol.transports.http.request_ids import RequestIdMiddleware
 from dittybag.protocol.transports.http.uvicorn_server import (
     GRACE_SECONDS,
     listening_socket,
@@ -70,32 +70,32 @@ _METADATA_PAGES: Final = (
 class _Face:
     """Where one server is spoken to."""
 
-    def __init__(self, server: Server, place: Place, version: str) -> None:
-        self.endpoint = HttpEndpoint(server, registry=StoredSessions(place.workspace.store))
-        self.bare = BareFace(server, self.endpoint, version)
+    def __init__(self, server: Server, server_scope: ServerScope, version: str) -> None:
+        self.endpoint = HttpEndpoint(server, registry=StoredSessions(server_scope.workspace.store))
+        self.bare = BareEndpoint(server, self.endpoint, version)
 
 
 class Application:
     """The addresses of a server, which is another one for those who may do less."""
 
     def __init__(
-        self, servers: Mapping[Access, Server], place: Place, metrics: Metrics, *, version: str
+        self, servers: Mapping[Access, Server], server_scope: ServerScope, metrics: Metrics, *, version: str
     ) -> None:
-        self._faces = {access: _Face(server, place, version) for access, server in servers.items()}
-        self._place = place
+        self._faces = {access: _Face(server, server_scope, version) for access, server in servers.items()}
+        self._server_scope = server_scope
         self._metrics = metrics
         #: Where clients log in, if there is such a place (RFC 9728).
         self.metadata: bytes | None = None
 
-    def _face(self, asker: Asker) -> _Face:
-        return self._faces[access_of(asker.grant)]
+    def _face(self, auth: AuthInfo) -> _Face:
+        return self._faces[access_of(auth.grant)]
 
-    def at_once(self, headers: Headers, body: bytes, asker: Asker = ANYBODY) -> Whole | Served | None:
-        """Answer a request to `/mcp` at once, if that can be. See `HttpEndpoint.at_once`."""
+    def handle_sync(self, headers: Headers, body: bytes, auth: AuthInfo = ANONYMOUS) -> CompleteResponse | Served | None:
+        """Handle a request to `/mcp` synchronously if possible. See `HttpEndpoint.handle_sync`."""
         if has_key(headers):
             # On the usual way the key is noticed.
             return None
-        return self._face(asker).endpoint.at_once(headers, body, asker)
+        return self._face(auth).endpoint.handle_sync(headers, body, auth)
 
     async def close(self, grace: float) -> None:
         """End everything: `grace` seconds for what is under way."""
@@ -108,7 +108,7 @@ class Application:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
-        face = self._face(scope.get(ASKER, ANYBODY))
+        face = self._face(scope.get(AUTH_INFO, ANONYMOUS))
         if path == "/mcp":
             await face.endpoint(scope, receive, send)
         elif path == "/" and method == "POST":
@@ -131,7 +131,7 @@ class Application:
 
     async def _ready(self, send: Send) -> None:
         try:
-            await self._place.workspace.store.check()
+            await self._server_scope.workspace.store.check()
         except DittybagError as error:
             await respond(send, 503, encode({"status": "not ready", "problem": str(error)}))
         else:
@@ -149,14 +149,14 @@ class Application:
                 "dittybag_open_sessions": ("Sessions that are open here.", {"": sessions}),
                 "dittybag_renderer_restarts_total": (
                     "Processes that died of a template.",
-                    {"": self._place.templates.restarts},
+                    {"": self._server_scope.templates.restarts},
                 ),
             }
         )
 
     async def _sizes(self) -> dict[str, int]:
         """How much there is of everything; nothing if that cannot be read."""
-        workspace = self._place.workspace
+        workspace = self._server_scope.workspace
         try:
             sizes = await workspace.projects.all()
             tasks = await workspace.tasks.total()
@@ -193,7 +193,7 @@ def logged(application: Any) -> Any:
             line = {
                 "request_id": scope.get(REQUEST_ID, ""),
                 "client": client[0],
-                "user": scope.get(ASKER, ANYBODY).principal,
+                "user": scope.get(AUTH_INFO, ANONYMOUS).principal,
                 "method": scope["method"],
                 "path": scope["path"],
                 "status": status,
@@ -230,23 +230,23 @@ def serve_http(
             metrics.observe(ctx.method, outcome, seconds)
             calls.observe(ctx, outcome, seconds)
 
-        place, server = await built(settings, observe)
-        await _caution(settings, place)
+        server_scope, server = await built(settings, observe)
+        await _caution(settings, server_scope)
         port = listener.getsockname()[1]
         profile = PROFILES[settings.profile]
         servers: dict[Access, Server] = {"write": server}
         if settings.auth != "off":
-            servers |= _narrower(settings, place, observe)
-        application = Application(servers, place, metrics, version=profile.advertised_version)
+            servers |= _narrower(settings, server_scope, observe)
+        application = Application(servers, server_scope, metrics, version=profile.advertised_version)
         inner: Served = application
-        at_once: AtOnce = application.at_once
+        sync_handler: SyncHandler = application.handle_sync
         oauth: OAuthUsers | None = None
         if settings.auth != "off":
-            oauth = _oauth(settings, place)
-            inner = gate = _gate(application, place, oauth)
-            at_once = gate.at_once(application.at_once)
-        front = Front(settings, place, inner, calls, lambda key: tell_link(port, key), others=oauth)
-        guard = Guard(front, hosts=_hosts(host, settings.allowed_hosts))
+            oauth = _oauth(settings, server_scope)
+            inner = authentication = _authentication(application, server_scope, oauth)
+            sync_handler = authentication.wrap_sync(application.handle_sync)
+        front = Front(settings, server_scope, inner, calls, lambda key: tell_link(port, key), others=oauth)
+        host_check = HostCheckMiddleware(front, hosts=_hosts(host, settings.allowed_hosts))
 
         async def end() -> None:
             front.close()
@@ -257,17 +257,19 @@ def serve_http(
             if (key := front.new_link_key()) is not None:
                 tell_link(port, key)
 
-        outer = Identified(logged(guard) if settings.access_log else guard)
+        outer = RequestIdMiddleware(logged(host_check) if settings.access_log else host_check)
         async with server.lifespan():
             for access, narrower in servers.items():
                 if access != "write":
-                    follow(profile, place, narrower)
+                    notify_on_changes(profile, server_scope, narrower)
             await serve(
                 outer,
                 listener,
                 end,
                 begin=begin,
-                at_once={} if settings.access_log else {b"/mcp": outer.at_once(guard.at_once(at_once))},
+                sync_handlers={}
+                if settings.access_log
+                else {b"/mcp": outer.wrap_sync(host_check.wrap_sync(sync_handler))},
             )
             if oauth is not None:
                 await oauth.close()
@@ -276,38 +278,38 @@ def serve_http(
         runner.run(run())
 
 
-async def _caution(settings: Settings, place: Place) -> None:
+async def _caution(settings: Settings, server_scope: ServerScope) -> None:
     """Say what whoever serves several users should know."""
     if settings.auth != "off":
-        for caution in await place.workspace.store.cautions():
+        for caution in await server_scope.workspace.store.cautions():
             _log.warning(caution)
 
 
-def _oauth(settings: Settings, place: Place) -> OAuthUsers | None:
+def _oauth(settings: Settings, server_scope: ServerScope) -> OAuthUsers | None:
     if settings.oauth is None:
         return None
     # What it needs is loaded only where it is used.
     from dittybag.assembly.oauth_setup import OAuthUsers
 
-    return OAuthUsers(settings.oauth, place.workspace.accounts, place.project)
+    return OAuthUsers(settings.oauth, server_scope.workspace.accounts, server_scope.project)
 
 
-def _gate(application: Application, place: Place, oauth: OAuthUsers | None) -> Gate:
-    own = OwnTokens(place.workspace.accounts, place.project)
+def _authentication(application: Application, server_scope: ServerScope, oauth: OAuthUsers | None) -> AuthenticationMiddleware:
+    own = LocalTokenVerifier(server_scope.workspace.accounts, server_scope.project)
     if oauth is None:
-        return Gate(application, own)
+        return AuthenticationMiddleware(application, own)
     application.metadata = oauth.metadata
-    return Gate(
-        application, own, others=oauth, challenge=oauth.challenge, open_to_all=(*OPEN, *_METADATA_PAGES)
+    return AuthenticationMiddleware(
+        application, own, others=oauth, challenge=oauth.challenge, public_paths=(*PUBLIC_PATHS, *_METADATA_PAGES)
     )
 
 
-def _narrower(settings: Settings, place: Place, observe: Observer) -> dict[Access, Server]:
+def _narrower(settings: Settings, server_scope: ServerScope, observe: Observer) -> dict[Access, Server]:
     """Servers for those who may do less than everything."""
     return {
         access: build(
             PROFILES[settings.profile],
-            place,
+            server_scope,
             read_only=settings.read_only,
             toolsets=settings.toolsets,
             access=access,

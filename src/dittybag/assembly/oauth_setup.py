@@ -14,13 +14,13 @@ from dittybag.identity import (
     OAuthNotInstalled,
     OAuthSettings,
     TokenRefused,
-    Verifier,
+    OAuthVerifier,
     challenge,
     metadata_url,
     protected_resource_metadata,
 )
 from dittybag.protocol import InternalError
-from dittybag.protocol.transports.http.asgi_messages import Refused
+from dittybag.protocol.transports.http.asgi_messages import HttpError
 from dittybag.protocol.wire_errors import InvalidRequest
 from dittybag.services.account_service import AccountService
 
@@ -30,12 +30,12 @@ _SCOPES = ("dittybag:read", "dittybag:write", "dittybag:admin")
 
 
 class OAuthUsers:
-    """See `dittybag.http.authentication.Verifier`."""
+    """See `dittybag.http.authentication.TokenVerifier`."""
 
     def __init__(self, settings: OAuth, accounts: AccountService, project: int) -> None:
         """Raises `SettingsError`."""
         try:
-            self._verifier = Verifier(
+            self._verifier = OAuthVerifier(
                 OAuthSettings(issuer=settings.issuer, audience=settings.audience, jwks=settings.jwks)
             )
         except (OAuthMisconfigured, OAuthNotInstalled) as error:
@@ -53,18 +53,18 @@ class OAuthUsers:
             _log.info("a token was refused: %s", error)
             told = (b"www-authenticate", self.challenge("insufficient_scope", " ".join(_SCOPES)))
             words = f"This token has none of the scopes {', '.join(_SCOPES)}"
-            raise Refused(403, InvalidRequest(words), headers=[told]) from error
+            raise HttpError(403, InvalidRequest(words), headers=[told]) from error
         except TokenRefused as error:
             _log.info("a token was refused: %s", error)
             return None
         except KeysUnavailable as error:
             _log.warning("the keys of the issuer cannot be had: %s", error)
             words = "The keys to check this token with cannot be had right now; try again"
-            raise Refused(503, InternalError(words), headers=[(b"retry-after", b"2")]) from error
+            raise HttpError(503, InternalError(words), headers=[(b"retry-after", b"2")]) from error
         try:
             return await self._accounts.principal(identity.user, identity.scope, self._project)
         except DittybagError as error:
-            raise Refused(503, InternalError(str(error)), headers=[(b"retry-after", b"1")]) from error
+            raise HttpError(503, InternalError(str(error)), headers=[(b"retry-after", b"1")]) from error
 
     def challenge(self, error: str | None, scope: str | None) -> bytes:
         """What a client is told that has to have a token."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from dittybag import __version__
 from dittybag.config import Settings, person
 from dittybag.contracts.profiles import PROFILES
-from dittybag.contracts.tool_specs import Place
-from dittybag.http.authentication import Verifier
+from dittybag.contracts.tool_specs import ServerScope
+from dittybag.http.authentication import TokenVerifier
 from dittybag.protocol.transports.http.asgi_messages import Application, Receive, Scope, Send
 from dittybag.web.request_log import Calls
 from dittybag.web.web_sessions import Visitors
@@ -24,27 +24,27 @@ class Front:
     def __init__(
         self,
         settings: Settings,
-        place: Place,
+        server_scope: ServerScope,
         behind: Application,
         calls: Calls,
         tell_link: Callable[[str], None],
         *,
-        others: Verifier | None = None,
+        others: TokenVerifier | None = None,
     ) -> None:
         """`tell_link`: shows the owner of the machine a link with this key in it.
 
         `others`: knows tokens that are not our own.
         """
         self._settings = settings
-        self._place = place
+        self._server_scope = server_scope
         self._behind = behind
         self._tell_link = tell_link
         self._pages: Pages | None = None
         self._needs_token = settings.auth != "off"
         self._visitors = Visitors(
-            place.workspace.store,
-            place.workspace.accounts,
-            place.project,
+            server_scope.workspace.store,
+            server_scope.workspace.accounts,
+            server_scope.project,
             needs_token=self._needs_token,
             others=None if others is None else others.verify,
         )
@@ -74,12 +74,12 @@ class Front:
 
         if PROFILES[self._settings.profile].prompts == "stored":
             # Clients of this profile see no libraries, so nobody follows them yet.
-            self._place.libraries.start()
+            self._server_scope.libraries.start()
         site = Site(
-            workspace=self._place.workspace,
-            templates=self._place.templates,
-            libraries=self._place.libraries,
-            project=self._place.project,
+            workspace=self._server_scope.workspace,
+            templates=self._server_scope.templates,
+            libraries=self._server_scope.libraries,
+            project=self._server_scope.project,
             version=__version__,
             read_only=self._settings.read_only,
             needs_token=self._needs_token,

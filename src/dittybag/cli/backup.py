@@ -27,7 +27,7 @@ def command(file: str, where: Where, *, force: bool, as_json: bool) -> int | Non
       dittybag backup dittybag-monday.db
       dittybag backup ~/backups/notes.db --workspace notes --force
     """
-    from dittybag.assembly.care import FileRefused, back_up
+    from dittybag.assembly.backup_files import FileRefused, back_up
 
     settings = where.file_settings
     path = os.path.expanduser(file)  # noqa: PTH111

@@ -44,7 +44,7 @@ def command(shell: str) -> None:
 
 def projects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The projects of the database that a command is given."""
-    from dittybag.assembly.care import project_names
+    from dittybag.assembly.project_names import project_names
     from dittybag.config import from_process
 
     try:

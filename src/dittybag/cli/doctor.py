@@ -15,7 +15,7 @@ from dittybag.cli.workspace_options import Where, in_workspace
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
-    from dittybag.assembly.care import Finding, Health, Large, Level
+    from dittybag.assembly.doctor_checks import DoctorReport, Finding, Large, Level
     from dittybag.config import Settings
 
 #: How findings are marked: with a sign, or a letter where that cannot be shown, and in a colour.
@@ -46,18 +46,18 @@ def command(where: Where, *, fix: bool, as_json: bool) -> int:
       dittybag doctor
       dittybag doctor --db notes.db --json
     """
-    from dittybag.assembly.care import examined
+    from dittybag.assembly.doctor_checks import run_checks
 
     settings = where.file_settings
     with progress() as show:
         tell = show or (lambda text: None)
-        health = examined(settings, tell)
+        health = run_checks(settings, tell)
         fixed, more = False, []
         if fix and any(_is_fixable(finding) for finding in health.findings):
             tell("Making the search index anew")
             more = _mended(settings)
             fixed = not more
-            health = examined(settings, tell)
+            health = run_checks(settings, tell)
         more += _clients()
     health = msgspec.structs.replace(health, findings=[_readable(item) for item in (*health.findings, *more)])
     if as_json:
@@ -79,18 +79,18 @@ def _is_fixable(finding: Finding) -> bool:
 
 def _mended(settings: Settings) -> list[Finding]:
     """Make the search index anew; why that could not be done, if so."""
-    from dittybag.assembly.care import finding_of, mend
+    from dittybag.assembly.doctor_checks import finding_from_error, rebuild_search_index
 
     try:
-        mend(settings)
+        rebuild_search_index(settings)
     except Exception as error:  # noqa: BLE001  # a row may hold anything: it is told like every other finding
-        return [finding_of("search index", error)]
+        return [finding_from_error("search index", error)]
     return []
 
 
 def _clients() -> list[Finding]:
     """Which MCP clients know Dittybag."""
-    from dittybag.assembly.care import Finding
+    from dittybag.assembly.doctor_checks import Finding
     from dittybag.cli.connect import connected_clients
 
     try:
@@ -107,11 +107,11 @@ def _clients() -> list[Finding]:
     return [Finding("ok", "clients", f"Connected: {', '.join(connected)}")]
 
 
-def _number(health: Health, level: Level) -> int:
+def _number(health: DoctorReport, level: Level) -> int:
     return sum(finding.level == level for finding in health.findings)
 
 
-def _data(health: Health, *, fixed: bool) -> dict[str, Any]:
+def _data(health: DoctorReport, *, fixed: bool) -> dict[str, Any]:
     return {
         "database": click.format_filename(health.database),
         "findings": msgspec.to_builtins(health.findings),
@@ -126,7 +126,7 @@ def _data(health: Health, *, fixed: bool) -> dict[str, Any]:
     }
 
 
-def _print(health: Health, *, fixed: bool) -> None:
+def _print(health: DoctorReport, *, fixed: bool) -> None:
     topics = max(len(finding.topic) for finding in health.findings)
     marks = _marks()
     room = max(len(mark) for mark in marks.values())

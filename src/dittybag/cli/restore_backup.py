@@ -14,7 +14,7 @@ from dittybag.cli.workspace_options import Where
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
-    from dittybag.assembly.care import FileRefused, Reason
+    from dittybag.assembly.backup_files import FileRefused, Reason
 
 _MESSAGE: Final = 200
 #: No system has longer names.
@@ -25,7 +25,7 @@ _RESTART: Final = "MCP clients and servers that report an error from now on have
 
 def restore_backup(where: Where, file: str, *, force: bool, as_json: bool) -> int:
     """Make the database what it was in a backup; the exit status."""
-    from dittybag.assembly.care import FileRefused, restore
+    from dittybag.assembly.backup_files import FileRefused, restore
 
     settings = where.file_settings
     path = os.path.expanduser(file)  # noqa: PTH111

@@ -1,4 +1,4 @@
-"""The care of a workspace: backups, and findings about everything that could be wrong with it."""
+"""The checks of `dittybag doctor`: the database, its surroundings and the libraries."""
 
 from __future__ import annotations
 
@@ -8,56 +8,45 @@ import shlex
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from dittybag import __version__
+from dittybag.assembly.tool_costs import ToolCost, tool_costs
 from dittybag.config import DEFAULT_WORKSPACE, Settings
 from dittybag.domain.errors import StorageError, StorageFailed
-from dittybag.storage.sqlite import backups, integrity_check
-from dittybag.storage.sqlite.backups import ASIDE, PART, Backup, FileRefused, Reason, Restored
+from dittybag.storage.sqlite import integrity_check
+from dittybag.storage.sqlite.backups import ASIDE, PART
 from dittybag.storage.sqlite.integrity_check import Flaw, Large, Part, Tell
 from dittybag.storage.sqlite.migrations import NEWEST
-from dittybag.storage.sqlite.project_table import ProjectTable
-from dittybag.storage.sqlite.writer import run_to_end
 
 __all__ = [
-    "Backup",
-    "Cost",
-    "FileRefused",
+    "DoctorReport",
     "Finding",
-    "Health",
     "Large",
     "Level",
-    "Reason",
-    "Restored",
-    "back_up",
-    "examined",
-    "finding_of",
-    "mend",
-    "project_names",
-    "restore",
+    "finding_from_error",
+    "rebuild_search_index",
+    "run_checks",
 ]
 
 Level = Literal["ok", "note", "warning", "error"]
 
 _MIB: Final = 1024 * 1024
-#: With less room than this, the next large write may fail.
+#: With less free space than this, the next large write may fail.
 _LITTLE_ROOM: Final = 100 * _MIB
 _NO_ROOM: Final = 5 * _MIB
-#: A log is this long only if something keeps SQLite from emptying it.
+#: The write-ahead log only grows beyond this while something keeps SQLite from truncating it.
 _LONG_LOG: Final = 64 * _MIB
-#: A model reads about this many bytes of JSON as one token.
-_BYTES_A_TOKEN: Final = 4
 _LARGEST: Final = 5
-#: So many problems of libraries are told one by one.
+#: At most this many problems of libraries are reported one by one.
 _PROBLEMS: Final = 5
-#: More files of a folder are not looked at.
+#: At most this many files of a folder are checked.
 _MAX_FILES: Final = 10_000
 
-#: File systems on other machines, as Linux names them.
-_FAR: Final = (
+#: Network file systems, by their Linux names.
+_NETWORK_FILE_SYSTEMS: Final = (
     "nfs",
     "cifs",
     "smb",
@@ -73,7 +62,7 @@ _FAR: Final = (
 
 
 class Finding(Struct, frozen=True):
-    """One thing that was looked at, and what to do about it."""
+    """The result of one check, and how to fix what it found."""
 
     level: Level
     topic: str
@@ -81,81 +70,55 @@ class Finding(Struct, frozen=True):
     fix: str | None = None
 
 
-class Cost(Struct, frozen=True):
-    """What the tools of a profile cost whoever reads their list."""
-
-    profile: str
-    tools: int
-    bytes: int
-    #: About.
-    tokens: int
-
-
-class Health(Struct, frozen=True):
-    """Everything that was looked at."""
+class DoctorReport(Struct, frozen=True):
+    """The results of all checks."""
 
     database: str
     findings: list[Finding]
-    costs: list[Cost]
+    costs: list[ToolCost]
     prompts: list[Large]
     resources: list[Large]
 
 
-def back_up(settings: Settings, file: str, *, force: bool, tell: Tell) -> Backup:
-    """Copy the database into a file, whoever is writing to it. Raises `FileRefused` and `StorageError`."""
-    return backups.back_up(settings.database, file, force=force, tell=tell)
-
-
-def restore(settings: Settings, file: str, *, force: bool, tell: Tell) -> Restored:
-    """Make the database what it was in a backup. Raises `FileRefused` and `StorageError`."""
-    return backups.restore(file, settings.database, force=force, tell=tell)
-
-
-def mend(settings: Settings) -> None:
-    """Make the search index anew."""
+def rebuild_search_index(settings: Settings) -> None:
+    """Rebuild the search index from the stored texts."""
     integrity_check.rebuild_index(settings.database)
 
 
-def project_names(settings: Settings, prefix: str, most: int) -> list[str]:
-    """The projects that begin so. Nothing is made or changed for it."""
-    with integrity_check.looking(settings.database) as connection:
-        return run_to_end(ProjectTable(connection).names(prefix, most))
-
-
-def examined(settings: Settings, tell: Tell) -> Health:
-    """Look at everything, and change nothing."""
+def run_checks(settings: Settings, tell: Tell) -> DoctorReport:
+    """Run every check. Changes nothing."""
     largest: list[list[Large]] = [[], []]
     findings = [
-        *_guarded("dittybag", _program),
-        *_guarded("sqlite", _engine),
-        *_guarded("database", lambda: _database(settings, tell, largest)),
-        *_guarded("space", lambda: _space(settings.database)),
-        *_guarded("leftovers", lambda: _leftovers(settings)),
+        *_run_check("dittybag", _program),
+        *_run_check("sqlite", _engine),
+        *_run_check("database", lambda: _database(settings, tell, largest)),
+        *_run_check("space", lambda: _space(settings.database)),
+        *_run_check("leftovers", lambda: _leftovers(settings)),
     ]
     tell("Reading the libraries")
-    findings += _guarded("libraries", lambda: _libraries(settings.home))
-    return Health(os.path.abspath(settings.database), findings, costs(), *largest)  # noqa: PTH100
+    findings += _run_check("libraries", lambda: _libraries(settings.home))
+    return DoctorReport(os.path.abspath(settings.database), findings, tool_costs(), *largest)  # noqa: PTH100
 
 
-def finding_of(topic: str, error: Exception) -> Finding:
-    """What an error says, as a finding."""
+def finding_from_error(topic: str, error: Exception) -> Finding:
+    """Turn an exception into a finding."""
     if not isinstance(error, StorageError):
-        message = f"This cannot be looked at: {str(error)[:200] or type(error).__name__}"
+        message = f"This check failed: {str(error)[:200] or type(error).__name__}"
         return Finding(
-            "error", topic, message, "Mend what else is found first, then run dittybag doctor again"
+            "error", topic, message, "Fix the other findings first, then run dittybag doctor again"
         )
-    # Its words are what happened and what to do.
+    # The message of a storage error is what happened, followed by the advice.
     words = str(error).removesuffix(error.advice).strip().rstrip(".")
     detail = f" ({error.problem})" if isinstance(error, StorageFailed) and error.problem else ""
     return Finding("error", topic, f"{error.where}: {words}{detail}", error.advice)
 
 
-def _guarded(topic: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
+def _run_check(topic: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
     found: list[Finding] = []
     try:
-        found.extend(look())
-    except Exception as error:  # noqa: BLE001  # whatever is wrong with one thing, the others are looked at
-        found.append(finding_of(topic, error))
+        found.extend(check())
+    except Exception as error:  # noqa: BLE001  # a check that fails must not stop the others
+        found.append(finding_from_error(topic, error))
     return found
 
 
@@ -181,18 +144,18 @@ def _engine() -> Iterator[Finding]:
 def _database(settings: Settings, tell: Tell, largest: list[list[Large]]) -> Iterator[Finding]:
     path = settings.database
     if not os.path.lexists(path):
-        message = f"There is no database at {path} yet: it is made when it is first used"
+        message = f"There is no database at {path} yet; the first command that writes creates it"
         yield Finding("note", "database", message, "Add something, or try dittybag demo")
         return
     if not os.path.isfile(path):  # noqa: PTH113  # pathlib is slow to import
         yield Finding(
-            "error", "database", f"{path} is not a file", "Move it away, or give another name with --db"
+            "error", "database", f"{path} is not a file", "Move it away, or name another file with --db"
         )
         return
     size = os.path.getsize(path)  # noqa: PTH202
     if size == 0:
-        message = f"{path} is empty, and will be filled when it is used"
-        yield Finding("warning", "database", message, f"If there was something in it: {_restoring(settings)}")
+        message = f"{path} is empty; the next command that writes creates the tables"
+        yield Finding("warning", "database", message, f"If it had data before: {_restore_command(settings)}")
         return
     yield Finding("ok", "database", f"{path}, {size / _MIB:,.1f} MiB")
     yield from _permissions(path)
@@ -204,29 +167,34 @@ def _database(settings: Settings, tell: Tell, largest: list[list[Large]]) -> Ite
 def _permissions(path: str) -> Iterator[Finding]:
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
     if not os.access(path, os.R_OK):
-        message = f"{path} cannot be read by you"
+        message = f"You cannot read {path}"
         yield Finding("error", "permissions", message, f"chmod u+rw {shlex.quote(path)}, as its owner")
     elif not (os.access(path, os.W_OK) and os.access(folder, os.W_OK)):
-        message = f"{path} or its folder cannot be written to by you"
+        message = f"You cannot write to {path} or its folder"
         fix = f"chmod u+rw {shlex.quote(path)} and chmod u+rwx {shlex.quote(folder)}, as their owner"
         yield Finding("warning", "permissions", message, fix)
     reachable = stat.S_IMODE(os.stat(folder).st_mode) & 0o011  # noqa: PTH116
     if reachable and stat.S_IMODE(os.stat(path).st_mode) & 0o044:  # noqa: PTH116
         message = f"Other users of this machine can read {path}"
-        yield Finding("note", "permissions", message, f"chmod 600 {shlex.quote(path)}, unless they should")
-
-
-def _file_system(path: str) -> Iterator[Finding]:
-    kind = _kind_of_file_system(path)
-    if kind.startswith(_FAR):
-        message = f"{path} is on a file system of another machine ({kind}), where databases can be damaged"
         yield Finding(
-            "note", "file system", message, "Keep it on a disk of this machine, and back it up there"
+            "note", "permissions", message, f"chmod 600 {shlex.quote(path)}, unless that is intended"
         )
 
 
-def _kind_of_file_system(path: str) -> str:
-    """What Linux calls the file system; nothing elsewhere."""
+def _file_system(path: str) -> Iterator[Finding]:
+    kind = _file_system_type(path)
+    if kind.startswith(_NETWORK_FILE_SYSTEMS):
+        message = f"{path} is on a network file system ({kind}), where SQLite databases can be damaged"
+        yield Finding(
+            "note",
+            "file system",
+            message,
+            "Move the database to a local disk, and write backups to the network",
+        )
+
+
+def _file_system_type(path: str) -> str:
+    """The type of the file system as Linux names it; empty on other systems."""
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             mounts = [line.split(" ") for line in file]
@@ -244,10 +212,9 @@ def _kind_of_file_system(path: str) -> str:
 
 def _write_ahead_log(path: str) -> Iterator[Finding]:
     log = f"{path}-wal"
-    if os.path.exists(log) and os.path.getsize(log) > _LONG_LOG:  # noqa: PTH110, PTH202
-        message = (
-            f"The write-ahead log has {os.path.getsize(log) / _MIB:,.0f} MiB: a program reads without an end"  # noqa: PTH202
-        )
+    size = os.path.getsize(log) if os.path.exists(log) else 0  # noqa: PTH110, PTH202
+    if size > _LONG_LOG:
+        message = f"The write-ahead log has {size / _MIB:,.0f} MiB: a reader keeps it from shrinking"
         yield Finding(
             "warning", "log file", message, "Restart the MCP clients and servers that use this database"
         )
@@ -259,46 +226,44 @@ def _inside(settings: Settings, tell: Tell, largest: list[list[Large]]) -> Itera
         number = integrity_check.version(connection)
         yield from _schema_version(number)
         if number and integrity_check.journal(connection) != "wal":
-            message = "The database has no write-ahead log, so that readers and writers wait for each other"
+            message = "The database does not use a write-ahead log, so readers and writers block each other"
             command = f'sqlite3 {shlex.quote(path)} "PRAGMA journal_mode = wal"'
             yield Finding("warning", "journal", message, f"While no server runs: {command}")
         flaws = integrity_check.examine(connection, tell)
-        yield from _flaws(settings, flaws, complete=number == NEWEST)
+        yield from _part_findings(settings, flaws, complete=number == NEWEST)
         if number == NEWEST and not flaws:
             count, size = integrity_check.orphans(connection)
             if count:
-                message = f"{count:,} contents of {size / _MIB:,.1f} MiB belong to nothing"
-                yield Finding("note", "contents", message, "They do no harm; dittybag export leaves them out")
+                message = f"{count:,} stored contents ({size / _MIB:,.1f} MiB) belong to no resource"
+                yield Finding(
+                    "note", "contents", message, "They are harmless; dittybag export leaves them out"
+                )
             largest[:] = integrity_check.largest(connection, _LARGEST)
 
 
 def _schema_version(number: int) -> Iterator[Finding]:
     if number > NEWEST:
-        message = (
-            f"The schema is number {number}, and this Dittybag knows {NEWEST}: a newer one has written it"
-        )
-        yield Finding(
-            "error", "schema", message, "Install the newest Dittybag: pip install --upgrade dittybag"
-        )
+        message = f"The database has schema {number}; this version knows up to {NEWEST}"
+        yield Finding("error", "schema", message, "Upgrade Dittybag: a newer version wrote this database")
     elif number < NEWEST:
-        message = f"The schema is number {number}; it becomes {NEWEST} when the database is next used"
-        yield Finding("note", "schema", message, "dittybag backup FILE first keeps it as it is")
+        message = f"The database has schema {number}; the next server or command upgrades it to {NEWEST}"
+        yield Finding("note", "schema", message, "To keep a copy of the old version: dittybag backup FILE")
     else:
-        yield Finding("ok", "schema", f"Schema number {number}, the newest")
+        yield Finding("ok", "schema", f"Schema {number}, the newest")
 
 
 _SOUND: Final[dict[Part, tuple[str, str]]] = {
-    "structure": ("integrity", "The file is sound"),
-    "schema": ("schema", "All tables are there"),
-    "references": ("references", "Everything that is referred to is there"),
-    "contents": ("contents", "The bytes of all resources are what was stored"),
-    "log": ("change log", "The log leads to what is there"),
-    "index": ("search index", "The index holds what the texts say"),
+    "structure": ("integrity", "The file is intact"),
+    "schema": ("schema", "All tables exist"),
+    "references": ("references", "All references point to existing rows"),
+    "contents": ("contents", "The content of every resource matches its checksum"),
+    "log": ("change log", "The change log matches the current data"),
+    "index": ("search index", "The search index matches the texts"),
 }
 
 
-def _flaws(settings: Settings, flaws: list[Flaw], *, complete: bool) -> Iterator[Finding]:
-    """Findings for every part of a database; of parts that were not looked at, none."""
+def _part_findings(settings: Settings, flaws: list[Flaw], *, complete: bool) -> Iterator[Finding]:
+    """One finding per flaw, and one for each checked part without a flaw."""
     for flaw in flaws:
         topic = _SOUND[flaw.part][0]
         yield Finding("error", topic, flaw.message, _remedy(settings, flaw.part))
@@ -312,24 +277,24 @@ def _flaws(settings: Settings, flaws: list[Flaw], *, complete: bool) -> Iterator
 
 def _remedy(settings: Settings, part: Part) -> str:
     if part == "index":
-        return f"dittybag doctor --fix{_same(settings)}"
+        return f"dittybag doctor --fix{_database_option(settings)}"
     if part == "structure":
-        recovering = f"sqlite3 {shlex.quote(settings.database)} .recover"
-        return f"{_restoring(settings)}; without a backup, {recovering} shows what can still be read"
-    return _restoring(settings)
+        recover = f"sqlite3 {shlex.quote(settings.database)} .recover"
+        return f"{_restore_command(settings)}; without a backup, {recover} prints what is still readable"
+    return _restore_command(settings)
 
 
-def _restoring(settings: Settings) -> str:
-    return f"dittybag restore BACKUP --force{_same(settings)} (what is there now is kept)"
+def _restore_command(settings: Settings) -> str:
+    return f"dittybag restore BACKUP --force{_database_option(settings)} (the current file is kept)"
 
 
-def _same(settings: Settings) -> str:
-    """The option that names this database, unless it is the usual one."""
-    usual = os.path.join(settings.home, f"{DEFAULT_WORKSPACE}.db")  # noqa: PTH118
-    return "" if settings.database == usual else f" --db {shlex.quote(settings.database)}"
+def _database_option(settings: Settings) -> str:
+    """The option that names this database, or an empty string for the default one."""
+    default = os.path.join(settings.home, f"{DEFAULT_WORKSPACE}.db")  # noqa: PTH118
+    return "" if settings.database == default else f" --db {shlex.quote(settings.database)}"
 
 
-# Its surroundings
+# Disk, leftovers, libraries
 
 
 def _space(path: str) -> Iterator[Finding]:
@@ -337,12 +302,14 @@ def _space(path: str) -> Iterator[Finding]:
     while not os.path.isdir(folder):  # noqa: PTH112
         folder = os.path.dirname(folder)  # noqa: PTH120
     free = shutil.disk_usage(folder).free
-    words = f"{free / _MIB:,.0f} MiB are free in {folder}"
+    words = f"{free / _MIB:,.0f} MiB free in {folder}"
     if free > _LITTLE_ROOM:
         yield Finding("ok", "space", words)
     else:
         level: Level = "error" if free < _NO_ROOM else "warning"
-        yield Finding(level, "space", words, "Make room, or move the database: dittybag backup and --db")
+        yield Finding(
+            level, "space", words, "Free some space, or move the database: dittybag backup, then --db"
+        )
 
 
 def _leftovers(settings: Settings) -> Iterator[Finding]:
@@ -351,21 +318,21 @@ def _leftovers(settings: Settings) -> Iterator[Finding]:
     folder = os.path.dirname(os.path.abspath(settings.database))  # noqa: PTH100, PTH120
     files = _sizes(folder)
     if parts := [name for name in files if PART in name]:
-        message = f"{_summary(parts, files)} of copies that were not finished, in {folder}"
-        fix = f"If no backup is being made: rm {' '.join(shlex.quote(_at(folder, name)) for name in parts)}"
+        message = f"{_summary(parts, files)} left over from unfinished backups in {folder}"
+        fix = f"If no backup is running: rm {' '.join(shlex.quote(_at(folder, name)) for name in parts)}"
         yield Finding("note", "leftovers", message, fix)
     if aside := [name for name in files if ASIDE in name]:
-        message = f"{_summary(aside, files)} that dittybag restore has put aside, in {folder}"
-        fix = f"When nobody misses them: rm {' '.join(shlex.quote(_at(folder, name)) for name in aside)}"
+        message = f"{_summary(aside, files)} kept by dittybag restore in {folder}"
+        fix = f"When you no longer need them: rm {' '.join(shlex.quote(_at(folder, name)) for name in aside)}"
         yield Finding("note", "leftovers", message, fix)
     records = install_records.records_folder(settings.home)
     if os.path.isdir(records) and any(name.startswith("work-") for name in os.listdir(records)):  # noqa: PTH112, PTH208
-        message = f"A change of the libraries is going on, or was interrupted, in {records}"
-        yield Finding("note", "leftovers", message, "dittybag library update puts it in order")
+        message = f"A library update is running or was interrupted in {records}"
+        yield Finding("note", "leftovers", message, "dittybag library update finishes it")
 
 
 def _sizes(folder: str) -> dict[str, int]:
-    """The files of a folder, in order, with their sizes."""
+    """The files of a folder and their sizes, ordered by name."""
     found: dict[str, int] = {}
     try:
         with os.scandir(folder) as entries:
@@ -381,7 +348,7 @@ def _sizes(folder: str) -> dict[str, int]:
 
 def _summary(names: list[str], sizes: dict[str, int]) -> str:
     total = sum(sizes[name] for name in names)
-    return f"{len(names)} file{'s' if len(names) > 1 else ''}, {total / _MIB:,.1f} MiB,"
+    return f"{len(names)} file{'s' if len(names) > 1 else ''}, {total / _MIB:,.1f} MiB"
 
 
 def _at(folder: str, name: str) -> str:
@@ -407,31 +374,3 @@ def _libraries(home: str) -> Iterator[Finding]:
         prompts = sum(report.prompts for report in reports)
         libraries = f"{len(reports)} librar{'y' if len(reports) == 1 else 'ies'}"
         yield Finding("ok", "libraries", f"{libraries} with {prompts} prompt{'' if prompts == 1 else 's'}")
-
-
-# What it costs
-
-
-def costs() -> list[Cost]:
-    """What the list of tools costs, profile by profile."""
-    from dittybag.contracts.profiles import PROFILES
-
-    return [_cost(profile) for profile in PROFILES.values()]
-
-
-def _cost(profile: Any) -> Cost:
-    from dittybag.contracts.profiles import shown_tools
-    from dittybag.contracts.tool_specs import Place
-    from dittybag.protocol import Server
-    from dittybag.protocol.eras import NEWEST_HANDSHAKE, REVISIONS
-    from dittybag.protocol.jsonrpc import encode
-
-    server = Server(profile.server_name, profile.server_version)
-    # Where it works makes no difference to how a tool is listed.
-    nowhere = cast("Place", None)
-    for tool in shown_tools(profile, read_only=False, toolsets=()):
-        server.add(tool.at(nowhere))
-    revision = REVISIONS[NEWEST_HANDSHAKE]
-    listed = [server.tool_info(tool, revision) for tool in server.tools.values()]
-    size = len(encode(listed)) if listed else 0
-    return Cost(profile.name, len(listed), size, -(-size // _BYTES_A_TOKEN))

@@ -1,0 +1,45 @@
+"""How many tokens the tool definitions of each profile cost a client."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+from msgspec import Struct
+
+#: A model reads about this many bytes of JSON as one token.
+_BYTES_PER_TOKEN: Final = 4
+
+
+class ToolCost(Struct, frozen=True):
+    """The size of a profile's tool list."""
+
+    profile: str
+    tools: int
+    bytes: int
+    #: An estimate.
+    tokens: int
+
+
+def tool_costs() -> list[ToolCost]:
+    """The size of the tool list of every profile."""
+    from dittybag.contracts.profiles import PROFILES
+
+    return [_cost(profile) for profile in PROFILES.values()]
+
+
+def _cost(profile: Any) -> ToolCost:
+    from dittybag.contracts.profiles import visible_tools
+    from dittybag.contracts.tool_specs import ServerScope
+    from dittybag.protocol import Server
+    from dittybag.protocol.eras import NEWEST_HANDSHAKE, REVISIONS
+    from dittybag.protocol.jsonrpc import encode
+
+    server = Server(profile.server_name, profile.server_version)
+    # The listing of a tool does not depend on its scope.
+    no_scope = cast("ServerScope", None)
+    for tool in visible_tools(profile, read_only=False, toolsets=()):
+        server.add(tool.at(no_scope))
+    revision = REVISIONS[NEWEST_HANDSHAKE]
+    listed = [server.tool_info(tool, revision) for tool in server.tools.values()]
+    size = len(encode(listed)) if listed else 0
+    return ToolCost(profile.name, len(listed), size, -(-size // _BYTES_PER_TOKEN))
