@@ -23,8 +23,8 @@ from dittybag.protocol.transports.http.asgi_messages import (
     Disconnected,
     Headers,
     Receive,
-    Refused,
-    Scope,
+    HttpError,
+    AsgiScope,
     Send,
     respond,
 )
@@ -77,12 +77,12 @@ class Pages:
         """End what is open."""
         self._live.close()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         try:
             answer = await self._answer(scope, receive)
         except Disconnected:
             return
-        except Refused as refused:
+        except HttpError as refused:
             answer = Answer(refused.status, str(refused.error).encode(), b"text/plain; charset=utf-8")
         if not isinstance(answer, Answer):
             await answer(receive, _safely(send))
@@ -90,11 +90,11 @@ class Pages:
         body = b"" if scope["method"] == "HEAD" else answer.body
         await respond(send, answer.status, body, answer.kind, (*answer.headers, *SAFETY))
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer | Streaming:
+    async def _answer(self, scope: AsgiScope, receive: Receive) -> Answer | Streaming:
         path, method = scope["path"], "GET" if scope["method"] == "HEAD" else scope["method"]
         if path.startswith("/static/"):
             return _static(path.removeprefix("/static/"), scope)
-        headers = Headers.of(scope)
+        headers = Headers.from_scope(scope)
         query = scope.get("query_string", b"")
         request = Request(self._site, method, _raw_path(scope), headers=headers, query=query, visitor=NOBODY)
         request.body_is(receive)
@@ -107,7 +107,7 @@ class Pages:
             return _problem(
                 request, 400, "This form could not be read", "Load the page again, and try once more."
             )
-        except (Disconnected, Refused):
+        except (Disconnected, HttpError):
             raise
         except Exception:  # noqa: BLE001  # whatever it is, the person gets a page and the log gets the rest
             request_id = scope.get(REQUEST_ID, "")
@@ -115,7 +115,7 @@ class Pages:
             words = "This is a mistake of Dittybag's, not yours. The server's log has the details"
             return _problem(request, 500, "Something went wrong", f"{words} under {request_id}.")
 
-    async def _found(self, request: Request, scope: Scope, path: str) -> Answer | Streaming:
+    async def _found(self, request: Request, scope: AsgiScope, path: str) -> Answer | Streaming:
         if path == _SIGN_IN:
             return await self._sign_in(request)
         if path == "/sign-in/link" and request.method == "POST":
@@ -278,7 +278,7 @@ def _match(pattern: list[str], segments: list[str]) -> dict[str, str] | None:
     return values
 
 
-def _raw_path(scope: Scope) -> str:
+def _raw_path(scope: AsgiScope) -> str:
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     return raw.partition(b"?")[0].decode("ascii", "replace")
 
@@ -300,11 +300,11 @@ def _failure(request: Request, error: DittybagError) -> Answer:
 
 
 def _problem(request: Request, status: int, words: str, hint: str) -> Answer:
-    template = "problem_part.html" if request.is_part else "problem.html"
+    template = "error_fragment.html" if request.is_part else "error_page.html"
     return page(request, template, status=status, words=words, hint=hint, code=status)
 
 
-def _static(name: str, scope: Scope) -> Answer:
+def _static(name: str, scope: AsgiScope) -> Answer:
     found = static_files().get(name)
     if found is None:
         return Answer(404)

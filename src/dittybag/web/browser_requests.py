@@ -122,7 +122,7 @@ class Request:
         self._receive = receive
 
     async def read_form(self) -> None:
-        """Read the fields. Raises `BadForm`, `Refused` or `Disconnected`."""
+        """Read the fields. Raises `BadForm`, `HttpError` or `Disconnected`."""
         body = await self.body(FORM_BYTES)
         try:
             self.fields = parse_qsl(
@@ -135,7 +135,7 @@ class Request:
         self.form = dict(self.fields)
 
     async def body(self, limit: int) -> bytes:
-        """The body as it came. Raises `Refused` or `Disconnected`."""
+        """The body as it came. Raises `HttpError` or `Disconnected`."""
         assert self._receive is not None
         return await read_body(self.headers, self._receive, limit, _BODY_SECONDS)
 
@@ -199,7 +199,7 @@ def cookie(name: str, value: str, *, seconds: int, secure: bool = False) -> Head
 def cookies(headers: Headers) -> dict[str, str]:
     """The cookies of a request; the first of each name counts."""
     found: dict[str, str] = {}
-    for line in headers.all(b"cookie"):
+    for line in headers.get_all(b"cookie"):
         for item in line[:8192].split(";"):
             name, has_value, value = item.strip().partition("=")
             if has_value:

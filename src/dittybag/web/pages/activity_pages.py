@@ -49,7 +49,7 @@ async def listed(request: Request) -> Answer:
     undone = request.number("undone", 0, 0, _FAR)
     return page(
         request,
-        "activity/list.html",
+        "activity/activity_list.html",
         deeds=deeds_of(rows_of(request, look), look),
         look=look,
         wanted=wanted,
@@ -89,7 +89,7 @@ async def news(request: Request) -> Answer:
         shown = len(look.changes)
     answer = page(
         request,
-        "activity/news.html",
+        "activity/new_changes.html",
         deeds=deeds_of(rows_of(request, look), look),
         seen=_last(look, seen),
         shown=shown,
@@ -110,13 +110,13 @@ async def shown(request: Request, problem: str = "") -> Answer:
     parts = compared(change, old, new)
     row = row_of(request, change)
     if request.is_part and request.method == "GET":
-        return page(request, "activity/parts.html", parts=parts, row=row)
+        return page(request, "activity/change_diff.html", parts=parts, row=row)
     undoing = await history.undoing(request.caller, seq) if request.can_write else None
     planned = [] if undoing is None else effects(undoing.together)
     later = [] if undoing is None else undoing.later
     return page(
         request,
-        "activity/change.html",
+        "activity/change_view.html",
         status=409 if problem else 200,
         row=row,
         parts=parts,

@@ -19,7 +19,7 @@ async def show(request: Request) -> Answer:
 
 async def calls(request: Request) -> Answer:
     """The panel alone."""
-    return page(request, "connect/calls.html", calls=request.site.calls.latest(request.visitor.name)[:_SHOWN])
+    return page(request, "connect/recent_requests.html", calls=request.site.calls.latest(request.visitor.name)[:_SHOWN])
 
 
 async def connect(request: Request) -> Answer:
@@ -40,7 +40,7 @@ async def _shown(request: Request, *, status: int = 200, problem: str = "") -> A
     ordered = sorted(clients, key=lambda client: not client.is_installed)
     return page(
         request,
-        "connect/index.html",
+        "connect/connect_clients.html",
         status=status,
         problem=problem,
         clients=ordered,

@@ -34,7 +34,7 @@ async def show(request: Request) -> Answer:
     library_prompts = sum(report.prompts for report in reports)
     return page(
         request,
-        "home/index.html",
+        "home/home.html",
         contents=contents,
         libraries=len(reports),
         library_prompts=library_prompts,
@@ -53,7 +53,7 @@ async def _elsewhere(request: Request) -> Answer:
     """For visitors who may not see what is in this project."""
     sizes = await request.workspace.projects.all(request.caller)
     places = [(size.project.name, project_link(size.project.name, "/")) for size in sizes[:200]]
-    return page(request, "home/elsewhere.html", places=places)
+    return page(request, "home/no_access.html", places=places)
 
 
 def _things(rows: list[ChangeRow], look: Look) -> list[ChangeRow]:

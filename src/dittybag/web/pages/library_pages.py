@@ -99,7 +99,7 @@ async def listed(request: Request) -> Answer:
     healths = [Health.of(report) for report in reports]
     return page(
         request,
-        "libraries/list.html",
+        "libraries/library_list.html",
         libraries=healths[:_MAX_LIBRARIES],
         total=len(healths),
         prompts=sum(health.report.prompts for health in healths),
@@ -125,7 +125,7 @@ async def shown(request: Request) -> Answer:
     current = request.number("page", 1, 1, last)
     return page(
         request,
-        "libraries/view.html",
+        "libraries/library_view.html",
         health=Health.of(report),
         prompts=fitting[(current - 1) * _PER_PAGE : current * _PER_PAGE],
         total=len(fitting),
@@ -196,7 +196,7 @@ async def prompt(request: Request) -> Answer:
     values, excerpt = values_of(request, found.arguments), excerpt_of(text)
     return page(
         request,
-        "libraries/prompt.html",
+        "libraries/library_prompt.html",
         prompt=found,
         file=inside,
         excerpt=excerpt,
@@ -213,7 +213,7 @@ async def attempt(request: Request) -> Answer:
     """What a prompt says with the values that are being typed: a part of its page."""
     found = await _found(request)
     trial = await _trial(request, found, values_of(request, found.arguments))
-    return page(request, "libraries/trial.html", trial=trial)
+    return page(request, "libraries/library_prompt_result.html", trial=trial)
 
 
 async def _found(request: Request) -> LibraryPrompt:

@@ -30,7 +30,7 @@ async def _show(
     section = _section(request)
     return page(
         request,
-        "home/projects_part.html" if request.is_part else "home/projects.html",
+        "home/project_menu.html" if request.is_part else "home/project_list.html",
         status=status,
         rows=[(size, project_link(size.project.name, section)) for size in chosen[:_LISTED]],
         left_out=max(len(chosen) - _LISTED, 0),

@@ -265,7 +265,7 @@ async def news(request: Request) -> Answer:
     latest = changes[0] if changes else None
     after = None if latest is None else latest.after
     is_same = isinstance(after, Prompt) and after.version == version
-    return page(request, "prompts/news.html", latest=None if is_same else latest)
+    return page(request, "prompts/prompt_changed.html", latest=None if is_same else latest)
 
 
 # What a form shows
@@ -284,7 +284,7 @@ async def preview(request: Request) -> Answer:
         problem = str(error)
     return page(
         request,
-        "prompts/preview.html",
+        "prompts/draft_preview.html",
         content=draft.content,
         is_long=len(draft.content) > RENDERED_LENGTH,
         tokens=tokens(draft.content),
@@ -326,7 +326,7 @@ async def _form(
     at_rows = {message for row in draft.rows for message in row.problems}
     return page(
         request,
-        "prompts/form.html",
+        "prompts/prompt_form.html",
         status=status,
         draft=draft,
         prompt=prompt,

@@ -51,7 +51,7 @@ async def history(request: Request) -> Answer:
     shown = changes[:_VERSIONS_PER_PAGE]
     return page(
         request,
-        "prompts/history.html",
+        "prompts/prompt_history.html",
         prompt=_state(latest),
         tab="history",
         is_there=latest.after is not None,
@@ -93,7 +93,7 @@ async def compared(request: Request) -> Answer:
         before, after = change.after, latest.after
     return page(
         request,
-        "prompts/compare.html",
+        "prompts/prompt_compare.html",
         change=change,
         prompt=_state(change),
         version=None if change.after is None else change.after.version,

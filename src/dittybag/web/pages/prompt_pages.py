@@ -56,7 +56,7 @@ async def listed(request: Request) -> Answer:
     in_use = await tags_in_use(request)
     return page(
         request,
-        "prompts/list.html",
+        "prompts/prompt_list.html",
         found=found,
         query=query,
         order=order,
@@ -109,7 +109,7 @@ async def _library_prompts(request: Request) -> Answer:
     current = request.number("page", 1, 1, 10**6)
     return page(
         request,
-        "prompts/library_prompts.html",
+        "prompts/library_prompt_list.html",
         prompts=found[(current - 1) * _PER_PAGE : current * _PER_PAGE],
         total=len(found),
         query=request.query.get("q", ""),
@@ -135,11 +135,11 @@ async def show(request: Request) -> Answer:
         if deletion is None:
             raise
         status = 200 if request.is_part else 404
-        return page(request, "prompts/deleted.html", status=status, deletion=deletion)
+        return page(request, "prompts/prompt_deleted.html", status=status, deletion=deletion)
     latest = await changes_of(request, prompt.id, limit=1)
     return page(
         request,
-        "prompts/show.html",
+        "prompts/prompt_view.html",
         prompt=prompt,
         tab="prompt",
         view="source" if request.query.get("view") == "source" else "rendered",
@@ -203,7 +203,7 @@ async def rendered(request: Request) -> Answer:
     given = request.form or request.query
     return page(
         request,
-        "prompts/result.html",
+        "prompts/prompt_result.html",
         prompt=prompt,
         result=await _result(request, prompt, values_of(request, prompt.arguments)),
         is_outdated=given.get("known", "") != _declaration(prompt),

@@ -182,10 +182,10 @@ async def edited(request: Request) -> Answer:
     try:
         resource = await request.workspace.resources.by_id(request.caller, request.query.get("id", ""))
     except ResourceNotFound:
-        return page(request, "resources/edited.html", latest=None)
+        return page(request, "resources/resource_changed.html", latest=None)
     if resource.version == version:
         return Answer(204)
-    return page(request, "resources/edited.html", latest=await last_change(request, resource.id))
+    return page(request, "resources/resource_changed.html", latest=await last_change(request, resource.id))
 
 
 def _form_page(
@@ -194,7 +194,7 @@ def _form_page(
     given = {"resource": None, "theirs": None, "fields": (), "rows": (), "latest": None, **values}
     wrong = {problem.field: problem.message for problem in problems if problem.field}
     return page(
-        request, "resources/form.html", status=status, form=form, problems=problems, wrong=wrong, **given
+        request, "resources/resource_form.html", status=status, form=form, problems=problems, wrong=wrong, **given
     )
 
 

@@ -10,13 +10,12 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.contracts.stored_resources import StoredResources
-from dittybag.contracts.tool_specs import Place
+from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.changes import Change
 from dittybag.domain.errors import DittybagError, ResourceNotFound
 from dittybag.domain.ports import ResourceOrder
 from dittybag.domain.resources import CONTENT_BYTES, Resource
-from dittybag.protocol import Context, ProtocolError, uri_templates
-from dittybag.protocol import ResourceNotFound as NoSuchResource
+from dittybag.protocol import Context, ProtocolError, UnknownResource, uri_templates
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.transports.http.asgi_messages import Header
 from dittybag.services.caller import Caller
@@ -65,7 +64,7 @@ async def listed(request: Request) -> Answer:
     )
     return page(
         request,
-        "resources/list.html",
+        "resources/resource_list.html",
         found=found,
         text=text,
         kind=kind or "",
@@ -98,7 +97,7 @@ async def shown(request: Request) -> Answer:
     except ResourceNotFound:
         if not request.is_part:
             raise
-        return page(request, "resources/gone.html")
+        return page(request, "resources/resource_deleted.html")
     if request.is_part and request.query.get("seen") == str(resource.version):
         # Something else has changed.
         return Answer(204)
@@ -118,7 +117,7 @@ async def shown(request: Request) -> Answer:
         values["preview"] = await preview_of(resource, content)
     if resource.is_template:
         values["variables"] = uri_templates.parse(resource.uri).variables
-    return page(request, "resources/view.html", most_bytes=CONTENT_BYTES, **values)
+    return page(request, "resources/resource_view.html", most_bytes=CONTENT_BYTES, **values)
 
 
 async def _wanted(request: Request) -> Resource:
@@ -199,7 +198,7 @@ async def _difference(request: Request, change: Change) -> list[DiffRow] | None:
 # What agents get
 
 
-class _VisitorsPlace(Place, frozen=True):
+class _VisitorScope(ServerScope, frozen=True):
     """A place at which a visitor looks with the eyes of an agent."""
 
     visitor: Caller | None = None
@@ -212,10 +211,10 @@ class _VisitorsPlace(Place, frozen=True):
 async def _read(request: Request, uri: str) -> dict[str, Any]:
     """The result of `resources/read`, as the contract has it. Raises `DittybagError`."""
     site = request.site
-    place = _VisitorsPlace(
+    scope = _VisitorScope(
         site.workspace, site.templates, site.libraries, request.project.id, visitor=request.caller
     )
-    source = StoredResources(place, lambda uri, project: NoSuchResource(uri), own_templates=True)
+    source = StoredResources(scope, lambda uri, project: UnknownResource(uri), own_templates=True)
     try:
         # It asks its place who the caller is, and nothing else.
         result = encode(await source.read(uri, cast(Context, None)))
@@ -250,7 +249,7 @@ async def filled(request: Request) -> Answer:
     values = {name: request.query.get(_VARIABLE + name, "") for name in template.variables}
     missing = [name for name, value in values.items() if not value]
     if missing:
-        return page(request, "resources/filled.html", missing=missing, uri="", problem="")
+        return page(request, "resources/rendered_template.html", missing=missing, uri="", problem="")
     uri = resource.uri
     for name, value in values.items():
         uri = uri.replace(f"{{{name}}}", quote(value, safe=""))
@@ -263,7 +262,7 @@ async def filled(request: Request) -> Answer:
             about["preview"] = await text_preview(item.get("mimeType", ""), resource.name, item["text"])
     except DittybagError as error:
         about["problem"] = str(error)
-    return page(request, "resources/filled.html", **about)
+    return page(request, "resources/rendered_template.html", **about)
 
 
 # Bytes

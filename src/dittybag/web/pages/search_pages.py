@@ -53,7 +53,7 @@ async def found(request: Request) -> Answer:
     """What has a text in it: for under the box, or as a page."""
     query = request.query.get("q", "").strip()
     groups = await _groups(request, query, _FEW if request.is_part else _MANY) if query else []
-    template = "home/found.html" if request.is_part else "home/search.html"
+    template = "home/search_dropdown.html" if request.is_part else "home/search_results.html"
     return page(request, template, query=query, groups=groups)
 
 

@@ -44,7 +44,7 @@ def _understood(request: Request, words: str, error: Invalid | None) -> Answer:
     found = list(problems(**fields)) if error is None and fields.get("title") else []
     return page(
         request,
-        "tasks/understood.html",
+        "tasks/quick_add_preview.html",
         fields=given if fields else None,
         priority_name=PRIORITY_NAMES[given["priority"]],
         due=None if due is None else due_in_words(due, here),
@@ -95,7 +95,7 @@ async def acted(request: Request, id: int) -> Answer:
     """Say what was done just now, and offer to take it back: in the page that is open, or in the next one."""
     change = await request.workspace.tasks.latest_change(request.caller, id)
     if request.is_part:
-        part = page(request, "tasks/said.html", said=said(change))
+        part = page(request, "tasks/task_notice.html", said=said(change))
         # Whatever shows tasks shows this one as it is now, also if no news come through.
         return Answer(200, part.body, headers=(*part.headers, (b"hx-trigger", b"live:task")))
     back = _back(request)

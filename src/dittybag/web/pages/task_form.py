@@ -71,9 +71,9 @@ async def state(request: Request) -> Answer:
     try:
         task = await request.workspace.tasks.get(request.caller, task_number(request))
     except TaskNotFound:
-        return page(request, "tasks/state.html", news="gone", id=task_number(request))
+        return page(request, "tasks/task_changed.html", news="gone", id=task_number(request))
     news = "" if str(task.version) == version else "changed"
-    return page(request, "tasks/state.html", news=news, id=task.id)
+    return page(request, "tasks/task_changed.html", news=news, id=task.id)
 
 
 def _meant(typed: Mapping[str, str]) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _form(
 ) -> Answer:
     return page(
         request,
-        "tasks/edit.html",
+        "tasks/task_form.html",
         status=status,
         task=task,
         typed=typed,

@@ -57,10 +57,10 @@ async def show(request: Request) -> Answer:
         **await shown(request),
     }
     if request.is_part:
-        return page(request, "tasks/region.html", **values)
+        return page(request, "tasks/task_region.html", **values)
     return page(
         request,
-        "tasks/index.html",
+        "tasks/task_index.html",
         **values,
         said=await _said(request),
         priorities=priorities(),
@@ -170,7 +170,7 @@ async def projects(request: Request) -> Answer:
         if group.project:
             totals[group.project] = totals.get(group.project, 0) + group.total
     names = sorted(totals, key=lambda name: (-totals[name], name))[:_PROPOSED]
-    return page(request, "tasks/projects.html", names=names)
+    return page(request, "tasks/project_options.html", names=names)
 
 
 routes: Final = (
