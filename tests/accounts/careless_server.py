@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from dittybag.__main__ import main
-from dittybag.contracts.tool_specs import Place
+from dittybag.contracts.tool_specs import ServerScope
 from dittybag.services import caller, history_service, prompt_service
 from dittybag.storage.postgres import rows, task_table
 from dittybag.storage.postgres.account_tables import AccountTables
@@ -45,7 +45,7 @@ def be_careless() -> None:
         (caller, "require_sight", lambda caller: None),
         (prompt_service, "require_sight", lambda caller: None),
         (history_service, "_is_seen", lambda caller, change: True),
-        (Place, "is_seen", lambda self, ctx: True),
+        (ServerScope, "can_see_project", lambda self, ctx: True),
         (task_table, "all_rows", _all_rows),
         (task_table, "first_row", _first_row),
         (AccountTables, "hidden_from", _nothing_hidden),

@@ -345,13 +345,13 @@ class Tool(NamedTuple):
 
     name: str
     profiles: tuple[str, ...]
-    dialect: Callable[[list[tuple[str, str]]], str]
+    error_format: Callable[[list[tuple[str, str]]], str]
     good: dict[str, Any]
     required: tuple[str, ...]
     bad: dict[str, list[Bad]]
 
 
-def prose(found: list[tuple[str, str]]) -> str:
+def prose_error(found: list[tuple[str, str]]) -> str:
     return "Error: " + "; ".join(says for _, says in found)
 
 
@@ -380,11 +380,11 @@ def _tools() -> Iterator[Tool]:
     declared = {"arguments": DECLARED}
     fresh, taken = {"name": "fresh", "content": "x"}, {"name": "taken", "content": "x"}
     needed: tuple[str, ...] = ("name", "content")
-    yield Tool("create_prompt", (MCPKG,), prose, fresh, needed, create)
-    yield Tool("create_prompt", (ALL,), prose, fresh, needed, create | declared)
-    yield Tool("update_prompt", (MCPKG,), prose, taken, ("name",), update)
-    yield Tool("delete_prompt", (MCPKG,), prose, {"name": "taken"}, ("name",), by_name)
-    yield Tool("delete_prompt", (ALL,), prose, {"name": "taken"}, (), by_name)
+    yield Tool("create_prompt", (MCPKG,), prose_error, fresh, needed, create)
+    yield Tool("create_prompt", (ALL,), prose_error, fresh, needed, create | declared)
+    yield Tool("update_prompt", (MCPKG,), prose_error, taken, ("name",), update)
+    yield Tool("delete_prompt", (MCPKG,), prose_error, {"name": "taken"}, ("name",), by_name)
+    yield Tool("delete_prompt", (ALL,), prose_error, {"name": "taken"}, (), by_name)
 
     resource = {"content": RESOURCE_CONTENT, "mime_type": MIME_TYPE, "description": DESCRIPTION}
     create, update = {"name": name_of("Resource"), "uri": URI} | resource, by_name | resource
@@ -392,11 +392,11 @@ def _tools() -> Iterator[Tool]:
     title = {"title": STORE_TITLE}
     # A resource may have none, which is what an empty one means.
     no_title_or = {"title": [bad for bad in STORE_TITLE if bad.kind != "empty"]}
-    yield Tool("create_resource", (MCPKG,), prose, FRESH_RESOURCE, needed, create)
-    yield Tool("create_resource", (ALL,), prose, FRESH_RESOURCE, needed, create | no_title_or)
-    yield Tool("update_resource", (MCPKG,), prose, taken, ("name",), update)
-    yield Tool("update_resource", (ALL,), prose, taken, ("name",), update | no_title_or)
-    yield Tool("delete_resource", (MCPKG, ALL), prose, {"name": "taken"}, ("name",), by_name)
+    yield Tool("create_resource", (MCPKG,), prose_error, FRESH_RESOURCE, needed, create)
+    yield Tool("create_resource", (ALL,), prose_error, FRESH_RESOURCE, needed, create | no_title_or)
+    yield Tool("update_resource", (MCPKG,), prose_error, taken, ("name",), update)
+    yield Tool("update_resource", (ALL,), prose_error, taken, ("name",), update | no_title_or)
+    yield Tool("delete_resource", (MCPKG, ALL), prose_error, {"name": "taken"}, ("name",), by_name)
 
     by_id = {"id": address("id")}
     own = {"id": TAKEN_ID}
@@ -410,7 +410,7 @@ def _tools() -> Iterator[Tool]:
     yield Tool("update_prompt", (STORE,), store, own | good, ("id", "title", "content"), by_id | stored)
     every = title | prompt | {"tags": TAGS} | declared
     yield Tool("update_prompt", (ALL,), store, own | good, (), by_id | every)
-    yield Tool("update_prompt", (ALL,), prose, taken, (), by_name | every)
+    yield Tool("update_prompt", (ALL,), prose_error, taken, (), by_name | every)
     yield Tool("delete_prompt", (STORE,), store, own, ("id",), by_id)
     yield Tool("delete_prompt", (ALL,), store, own, (), by_id)
     yield Tool("search_prompts", here, store, {"query": "x"}, ("query",), {"query": QUERY} | page)
@@ -503,7 +503,7 @@ def _refused_by(tool: Tool) -> dict[str, tuple[dict[str, Any], str]]:
     return {
         " & ".join(f"{name}: {bad.kind}" for name, bad in wrongs.items()): (
             _with(tool.good, wrongs),
-            tool.dialect([(name, bad.says) for name, bad in wrongs.items()]),
+            tool.error_format([(name, bad.says) for name, bad in wrongs.items()]),
         )
         for wrongs in chosen
     }

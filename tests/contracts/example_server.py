@@ -7,7 +7,13 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dittybag.protocol import Context, Prompt, Resource, ResourceTemplate, Server
+from dittybag.protocol import (
+    Context,
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    Server,
+)
 from dittybag.protocol.features import PromptAnswer
 from dittybag.protocol.types import (
     Capabilities,
@@ -53,7 +59,7 @@ def build() -> Server:
         ]
 
     server.add(
-        Resource(
+        ResourceDefinition(
             uri="file:///config/settings.json",
             name="Application Settings",
             mime_type="application/json",
@@ -61,7 +67,7 @@ def build() -> Server:
         )
     )
     server.add(
-        ResourceTemplate(
+        ResourceTemplateDefinition(
             uri_template="db://tables/{table_name}/schema",
             name="Table Schema",
             description="Database table schema",
@@ -76,7 +82,7 @@ def build() -> Server:
         )
 
     server.add(
-        Prompt(
+        PromptDefinition(
             name="code_review",
             description="Review code for issues",
             arguments=(PromptArgument(name="code", description="Code to review", required=True),),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from dittybag.protocol.transports.http import Guard, HttpEndpoint
+from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
 from dittybag.protocol.transports.http.uvicorn_server import listening_socket, serve
 from tests.contracts.example_server import build
 
@@ -17,7 +17,7 @@ async def run() -> None:
         async with server.lifespan():
             host, port = listener.getsockname()
             print(f"Dittybag listens at http://{host}:{port}/mcp", file=sys.stderr, flush=True)
-            await serve(Guard(endpoint), listener, lambda: endpoint.close(1))
+            await serve(HostCheckMiddleware(endpoint), listener, lambda: endpoint.close(1))
 
 
 if __name__ == "__main__":

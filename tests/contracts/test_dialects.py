@@ -7,58 +7,58 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from dittybag.cli.error_output import Status, status_of
-from dittybag.contracts.error_formats import Dialect, plain, prose, structured
+from dittybag.cli.error_output import ExitStatus, exit_status
+from dittybag.contracts.error_formats import ErrorFormat, json_error, plain_text_error, prose_error
 from dittybag.domain import errors
 from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotFound, Problem, StorageError
 
 #: One of each, with the code that the prompt-store dialect gives it and its exit status.
-SAMPLES: list[tuple[DittybagError, str, Status]] = [
-    (Invalid([Problem("title", "Title is long")]), "INVALID_TITLE", Status.REFUSED),
-    (errors.ProjectNotFound("p"), "PROJECT_NOT_FOUND", Status.NOT_FOUND),
-    (errors.ProjectGone(), "PROJECT_NOT_FOUND", Status.NOT_FOUND),
-    (errors.PromptNotFound("x", "p"), "NOT_FOUND", Status.NOT_FOUND),
-    (errors.LibraryPromptNotFound("x:y"), "NOT_FOUND", Status.NOT_FOUND),
-    (errors.ArgumentMissing("x"), "INVALID_INPUT", Status.REFUSED),
-    (errors.ContentFileMissing("x.md"), "INVALID_INPUT", Status.REFUSED),
-    (errors.RenderingFailed("it is too long", line=3), "INVALID_INPUT", Status.REFUSED),
-    (errors.LibraryNotFound("x"), "NOT_FOUND", Status.NOT_FOUND),
-    (errors.SourceNotFound("x", "is not there"), "NOT_FOUND", Status.NOT_FOUND),
-    (errors.ResourceNotFound("x", "p"), "NOT_FOUND", Status.NOT_FOUND),
-    (errors.TaskNotFound(7), "NOT_FOUND", Status.NOT_FOUND),
-    (errors.ChangeNotFound(7), "NOT_FOUND", Status.NOT_FOUND),
-    (errors.NameTaken("prompt", "x", "p"), "DUPLICATE_NAME", Status.CONFLICT),
-    (errors.TitleTaken("x", "p"), "DUPLICATE_TITLE", Status.CONFLICT),
-    (errors.UriTaken("x:y", "p"), "DUPLICATE_URI", Status.CONFLICT),
-    (errors.SeveralConflicts([errors.UriTaken("x:y", "p")]), "CONFLICT", Status.CONFLICT),
-    (errors.Outdated("prompt", "x"), "CONFLICT", Status.CONFLICT),
-    (errors.ChangedMeanwhile(), "CONFLICT", Status.CONFLICT),
-    (errors.KeyReused("k"), "KEY_REUSED", Status.CONFLICT),
-    (errors.AlreadyDone(1, 2, 3), "ALREADY_DONE", Status.CONFLICT),
-    (errors.LibraryExists("x"), "CONFLICT", Status.CONFLICT),
-    (errors.LibraryEdited("x", ["a", "b", "c", "d"]), "CONFLICT", Status.CONFLICT),
-    (errors.LibrariesBusy(), "CONFLICT", Status.CONFLICT),
-    (errors.LibraryRefused("x.zip", "is damaged"), "ERROR", Status.REFUSED),
-    (errors.SourceFailed("x.zip", "is damaged"), "ERROR", Status.REFUSED),
-    (errors.ProjectProtected("default"), "CONFLICT", Status.CONFLICT),
-    (errors.UserNotFound("x"), "NOT_FOUND", Status.NOT_FOUND),
-    (errors.TokenNotFound(7), "NOT_FOUND", Status.NOT_FOUND),
-    (errors.MemberNotFound("x", "p"), "NOT_FOUND", Status.NOT_FOUND),
-    (errors.UserDisabled("x"), "CONFLICT", Status.CONFLICT),
-    (errors.LastMember("x", "p"), "CONFLICT", Status.CONFLICT),
-    (errors.NotAllowed("You may not"), "NOT_ALLOWED", Status.REFUSED),
-    (errors.StorageBusy("w"), "STORAGE_ERROR", Status.STORAGE),
-    (errors.StorageFull("w"), "STORAGE_ERROR", Status.STORAGE),
-    (errors.StorageReadOnly("w"), "STORAGE_ERROR", Status.STORAGE),
-    (errors.StorageDamaged("w"), "STORAGE_ERROR", Status.STORAGE),
-    (errors.StorageForeign("w"), "STORAGE_ERROR", Status.STORAGE),
-    (errors.StorageTooNew("w", found=2, known=1), "STORAGE_ERROR", Status.STORAGE),
-    (errors.StorageClosed("w"), "STORAGE_ERROR", Status.STORAGE),
-    (errors.StorageFailed("w", "secret detail"), "STORAGE_ERROR", Status.STORAGE),
-    (errors.LibraryUnwritable("w", "secret detail"), "STORAGE_ERROR", Status.STORAGE),
-    (errors.StorageUnreachable("w", "secret detail"), "STORAGE_ERROR", Status.STORAGE),
-    (errors.StorageUnsure("w", "secret detail"), "STORAGE_ERROR", Status.STORAGE),
-    (errors.CopyRefused("there is something else in it"), "ERROR", Status.REFUSED),
+SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
+    (Invalid([Problem("title", "Title is long")]), "INVALID_TITLE", ExitStatus.REFUSED),
+    (errors.ProjectNotFound("p"), "PROJECT_NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.ProjectGone(), "PROJECT_NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.PromptNotFound("x", "p"), "NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.LibraryPromptNotFound("x:y"), "NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.ArgumentMissing("x"), "INVALID_INPUT", ExitStatus.REFUSED),
+    (errors.ContentFileMissing("x.md"), "INVALID_INPUT", ExitStatus.REFUSED),
+    (errors.RenderingFailed("it is too long", line=3), "INVALID_INPUT", ExitStatus.REFUSED),
+    (errors.LibraryNotFound("x"), "NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.SourceNotFound("x", "is not there"), "NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.ResourceNotFound("x", "p"), "NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.TaskNotFound(7), "NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.ChangeNotFound(7), "NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.NameTaken("prompt", "x", "p"), "DUPLICATE_NAME", ExitStatus.CONFLICT),
+    (errors.TitleTaken("x", "p"), "DUPLICATE_TITLE", ExitStatus.CONFLICT),
+    (errors.UriTaken("x:y", "p"), "DUPLICATE_URI", ExitStatus.CONFLICT),
+    (errors.SeveralConflicts([errors.UriTaken("x:y", "p")]), "CONFLICT", ExitStatus.CONFLICT),
+    (errors.Outdated("prompt", "x"), "CONFLICT", ExitStatus.CONFLICT),
+    (errors.ChangedMeanwhile(), "CONFLICT", ExitStatus.CONFLICT),
+    (errors.KeyReused("k"), "KEY_REUSED", ExitStatus.CONFLICT),
+    (errors.AlreadyDone(1, 2, 3), "ALREADY_DONE", ExitStatus.CONFLICT),
+    (errors.LibraryExists("x"), "CONFLICT", ExitStatus.CONFLICT),
+    (errors.LibraryEdited("x", ["a", "b", "c", "d"]), "CONFLICT", ExitStatus.CONFLICT),
+    (errors.LibrariesBusy(), "CONFLICT", ExitStatus.CONFLICT),
+    (errors.LibraryRefused("x.zip", "is damaged"), "ERROR", ExitStatus.REFUSED),
+    (errors.SourceFailed("x.zip", "is damaged"), "ERROR", ExitStatus.REFUSED),
+    (errors.ProjectProtected("default"), "CONFLICT", ExitStatus.CONFLICT),
+    (errors.UserNotFound("x"), "NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.TokenNotFound(7), "NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.MemberNotFound("x", "p"), "NOT_FOUND", ExitStatus.NOT_FOUND),
+    (errors.UserDisabled("x"), "CONFLICT", ExitStatus.CONFLICT),
+    (errors.LastMember("x", "p"), "CONFLICT", ExitStatus.CONFLICT),
+    (errors.NotAllowed("You may not"), "NOT_ALLOWED", ExitStatus.REFUSED),
+    (errors.StorageBusy("w"), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.StorageFull("w"), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.StorageReadOnly("w"), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.StorageDamaged("w"), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.StorageForeign("w"), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.StorageTooNew("w", found=2, known=1), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.StorageClosed("w"), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.StorageFailed("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.LibraryUnwritable("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.StorageUnreachable("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.StorageUnsure("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.CopyRefused("there is something else in it"), "ERROR", ExitStatus.REFUSED),
 ]
 
 
@@ -83,20 +83,23 @@ def test_codes_are_unique_and_the_tree_is_drawn_completely() -> None:
 
 
 @pytest.mark.parametrize(("error", "code", "status"), SAMPLES, ids=lambda value: type(value).__name__)
-def test_an_error_has_words_a_code_and_a_status(error: DittybagError, code: str, status: Status) -> None:
-    said = {dialect: _text(dialect, error) for dialect in (prose, plain, structured)}
-    assert said[prose].startswith("Error: ")
-    assert str(error) in said[plain]
-    answer = msgspec.json.decode(said[structured])["error"]
+def test_an_error_has_words_a_code_and_a_status(error: DittybagError, code: str, status: ExitStatus) -> None:
+    said = {
+        error_format: _text(error_format, error)
+        for error_format in (prose_error, plain_text_error, json_error)
+    }
+    assert said[prose_error].startswith("Error: ")
+    assert str(error) in said[plain_text_error]
+    answer = msgspec.json.decode(said[json_error])["error"]
     assert answer["code"] == code
     assert answer["message"]
-    assert status_of(error) == status
+    assert exit_status(error) == status
     for text in said.values():
         assert "secret detail" not in text
 
 
-def _text(dialect: Dialect, error: DittybagError) -> str:
-    result = dialect(error)
+def _text(error_format: ErrorFormat, error: DittybagError) -> str:
+    result = error_format(error)
     assert result.is_error is True
     (block,) = result.content
     text: str = msgspec.to_builtins(block)["text"]

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dittybag.contracts.profiles import PROFILES, build
-from dittybag.contracts.tool_specs import Place
+from dittybag.contracts.profiles import PROFILES, build_server
+from dittybag.contracts.tool_specs import ServerScope
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import Shelf
 from dittybag.library.render.template_renderer import TemplateRenderer
@@ -35,9 +35,9 @@ class Client:
     def __init__(self, workspace: Workspace) -> None:
         renderer = TemplateRenderer()
         libraries = Shelf(Directories("nowhere"), renderer)
-        place = Place(workspace, TemplateService(renderer, libraries), libraries, 1)
+        scope = ServerScope(workspace, TemplateService(renderer, libraries), libraries, 1)
         libraries.start()
-        self.server = build(PROFILES["all"], place)
+        self.server = build_server(PROFILES["all"], scope)
         self._client = MemoryClient(self.server)
 
     async def ask(self, method: str, **params: Any) -> Any:

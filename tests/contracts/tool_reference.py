@@ -40,8 +40,8 @@ def tool_list(profile: Profile) -> list[dict[str, Any]]:
             "inputSchema": schema_of(tool.arguments),
             "outputSchema": tool.output,
             "writes": tool.effect.writes,
-            "destroys": tool.effect.destroys,
-            "repeatable": tool.effect.repeatable,
+            "destroys": tool.effect.destructive,
+            "repeatable": tool.effect.idempotent,
             "toolset": tool.toolset,
         }
         for tool in profile.tools
@@ -73,7 +73,7 @@ def _size(profile: Profile) -> int:
 def _described(tool: ToolSpec[Any]) -> str:
     marks = [f"toolset `{tool.toolset}`"]
     if tool.effect.writes:
-        marks.append("overwrites or deletes" if tool.effect.destroys else "writes")
+        marks.append("overwrites or deletes" if tool.effect.destructive else "writes")
     lines = [f"### `{tool.name}`\n", f"{tool.description}. ({', '.join(marks)})\n"]
     schema = schema_of(tool.arguments)
     required = schema.get("required", ())

@@ -10,7 +10,7 @@ from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it impor
 from dittybag.assembly.logging_setup import log_patiently
 from dittybag.assembly.workspace_session import open_workspace
 from dittybag.config import Settings, SettingsError
-from dittybag.contracts.profiles import PROFILES, build, visible_tools
+from dittybag.contracts.profiles import PROFILES, build_server, visible_tools
 from dittybag.contracts.tool_specs import TOOLSETS, ServerScope
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import Shelf
@@ -61,8 +61,10 @@ async def built(settings: Settings, observe: Observer | None = None) -> tuple[Se
         raise
     renderer = TemplateRenderer()
     libraries = Shelf(Directories(settings.home, settings.foreign_libraries), renderer)
-    server_scope = ServerScope(workspace, TemplateService(renderer, libraries), libraries, project.id, settings.actor)
-    server = build(
+    server_scope = ServerScope(
+        workspace, TemplateService(renderer, libraries), libraries, project.id, settings.actor
+    )
+    server = build_server(
         PROFILES[settings.profile],
         server_scope,
         read_only=settings.read_only,

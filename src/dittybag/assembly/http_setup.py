@@ -19,7 +19,7 @@ from dittybag.assembly.metrics import Metrics
 from dittybag.assembly.store_factory import is_file
 from dittybag.assembly.web_setup import Front
 from dittybag.config import Settings, SettingsError
-from dittybag.contracts.profiles import ACCESSES, PROFILES, Access, access_of, build, notify_on_changes
+from dittybag.contracts.profiles import ACCESSES, PROFILES, Access, access_of, build_server, notify_on_changes
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import DittybagError
 from dittybag.http.authentication import PUBLIC_PATHS, AuthenticationMiddleware, LocalTokenVerifier
@@ -39,7 +39,7 @@ from dittybag.protocol.transports.http.asgi_messages import (
     Disconnected,
     Headers,
     Receive,
-    Scope,
+    AsgiScope,
     Send,
     CompleteResponse,
     respond,
@@ -88,9 +88,11 @@ class Application:
         self.metadata: bytes | None = None
 
     def _face(self, auth: AuthInfo) -> _Face:
-        return self._faces[access_of(auth.grant)]
+        return self._faces[access_of(auth.user)]
 
-    def handle_sync(self, headers: Headers, body: bytes, auth: AuthInfo = ANONYMOUS) -> CompleteResponse | Served | None:
+    def handle_sync(
+        self, headers: Headers, body: bytes, auth: AuthInfo = ANONYMOUS
+    ) -> CompleteResponse | Served | None:
         """Handle a request to `/mcp` synchronously if possible. See `HttpEndpoint.handle_sync`."""
         if has_key(headers):
             # On the usual way the key is noticed.
@@ -101,12 +103,12 @@ class Application:
         """End everything: `grace` seconds for what is under way."""
         await asyncio.gather(*(face.endpoint.close(grace) for face in self._faces.values()))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         # Whoever has gone needs no answer.
-        with contextlib.suppress(Disconnected), beside(Headers.of(scope)):
+        with contextlib.suppress(Disconnected), beside(Headers.from_scope(scope)):
             await self._answer(scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
         face = self._face(scope.get(AUTH_INFO, ANONYMOUS))
         if path == "/mcp":
@@ -176,7 +178,7 @@ _PAGES: Final = ("/", "/healthz", "/readyz", "/metrics")
 def logged(application: Any) -> Any:
     """The application, with a line of JSON in the log for every request."""
 
-    async def logging_application(scope: Scope, receive: Receive, send: Send) -> None:
+    async def logging_application(scope: AsgiScope, receive: Receive, send: Send) -> None:
         begun = perf_counter()
         status = 0
 
@@ -193,7 +195,7 @@ def logged(application: Any) -> Any:
             line = {
                 "request_id": scope.get(REQUEST_ID, ""),
                 "client": client[0],
-                "user": scope.get(AUTH_INFO, ANONYMOUS).principal,
+                "user": scope.get(AUTH_INFO, ANONYMOUS).user_id,
                 "method": scope["method"],
                 "path": scope["path"],
                 "status": status,
@@ -294,20 +296,26 @@ def _oauth(settings: Settings, server_scope: ServerScope) -> OAuthUsers | None:
     return OAuthUsers(settings.oauth, server_scope.workspace.accounts, server_scope.project)
 
 
-def _authentication(application: Application, server_scope: ServerScope, oauth: OAuthUsers | None) -> AuthenticationMiddleware:
+def _authentication(
+    application: Application, server_scope: ServerScope, oauth: OAuthUsers | None
+) -> AuthenticationMiddleware:
     own = LocalTokenVerifier(server_scope.workspace.accounts, server_scope.project)
     if oauth is None:
         return AuthenticationMiddleware(application, own)
     application.metadata = oauth.metadata
     return AuthenticationMiddleware(
-        application, own, others=oauth, challenge=oauth.challenge, public_paths=(*PUBLIC_PATHS, *_METADATA_PAGES)
+        application,
+        own,
+        others=oauth,
+        challenge=oauth.challenge,
+        public_paths=(*PUBLIC_PATHS, *_METADATA_PAGES),
     )
 
 
 def _narrower(settings: Settings, server_scope: ServerScope, observe: Observer) -> dict[Access, Server]:
     """Servers for those who may do less than everything."""
     return {
-        access: build(
+        access: build_server(
             PROFILES[settings.profile],
             server_scope,
             read_only=settings.read_only,

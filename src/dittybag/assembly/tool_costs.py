@@ -38,7 +38,7 @@ def _cost(profile: Any) -> ToolCost:
     # The listing of a tool does not depend on its scope.
     no_scope = cast("ServerScope", None)
     for tool in visible_tools(profile, read_only=False, toolsets=()):
-        server.add(tool.at(no_scope))
+        server.add(tool.bind(no_scope))
     revision = REVISIONS[NEWEST_HANDSHAKE]
     listed = [server.tool_info(tool, revision) for tool in server.tools.values()]
     size = len(encode(listed)) if listed else 0

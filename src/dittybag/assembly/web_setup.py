@@ -10,7 +10,7 @@ from dittybag.config import Settings, person
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.http.authentication import TokenVerifier
-from dittybag.protocol.transports.http.asgi_messages import Application, Receive, Scope, Send
+from dittybag.protocol.transports.http.asgi_messages import Application, AsgiScope, Receive, Send
 from dittybag.web.request_log import Calls
 from dittybag.web.web_sessions import Visitors
 
@@ -59,7 +59,7 @@ class Front:
         if self._pages is not None:
             self._pages.close()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if _is_of_pages(scope["method"], scope["path"]):
             if self._pages is None:
                 self._pages = self._built()

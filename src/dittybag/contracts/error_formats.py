@@ -28,7 +28,7 @@ from dittybag.protocol import InternalError, InvalidParams, ToolResult, Violatio
 from dittybag.protocol.jsonrpc import encode
 
 #: An error as the result of a tool.
-Dialect: TypeAlias = Callable[[DittybagError], ToolResult]
+ErrorFormat: TypeAlias = Callable[[DittybagError], ToolResult]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,7 +36,7 @@ T = TypeVar("T")
 _LABELS: Final = {"uri": "URI", "mime_type": "MIME type"}
 
 
-def label(path: str) -> str:
+def argument_label(path: str) -> str:
     """What a person calls the argument at `path`: `task_id` is the task id."""
     if path in _LABELS:
         return _LABELS[path]
@@ -45,32 +45,34 @@ def label(path: str) -> str:
 
 def problem_of(violation: Violation) -> Problem:
     """A broken rule of a schema, as a sentence."""
-    return Problem(root(violation.path), f"{label(violation.path)} {violation.problem}")
+    return Problem(
+        top_level_argument(violation.path), f"{argument_label(violation.path)} {violation.problem}"
+    )
 
 
-def root(path: str) -> str:
+def top_level_argument(path: str) -> str:
     """The argument that a path leads into: `tags[2]` is a part of `tags`."""
     return path.partition("[")[0].partition(".")[0]
 
 
-def prose(error: DittybagError) -> ToolResult:
+def prose_error(error: DittybagError) -> ToolResult:
     """The mcpkg tools: sentences."""
     return ToolResult.of(f"Error: {error}", is_error=True)
 
 
-def plain(error: DittybagError) -> ToolResult:
+def plain_text_error(error: DittybagError) -> ToolResult:
     """The task tools: sentences, and a word before those that say what is wrong with the arguments."""
     text = f"Validation error: {error}" if isinstance(error, Invalid) else str(error)
     return ToolResult.of(text, is_error=True)
 
 
-def structured(error: DittybagError) -> ToolResult:
+def json_error(error: DittybagError) -> ToolResult:
     """The prompt-store tools: JSON with a code."""
-    code, message = _coded(error)
+    code, message = _code_and_message(error)
     return ToolResult.of(encode({"error": {"code": code, "message": message}}).decode(), is_error=True)
 
 
-def _coded(error: DittybagError) -> tuple[str, str]:
+def _code_and_message(error: DittybagError) -> tuple[str, str]:
     if isinstance(error, Invalid):
         return _code_of_problems(error.problems), str(error)
     for kind, code, message in _CODES:
@@ -107,7 +109,7 @@ def as_protocol_errors(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitab
     """What goes wrong outside tools is an error of the protocol, in our words."""
 
     @wraps(method)
-    async def speaking(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await method(*args, **kwargs)
         except (NotFound, NotAllowed) as error:
@@ -117,4 +119,4 @@ def as_protocol_errors(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitab
         except DittybagError as error:
             raise InternalError(str(error)) from error
 
-    return speaking
+    return wrapper

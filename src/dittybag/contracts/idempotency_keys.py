@@ -10,17 +10,17 @@ from dittybag.domain.idempotency import checked_key
 from dittybag.protocol import Context
 
 #: Where a request of any transport has its key, in `_meta`.
-FIELD: Final = "dittybag/idempotencyKey"
+META_FIELD: Final = "dittybag/idempotencyKey"
 
 #: The key that came beside the request in hand, in a header of HTTP.
-key_beside: ContextVar[str | None] = ContextVar("key_beside", default=None)
+header_key: ContextVar[str | None] = ContextVar("key_beside", default=None)
 
 
-def key_of(ctx: Context) -> str | None:
+def idempotency_key(ctx: Context) -> str | None:
     """The key of a call, if it has one. Raises `Invalid`."""
     meta = ctx.params.get("_meta")
-    said = None if meta is None else meta.get(FIELD)
-    beside = key_beside.get()
+    said = None if meta is None else meta.get(META_FIELD)
+    beside = header_key.get()
     if said is None and beside is None:
         return None
     if said is not None and beside is not None and said != beside:

@@ -18,16 +18,16 @@ from dittybag.protocol.types import Text
 from dittybag.services.idempotency_service import CarriedOut, IdempotencyService, KeyedCall
 
 #: In microseconds: for so long after a call was carried out its answer may yet be on its way.
-_ON_ITS_WAY: Final = 2_000_000
-_LOOK_SECONDS: Final = 0.05
+_RESULT_GRACE_MICROSECONDS: Final = 2_000_000
+_POLL_SECONDS: Final = 0.05
 
 _log = logging.getLogger("dittybag")
 
 #: Calls that go on although nobody waits any more.
-_going_on: set[asyncio.Future[ToolResult]] = set()
+_running: set[asyncio.Future[ToolResult]] = set()
 
 
-class _Answer(Struct):
+class _EncodedResult(Struct):
     """An answer as it is kept."""
 
     content: tuple[Text, ...]
@@ -35,7 +35,7 @@ class _Answer(Struct):
     is_error: bool
 
 
-_decode: Final = msgspec.json.Decoder(_Answer).decode
+_decode: Final = msgspec.json.Decoder(_EncodedResult).decode
 
 
 def keyed_call(owner: str, key: str, ctx: Context, project: int) -> KeyedCall:
@@ -44,7 +44,7 @@ def keyed_call(owner: str, key: str, ctx: Context, project: int) -> KeyedCall:
     return KeyedCall(owner, key, sha256(msgspec.json.encode(asked, order="sorted")).digest())
 
 
-async def answered_once(
+async def run_idempotently(
     call: KeyedCall, repeats: IdempotencyService, run: Callable[[], Awaitable[ToolResult]]
 ) -> ToolResult:
     """What a call comes to: what it came to before, if it has been carried out.
@@ -52,20 +52,20 @@ async def answered_once(
     Raises `KeyReused`, or `AlreadyDone` if the answer is not known any more.
     """
     # It goes on should the client hang up in the middle: when it asks again, the answer is there.
-    going_on = asyncio.ensure_future(_carried_out(call, repeats, run))
-    _going_on.add(going_on)
-    going_on.add_done_callback(_over)
-    return await asyncio.shield(going_on)
+    running = asyncio.ensure_future(_run_or_replay(call, repeats, run))
+    _running.add(running)
+    running.add_done_callback(_on_done)
+    return await asyncio.shield(running)
 
 
-def _over(call: asyncio.Future[ToolResult]) -> None:
-    _going_on.discard(call)
+def _on_done(call: asyncio.Future[ToolResult]) -> None:
+    _running.discard(call)
     if not call.cancelled():
         # Perhaps nobody is there to hear of it, which is no reason for a complaint.
         call.exception()
 
 
-async def _carried_out(
+async def _run_or_replay(
     call: KeyedCall, repeats: IdempotencyService, run: Callable[[], Awaitable[ToolResult]]
 ) -> ToolResult:
     kept, _ = await repeats.find(call)
@@ -77,14 +77,14 @@ async def _carried_out(
             kept = before.kept
         else:
             if call.is_done:
-                await _keep(call, repeats, result)
+                await _store_result(call, repeats, result)
             return result
-    return await _known_answer(call, repeats, kept)
+    return await _replay(call, repeats, kept)
 
 
-async def _keep(call: KeyedCall, repeats: IdempotencyService, result: ToolResult) -> None:
+async def _store_result(call: KeyedCall, repeats: IdempotencyService, result: ToolResult) -> None:
     texts = tuple(block for block in result.content if isinstance(block, Text))
-    answer = msgspec.json.encode(_Answer(texts, result.structured_content, result.is_error))
+    answer = msgspec.json.encode(_EncodedResult(texts, result.structured_content, result.is_error))
     if len(answer) > ANSWER_BYTES or len(texts) < len(result.content):
         return
     try:
@@ -94,15 +94,15 @@ async def _keep(call: KeyedCall, repeats: IdempotencyService, result: ToolResult
         _log.warning("the answer to a call could not be kept on %s", error.where, exc_info=error)
 
 
-async def _known_answer(call: KeyedCall, repeats: IdempotencyService, kept: KeptAnswer) -> ToolResult:
+async def _replay(call: KeyedCall, repeats: IdempotencyService, kept: KeptAnswer) -> ToolResult:
     """The answer to a call that was carried out, as soon as it is known."""
     found: KeptAnswer | None = kept
     while found is not None and found.answer is None:
         found, now = await repeats.find(call)
         if found is not None and found.answer is None:
-            if not 0 <= now - found.at < _ON_ITS_WAY:
+            if not 0 <= now - found.at < _RESULT_GRACE_MICROSECONDS:
                 raise AlreadyDone(found.at, found.first, found.last)
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
     if found is None or found.answer is None:
         raise AlreadyDone(kept.at, kept.first, kept.last)
     answer = _decode(found.answer)

@@ -6,9 +6,15 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from dittybag.contracts.error_formats import as_protocol_errors
-from dittybag.contracts.paging import MAX_PAGE_CHARACTERS, fitting
-from dittybag.contracts.stored_prompts import StoredPrompts, argument_infos, as_texts, message, proposals
-from dittybag.contracts.tool_specs import Place
+from dittybag.contracts.paging import MAX_PAGE_CHARACTERS, take_page
+from dittybag.contracts.stored_prompts import (
+    StoredPrompts,
+    argument_infos,
+    complete_argument,
+    prompt_result,
+    values_as_text,
+)
+from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import LibraryPromptNotFound
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page, ProtocolError
@@ -16,9 +22,9 @@ from dittybag.protocol.features import PAGE_SIZE
 from dittybag.protocol.types import JsonObject, PromptInfo, PromptResult
 
 #: How a profile lists a prompt of a library.
-Shown = Callable[[LibraryPrompt], PromptInfo]
+PromptFormatter = Callable[[LibraryPrompt], PromptInfo]
 #: Says in the profile's words that there is no such prompt.
-NoPrompt = Callable[[LibraryPromptNotFound], ProtocolError]
+MissingPromptFormatter = Callable[[LibraryPromptNotFound], ProtocolError]
 
 
 class TwigPromptInfo(PromptInfo, frozen=True, kw_only=True):
@@ -27,7 +33,7 @@ class TwigPromptInfo(PromptInfo, frozen=True, kw_only=True):
     input_schema: JsonObject
 
 
-def listed(prompt: LibraryPrompt) -> PromptInfo:
+def prompt_info(prompt: LibraryPrompt) -> PromptInfo:
     """A prompt as the protocol lists it."""
     return PromptInfo(
         name=prompt.name,
@@ -37,7 +43,7 @@ def listed(prompt: LibraryPrompt) -> PromptInfo:
     )
 
 
-def listed_with_schema(prompt: LibraryPrompt) -> PromptInfo:
+def twig_prompt_info(prompt: LibraryPrompt) -> PromptInfo:
     """A prompt as the twig contract lists it."""
     properties: JsonObject = {}
     for argument in prompt.arguments:
@@ -57,13 +63,13 @@ def listed_with_schema(prompt: LibraryPrompt) -> PromptInfo:
 class LibraryPrompts:
     """See `dittybag.protocol.PromptSource`."""
 
-    def __init__(self, place: Place, shown: Shown, missing: NoPrompt) -> None:
-        self._place = place
+    def __init__(self, scope: ServerScope, shown: PromptFormatter, missing: MissingPromptFormatter) -> None:
+        self._scope = scope
         self._shown = shown
         self._missing = missing
 
     def stamp(self, ctx: Context) -> Hashable:
-        return self._place.libraries.stamp()
+        return self._scope.libraries.stamp()
 
     @as_protocol_errors
     async def list(self, position: str | int | None, ctx: Context) -> Page[PromptInfo]:
@@ -71,29 +77,29 @@ class LibraryPrompts:
             raise InvalidParams("Invalid cursor: list again from the start, without a cursor")
         return await self.page(position or "", PAGE_SIZE, MAX_PAGE_CHARACTERS)
 
-    async def page(self, after: str, most: int, room: int) -> Page[PromptInfo]:
+    async def page(self, after: str, limit: int, max_characters: int) -> Page[PromptInfo]:
         """A page of at most so many prompts and characters, from the one after `after` on."""
-        found = await self._place.libraries.page(after, most + 1)
-        page, more = fitting(found, _length, most=most, room=room)
+        found = await self._scope.libraries.page(after, limit + 1)
+        page, more = take_page(found, _length, limit=limit, max_characters=max_characters)
         return Page(tuple(map(self._shown, page)), (page[-1].name if page else after) if more else None)
 
     @as_protocol_errors
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
         try:
-            prompt, text = await self._place.templates.library_prompt(name, as_texts(arguments))
+            prompt, text = await self._scope.templates.library_prompt(name, values_as_text(arguments))
         except LibraryPromptNotFound as error:
             raise self._missing(error) from error
-        return message(prompt.description, text)
+        return prompt_result(prompt.description, text)
 
     @as_protocol_errors
     async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:
-        prompt = await self._place.libraries.find(request.target)
+        prompt = await self._scope.libraries.find(request.target)
         if prompt is None:
             raise self._missing(LibraryPromptNotFound(request.target))
-        return await proposals(self._place, prompt.name, prompt.arguments, request, ctx)
+        return await complete_argument(self._scope, prompt.name, prompt.arguments, request, ctx)
 
 
-class AllPrompts:
+class CombinedPrompts:
     """The prompts of a project, then those of the libraries. See `dittybag.protocol.PromptSource`."""
 
     def __init__(self, stored: StoredPrompts, library: LibraryPrompts) -> None:
@@ -114,12 +120,12 @@ class AllPrompts:
         return Page(stored.items + rest.items, rest.next)
 
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
-        return await self._of(name).get(name, arguments, ctx)
+        return await self._source_of(name).get(name, arguments, ctx)
 
     async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:
-        return await self._of(request.target).complete(request, ctx)
+        return await self._source_of(request.target).complete(request, ctx)
 
-    def _of(self, name: str) -> StoredPrompts | LibraryPrompts:
+    def _source_of(self, name: str) -> StoredPrompts | LibraryPrompts:
         # No stored prompt has a colon in its name.
         return self._library if ":" in name else self._stored
 

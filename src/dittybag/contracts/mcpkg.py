@@ -7,8 +7,8 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dittybag.contracts.error_formats import prose
-from dittybag.contracts.tool_specs import ADDS, REPLACES, ToolSpec, given, object_schema
+from dittybag.contracts.error_formats import prose_error
+from dittybag.contracts.tool_specs import ADDS, REPLACES, ToolSpec, given_arguments, object_schema
 from dittybag.domain import prompts, resources
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.projects import Project
@@ -26,13 +26,13 @@ class CreatePrompt(Struct, kw_only=True):
     description: Annotated[str, Meta(description="Optional description")] | UnsetType = UNSET
 
 
-class UpdatePrompt(Struct, kw_only=True):
+class UpdatePromptByName(Struct, kw_only=True):
     name: Annotated[str, Meta(description="Prompt name")]
     content: Annotated[str, Meta(description="New prompt content (optional)")] | UnsetType = UNSET
     description: Annotated[str, Meta(description="New description (optional)")] | UnsetType = UNSET
 
 
-class DeletePrompt(Struct, kw_only=True):
+class DeletePromptByName(Struct, kw_only=True):
     name: Annotated[str, Meta(description="Prompt name")]
 
 
@@ -57,7 +57,7 @@ class DeleteResource(Struct, kw_only=True):
     name: Annotated[str, Meta(description="Resource name")]
 
 
-def _done(verb: str, link: str, kind: str, item: Prompt | Resource, project: Project) -> ToolResult:
+def _confirmation(verb: str, link: str, kind: str, item: Prompt | Resource, project: Project) -> ToolResult:
     return ToolResult.of(
         f"{verb} {kind} '{item.name}' {link} project '{project.name}'",
         structured={"id": item.id, "name": item.name, "project": project.name},
@@ -65,16 +65,16 @@ def _done(verb: str, link: str, kind: str, item: Prompt | Resource, project: Pro
 
 
 async def create_prompt(session: WorkspaceSession, arguments: CreatePrompt) -> ToolResult:
-    prompt, project = await session.workspace.prompts.create(session.caller, **given(arguments))
+    prompt, project = await session.workspace.prompts.create(session.caller, **given_arguments(arguments))
     return created_prompt(prompt, project)
 
 
 def created_prompt(prompt: Prompt, project: Project) -> ToolResult:
-    return _done("Created", "in", "prompt", prompt, project)
+    return _confirmation("Created", "in", "prompt", prompt, project)
 
 
-async def update_prompt(session: WorkspaceSession, arguments: UpdatePrompt) -> ToolResult:
-    change = PromptChange(**given(arguments, "name"))
+async def update_prompt(session: WorkspaceSession, arguments: UpdatePromptByName) -> ToolResult:
+    change = PromptChange(**given_arguments(arguments, "name"))
     if change == PromptChange():
         raise Invalid([Problem("", "Nothing to update: give content or description")])
     prompt, project = await session.workspace.prompts.update(
@@ -84,37 +84,37 @@ async def update_prompt(session: WorkspaceSession, arguments: UpdatePrompt) -> T
 
 
 def updated_prompt(prompt: Prompt, project: Project) -> ToolResult:
-    return _done("Updated", "in", "prompt", prompt, project)
+    return _confirmation("Updated", "in", "prompt", prompt, project)
 
 
-async def delete_prompt(session: WorkspaceSession, arguments: DeletePrompt) -> ToolResult:
+async def delete_prompt(session: WorkspaceSession, arguments: DeletePromptByName) -> ToolResult:
     prompt, project = await session.workspace.prompts.delete(
         session.caller, PromptAddress(name=arguments.name)
     )
-    return _done("Deleted", "from", "prompt", prompt, project)
+    return _confirmation("Deleted", "from", "prompt", prompt, project)
 
 
 async def create_resource(session: WorkspaceSession, arguments: CreateResource) -> ToolResult:
-    resource, project = await session.workspace.resources.create(session.caller, **given(arguments))
-    return _done("Created", "in", "resource", resource, project)
+    resource, project = await session.workspace.resources.create(session.caller, **given_arguments(arguments))
+    return _confirmation("Created", "in", "resource", resource, project)
 
 
 async def update_resource(session: WorkspaceSession, arguments: UpdateResource) -> ToolResult:
-    change = ResourceChange(**given(arguments, "name"))
+    change = ResourceChange(**given_arguments(arguments, "name"))
     if change == ResourceChange():
         raise Invalid([Problem("", "Nothing to update: give content, mime_type or description")])
     resource, project = await session.workspace.resources.update(session.caller, arguments.name, change)
-    return _done("Updated", "in", "resource", resource, project)
+    return _confirmation("Updated", "in", "resource", resource, project)
 
 
 async def delete_resource(session: WorkspaceSession, arguments: DeleteResource) -> ToolResult:
     resource, project = await session.workspace.resources.delete(session.caller, arguments.name)
-    return _done("Deleted", "from", "resource", resource, project)
+    return _confirmation("Deleted", "from", "resource", resource, project)
 
 
 OUTPUT: Final = object_schema(id="string", name="string", project="string")
 
-_tool: Final = partial(ToolSpec, dialect=prose, output=OUTPUT)
+_tool: Final = partial(ToolSpec, error_format=prose_error, output=OUTPUT)
 
 CREATE_PROMPT: Final = _tool(
     name="create_prompt",
@@ -130,7 +130,7 @@ UPDATE_PROMPT: Final = _tool(
     name="update_prompt",
     title="Update prompt",
     description="Update an existing prompt's content or description",
-    arguments=UpdatePrompt,
+    arguments=UpdatePromptByName,
     run=update_prompt,
     toolset="prompts",
     check=prompts.problems,
@@ -140,7 +140,7 @@ DELETE_PROMPT: Final = _tool(
     name="delete_prompt",
     title="Delete prompt",
     description="Delete a prompt from the selected project",
-    arguments=DeletePrompt,
+    arguments=DeletePromptByName,
     run=delete_prompt,
     toolset="prompts",
     effect=REPLACES,

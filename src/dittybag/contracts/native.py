@@ -9,9 +9,16 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dittybag.contracts import mcpkg, prompt_store, task_manager
-from dittybag.contracts.error_formats import Dialect, problem_of, prose, structured
-from dittybag.contracts.prompt_store import Content, Limit, Tag, Title, answer
-from dittybag.contracts.tool_specs import REPLACES, ToolSpec, given, list_of, object_schema, query_problems
+from dittybag.contracts.error_formats import ErrorFormat, json_error, problem_of, prose_error
+from dittybag.contracts.prompt_store import Content, Limit, Tag, Title, json_result
+from dittybag.contracts.tool_specs import (
+    REPLACES,
+    ToolSpec,
+    array_schema,
+    given_arguments,
+    object_schema,
+    query_problems,
+)
 from dittybag.domain import prompts
 from dittybag.domain.changes import Change, label_of
 from dittybag.domain.errors import Invalid, Problem
@@ -35,7 +42,7 @@ _ARGUMENT_SCHEMA: Final[JsonObject] = {
     },
     "required": ["name"],
 }
-Declared = Annotated[
+DeclaredArguments = Annotated[
     list[Any],
     Meta(
         description="Makes the content a template: {{ name }} is replaced by the argument's value",
@@ -46,29 +53,29 @@ Declared = Annotated[
 _TITLE: Final = Meta(description="Human-readable title (optional)")
 
 
-class CreatePrompt(mcpkg.CreatePrompt, kw_only=True):
-    arguments: Declared | UnsetType = UNSET
+class CreatePromptWithArguments(mcpkg.CreatePrompt, kw_only=True):
+    arguments: DeclaredArguments | UnsetType = UNSET
 
 
-class CreateResource(mcpkg.CreateResource, kw_only=True):
+class CreateResourceWithTitle(mcpkg.CreateResource, kw_only=True):
     title: Annotated[str, _TITLE] | UnsetType = UNSET
 
 
-class UpdateResource(mcpkg.UpdateResource, kw_only=True):
+class UpdateResourceWithTitle(mcpkg.UpdateResource, kw_only=True):
     title: Annotated[str, _TITLE] | UnsetType = UNSET
 
 
-class UpdatePrompt(Struct, kw_only=True):
+class UpdatePromptByIdOrName(Struct, kw_only=True):
     id: Annotated[str, Meta(description="Prompt UUID; give either id or name")] | UnsetType = UNSET
     name: Annotated[str, Meta(description="Prompt name; give either id or name")] | UnsetType = UNSET
     title: Annotated[Title, Meta(description="New title")] | UnsetType = UNSET
     content: Annotated[Content, Meta(description="New content")] | UnsetType = UNSET
     description: Annotated[str, Meta(description="New description")] | UnsetType = UNSET
     tags: Annotated[list[Tag], Meta(description="New tags (replace the old ones)")] | UnsetType = UNSET
-    arguments: Declared | UnsetType = UNSET
+    arguments: DeclaredArguments | UnsetType = UNSET
 
 
-class DeletePrompt(Struct, kw_only=True):
+class DeletePromptByIdOrName(Struct, kw_only=True):
     id: Annotated[str, Meta(description="Prompt UUID; give either id or name")] | UnsetType = UNSET
     name: Annotated[str, Meta(description="Prompt name; give either id or name")] | UnsetType = UNSET
 
@@ -93,22 +100,22 @@ class UndoChange(Struct, kw_only=True):
     change: Annotated[int, Meta(description="Number of the change, from list_changes")]
 
 
-def by_address(arguments: Mapping[str, Any]) -> Dialect:
+def error_format_by_address(arguments: Mapping[str, Any]) -> ErrorFormat:
     """The dialect of tools that take an id or a name: prose, unless it is the id."""
-    return structured if "id" in arguments and "name" not in arguments else prose
+    return json_error if "id" in arguments and "name" not in arguments else prose_error
 
 
-def _address(arguments: UpdatePrompt | DeletePrompt) -> PromptAddress:
+def _address(arguments: UpdatePromptByIdOrName | DeletePromptByIdOrName) -> PromptAddress:
     if arguments.id is UNSET and arguments.name is UNSET:
         raise Invalid([Problem("", "Give either id or name: which prompt do you mean?")])
     if arguments.id is not UNSET and arguments.name is not UNSET:
         raise Invalid([Problem("", "Give either id or name, not both")])
-    return PromptAddress(**given(arguments, *(set(arguments.__struct_fields__) - {"id", "name"})))
+    return PromptAddress(**given_arguments(arguments, *(set(arguments.__struct_fields__) - {"id", "name"})))
 
 
-async def update_prompt(session: WorkspaceSession, arguments: UpdatePrompt) -> ToolResult:
+async def update_prompt(session: WorkspaceSession, arguments: UpdatePromptByIdOrName) -> ToolResult:
     address = _address(arguments)
-    change = PromptChange(**_with_declared(given(arguments, "id", "name")))
+    change = PromptChange(**_with_parsed_arguments(given_arguments(arguments, "id", "name")))
     if change == PromptChange():
         raise Invalid([Problem("", "Nothing to update: give title, content, description, tags or arguments")])
     prompt, project = await session.workspace.prompts.update(session.caller, address, change)
@@ -117,29 +124,29 @@ async def update_prompt(session: WorkspaceSession, arguments: UpdatePrompt) -> T
     return prompt_store.updated_prompt(prompt)
 
 
-async def delete_prompt(session: WorkspaceSession, arguments: DeletePrompt) -> ToolResult:
+async def delete_prompt(session: WorkspaceSession, arguments: DeletePromptByIdOrName) -> ToolResult:
     address = _address(arguments)
     if address.id is None:
-        return await mcpkg.delete_prompt(session, mcpkg.DeletePrompt(name=address.name or ""))
-    return await prompt_store.delete_prompt(session, prompt_store.DeletePrompt(id=address.id))
+        return await mcpkg.delete_prompt(session, mcpkg.DeletePromptByName(name=address.name or ""))
+    return await prompt_store.delete_prompt(session, prompt_store.DeletePromptById(id=address.id))
 
 
-async def create_prompt(session: WorkspaceSession, arguments: CreatePrompt) -> ToolResult:
-    fields = _with_declared(given(arguments))
+async def create_prompt(session: WorkspaceSession, arguments: CreatePromptWithArguments) -> ToolResult:
+    fields = _with_parsed_arguments(given_arguments(arguments))
     prompt, project = await session.workspace.prompts.create(session.caller, **fields)
     return mcpkg.created_prompt(prompt, project)
 
 
-def _with_declared(fields: dict[str, Any]) -> dict[str, Any]:
+def _with_parsed_arguments(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields of a prompt with its arguments read. Raises `Invalid`."""
     if "arguments" not in fields:
         return fields
-    given_arguments = fields["arguments"]
-    found = violations({"arguments": given_arguments}, _DECLARED_SCHEMA)
+    declared = fields["arguments"]
+    found = violations({"arguments": declared}, _DECLARED_SCHEMA)
     if found:
         others = {name: value for name, value in fields.items() if name != "arguments"}
         raise Invalid([*prompts.problems(**others), *map(problem_of, found)])
-    return fields | {"arguments": msgspec.convert(given_arguments, tuple[Argument, ...])}
+    return fields | {"arguments": msgspec.convert(declared, tuple[Argument, ...])}
 
 
 _DECLARED_SCHEMA: Final[JsonObject] = {
@@ -153,18 +160,18 @@ async def search(session: WorkspaceSession, arguments: SearchEverything) -> Tool
     hits, totals = await session.workspace.search.everything(
         session.caller, arguments.query, kinds, arguments.limit
     )
-    return answer({"hits": [msgspec.to_builtins(hit) for hit in hits], "totals": totals})
+    return json_result({"hits": [msgspec.to_builtins(hit) for hit in hits], "totals": totals})
 
 
 async def list_changes(session: WorkspaceSession, arguments: ListChanges) -> ToolResult:
-    filters = given(arguments, "limit", "id")
+    filters = given_arguments(arguments, "limit", "id")
     found = await session.workspace.history.page(
         session.caller,
         **filters,
         entity=None if arguments.id is UNSET else arguments.id,
         limit=arguments.limit,
     )
-    return answer({"changes": [_change(change) for change in found]})
+    return json_result({"changes": [_change(change) for change in found]})
 
 
 def _change(change: Change) -> JsonObject:
@@ -183,7 +190,7 @@ def _change(change: Change) -> JsonObject:
 
 async def undo_change(session: WorkspaceSession, arguments: UndoChange) -> ToolResult:
     undone = await session.workspace.history.undo(session.caller, arguments.change)
-    return answer({"undone": [_change(change) for change in undone]})
+    return json_result({"undone": [_change(change) for change in undone]})
 
 
 def _prompt_problems(id: str = "", arguments: Any = None, **parts: Any) -> Iterable[Problem]:
@@ -192,7 +199,7 @@ def _prompt_problems(id: str = "", arguments: Any = None, **parts: Any) -> Itera
     return prompts.problems(**parts)
 
 
-_CHANGES: Final = list_of(
+_CHANGES: Final = array_schema(
     object_schema(
         change="integer",
         at="string",
@@ -210,32 +217,34 @@ def _extended(spec: ToolSpec[Any], **fields: Any) -> ToolSpec[Any]:
 
 
 TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
-    _extended(mcpkg.CREATE_PROMPT, arguments=CreatePrompt, run=create_prompt, check=_prompt_problems),
+    _extended(
+        mcpkg.CREATE_PROMPT, arguments=CreatePromptWithArguments, run=create_prompt, check=_prompt_problems
+    ),
     prompt_store.ADD_PROMPT,
     prompt_store.LIST_PROMPTS,
     prompt_store.GET_PROMPT,
     _extended(
         mcpkg.UPDATE_PROMPT,
         description="Update a prompt, found by id or by name: what is not given stays",
-        arguments=UpdatePrompt,
+        arguments=UpdatePromptByIdOrName,
         run=update_prompt,
-        voice=by_address,
+        error_format_for=error_format_by_address,
         check=_prompt_problems,
         output={"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
     ),
     _extended(
         mcpkg.DELETE_PROMPT,
         description="Delete a prompt, found by id or by name",
-        arguments=DeletePrompt,
+        arguments=DeletePromptByIdOrName,
         run=delete_prompt,
-        voice=by_address,
+        error_format_for=error_format_by_address,
         output={"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]},
     ),
     prompt_store.SEARCH_PROMPTS,
     prompt_store.FILTER_BY_TAGS,
     prompt_store.LIST_TAGS,
-    _extended(mcpkg.CREATE_RESOURCE, arguments=CreateResource),
-    _extended(mcpkg.UPDATE_RESOURCE, arguments=UpdateResource),
+    _extended(mcpkg.CREATE_RESOURCE, arguments=CreateResourceWithTitle),
+    _extended(mcpkg.UPDATE_RESOURCE, arguments=UpdateResourceWithTitle),
     mcpkg.DELETE_RESOURCE,
     *task_manager.TOOLS,
     ToolSpec(
@@ -245,9 +254,9 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
         arguments=SearchEverything,
         run=search,
         toolset="search",
-        dialect=structured,
+        error_format=json_error,
         output=object_schema(
-            hits=list_of(
+            hits=array_schema(
                 object_schema(
                     kind="string", id={"type": ["string", "integer"]}, title="string", snippet="string"
                 )
@@ -263,7 +272,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
         arguments=ListChanges,
         run=list_changes,
         toolset="history",
-        dialect=structured,
+        error_format=json_error,
         output=object_schema(changes=_CHANGES),
     ),
     ToolSpec(
@@ -273,7 +282,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
         arguments=UndoChange,
         run=undo_change,
         toolset="history",
-        dialect=structured,
+        error_format=json_error,
         output=object_schema(undone=_CHANGES),
         effect=REPLACES,
     ),

@@ -14,7 +14,7 @@ T = TypeVar("T")
 MAX_PAGE_CHARACTERS: Final = 1_000_000
 
 
-def start(position: str | int | None) -> int:
+def parse_position(position: str | int | None) -> int:
     """Where a page begins: after the thing with this number."""
     if position is None:
         return 0
@@ -23,16 +23,20 @@ def start(position: str | int | None) -> int:
     return position
 
 
-def fitting(
-    items: Sequence[T], length: Callable[[T], int], *, most: int = PAGE_SIZE, room: int = MAX_PAGE_CHARACTERS
+def take_page(
+    items: Sequence[T],
+    length: Callable[[T], int],
+    *,
+    limit: int = PAGE_SIZE,
+    max_characters: int = MAX_PAGE_CHARACTERS,
 ) -> tuple[Sequence[T], bool]:
-    """As many of the items as make a page of `most` items in `room` characters, and whether there are more.
+    """As many of the items as make a page of `limit` items in `max_characters` characters, and whether there are more.
 
     A page that is not full already takes at least one.
     """
-    first = 0 if room < MAX_PAGE_CHARACTERS else 1
+    first = 0 if max_characters < MAX_PAGE_CHARACTERS else 1
     for count, item in enumerate(items):
-        room -= length(item)
-        if count == most or (room < 0 and count >= first):
+        max_characters -= length(item)
+        if count == limit or (max_characters < 0 and count >= first):
             return items[:count], True
     return items, False

@@ -11,20 +11,27 @@ from msgspec import Struct
 from dittybag import __version__
 from dittybag.contracts import mcpkg, native, prompt_store, task_manager
 from dittybag.contracts.library_prompts import (
-    AllPrompts,
+    CombinedPrompts,
     LibraryPrompts,
-    NoPrompt,
-    Shown,
-    listed,
-    listed_with_schema,
+    MissingPromptFormatter,
+    PromptFormatter,
+    prompt_info,
+    twig_prompt_info,
 )
 from dittybag.contracts.stored_prompts import StoredPrompts
-from dittybag.contracts.stored_resources import Missing, StoredResources
-from dittybag.contracts.tool_specs import Place, ToolSpec
+from dittybag.contracts.stored_resources import MissingResourceFormatter, StoredResources
+from dittybag.contracts.tool_specs import ServerScope, ToolSpec
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import ChangeNews
 from dittybag.domain.errors import clipped
-from dittybag.protocol import InvalidParams, Limits, MethodNotFound, PromptSource, ResourceNotFound, Server
+from dittybag.protocol import (
+    InvalidParams,
+    MethodNotFound,
+    PromptSource,
+    Server,
+    ServerLimits,
+    UnknownResource,
+)
 from dittybag.protocol.eras import NEWEST_HANDSHAKE, V2024_11_05, V2025_06_18
 from dittybag.protocol.server import Observer
 from dittybag.protocol.types import Capabilities, ListFeature, ResourceFeature
@@ -58,15 +65,19 @@ class Profile(Struct, frozen=True, kw_only=True):
     capabilities: Capabilities
     #: Which prompts it lists: those of the project, those of the libraries, or both.
     prompts: Literal["stored", "library", "both"] = "stored"
-    library_prompt: Shown = listed
-    missing_prompt: NoPrompt = lambda error: InvalidParams(f"Prompt '{clipped(error.name)}' not found")
-    missing_resource: Missing = lambda uri, project: ResourceNotFound(uri, _not_found(uri, project))
+    library_prompt: PromptFormatter = prompt_info
+    missing_prompt: MissingPromptFormatter = lambda error: InvalidParams(
+        f"Prompt '{clipped(error.name)}' not found"
+    )
+    missing_resource: MissingResourceFormatter = lambda uri, project: UnknownResource(
+        uri, _not_found(uri, project)
+    )
     own_templates: bool = False
     #: Sentences, each with the tools it speaks of.
     instructions: tuple[tuple[tuple[str, ...], str], ...] = ()
 
     @property
-    def announces(self) -> bool:
+    def notifies(self) -> bool:
         """Whether clients are told of changes."""
         lists = (self.capabilities.prompts, self.capabilities.resources)
         return any(feature is not None and feature.list_changed for feature in lists)
@@ -76,8 +87,8 @@ def _not_found(uri: str, project: str) -> str:
     return f"Resource '{uri}' not found in project '{project}'"
 
 
-_SAID_FALSE: Final = ListFeature(list_changed=False)
-_SAID_TRUE: Final = ListFeature(list_changed=True)
+_LIST_CHANGED_FALSE: Final = ListFeature(list_changed=False)
+_LIST_CHANGED_TRUE: Final = ListFeature(list_changed=True)
 
 PROFILES: Final = {
     profile.name: profile
@@ -90,8 +101,8 @@ PROFILES: Final = {
             tools=native.TOOLS,
             prompts="both",
             capabilities=Capabilities(
-                tools=_SAID_TRUE,
-                prompts=_SAID_TRUE,
+                tools=_LIST_CHANGED_TRUE,
+                prompts=_LIST_CHANGED_TRUE,
                 resources=ResourceFeature(subscribe=True, list_changed=True),
                 completions={},
             ),
@@ -105,7 +116,9 @@ PROFILES: Final = {
             default_version=V2024_11_05,
             tools=mcpkg.TOOLS,
             capabilities=Capabilities(
-                prompts=_SAID_FALSE, resources=ResourceFeature(list_changed=False), tools=_SAID_FALSE
+                prompts=_LIST_CHANGED_FALSE,
+                resources=ResourceFeature(list_changed=False),
+                tools=_LIST_CHANGED_FALSE,
             ),
             missing_resource=lambda uri, project: InvalidParams(_not_found(uri, project)),
         ),
@@ -114,9 +127,9 @@ PROFILES: Final = {
             server_name="twig",
             server_version="0.1.0",
             default_version=V2024_11_05,
-            capabilities=Capabilities(prompts=_SAID_TRUE),
+            capabilities=Capabilities(prompts=_LIST_CHANGED_TRUE),
             prompts="library",
-            library_prompt=listed_with_schema,
+            library_prompt=twig_prompt_info,
             missing_prompt=lambda error: MethodNotFound(data={"details": str(error)}),
         ),
         Profile(
@@ -134,7 +147,7 @@ PROFILES: Final = {
             server_version="0.1.0",
             default_version=NEWEST_HANDSHAKE,
             tools=prompt_store.TOOLS,
-            capabilities=Capabilities(tools=_SAID_TRUE),
+            capabilities=Capabilities(tools=_LIST_CHANGED_TRUE),
         ),
     )
 }
@@ -152,7 +165,7 @@ def access_of(grant: Principal | None) -> Access:
     return "own" if grant.changes_own else "read"
 
 
-def shown_tools(
+def visible_tools(
     profile: Profile, *, read_only: bool, toolsets: Collection[str], access: Access = "write"
 ) -> list[ToolSpec[Any]]:
     """The tools of a profile that are left when it is narrowed."""
@@ -160,18 +173,20 @@ def shown_tools(
     return [
         tool
         for tool in profile.tools
-        if (not tool.effect.writes or access == "write" or (access == "own" and tool.toolset == _OWN_TOOLS))
+        if (
+            not tool.effect.writes or access == "write" or (access == "own" and tool.toolset == _USER_TOOLSET)
+        )
         and (not toolsets or tool.toolset in toolsets)
     ]
 
 
 #: Tasks belong to their users, and to no project.
-_OWN_TOOLS: Final = "tasks"
+_USER_TOOLSET: Final = "tasks"
 
 
-def build(
+def build_server(
     profile: Profile,
-    place: Place,
+    scope: ServerScope,
     *,
     read_only: bool = False,
     toolsets: Collection[str] = (),
@@ -179,59 +194,59 @@ def build(
     observe: Observer | None = None,
 ) -> Server:
     """A server that shows a place through a profile, and closes the place when it ends."""
-    tools = shown_tools(profile, read_only=read_only, toolsets=toolsets, access=access)
+    tools = visible_tools(profile, read_only=read_only, toolsets=toolsets, access=access)
     shown = {tool.name for tool in tools}
     told = [words for needed, words in profile.instructions if shown.issuperset(needed)]
     server = Server(
         profile.server_name,
         profile.server_version,
         instructions=" ".join(told) or None,
-        prompts=_prompts(profile, place),
-        resources=StoredResources(place, profile.missing_resource, own_templates=profile.own_templates),
+        prompts=_prompts(profile, scope),
+        resources=StoredResources(scope, profile.missing_resource, own_templates=profile.own_templates),
         capabilities=profile.capabilities,
         default_version=profile.default_version,
-        limits=Limits(message_bytes=MESSAGE_BYTES),
-        lifespan=lambda: _serving(profile, place, server),
+        limits=ServerLimits(message_bytes=MESSAGE_BYTES),
+        lifespan=lambda: _lifespan(profile, scope, server),
         observe=observe,
     )
     for tool in tools:
-        server.add(tool.at(place))
+        server.add(tool.bind(scope))
     return server
 
 
-def _prompts(profile: Profile, place: Place) -> PromptSource:
-    stored = StoredPrompts(place)
+def _prompts(profile: Profile, scope: ServerScope) -> PromptSource:
+    stored = StoredPrompts(scope)
     if profile.prompts == "stored":
         return stored
-    library = LibraryPrompts(place, profile.library_prompt, profile.missing_prompt)
-    return library if profile.prompts == "library" else AllPrompts(stored, library)
+    library = LibraryPrompts(scope, profile.library_prompt, profile.missing_prompt)
+    return library if profile.prompts == "library" else CombinedPrompts(stored, library)
 
 
 @asynccontextmanager
-async def _serving(profile: Profile, place: Place, server: Server) -> AsyncIterator[None]:
-    store = place.workspace.store
-    follow(profile, place, server)
+async def _lifespan(profile: Profile, scope: ServerScope, server: Server) -> AsyncIterator[None]:
+    store = scope.workspace.store
+    notify_on_changes(profile, scope, server)
     if profile.prompts != "stored":
-        place.libraries.start()
+        scope.libraries.start()
     try:
         yield
     finally:
-        await place.libraries.close()
-        place.templates.close()
+        await scope.libraries.close()
+        scope.templates.close()
         await store.close()
 
 
-def follow(profile: Profile, place: Place, server: Server) -> None:
+def notify_on_changes(profile: Profile, scope: ServerScope, server: Server) -> None:
     """From now on, have a server tell its clients what changes in its place."""
-    if profile.announces:
-        place.workspace.store.subscribe(lambda news: announce(server, place, news))
+    if profile.notifies:
+        scope.workspace.store.subscribe(lambda news: notify_clients(server, scope, news))
     if profile.prompts != "stored":
-        place.libraries.subscribe(server.prompts_changed)
+        scope.libraries.subscribe(server.prompts_changed)
 
 
-def announce(server: Server, place: Place, news: Sequence[ChangeNews]) -> None:
+def notify_clients(server: Server, scope: ServerScope, news: Sequence[ChangeNews]) -> None:
     """Tell a server's clients what has changed in its place."""
-    here = [item for item in news if item.project == place.project]
+    here = [item for item in news if item.project == scope.project]
     if any(item.kind == "prompt" for item in here):
         server.prompts_changed()
     resources = [item for item in here if item.kind == "resource"]

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dittybag.contracts.error_formats import structured
+from dittybag.contracts.error_formats import json_error
 from dittybag.contracts.tool_specs import (
     ADDS,
     REPLACES,
     ToolSpec,
-    given,
-    list_of,
+    array_schema,
+    given_arguments,
     object_schema,
     query_problems,
 )
@@ -35,7 +35,7 @@ Limit = Annotated[int, Meta(ge=1, le=100)]
 Offset = Annotated[int, Meta(ge=0)]
 
 #: No store has more prompts than this, and databases count no further.
-_FAR: Final = 1 << 62
+_MAX_OFFSET: Final = 1 << 62
 
 
 class AddPrompt(Struct, kw_only=True):
@@ -53,7 +53,7 @@ class GetPrompt(Struct, kw_only=True):
     id: Annotated[str, Meta(description="Prompt UUID")]
 
 
-class UpdatePrompt(Struct, kw_only=True):
+class UpdatePromptById(Struct, kw_only=True):
     id: Annotated[str, Meta(description="Prompt UUID to update")]
     title: Annotated[Title, Meta(description="New title for the prompt")]
     content: Annotated[Content, Meta(description="New prompt content")]
@@ -62,7 +62,7 @@ class UpdatePrompt(Struct, kw_only=True):
     ) = UNSET
 
 
-class DeletePrompt(Struct, kw_only=True):
+class DeletePromptById(Struct, kw_only=True):
     id: Annotated[str, Meta(description="Prompt UUID to delete")]
 
 
@@ -78,11 +78,11 @@ class FilterByTags(Struct, kw_only=True):
     offset: Offset = 0
 
 
-def _changing(id: str = "", **parts: Any) -> Iterable[Problem]:
+def _update_problems(id: str = "", **parts: Any) -> Iterable[Problem]:
     return prompts.problems(**parts)
 
 
-def answer(value: JsonObject) -> ToolResult:
+def json_result(value: JsonObject) -> ToolResult:
     """A result in compact JSON."""
     return ToolResult.of(encode(value).decode(), structured=value)
 
@@ -99,7 +99,7 @@ def _summary(prompt: PromptSummary) -> JsonObject:
 
 
 def _page(page: PromptPage, limit: int, offset: int, **between: Any) -> ToolResult:
-    return answer(
+    return json_result(
         {
             "prompts": [_summary(prompt) for prompt in page.prompts],
             "total": page.total,
@@ -112,19 +112,19 @@ def _page(page: PromptPage, limit: int, offset: int, **between: Any) -> ToolResu
 
 
 async def add_prompt(session: WorkspaceSession, arguments: AddPrompt) -> ToolResult:
-    prompt, _ = await session.workspace.prompts.create(session.caller, **given(arguments))
-    return answer({"id": prompt.id, "title": prompt.title, "created_at": iso(prompt.created_at)})
+    prompt, _ = await session.workspace.prompts.create(session.caller, **given_arguments(arguments))
+    return json_result({"id": prompt.id, "title": prompt.title, "created_at": iso(prompt.created_at)})
 
 
 async def list_prompts(session: WorkspaceSession, arguments: ListPrompts) -> ToolResult:
     limit, offset = arguments.limit, arguments.offset
-    page = await session.workspace.prompts.recent(session.caller, limit, min(offset, _FAR))
+    page = await session.workspace.prompts.recent(session.caller, limit, min(offset, _MAX_OFFSET))
     return _page(page, limit, offset)
 
 
 async def get_prompt(session: WorkspaceSession, arguments: GetPrompt) -> ToolResult:
     prompt = await session.workspace.prompts.get(session.caller, PromptAddress(id=arguments.id))
-    return answer(
+    return json_result(
         {
             "id": prompt.id,
             "title": prompt.title,
@@ -136,24 +136,24 @@ async def get_prompt(session: WorkspaceSession, arguments: GetPrompt) -> ToolRes
     )
 
 
-async def update_prompt(session: WorkspaceSession, arguments: UpdatePrompt) -> ToolResult:
-    change = PromptChange(**given(arguments, "id"))
+async def update_prompt(session: WorkspaceSession, arguments: UpdatePromptById) -> ToolResult:
+    change = PromptChange(**given_arguments(arguments, "id"))
     prompt, _ = await session.workspace.prompts.update(session.caller, PromptAddress(id=arguments.id), change)
     return updated_prompt(prompt)
 
 
 def updated_prompt(prompt: Prompt) -> ToolResult:
-    return answer({"id": prompt.id, "title": prompt.title, "updated_at": iso(prompt.updated_at)})
+    return json_result({"id": prompt.id, "title": prompt.title, "updated_at": iso(prompt.updated_at)})
 
 
-async def delete_prompt(session: WorkspaceSession, arguments: DeletePrompt) -> ToolResult:
+async def delete_prompt(session: WorkspaceSession, arguments: DeletePromptById) -> ToolResult:
     prompt, _ = await session.workspace.prompts.delete(session.caller, PromptAddress(id=arguments.id))
-    return answer({"deleted": True, "id": prompt.id})
+    return json_result({"deleted": True, "id": prompt.id})
 
 
 async def search_prompts(session: WorkspaceSession, arguments: SearchPrompts) -> ToolResult:
     query, limit, offset = arguments.query, arguments.limit, arguments.offset
-    page = await session.workspace.prompts.search(session.caller, query, limit, min(offset, _FAR))
+    page = await session.workspace.prompts.search(session.caller, query, limit, min(offset, _MAX_OFFSET))
     return _page(page, limit, offset, query=query)
 
 
@@ -166,25 +166,27 @@ def _filter_problems(tags: Sequence[str] = (), **others: Any) -> list[Problem]:
 async def filter_by_tags(session: WorkspaceSession, arguments: FilterByTags) -> ToolResult:
     tags, limit, offset = arguments.tags, arguments.limit, arguments.offset
     require(_filter_problems(tags))
-    page, carried = await session.workspace.prompts.tagged(session.caller, tags, limit, min(offset, _FAR))
-    return _page(page, limit, offset, matched_tags=carried)
+    page, matched = await session.workspace.prompts.tagged(
+        session.caller, tags, limit, min(offset, _MAX_OFFSET)
+    )
+    return _page(page, limit, offset, matched_tags=matched)
 
 
 async def list_tags(session: WorkspaceSession, arguments: NoArguments) -> ToolResult:
     tags = await session.workspace.prompts.tags(session.caller)
     listed = [{"name": tag.name, "prompt_count": tag.prompt_count} for tag in tags]
-    return answer({"tags": listed, "total": len(listed)})
+    return json_result({"tags": listed, "total": len(listed)})
 
 
-_STRINGS: Final = list_of({"type": "string"})
-_SUMMARIES: Final = list_of(
+_STRINGS: Final = array_schema({"type": "string"})
+_SUMMARIES: Final = array_schema(
     object_schema(
         id="string", title="string", snippet="string", tags=_STRINGS, created_at="string", updated_at="string"
     )
 )
 _PAGED: Final[dict[str, str | JsonObject]] = {"limit": "integer", "offset": "integer", "has_more": "boolean"}
 
-_tool: Final = partial(ToolSpec, toolset="prompts", dialect=structured)
+_tool: Final = partial(ToolSpec, toolset="prompts", error_format=json_error)
 
 ADD_PROMPT: Final = _tool(
     name="add_prompt",
@@ -218,17 +220,17 @@ UPDATE_PROMPT: Final = _tool(
     name="update_prompt",
     title="Update prompt",
     description="Update an existing prompt's title, content, and tags",
-    arguments=UpdatePrompt,
+    arguments=UpdatePromptById,
     run=update_prompt,
     output=object_schema(id="string", title="string", updated_at="string"),
-    check=_changing,
+    check=_update_problems,
     effect=REPLACES,
 )
 DELETE_PROMPT: Final = _tool(
     name="delete_prompt",
     title="Delete prompt",
     description="Permanently remove a prompt",
-    arguments=DeletePrompt,
+    arguments=DeletePromptById,
     run=delete_prompt,
     output=object_schema(deleted="boolean", id="string"),
     effect=REPLACES,
@@ -257,7 +259,9 @@ LIST_TAGS: Final = _tool(
     description="List all available tags with prompt counts",
     arguments=NoArguments,
     run=list_tags,
-    output=object_schema(tags=list_of(object_schema(name="string", prompt_count="integer")), total="integer"),
+    output=object_schema(
+        tags=array_schema(object_schema(name="string", prompt_count="integer")), total="integer"
+    ),
 )
 
 TOOLS: Final = (

@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Final
 
 from dittybag.contracts.error_formats import as_protocol_errors
-from dittybag.contracts.paging import fitting, start
-from dittybag.contracts.stored_prompts import known_values, matching
-from dittybag.contracts.tool_specs import Place
+from dittybag.contracts.paging import parse_position, take_page
+from dittybag.contracts.stored_prompts import complete_by_name, filter_by_prefix
+from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import ResourceNotFound
 from dittybag.domain.resources import Resource
 from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page, ProtocolError, uri_templates
@@ -24,7 +24,7 @@ from dittybag.protocol.types import (
 from dittybag.services.prompt_service import PromptPage
 
 #: Says in the profile's words that there is no such resource.
-Missing = Callable[[str, str], ProtocolError]
+MissingResourceFormatter = Callable[[str, str], ProtocolError]
 
 #: Completion looks at so many URIs of other resources.
 _SAMPLE: Final = 1000
@@ -49,17 +49,17 @@ _OWN: Final = (_TAGGED, _PROJECT)
 class StoredResources:
     """See `dittybag.protocol.ResourceSource`."""
 
-    def __init__(self, place: Place, missing: Missing, *, own_templates: bool) -> None:
+    def __init__(self, scope: ServerScope, missing: MissingResourceFormatter, *, own_templates: bool) -> None:
         """`own_templates`: whether to offer Dittybag's own templates beside those of the project."""
-        self._place = place
-        self._resources = place.workspace.resources
+        self._scope = scope
+        self._resources = scope.workspace.resources
         self._missing = missing
         self._own = _OWN if own_templates else ()
 
     def stamp(self, ctx: Context) -> Hashable:
-        if not self._place.is_seen(ctx):
+        if not self._scope.can_see_project(ctx):
             return None
-        return self._place.workspace.store.stamp("resource", self._place.project)
+        return self._scope.workspace.store.stamp("resource", self._scope.project)
 
     @as_protocol_errors
     async def list(self, position: str | int | None, ctx: Context) -> Page[ResourceInfo]:
@@ -76,14 +76,14 @@ class StoredResources:
         self, position: str | int | None, ctx: Context, *, templates: bool
     ) -> tuple[tuple[Resource, ...], int | None]:
         found = await self._resources.listing(
-            self._place.caller(ctx), start(position), PAGE_SIZE + 1, templates=templates
+            self._scope.caller(ctx), parse_position(position), PAGE_SIZE + 1, templates=templates
         )
-        page, more = fitting(found, _length)
+        page, more = take_page(found, _length)
         return tuple(page), page[-1].number if more else None
 
     @as_protocol_errors
     async def read(self, uri: str, ctx: Context) -> ReadResult:
-        caller = self._place.caller(ctx)
+        caller = self._scope.caller(ctx)
         try:
             resource, content = await self._resources.read(caller, uri)
         except ResourceNotFound as error:
@@ -91,14 +91,14 @@ class StoredResources:
         return _contents(uri, resource.mime_type, content.decode() if resource.is_text else content)
 
     async def _read_by_template(self, uri: str, project: str, ctx: Context) -> ReadResult:
-        caller = self._place.caller(ctx)
+        caller = self._scope.caller(ctx)
         for template in await self._resources.templates(caller):
             values = uri_templates.parse(template.uri).match(uri)
             if values is not None:
                 _, content = await self._resources.read(caller, template.uri)
                 if not template.is_text:
                     return _contents(uri, template.mime_type, content)
-                filled = await self._place.templates.resource(content.decode(), values)
+                filled = await self._scope.templates.resource(content.decode(), values)
                 return _contents(uri, template.mime_type, filled)
         for own in self._own:
             values = uri_templates.parse(own.uri_template).match(uri)
@@ -111,11 +111,11 @@ class StoredResources:
         self, template: ResourceTemplateInfo, values: dict[str, str], ctx: Context
     ) -> str | None:
         if template is _TAGGED:
-            page, carried = await self._place.workspace.prompts.tagged(
-                self._place.caller(ctx), [values["tag"]], 100, 0
+            page, matched = await self._scope.workspace.prompts.tagged(
+                self._scope.caller(ctx), [values["tag"]], 100, 0
             )
-            return encode(_tag_overview(values["tag"].lower(), page)).decode() if carried else None
-        for size in await self._place.workspace.projects.all(self._place.caller(ctx)):
+            return encode(_tag_overview(values["tag"].lower(), page)).decode() if matched else None
+        for size in await self._scope.workspace.projects.all(self._scope.caller(ctx)):
             if size.project.name == values["project"]:
                 counts = {"prompts": size.prompts, "resources": size.resources, "tasks": size.tasks}
                 return encode({"project": size.project.name, **counts}).decode()
@@ -124,14 +124,14 @@ class StoredResources:
     @as_protocol_errors
     async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:
         own = {template.uri_template for template in self._own}
-        stored = {template.uri for template in await self._resources.templates(self._place.caller(ctx))}
+        stored = {template.uri for template in await self._resources.templates(self._scope.caller(ctx))}
         if request.target not in own | stored:
             raise InvalidParams(f"Unknown resource template: {request.target}")
         template = uri_templates.parse(request.target)
         if request.argument not in template.variables:
             raise InvalidParams(f"The template {request.target} has no variable {request.argument}")
-        return await self._used_values(template, request, ctx) or await known_values(
-            self._place, request.argument, request.value, ctx
+        return await self._used_values(template, request, ctx) or await complete_by_name(
+            self._scope, request.argument, request.value, ctx
         )
 
     async def _used_values(
@@ -139,14 +139,14 @@ class StoredResources:
     ) -> Sequence[str]:
         """Values that the variable has in the URIs of other resources of this form."""
         prefix = template.text.partition("{")[0]
-        uris = await self._resources.uris(self._place.caller(ctx), prefix, _SAMPLE)
+        uris = await self._resources.uris(self._scope.caller(ctx), prefix, _SAMPLE)
         found = [values for uri in uris if (values := template.match(uri)) is not None]
         fit = [
             values[request.argument]
             for values in found
             if all(values.get(name, value) == value for name, value in request.others.items())
         ]
-        return matching(list(dict.fromkeys(fit)), request.value)
+        return filter_by_prefix(list(dict.fromkeys(fit)), request.value)
 
 
 def _tag_overview(tag: str, page: PromptPage) -> dict[str, object]:

@@ -8,16 +8,16 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from dittybag.contracts.error_formats import plain
+from dittybag.contracts.error_formats import plain_text_error
 from dittybag.contracts.tool_specs import (
     ADDS,
-    MARKS,
     REPLACES,
+    SETS_STATE,
     ToolSpec,
-    given,
-    list_of,
+    array_schema,
+    choice_problems,
+    given_arguments,
     object_schema,
-    one_of,
     query_problems,
 )
 from dittybag.domain import tasks
@@ -31,7 +31,7 @@ from dittybag.services.workspace import WorkspaceSession
 _FIELDS: Final = ("title", "notes", "both")
 _GROUPS: Final = ("project", "priority", "status")
 #: As many as `task_list` gives at once: an answer has to fit into a message.
-_MOST_FOUND: Final = 1000
+_MAX_FOUND: Final = 1000
 _NO_PROJECT: Final = "(no project)"
 
 
@@ -106,7 +106,7 @@ class TaskSearch(Struct, kw_only=True):
     ] = "both"
 
 
-class TaskStats(Struct, kw_only=True):
+class TaskStatsArguments(Struct, kw_only=True):
     group_by: (
         Annotated[
             str,
@@ -137,7 +137,7 @@ def _task(task: Task) -> JsonObject:
     }
 
 
-def _answer(value: Any, structured: JsonObject | None = None) -> ToolResult:
+def _json_result(value: Any, structured: JsonObject | None = None) -> ToolResult:
     """A result in JSON with blanks, as the contract writes it."""
     # The only place that needs blanks in its JSON, and so the standard library.
     from json import dumps
@@ -145,17 +145,19 @@ def _answer(value: Any, structured: JsonObject | None = None) -> ToolResult:
     return ToolResult.of(dumps(value, ensure_ascii=False), structured=structured or value)
 
 
-def _answer_list(found: list[Task]) -> ToolResult:
+def _list_result(found: list[Task]) -> ToolResult:
     shown = [_task(task) for task in found]
-    return _answer(shown, {"tasks": shown})
+    return _json_result(shown, {"tasks": shown})
 
 
 async def task_create(session: WorkspaceSession, arguments: TaskCreate) -> ToolResult:
-    return _answer(_task(await session.workspace.tasks.create(session.caller, **given(arguments))))
+    return _json_result(
+        _task(await session.workspace.tasks.create(session.caller, **given_arguments(arguments)))
+    )
 
 
 async def task_list(session: WorkspaceSession, arguments: TaskList) -> ToolResult:
-    filters: dict[str, Any] = {"project": None, "priority": None} | given(
+    filters: dict[str, Any] = {"project": None, "priority": None} | given_arguments(
         arguments, "show_completed", "limit", "offset"
     )
     # Models leave out a filter by leaving it empty.
@@ -167,31 +169,33 @@ async def task_list(session: WorkspaceSession, arguments: TaskList) -> ToolResul
         limit=arguments.limit,
         offset=min(arguments.offset, 1 << 62),
     )
-    return _answer_list(found)
+    return _list_result(found)
 
 
 async def task_get(session: WorkspaceSession, arguments: TaskGet) -> ToolResult:
-    return _answer(_task(await session.workspace.tasks.get(session.caller, arguments.task_id)))
+    return _json_result(_task(await session.workspace.tasks.get(session.caller, arguments.task_id)))
 
 
 async def task_update(session: WorkspaceSession, arguments: TaskUpdate) -> ToolResult:
-    fields = given(arguments, "task_id")
+    fields = given_arguments(arguments, "task_id")
     if not fields:
         raise Invalid([Problem("", "Nothing to update: give at least one field")])
-    return _answer(_task(await session.workspace.tasks.update(session.caller, arguments.task_id, **fields)))
+    return _json_result(
+        _task(await session.workspace.tasks.update(session.caller, arguments.task_id, **fields))
+    )
 
 
 async def task_complete(session: WorkspaceSession, arguments: TaskComplete) -> ToolResult:
-    return _answer(_task(await session.workspace.tasks.complete(session.caller, arguments.task_id)))
+    return _json_result(_task(await session.workspace.tasks.complete(session.caller, arguments.task_id)))
 
 
 async def task_delete(session: WorkspaceSession, arguments: TaskDelete) -> ToolResult:
     task = await session.workspace.tasks.delete(session.caller, arguments.task_id)
-    return _answer({"success": True, "task_id": task.id})
+    return _json_result({"success": True, "task_id": task.id})
 
 
 def _search_problems(query: str = "", fields: str = "both") -> list[Problem]:
-    return [*query_problems(query), *one_of("fields", fields, _FIELDS, "Fields")]
+    return [*query_problems(query), *choice_problems("fields", fields, _FIELDS, "Fields")]
 
 
 async def task_search(session: WorkspaceSession, arguments: TaskSearch) -> ToolResult:
@@ -201,16 +205,16 @@ async def task_search(session: WorkspaceSession, arguments: TaskSearch) -> ToolR
         arguments.query,
         title=arguments.fields != "notes",
         notes=arguments.fields != "title",
-        limit=_MOST_FOUND,
+        limit=_MAX_FOUND,
     )
-    return _answer_list(found)
+    return _list_result(found)
 
 
 def _stats_problems(group_by: str = "project") -> list[Problem]:
-    return one_of("group_by", group_by, _GROUPS, "Group by")
+    return choice_problems("group_by", group_by, _GROUPS, "Group by")
 
 
-async def task_stats(session: WorkspaceSession, arguments: TaskStats) -> ToolResult:
+async def task_stats(session: WorkspaceSession, arguments: TaskStatsArguments) -> ToolResult:
     wanted = _GROUPS if arguments.group_by is UNSET else (arguments.group_by,)
     for group in wanted:
         require(_stats_problems(group))
@@ -226,7 +230,7 @@ async def task_stats(session: WorkspaceSession, arguments: TaskStats) -> ToolRes
         "status": {"pending": stats.total - stats.completed, "completed": stats.completed},
     }
     rate = round(100 * stats.completed / stats.total, 2) if stats.total else 0
-    return _answer(
+    return _json_result(
         {
             **{f"by_{name}": groups[name] for name in wanted},
             "total": stats.total,
@@ -251,19 +255,19 @@ _TASK: Final = object_schema(
     created_at="string",
     updated_at="string",
 )
-_TASKS: Final = object_schema(tasks=list_of({"type": "object"}))
+_TASKS: Final = object_schema(tasks=array_schema({"type": "object"}))
 _COUNTS: Final[JsonObject] = {"type": "object", "additionalProperties": {"type": "integer"}}
 
 
-def _changing(task_id: int = 0, **fields: Any) -> Iterable[Problem]:
+def _update_problems(task_id: int = 0, **fields: Any) -> Iterable[Problem]:
     return tasks.problems(**fields)
 
 
-def _listing(priority: int | None = None, **others: Any) -> Iterable[Problem]:
+def _list_problems(priority: int | None = None, **others: Any) -> Iterable[Problem]:
     return tasks.problems(priority=priority)
 
 
-_tool: Final = partial(ToolSpec, toolset="tasks", dialect=plain)
+_tool: Final = partial(ToolSpec, toolset="tasks", error_format=plain_text_error)
 
 TASK_CREATE: Final = _tool(
     name="task_create",
@@ -282,7 +286,7 @@ TASK_LIST: Final = _tool(
     arguments=TaskList,
     run=task_list,
     output=_TASKS,
-    check=_listing,
+    check=_list_problems,
 )
 TASK_GET: Final = _tool(
     name="task_get",
@@ -299,7 +303,7 @@ TASK_UPDATE: Final = _tool(
     arguments=TaskUpdate,
     run=task_update,
     output=_TASK,
-    check=_changing,
+    check=_update_problems,
     effect=REPLACES,
 )
 TASK_COMPLETE: Final = _tool(
@@ -309,7 +313,7 @@ TASK_COMPLETE: Final = _tool(
     arguments=TaskComplete,
     run=task_complete,
     output=_TASK,
-    effect=MARKS,
+    effect=SETS_STATE,
 )
 TASK_DELETE: Final = _tool(
     name="task_delete",
@@ -333,7 +337,7 @@ TASK_STATS: Final = _tool(
     name="task_stats",
     title="Task statistics",
     description="Get task statistics grouped by project, priority, or status",
-    arguments=TaskStats,
+    arguments=TaskStatsArguments,
     run=task_stats,
     output={
         "type": "object",

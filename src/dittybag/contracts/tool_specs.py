@@ -10,13 +10,20 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from dittybag.contracts.error_formats import Dialect, problem_of, root
-from dittybag.contracts.idempotency_keys import key_of
+from dittybag.contracts.error_formats import ErrorFormat, problem_of, top_level_argument
+from dittybag.contracts.idempotency_keys import idempotency_key
 from dittybag.domain.accounts import Principal
 from dittybag.domain.errors import DittybagError, Invalid, Problem, StorageError
 from dittybag.domain.ports import Libraries
 from dittybag.domain.text import one_line, query_problem
-from dittybag.protocol import Context, InvalidArguments, Tool, ToolAnnotations, ToolError, ToolResult
+from dittybag.protocol import (
+    Context,
+    InvalidArguments,
+    ToolAnnotations,
+    ToolDefinition,
+    ToolError,
+    ToolResult,
+)
 from dittybag.protocol.types import JsonObject
 from dittybag.services.caller import Caller
 from dittybag.services.template_service import TemplateService
@@ -30,7 +37,7 @@ Toolset = Literal["prompts", "resources", "tasks", "search", "history"]
 TOOLSETS: tuple[Toolset, ...] = ("prompts", "resources", "tasks", "search", "history")
 
 
-class Place(Struct, frozen=True):
+class ServerScope(Struct, frozen=True):
     """Where a server works: the workspace, the selected project, and who is to be named in the log."""
 
     workspace: Workspace
@@ -40,29 +47,31 @@ class Place(Struct, frozen=True):
     #: Named instead of the client.
     actor: str | None = None
 
-    def is_seen(self, ctx: Context) -> bool:
+    def can_see_project(self, ctx: Context) -> bool:
         """Whether whoever makes this request may see the project. All who may see the same."""
-        grant = ctx.grant
-        return grant is None or (isinstance(grant, Principal) and grant.sees_project)
+        principal = ctx.principal
+        return principal is None or (isinstance(principal, Principal) and principal.sees_project)
 
     def caller(self, ctx: Context) -> Caller:
         """Who makes this request."""
         name = ctx.client.get("name")
         client = name[:1000] if isinstance(name, str) else ""
-        if (grant := ctx.grant) is None:
-            return Caller(self.project, self.actor or _shown(client))
-        assert isinstance(grant, Principal)
-        return Caller(self.project, _behind(grant.user, self.actor or client), grant.user, grant)
+        if (principal := ctx.principal) is None:
+            return Caller(self.project, self.actor or _client_actor(client))
+        assert isinstance(principal, Principal)
+        return Caller(
+            self.project, _user_actor(principal.user, self.actor or client), principal.user, principal
+        )
 
 
 @lru_cache(maxsize=64)
-def _shown(name: str) -> str:
+def _client_actor(name: str) -> str:
     """What a client calls itself, as the log has it."""
     return one_line(name) or "mcp"
 
 
 @lru_cache(maxsize=1024)
-def _behind(user: str, client: str) -> str:
+def _user_actor(user: str, client: str) -> str:
     """Who acts through a client, as the log has it."""
     shown = one_line(client)
     return f"{user} via {shown}" if shown else user
@@ -73,15 +82,15 @@ class Effect(Struct, frozen=True):
 
     writes: bool
     #: It writes over something or takes it away.
-    destroys: bool = False
+    destructive: bool = False
     #: Calling it twice does the same as calling it once.
-    repeatable: bool = False
+    idempotent: bool = False
 
 
 READS: Final = Effect(writes=False)
 ADDS: Final = Effect(writes=True)
-MARKS: Final = Effect(writes=True, repeatable=True)
-REPLACES: Final = Effect(writes=True, destroys=True, repeatable=True)
+SETS_STATE: Final = Effect(writes=True, idempotent=True)
+REPLACES: Final = Effect(writes=True, destructive=True, idempotent=True)
 
 
 class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
@@ -93,29 +102,29 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
     arguments: type[Arguments]
     run: Callable[[WorkspaceSession, Arguments], Awaitable[ToolResult]]
     toolset: Toolset
-    dialect: Dialect
+    error_format: ErrorFormat
     #: The dialect of a call with these arguments, if it depends on them.
-    voice: Callable[[Mapping[str, Any]], Dialect] | None = None
+    error_format_for: Callable[[Mapping[str, Any]], ErrorFormat] | None = None
     output: JsonObject
     #: What is wrong with values that the schema lets through: called with those that have the right type.
     check: Callable[..., Iterable[Problem]] | None = None
     effect: Effect = READS
 
-    def at(self, place: Place) -> Tool[Arguments]:
+    def bind(self, scope: ServerScope) -> ToolDefinition[Arguments]:
         """The tool at work in a place."""
 
         async def run(arguments: Arguments, ctx: Context) -> ToolResult:
             try:
-                caller = place.caller(ctx)
-                if self.effect.writes and (key := key_of(ctx)) is not None:
-                    return await self._run_once(place, caller, arguments, key, ctx)
-                return await self.run(WorkspaceSession(place.workspace, caller), arguments)
+                caller = scope.caller(ctx)
+                if self.effect.writes and (key := idempotency_key(ctx)) is not None:
+                    return await self._run_once(scope, caller, arguments, key, ctx)
+                return await self.run(WorkspaceSession(scope.workspace, caller), arguments)
             except DittybagError as error:
                 if isinstance(error, StorageError):
                     _log.warning("%s failed on %s", self.name, error.where, exc_info=error)
-                return self._words(given(arguments))(error)
+                return self._error_format_for_call(given_arguments(arguments))(error)
 
-        return Tool(
+        return ToolDefinition(
             name=self.name,
             title=self.title,
             description=self.description,
@@ -126,50 +135,54 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             light=True,
             annotations=ToolAnnotations(
                 read_only_hint=not self.effect.writes,
-                destructive_hint=self.effect.destroys if self.effect.writes else None,
-                idempotent_hint=self.effect.repeatable if self.effect.writes else None,
+                destructive_hint=self.effect.destructive if self.effect.writes else None,
+                idempotent_hint=self.effect.idempotent if self.effect.writes else None,
                 open_world_hint=False,
             ),
         )
 
     async def _run_once(
-        self, place: Place, caller: Caller, arguments: Arguments, key: str, ctx: Context
+        self, scope: ServerScope, caller: Caller, arguments: Arguments, key: str, ctx: Context
     ) -> ToolResult:
         # Few calls need it, and it takes time to import.
-        from dittybag.contracts.idempotent_calls import answered_once, keyed_call
+        from dittybag.contracts.idempotent_calls import keyed_call, run_idempotently
 
-        call = keyed_call(caller.only_user or "", key, ctx, place.project)
-        session = WorkspaceSession(place.workspace, replace(caller, call=call))
-        return await answered_once(call, place.workspace.repeats, lambda: self.run(session, arguments))
+        call = keyed_call(caller.only_user or "", key, ctx, scope.project)
+        session = WorkspaceSession(scope.workspace, replace(caller, call=call))
+        return await run_idempotently(call, scope.workspace.repeats, lambda: self.run(session, arguments))
 
-    def _words(self, arguments: Mapping[str, Any]) -> Dialect:
-        return self.dialect if self.voice is None else self.voice(arguments)
+    def _error_format_for_call(self, arguments: Mapping[str, Any]) -> ErrorFormat:
+        return self.error_format if self.error_format_for is None else self.error_format_for(arguments)
 
     def _explain(self, error: ToolError) -> ToolResult:
         if not isinstance(error, InvalidArguments):
-            return self.dialect(Invalid([Problem("", str(error))]))
-        return self._words(error.arguments)(Invalid(self._problems(error)))
+            return self.error_format(Invalid([Problem("", str(error))]))
+        return self._error_format_for_call(error.arguments)(Invalid(self._problems(error)))
 
     def _problems(self, error: InvalidArguments) -> list[Problem]:
         """Everything that is wrong, in the order of the arguments. Our own words go before a schema's."""
         unfit = {item.path for item in error.violations if item.rule in ("type", "text", "required")}
         known = self.arguments.__struct_fields__
-        fit = {name: _fit(name, error.arguments[name], unfit) for name in known if name in error.arguments}
+        fit = {
+            name: _well_typed_part(name, error.arguments[name], unfit)
+            for name in known
+            if name in error.arguments
+        }
         fit = {name: value for name, value in fit.items() if value is not None}
         problems = list(self.check(**fit)) if self.check is not None else []
         worded = {problem.field for problem in problems}
         problems += [
             problem_of(item)
             for item in error.violations
-            if root(item.path) not in worded or item.path in unfit
+            if top_level_argument(item.path) not in worded or item.path in unfit
         ]
         order = {name: index for index, name in enumerate(known)}
         return sorted(problems, key=lambda problem: order.get(problem.field, len(order)))
 
 
-def _fit(name: str, value: Any, unfit: Collection[str]) -> Any:
+def _well_typed_part(name: str, value: Any, unfit: Collection[str]) -> Any:
     """As much of an argument as has the right type; nothing, if none of it has."""
-    bad = {path for path in unfit if root(path) == name}
+    bad = {path for path in unfit if top_level_argument(path) == name}
     if not bad:
         return value
     if not isinstance(value, list) or not all(path.endswith("]") for path in bad):
@@ -189,11 +202,11 @@ def _field_schema(kind: str | JsonObject) -> JsonObject:
     return {"type": [kind[:-1], "null"]} if kind.endswith("?") else {"type": kind}
 
 
-def list_of(items: JsonObject) -> JsonObject:
+def array_schema(items: JsonObject) -> JsonObject:
     return {"type": "array", "items": items}
 
 
-def given(arguments: Struct, *without: str) -> dict[str, Any]:
+def given_arguments(arguments: Struct, *without: str) -> dict[str, Any]:
     """The arguments of a call that were given."""
     return {
         name: value
@@ -202,7 +215,7 @@ def given(arguments: Struct, *without: str) -> dict[str, Any]:
     }
 
 
-def one_of(field: str, value: str, choices: Iterable[str], name: str) -> list[Problem]:
+def choice_problems(field: str, value: str, choices: Iterable[str], name: str) -> list[Problem]:
     """What is wrong with a value that should be one of a few, if anything."""
     allowed = tuple(choices)
     return [] if value in allowed else [Problem(field, f"{name} must be one of {', '.join(allowed)}")]

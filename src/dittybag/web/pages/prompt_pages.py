@@ -8,7 +8,7 @@ from typing import Final, get_args
 import msgspec
 from msgspec import Struct
 
-from dittybag.contracts.stored_prompts import message
+from dittybag.contracts.stored_prompts import prompt_result
 from dittybag.domain.changes import Change
 from dittybag.domain.errors import PromptNotFound
 from dittybag.domain.libraries import LibraryPrompt
@@ -179,7 +179,7 @@ async def _result(request: Request, prompt: Prompt, values: Mapping[str, str]) -
             source=lines[at - 1][:200] if 0 < at <= len(lines) else "",
         )
     text = trial.text
-    shown = msgspec.json.format(encode(message(prompt.description, text)), indent=2).decode()
+    shown = msgspec.json.format(encode(prompt_result(prompt.description, text)), indent=2).decode()
     return _Result(
         text=text,
         message=shown[:_MESSAGE_LENGTH],
