@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dittybag.cli.completion import serve
-from dittybag.cli.serve import USAGE, parsed
+from dittybag.cli.completion import serve_command
+from dittybag.cli.serve import USAGE, parse_options
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import TOOLSETS
 from tests.cli.running import dittybag
@@ -106,11 +106,11 @@ def usage_options() -> str:
 
 
 def test_the_options_that_shells_know_are_those_that_serve_takes() -> None:
-    for option in serve.params:
+    for option in serve_command.params:
         (name,) = option.opts
-        flags = parsed([name] if option.is_flag else [name, "value"])  # type: ignore[attr-defined]
+        flags = parse_options([name] if option.is_flag else [name, "value"])  # type: ignore[attr-defined]
         assert list(flags) == [name.removeprefix("--").replace("-", "_")]
-    assert {option.opts[0] for option in serve.params} == set(
+    assert {option.opts[0] for option in serve_command.params} == set(
         re.findall(r"--[a-z-]+(?= )", usage_options())
     ) - {"--help"}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dittybag.cli.local_time import NotADate, ago, due_date, due_day, due_words, is_overdue
+from dittybag.cli.local_time import NotADate, ago, due_date, local_due_day, format_due, is_overdue
 from dittybag.domain.tasks import problems
 
 #: A Wednesday.
@@ -157,8 +157,8 @@ def test_near_days_are_told_in_words() -> None:
         "2026-03-10": "2026-03-10",
         "2027-03-10T09:30": "2027-03-10 09:30",
     }.items():
-        assert due_words(due, now) == words
-        assert due_day(due) == due[:10]
+        assert format_due(due, now) == words
+        assert local_due_day(due) == due[:10]
 
 
 @pytest.mark.parametrize(

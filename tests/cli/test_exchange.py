@@ -14,7 +14,7 @@ import pytest
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Prompt
 from dittybag.library.library_folders import Directories
-from dittybag.library.library_service import Shelf
+from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.services.template_service import TemplateService
 from dittybag.storage.sqlite.store import SqliteStore
@@ -218,7 +218,7 @@ def test_defaults_of_a_template_are_kept(tmp_path: Path) -> None:
             return found
 
         try:
-            templates = TemplateService(renderer, Shelf(Directories(str(tmp_path)), renderer))
+            templates = TemplateService(renderer, LibraryService(Directories(str(tmp_path)), renderer))
             return await templates.prompt(await store.read(work), values)
         finally:
             renderer.close()

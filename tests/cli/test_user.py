@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dittybag.cli.token import moment_of
+from dittybag.cli.token import parse_expiry
 from tests.cli.running import data, dittybag, failure
 
 
@@ -208,7 +208,7 @@ NOW = datetime(2026, 11, 15, 14, 30, tzinfo=timezone(timedelta(hours=1)))
     ],
 )
 def test_times_to_come_in_words(words: str, meant: datetime) -> None:
-    assert moment_of(words, NOW) == meant
+    assert parse_expiry(words, NOW) == meant
 
 
 @pytest.mark.parametrize(
@@ -216,4 +216,4 @@ def test_times_to_come_in_words(words: str, meant: datetime) -> None:
 )
 def test_what_is_no_time_to_come(words: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # of any kind
-        moment_of(words, NOW)
+        parse_expiry(words, NOW)

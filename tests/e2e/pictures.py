@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from dittybag.assembly import with_workspace
-from dittybag.cli.sample_workspace import PROJECT, act, fill, write_library
+from dittybag.cli.sample_workspace import PROJECT, fill_sample, make_changes, write_library
 from dittybag.config import settings
 from tests.e2e.serving import Served
 from tests.programs import CHROMIUM
@@ -43,8 +43,8 @@ PICTURES = {"prompt": _prompt, "tasks": _tasks, "activity": _activity}
 def main() -> None:
     home = Path(tempfile.mkdtemp())
     chosen = settings({"DITTYBAG_HOME": str(home)})
-    with_workspace(chosen, fill)
-    with_workspace(chosen, act)
+    with_workspace(chosen, fill_sample)
+    with_workspace(chosen, make_changes)
     write_library(home)
     FOLDER.mkdir(exist_ok=True)
     program = CHROMIUM.find()

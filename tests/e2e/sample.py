@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from dittybag.assembly import with_workspace
-from dittybag.cli.sample_workspace import PROJECT, write_library
-from dittybag.cli.sample_workspace import fill as fill_sample
+from dittybag.cli.sample_workspace import PROJECT, fill_sample, write_library
 from dittybag.config import settings
 
 __all__ = ["PROJECT", "fill"]

@@ -16,7 +16,7 @@ import yaml  # type: ignore[import-untyped]  # its types are a package of their 
 from click.testing import CliRunner
 
 from dittybag.cli import commands
-from dittybag.cli.serve import parsed
+from dittybag.cli.serve import parse_options
 from dittybag.config import settings
 from tests.fleet.fleet import Fleet
 from tests.wire import ROOT
@@ -55,7 +55,7 @@ def unit() -> list[tuple[str, str]]:
 def serving(arguments: list[str], environment: dict[str, str]) -> Any:
     """The settings of a server that is started like this."""
     assert arguments[0] == "serve"
-    flags: Any = parsed(arguments[1:])
+    flags: Any = parse_options(arguments[1:])
     return settings({"DITTYBAG_HOME": "/var/lib/dittybag", **environment}, **flags)
 
 

@@ -7,8 +7,8 @@ import os
 import click
 
 from dittybag.cli.output import json_option, print_json, progress
-from dittybag.cli.restore_backup import readable, refuse, warn
-from dittybag.cli.workspace_options import Where, in_workspace
+from dittybag.cli.restore_backup import print_warnings, printable_path, report_file_error
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 
 
 @click.command("backup")
@@ -16,7 +16,7 @@ from dittybag.cli.workspace_options import Where, in_workspace
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
 @in_workspace
 @json_option
-def command(file: str, where: Where, *, force: bool, as_json: bool) -> int | None:
+def command(file: str, options: WorkspaceOptions, *, force: bool, as_json: bool) -> int | None:
     """Copy the database into FILE while servers are using it.
 
     The copy is of one point in time, needs no other file, and is checked before it gets its name.
@@ -29,18 +29,20 @@ def command(file: str, where: Where, *, force: bool, as_json: bool) -> int | Non
     """
     from dittybag.assembly.backup_files import FileRefused, back_up
 
-    settings = where.file_settings
+    settings = options.file_settings
     path = os.path.expanduser(file)  # noqa: PTH111
     try:
         with progress() as show:
             made = back_up(settings, path, force=force, tell=show or (lambda text: None))
     except FileRefused as error:
-        return refuse(error, settings.database)
+        return report_file_error(error, settings.database)
     warnings = [flaw.message for flaw in made.flaws]
     if as_json:
         files = {"file": made.file, "database": settings.database}
         print_json({**files, "bytes": made.bytes, "change": made.change, "warnings": warnings})
         return None
-    click.echo(f"Backed up {readable(settings.database)} to {readable(made.file)} ({made.bytes:,} bytes)")
-    warn(warnings, "the copy is true, but the database has these flaws: dittybag doctor")
+    click.echo(
+        f"Backed up {printable_path(settings.database)} to {printable_path(made.file)} ({made.bytes:,} bytes)"
+    )
+    print_warnings(warnings, "the copy is true, but the database has these flaws: dittybag doctor")
     return None

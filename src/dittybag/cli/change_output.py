@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dittybag.cli.local_time import ago
-from dittybag.cli.output import print_table, shown
+from dittybag.cli.output import clip_line, print_table
 from dittybag.domain.changes import Change, Entity, label_of
 from dittybag.domain.times import iso
 
@@ -16,18 +16,18 @@ _COLOURS: Final = {"create": "green", "delete": "red", "update": None, "restore"
 _PAST: Final = {"create": "created", "update": "changed", "delete": "deleted", "restore": "restored"}
 
 
-def _past(change: Change) -> str:
+def _action_label(change: Change) -> str:
     return "taken back" if change.action == "restore" and change.after is None else _PAST[change.action]
 
 
-def thing_of(change: Change) -> Entity:
+def changed_entity(change: Change) -> Entity:
     """What was changed, as it was last."""
     thing = change.after if change.after is not None else change.before
     assert thing is not None
     return thing
 
 
-def row_of(change: Change, projects: Mapping[int, str]) -> dict[str, Any]:
+def change_data(change: Change, projects: Mapping[int, str]) -> dict[str, Any]:
     """A change for machines."""
     return {
         "change": change.seq,
@@ -37,7 +37,7 @@ def row_of(change: Change, projects: Mapping[int, str]) -> dict[str, Any]:
         "action": change.action,
         "kind": change.kind,
         "id": change.entity,
-        "name": label_of(thing_of(change)),
+        "name": label_of(changed_entity(change)),
         "project": None if change.project is None else projects.get(change.project),
     }
 
@@ -52,14 +52,14 @@ def print_changes(changes: Sequence[Change], projects: Mapping[int, str]) -> Non
             (
                 str(change.seq),
                 ago(change.at, now) if readable else iso(change.at),
-                shown(change.actor, 40),
-                _past(change),
-                f"{change.kind} {shown(label_of(thing_of(change)), 60)}",
-                "" if change.project is None else shown(projects.get(change.project, "(deleted)")),
+                clip_line(change.actor, 40),
+                _action_label(change),
+                f"{change.kind} {clip_line(label_of(changed_entity(change)), 60)}",
+                "" if change.project is None else clip_line(projects.get(change.project, "(deleted)")),
             )
             for change in changes
         ],
         right=(0,),
-        giving=(2, 4, 5),
+        shrinkable=(2, 4, 5),
         styles=lambda row: {"fg": _COLOURS[changes[row].action]},
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from dittybag import __version__
-from dittybag.cli.error_output import Status, fail, misuse, report, speak_json
+from dittybag.cli.error_output import ExitStatus, report, report_error, report_settings_error, use_json_errors
 from dittybag.config import SettingsError
 from dittybag.domain.errors import DittybagError
 
@@ -56,7 +56,7 @@ _COMMANDS: Final = {
 _MODULES: Final = {"import": "import_"}
 
 
-class _Lazy(click.Group):
+class _LazyGroup(click.Group):
     """A group whose commands are imported when they are called, not when they are listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -67,9 +67,9 @@ class _Lazy(click.Group):
             return None
         if cmd_name == "serve":
             # Only shells that complete it ask for it here: it has run before anybody else could.
-            from dittybag.cli.completion import serve
+            from dittybag.cli.completion import serve_command
 
-            return serve
+            return serve_command
         command: click.Command = import_module(f"dittybag.cli.{_MODULES.get(cmd_name, cmd_name)}").command
         return command
 
@@ -91,7 +91,7 @@ class _Lazy(click.Group):
                 formatter.write_dl(list(section.items()), col_max=12)
 
 
-@click.group(cls=_Lazy, invoke_without_command=True)
+@click.group(cls=_LazyGroup, invoke_without_command=True)
 @click.version_option(__version__, message="dittybag %(version)s")
 @click.pass_context
 def dittybag(ctx: click.Context) -> None:
@@ -108,22 +108,22 @@ def dittybag(ctx: click.Context) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run a command; the exit status."""
     as_json = "--json" in arguments
-    speak_json(as_json=as_json)
+    use_json_errors(as_json=as_json)
     # Colours are for terminals, which click knows, and for people who want them.
     color = False if os.environ.get("NO_COLOR") else None
     try:
         status = dittybag.main(list(arguments), prog_name="dittybag", standalone_mode=False, color=color)
     except click.ClickException as error:
         if as_json:
-            report(error.format_message(), code="USAGE" if error.exit_code == Status.USAGE else "REFUSED")
+            report(error.format_message(), code="USAGE" if error.exit_code == ExitStatus.USAGE else "REFUSED")
         else:
             error.show()
         return error.exit_code
     except click.Abort:
         report("stopped", code="STOPPED")
-        return Status.REFUSED
+        return ExitStatus.REFUSED
     except SettingsError as error:
-        return misuse(error)
+        return report_settings_error(error)
     except DittybagError as error:
-        return fail(error)
+        return report_error(error)
     return status if isinstance(status, int) else 0

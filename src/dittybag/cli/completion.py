@@ -18,7 +18,7 @@ _SHELLS: Final = ("bash", "zsh", "fish")
 #: With this, a shell tells the program that it is to complete something.
 _VARIABLE: Final = "_DITTYBAG_COMPLETE"
 #: More names than this help nobody.
-_MOST: Final = 200
+_MAX_NAMES: Final = 200
 
 #: An option in the usage of `dittybag serve`: its name, what it takes, and what it is for.
 _OPTION: Final = re.compile(r"^  (?:-h, )?(--[a-z-]+)(?: (\[?[A-Z][A-Z:]*\]?))? +(\S.*)$", re.MULTILINE)
@@ -42,19 +42,19 @@ def command(shell: str) -> None:
     click.echo(complete(click.Group("dittybag"), {}, "dittybag", _VARIABLE).source())
 
 
-def projects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_projects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The projects of the database that a command is given."""
     from dittybag.assembly.project_names import project_names
     from dittybag.config import from_process
 
     try:
         settings = from_process(workspace=ctx.params.get("workspace"), db=ctx.params.get("db"))
-        return _items(project_names(settings, incomplete, _MOST))
+        return _items(project_names(settings, incomplete, _MAX_NAMES))
     except Exception:  # noqa: BLE001  # in the middle of a line nobody wants to read of errors
         return []
 
 
-def workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The databases in the data folder."""
     from dittybag.config import home
 
@@ -66,13 +66,13 @@ def workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
     return _items(name for name in names if name.startswith(incomplete))
 
 
-def _profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def _complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from dittybag.contracts.profiles import PROFILES
 
     return _items(name for name in PROFILES if name.startswith(incomplete))
 
 
-def _toolsets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def _complete_toolsets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from dittybag.contracts.tool_specs import TOOLSETS
 
     # Several are separated by commas, and the last of them is being typed.
@@ -89,23 +89,25 @@ def _items(names: Iterable[str]) -> list[CompletionItem]:
 
 
 _VALUES: Final[dict[str, dict[str, Any]]] = {
-    "--profile": {"shell_complete": _profiles},
-    "--toolsets": {"shell_complete": _toolsets},
-    "--project": {"shell_complete": projects},
-    "--workspace": {"shell_complete": workspaces},
+    "--profile": {"shell_complete": _complete_profiles},
+    "--toolsets": {"shell_complete": _complete_toolsets},
+    "--project": {"shell_complete": complete_projects},
+    "--workspace": {"shell_complete": complete_workspaces},
     "--db": {"type": click.Path()},
 }
 
 
-def _option(name: str, takes: str, about: str) -> click.Option:
+def _build_option(name: str, takes: str, about: str) -> click.Option:
     if not takes or takes.startswith("["):
         return click.Option([name], is_flag=True, help=about)
     return click.Option([name], metavar=takes, help=about, **_VALUES.get(name, {}))
 
 
 #: `dittybag serve` as shells see it. It runs without click, and its usage says what there is.
-serve: Final = click.Command(
+serve_command: Final = click.Command(
     "serve",
-    params=[_option(name, takes, about) for name, takes, about in _OPTION.findall(USAGE) if name != "--help"],
+    params=[
+        _build_option(name, takes, about) for name, takes, about in _OPTION.findall(USAGE) if name != "--help"
+    ],
     help="Serve MCP clients: on standard input and output, or over HTTP.",
 )

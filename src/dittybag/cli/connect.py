@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.error_output import Status, report
-from dittybag.cli.output import json_option, print_json, print_table, printable
-from dittybag.cli.workspace_options import Where, in_project
+from dittybag.cli.error_output import ExitStatus, report
+from dittybag.cli.output import json_option, print_json, print_table, terminal_safe
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.clients.client_errors import Busy, ClientError, Foreign, Refused, Unreachable
 from dittybag.clients.known_clients import CLIENTS, SCOPES, Client, Machine, Scope
 from dittybag.config import home
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STATUSES: Final = {
-    Refused: Status.REFUSED,
-    Foreign: Status.CONFLICT,
-    Busy: Status.CONFLICT,
-    Unreachable: Status.STORAGE,
+    Refused: ExitStatus.REFUSED,
+    Foreign: ExitStatus.CONFLICT,
+    Busy: ExitStatus.CONFLICT,
+    Unreachable: ExitStatus.STORAGE,
 }
 _STATES: Final = {
     "other": "starts another program",
@@ -36,7 +36,7 @@ _STATES: Final = {
 }
 _COLOURS: Final = {"connected": "green", "other": "yellow", "unreadable": "red"}
 #: As much of a message as is shown, which has a path and words of a parser in it.
-_MOST_LETTERS: Final = 2000
+_MAX_LENGTH: Final = 2000
 
 
 @click.command("connect")
@@ -60,7 +60,7 @@ def command(
     scope: Scope | None,
     name: str,
     profile: str | None,
-    where: Where,
+    options: WorkspaceOptions,
     *,
     remove: bool,
     dry_run: bool,
@@ -86,28 +86,28 @@ def command(
         machine = Machine(os.environ, sys.platform, Path.home(), Path.cwd())
     except (RuntimeError, OSError) as error:
         report(f"your home folder or this folder cannot be found ({error})", "set HOME, or go elsewhere")
-        return Status.STORAGE
+        return ExitStatus.STORAGE
     try:
         if client is None:
             if remove or dry_run or scope is not None:
                 raise click.UsageError("say which client: one of " + ", ".join(CLIENTS))
-            _list(machine, name, _launch(where, profile), as_json=as_json)
-            return Status.OK
+            _list_clients(machine, name, _launch(options, profile), as_json=as_json)
+            return ExitStatus.OK
         target = _target(CLIENTS[client], scope or "user", machine, name)
         is_found = target.client.is_found(machine)
-        _do(target, _launch(where, profile), remove=remove, dry_run=dry_run, as_json=as_json)
+        _apply(target, _launch(options, profile), remove=remove, dry_run=dry_run, as_json=as_json)
     except ClientError as error:
-        report(one_line(str(error), _MOST_LETTERS), error.advice, code=error.code)
+        report(one_line(str(error), _MAX_LENGTH), error.advice, code=error.code)
         return _STATUSES[type(error)]
     if not (as_json or remove or dry_run):
-        _tell_what_is_next(target, is_found=is_found)
-    return Status.OK
+        _print_next_steps(target, is_found=is_found)
+    return ExitStatus.OK
 
 
 def connected_clients() -> list[str]:
     """The clients of this machine that start this program."""
     machine = Machine(os.environ, sys.platform, Path.home(), Path.cwd())
-    standings = _standings(machine, "all", _launch(Where(None, None), None))
+    standings = _standings(machine, "all", _launch(WorkspaceOptions(None, None), None))
     return sorted({target.client.name for target, _, found in standings if found.state == "connected"})
 
 
@@ -120,21 +120,21 @@ def _target(client: Client, scope: Scope, machine: Machine, name: str) -> Target
     return target
 
 
-def _launch(where: Where, profile: str | None) -> Launch:
+def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
     """How a client starts this program with these options. Raises `SettingsError`."""
     from dittybag.clients.connector import Launch
 
-    settings = where.settings
+    settings = options.settings
     arguments = ["serve"]
-    if where.workspace is not None:
-        arguments += ["--workspace", where.workspace]
-    if where.db is not None:
+    if options.workspace is not None:
+        arguments += ["--workspace", options.workspace]
+    if options.db is not None:
         from dittybag.assembly.store_factory import is_file
 
         database = settings.database
         arguments += ["--db", str(Path(database).absolute()) if is_file(database) else database]
-    if where.project is not None:
-        arguments += ["--project", where.project]
+    if options.project is not None:
+        arguments += ["--project", options.project]
     if profile is not None:
         from dittybag.assembly import check_names
         from dittybag.config import from_process
@@ -149,7 +149,7 @@ def _launch(where: Where, profile: str | None) -> Launch:
     return Launch(command, prefix, tuple(arguments), variables)
 
 
-def _do(target: Target, launch: Launch, *, remove: bool, dry_run: bool, as_json: bool) -> None:
+def _apply(target: Target, launch: Launch, *, remove: bool, dry_run: bool, as_json: bool) -> None:
     from dittybag.clients.connector import connect, disconnect
 
     ours = home(os.environ)
@@ -167,23 +167,23 @@ def _do(target: Target, launch: Launch, *, remove: bool, dry_run: bool, as_json:
         }
         print_json(data | ({"diff": outcome.diff} if dry_run else {}))
     elif dry_run:
-        _show(outcome.diff)
+        _print_diff(outcome.diff)
     else:
-        _tell(target, outcome)
+        _print_outcome(target, outcome)
 
 
-def _show(diff: str) -> None:
+def _print_diff(diff: str) -> None:
     if not diff:
         click.echo("nothing would change", err=True)
         return
     for line in diff.split("\n"):
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         is_title = line.startswith(("+++", "---"))
-        click.secho(printable(line), fg=None if is_title else colour, bold=is_title or None)
+        click.secho(terminal_safe(line), fg=None if is_title else colour, bold=is_title or None)
 
 
-def _tell(target: Target, outcome: Outcome) -> None:
-    title, file = target.client.title, one_line(str(target.file), _MOST_LETTERS)
+def _print_outcome(target: Target, outcome: Outcome) -> None:
+    title, file = target.client.title, one_line(str(target.file), _MAX_LENGTH)
     words = {
         "connected": f"Connected {title}: {file}",
         "updated": f"Updated {title}: {file}",
@@ -197,10 +197,10 @@ def _tell(target: Target, outcome: Outcome) -> None:
     elif outcome.has_previous:
         click.echo(f"note: it had an entry '{target.name}' before; --remove brings that back", err=True)
     if outcome.backup:
-        click.echo(f"backup: {one_line(outcome.backup, _MOST_LETTERS)}", err=True)
+        click.echo(f"backup: {one_line(outcome.backup, _MAX_LENGTH)}", err=True)
 
 
-def _tell_what_is_next(target: Target, *, is_found: bool) -> None:
+def _print_next_steps(target: Target, *, is_found: bool) -> None:
     client = target.client
     if not is_found:
         click.echo(f"note: {client.title} does not seem to be on this machine", err=True)
@@ -211,7 +211,7 @@ def _tell_what_is_next(target: Target, *, is_found: bool) -> None:
     click.echo(f"next: {client.next_step}", err=True)
 
 
-def _list(machine: Machine, name: str, launch: Launch, *, as_json: bool) -> None:
+def _list_clients(machine: Machine, name: str, launch: Launch, *, as_json: bool) -> None:
     rows = list(_standings(machine, name, launch))
     if as_json:
         listed = [
@@ -237,11 +237,11 @@ def _list(machine: Machine, name: str, launch: Launch, *, as_json: bool) -> None
                 target.scope,
                 "yes" if found else "no",
                 _state(standing, name),
-                one_line(str(target.file), _MOST_LETTERS),
+                one_line(str(target.file), _MAX_LENGTH),
             )
             for target, found, standing in rows
         ],
-        giving=(3, 4),
+        shrinkable=(3, 4),
         styles=lambda row: {"fg": _COLOURS.get(rows[row][2].state), "dim": not rows[row][1] or None},
     )
     if any(found and standing.state == "absent" for _, found, standing in rows):

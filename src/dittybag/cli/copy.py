@@ -6,10 +6,10 @@ import os
 
 import click
 
-from dittybag.cli.error_output import Status, report
-from dittybag.cli.output import counted, json_option, print_json, progress
+from dittybag.cli.error_output import ExitStatus, report
+from dittybag.cli.output import format_count, json_option, print_json, progress
 from dittybag.cli.read_input import text
-from dittybag.config import database_of
+from dittybag.config import parse_database
 
 
 @click.command("copy")
@@ -30,20 +30,22 @@ def command(source: str, target: str, *, as_json: bool) -> int:
     from dittybag.assembly.database_copy import copy
     from dittybag.assembly.store_factory import is_file
 
-    first, second = database_of(source), database_of(target)
+    first, second = parse_database(source), parse_database(target)
     if is_file(first) and not os.path.exists(first):  # noqa: PTH110  # pathlib is slow to import
         report(f"there is no database {first}", "check the name", code="NOT_FOUND")
-        return Status.NOT_FOUND
+        return ExitStatus.NOT_FOUND
     if first == second or (
         is_file(first) and is_file(second) and os.path.exists(second) and os.path.samefile(first, second)  # noqa: PTH110, PTH121
     ):
         report("both are the same database", "--to needs another one", code="REFUSED")
-        return Status.REFUSED
+        return ExitStatus.REFUSED
     with progress() as tell:
         copied = copy(first, second, tell or (lambda words: None))
     if as_json:
         print_json({"changes": copied.changes, "copied": copied.copied, "things": copied.things})
-        return Status.OK
-    things = ", ".join(counted(count, kind) for kind, count in copied.things.items())
-    click.echo(f"Copied {counted(copied.copied, 'change')} of {copied.changes:,}; both are equal: {things}")
-    return Status.OK
+        return ExitStatus.OK
+    things = ", ".join(format_count(count, kind) for kind, count in copied.things.items())
+    click.echo(
+        f"Copied {format_count(copied.copied, 'change')} of {copied.changes:,}; both are equal: {things}"
+    )
+    return ExitStatus.OK

@@ -20,11 +20,11 @@ from msgspec import Struct
 
 from dittybag.assembly import with_workspace
 from dittybag.cli.output import print_json
-from dittybag.cli.sample_workspace import PROJECT, act, fill, write_library
+from dittybag.cli.sample_workspace import PROJECT, fill_sample, make_changes, write_library
 from dittybag.config import SettingsError, beside, settings
 
 #: An answer has this long to come.
-_PATIENCE_SECONDS: Final = 20
+_EXIT_TIMEOUT_SECONDS: Final = 20
 
 #: More lines of an answer than this help nobody.
 _MAX_LINES: Final = 12
@@ -32,10 +32,10 @@ _MAX_LINES: Final = 12
 _MAX_TEXT: Final = 40
 
 #: A narrower terminal shows the answer below the request.
-_SIDE_BY_SIDE: Final = 90
+_MIN_TWO_COLUMNS: Final = 90
 
 
-class Exchange(Struct, frozen=True):
+class TourStep(Struct, frozen=True):
     """One step of the tour."""
 
     words: str
@@ -44,7 +44,7 @@ class Exchange(Struct, frozen=True):
     milliseconds: float
 
 
-class Session:
+class DemoClient:
     """A client of a server process, as small as one can be."""
 
     def __init__(self, database: str, home: str) -> None:
@@ -57,7 +57,7 @@ class Session:
             env=beside(home),
         )
 
-    def ask(self, words: str, method: str, **params: Any) -> Exchange:
+    def request(self, words: str, method: str, **params: Any) -> TourStep:
         """Send a request and wait for its answer."""
         self._asked += 1
         begun = self._begun if self._asked == 1 else time.perf_counter()
@@ -66,12 +66,12 @@ class Session:
         while (answer := self._next()).get("id") != self._asked:
             # A notification: the list of prompts has changed, and we know.
             continue
-        return Exchange(words, request, answer, 1000 * (time.perf_counter() - begun))
+        return TourStep(words, request, answer, 1000 * (time.perf_counter() - begun))
 
-    def call(self, words: str, tool: str, **arguments: Any) -> Exchange:
-        return self.ask(words, "tools/call", name=tool, arguments=arguments)
+    def call(self, words: str, tool: str, **arguments: Any) -> TourStep:
+        return self.request(words, "tools/call", name=tool, arguments=arguments)
 
-    def tell(self, method: str) -> None:
+    def notify(self, method: str) -> None:
         self._send({"jsonrpc": "2.0", "method": method})
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -87,39 +87,39 @@ class Session:
         message: dict[str, Any] = msgspec.json.decode(line)
         return message
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Hang up."""
-        self._server.communicate(timeout=_PATIENCE_SECONDS)
+        self._server.communicate(timeout=_EXIT_TIMEOUT_SECONDS)
 
 
 def _own_command() -> list[str]:
     return [sys.executable, "-m", "dittybag"]
 
 
-def _tour(session: Session) -> Iterator[Exchange]:
-    yield session.ask(
+def _tour(client: DemoClient) -> Iterator[TourStep]:
+    yield client.request(
         "A client starts the server and says hello",
         "initialize",
         protocolVersion="2025-11-25",
         capabilities={},
         clientInfo={"name": "demo", "version": "1"},
     )
-    session.tell("notifications/initialized")
-    yield session.ask("Prompts: written once, at hand in every client", "prompts/list")
-    yield session.ask(
+    client.notify("notifications/initialized")
+    yield client.request("Prompts: written once, at hand in every client", "prompts/list")
+    yield client.request(
         "Some have arguments",
         "prompts/get",
         name="explain-error",
         arguments={"error": "no such table: users", "language": "SQL"},
     )
-    yield session.ask(
+    yield client.request(
         "Libraries: folders of template files, in the menu the moment they are saved",
         "prompts/get",
         name="team:commit",
         arguments={"diff": "- retries = 1\n+ retries = 3", "ticket": "AUTH-7"},
     )
-    yield session.call("One search over prompts, documents and tasks", "search", query="password", limit=1)
-    yield session.call(
+    yield client.call("One search over prompts, documents and tasks", "search", query="password", limit=1)
+    yield client.call(
         "Tasks: what is to be done, and how much of you it takes",
         "task_create",
         title="Rotate the signing key",
@@ -127,16 +127,16 @@ def _tour(session: Session) -> Iterator[Exchange]:
         priority=4,
         energy="deep",
     )
-    yield session.call(
+    yield client.call(
         "A mistake: the model is told everything at once, in words it can act on",
         "create_prompt",
         name="my prompt",
         content="",
     )
-    yield session.call("An agent deletes something it should not have", "delete_prompt", name="code-review")
-    changes = session.call("", "list_changes", limit=1)
+    yield client.call("An agent deletes something it should not have", "delete_prompt", name="code-review")
+    changes = client.call("", "list_changes", limit=1)
     (deletion,) = changes.answer["result"]["structuredContent"]["changes"]
-    yield session.call("Nothing is lost: the log knows what it was", "undo_change", change=deletion["change"])
+    yield client.call("Nothing is lost: the log knows what it was", "undo_change", change=deletion["change"])
 
 
 @contextmanager
@@ -173,22 +173,22 @@ def command(keep: str | None, *, once: bool, browser: bool, as_json: bool) -> No
       dittybag demo --no-browser --keep sample.db
     """
     with _database(keep) as database:
-        with_workspace(settings({}, db=database), fill)
+        with_workspace(settings({}, db=database), fill_sample)
         with tempfile.TemporaryDirectory(prefix="dittybag-demo-", ignore_cleanup_errors=True) as home:
             write_library(Path(home))
             if not (once or as_json) and sys.stdout.isatty():
-                with_workspace(settings({}, db=database), act)
+                with_workspace(settings({}, db=database), make_changes)
                 _serve(database, home, opens=browser)
                 return
-            session = Session(database, home)
+            client = DemoClient(database, home)
             try:
                 if as_json:
-                    exchanges = [msgspec.structs.asdict(step) for step in _tour(session)]
+                    exchanges = [msgspec.structs.asdict(step) for step in _tour(client)]
                     print_json({"exchanges": exchanges})
                 else:
-                    _show(_tour(session), kept=database if keep else None)
+                    _print_tour(_tour(client), kept=database if keep else None)
             finally:
-                session.end()
+                client.close()
 
 
 def _serve(database: str, home: str, *, opens: bool) -> None:
@@ -197,7 +197,7 @@ def _serve(database: str, home: str, *, opens: bool) -> None:
 
     def tell_link(port: int, key: str) -> None:
         link = f"http://127.0.0.1:{port}/sign-in?key={key}"
-        opened = opens and _opened(link)
+        opened = opens and _open_browser(link)
         click.echo(f"\nA sample workspace is at {click.style(link, fg='cyan')}")
         click.echo(
             "Your browser shows it now." if opened else "Open this link in your browser; it works once."
@@ -211,7 +211,7 @@ def _serve(database: str, home: str, *, opens: bool) -> None:
     serve_http(chosen, lambda port: None, tell_link)
 
 
-def _opened(link: str) -> bool:
+def _open_browser(link: str) -> bool:
     """Whether a browser could be opened."""
     import webbrowser
 
@@ -221,7 +221,7 @@ def _opened(link: str) -> bool:
         return False
 
 
-def _show(steps: Iterator[Exchange], *, kept: str | None) -> None:
+def _print_tour(steps: Iterator[TourStep], *, kept: str | None) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -234,12 +234,12 @@ def _show(steps: Iterator[Exchange], *, kept: str | None) -> None:
         f"This is a real session with [cyan]dittybag serve[/] on a sample project, {PROJECT}."
     )
     for number, step in enumerate(steps, start=1):
-        _show_step(console, number, step)
+        _print_step(console, number, step)
     serve = [*_program(), "serve", *(["--db", kept, "--project", PROJECT] if kept else [])]
     entry = {"mcpServers": {"dittybag": {"command": serve[0], "args": serve[1:]}}}
     for words, line in (
         ("Give it to your own agent. Claude Code:", f"claude mcp add dittybag -- {shlex.join(serve)}"),
-        ("Claude Desktop, Cursor and most others, in their configuration file:", _on_one_line(entry)),
+        ("Claude Desktop, Cursor and most others, in their configuration file:", _compact_json(entry)),
     ):
         console.print()
         console.print(Text(words, style="bold"))
@@ -254,7 +254,7 @@ def _program() -> list[str]:
     return [beside] if os.access(beside, os.X_OK) else _own_command()
 
 
-def _show_step(console: Any, number: int, step: Exchange) -> None:
+def _print_step(console: Any, number: int, step: TourStep) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -263,7 +263,7 @@ def _show_step(console: Any, number: int, step: Exchange) -> None:
     failed = step.answer.get("result", {}).get("isError") is True
     colour = "red" if failed else "green"
     left = (console.width - 2) * 2 // 5
-    if console.width < _SIDE_BY_SIDE:
+    if console.width < _MIN_TWO_COLUMNS:
         console.print(Text(_request_text(step.request, console.width), style="cyan"))
         console.print(Text(_answer_text(step, console.width), style=colour))
         return
@@ -281,11 +281,11 @@ def _show_step(console: Any, number: int, step: Exchange) -> None:
 def _request_text(request: dict[str, Any], width: int) -> str:
     params = request["params"]
     if request["method"] == "tools/call":
-        return f"-> {params['name']}\n{_laid_out(params['arguments'], width)}"
-    return f"-> {request['method']}" + (f"\n{_laid_out(params, width)}" if params else "")
+        return f"-> {params['name']}\n{_format_json(params['arguments'], width)}"
+    return f"-> {request['method']}" + (f"\n{_format_json(params, width)}" if params else "")
 
 
-def _answer_text(step: Exchange, width: int) -> str:
+def _answer_text(step: TourStep, width: int) -> str:
     """What of an answer is worth reading: the text of a tool's result, and how long it took."""
     result: Any = step.answer.get("result") or step.answer["error"]
     took = f"<- {step.milliseconds:.1f} ms"
@@ -299,35 +299,35 @@ def _answer_text(step: Exchange, width: int) -> str:
         if not text.startswith("{"):
             return f"{took}\n{text}"
         result = msgspec.json.decode(text)
-    lines = _laid_out(_clipped(result), width).splitlines()
+    lines = _format_json(_clip_texts(result), width).splitlines()
     if len(lines) > _MAX_LINES + 2:
         lines = [*lines[:_MAX_LINES], f"... and {len(lines) - _MAX_LINES} lines more"]
     return "\n".join([took, *lines])
 
 
-def _clipped(value: Any) -> Any:
+def _clip_texts(value: Any) -> Any:
     """The value with its long texts cut: this is for reading, not for use."""
     if isinstance(value, dict):
-        return {key: _clipped(item) for key, item in value.items()}
+        return {key: _clip_texts(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_clipped(item) for item in value]
+        return [_clip_texts(item) for item in value]
     return value[:_MAX_TEXT] + "..." if isinstance(value, str) and len(value) > _MAX_TEXT else value
 
 
-def _on_one_line(value: Any) -> str:
+def _compact_json(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
 
 
-def _laid_out(value: Any, width: int, indent: int = 0) -> str:
+def _format_json(value: Any, width: int, indent: int = 0) -> str:
     """JSON that is broken only where it has to be."""
-    line = _on_one_line(value)
+    line = _compact_json(value)
     if len(line) + indent <= width or not isinstance(value, dict | list) or not value:
         return line
     inner = indent + 2
     if isinstance(value, dict):
-        parts = [f"{_on_one_line(key)}: {_laid_out(item, width, inner)}" for key, item in value.items()]
+        parts = [f"{_compact_json(key)}: {_format_json(item, width, inner)}" for key, item in value.items()]
     else:
-        parts = [_laid_out(item, width, inner) for item in value]
+        parts = [_format_json(item, width, inner) for item in value]
     opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
     body = ",\n".join(" " * inner + part for part in parts)
     return f"{opening}\n{body}\n{' ' * indent}{closing}"

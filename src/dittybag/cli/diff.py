@@ -9,11 +9,11 @@ import click
 import msgspec
 from msgspec import Struct
 
-from dittybag.cli.change_output import row_of, thing_of
-from dittybag.cli.error_output import Status, report
+from dittybag.cli.change_output import change_data, changed_entity
+from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.history import project_names
-from dittybag.cli.output import json_option, print_json, printable, shown
-from dittybag.cli.workspace_options import Where, in_workspace
+from dittybag.cli.output import clip_line, json_option, print_json, terminal_safe
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import Change, Entity, label_of
 from dittybag.domain.resources import Resource, is_text
 from dittybag.domain.times import iso
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
 
 #: Fields that change by themselves, or that nobody thinks of as a part of the thing.
-_LEFT_OUT: Final = frozenset(
+_HIDDEN_FIELDS: Final = frozenset(
     ("id", "number", "project", "user", "created_at", "updated_at", "version", "sha256", "size")
 )
 _COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
-class _State(Struct, frozen=True):
+class _EntityState(Struct, frozen=True):
     """What a thing was at some time, and what it held if it is a document."""
 
-    thing: Entity | None
+    entity: Entity | None
     content: bytes | None
 
     def fields(self) -> dict[str, str]:
         """What there is to compare, as texts."""
-        if self.thing is None:
+        if self.entity is None:
             return {}
         found = {}
-        for name, value in msgspec.to_builtins(self.thing).items():
-            if name not in _LEFT_OUT and value not in (None, [], ()):
-                found[name] = iso(value) if name == "completed_at" else _text(value)
-        if self.content is not None and isinstance(self.thing, Resource):
-            found["content"] = self._content(self.thing)
+        for name, value in msgspec.to_builtins(self.entity).items():
+            if name not in _HIDDEN_FIELDS and value not in (None, [], ()):
+                found[name] = iso(value) if name == "completed_at" else _format_value(value)
+        if self.content is not None and isinstance(self.entity, Resource):
+            found["content"] = self._content(self.entity)
         return found
 
     def _content(self, resource: Resource) -> str:
@@ -56,7 +56,7 @@ class _State(Struct, frozen=True):
         return f"({len(self.content):,} bytes, SHA-256 {resource.sha256})"
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -69,7 +69,7 @@ def _text(value: Any) -> str:
 @click.argument("other", type=click.IntRange(1), required=False)
 @in_workspace
 @json_option
-def command(change: int, other: int | None, where: Where, *, as_json: bool) -> int:
+def command(change: int, other: int | None, options: WorkspaceOptions, *, as_json: bool) -> int:
     """Show what CHANGE has changed, or what became of the thing between CHANGE and OTHER.
 
     `dittybag history` has the numbers of changes.
@@ -80,43 +80,45 @@ def command(change: int, other: int | None, where: Where, *, as_json: bool) -> i
       dittybag diff 17 42
     """
 
-    async def work(session: WorkspaceSession) -> tuple[Change, Change | None, _State, _State, dict[int, str]]:
+    async def work(
+        session: WorkspaceSession,
+    ) -> tuple[Change, Change | None, _EntityState, _EntityState, dict[int, str]]:
         history = session.workspace.history
-        first = await history.change(change)
-        last = None if other is None else await history.change(other)
+        first = await history.get(change)
+        last = None if other is None else await history.get(other)
         before = first.before if last is None else first.after
         after = (first if last is None else last).after
         contents = await history.contents(before, after)
-        states = _State(before, contents[0]), _State(after, contents[1])
+        states = _EntityState(before, contents[0]), _EntityState(after, contents[1])
         return first, last, *states, await project_names(session)
 
-    first, last, before, after, projects = where.run(work)
+    first, last, before, after, projects = options.run(work)
     if last is not None and (first.kind, first.entity) != (last.kind, last.entity):
         report(
             f"changes {first.seq} and {last.seq} are of different things",
             f"dittybag history {first.entity} shows those of the first",
             code="DIFFERENT_THINGS",
         )
-        return Status.REFUSED
+        return ExitStatus.REFUSED
     old, new = before.fields(), after.fields()
     names = [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
     if as_json:
         fields = {name: {"before": old.get(name), "after": new.get(name)} for name in names}
-        print_json({"change": row_of(last or first, projects), "fields": fields})
-        return Status.OK
+        print_json({"change": change_data(last or first, projects), "fields": fields})
+        return ExitStatus.OK
     shown_change = last or first
-    name = shown(label_of(thing_of(shown_change)))
+    name = clip_line(label_of(changed_entity(shown_change)))
     click.secho(f"{shown_change.kind} {name}", bold=True)
-    click.secho(f"{shown_change.action} by {shown(shown_change.actor)}, {iso(shown_change.at)}", dim=True)
+    click.secho(f"{shown_change.action} by {clip_line(shown_change.actor)}, {iso(shown_change.at)}", dim=True)
     for name in names:
-        for line in _compared(name, old.get(name), new.get(name)):
-            click.secho(printable(line), fg=_COLOURS.get(line[:1]))
+        for line in _diff_lines(name, old.get(name), new.get(name)):
+            click.secho(terminal_safe(line), fg=_COLOURS.get(line[:1]))
     if not names:
         click.echo("Nothing that is shown has changed")
-    return Status.OK
+    return ExitStatus.OK
 
 
-def _compared(name: str, old: str | None, new: str | None) -> Iterator[str]:
+def _diff_lines(name: str, old: str | None, new: str | None) -> Iterator[str]:
     if "\n" not in (old or "") + (new or ""):
         if old is not None:
             yield f"-{name}: {old}"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from dittybag.cli.error_output import Status
-from dittybag.cli.output import counted, json_option, padded, print_json, print_table, progress
-from dittybag.cli.workspace_options import Where, in_workspace
+from dittybag.cli.error_output import ExitStatus
+from dittybag.cli.output import format_count, json_option, pad, print_json, print_table, progress
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _MARKS: Final[dict[Level, tuple[str, str, str]]] = {
     "error": ("✗", "error", "red"),
 }
 #: A message may name a file, and those have long names.
-_MESSAGE: Final = 5000
+_MAX_MESSAGE: Final = 5000
 
 
 @click.command("doctor")
@@ -35,7 +35,7 @@ _MESSAGE: Final = 5000
 )
 @in_workspace
 @json_option
-def command(where: Where, *, fix: bool, as_json: bool) -> int:
+def command(options: WorkspaceOptions, *, fix: bool, as_json: bool) -> int:
     """Look for everything that could be wrong, and say how to mend it.
 
     The database, its search index and its change log, the libraries, the MCP clients, and what the tools cost
@@ -48,26 +48,28 @@ def command(where: Where, *, fix: bool, as_json: bool) -> int:
     """
     from dittybag.assembly.doctor_checks import run_checks
 
-    settings = where.file_settings
+    settings = options.file_settings
     with progress() as show:
         tell = show or (lambda text: None)
         health = run_checks(settings, tell)
         fixed, more = False, []
         if fix and any(_is_fixable(finding) for finding in health.findings):
             tell("Making the search index anew")
-            more = _mended(settings)
+            more = _rebuild_index(settings)
             fixed = not more
             health = run_checks(settings, tell)
-        more += _clients()
-    health = msgspec.structs.replace(health, findings=[_readable(item) for item in (*health.findings, *more)])
+        more += _client_findings()
+    health = msgspec.structs.replace(
+        health, findings=[_printable(item) for item in (*health.findings, *more)]
+    )
     if as_json:
         print_json(_data(health, fixed=fixed))
     else:
         _print(health, fixed=fixed)
-    return Status.REFUSED if _number(health, "error") else Status.OK
+    return ExitStatus.REFUSED if _count(health, "error") else ExitStatus.OK
 
 
-def _readable(finding: Finding) -> Finding:
+def _printable(finding: Finding) -> Finding:
     """A finding that can be shown, whatever names of files are in it."""
     fix = None if finding.fix is None else click.format_filename(finding.fix)
     return msgspec.structs.replace(finding, message=click.format_filename(finding.message), fix=fix)
@@ -77,7 +79,7 @@ def _is_fixable(finding: Finding) -> bool:
     return finding.level == "error" and finding.topic == "search index"
 
 
-def _mended(settings: Settings) -> list[Finding]:
+def _rebuild_index(settings: Settings) -> list[Finding]:
     """Make the search index anew; why that could not be done, if so."""
     from dittybag.assembly.doctor_checks import finding_from_error, rebuild_search_index
 
@@ -88,7 +90,7 @@ def _mended(settings: Settings) -> list[Finding]:
     return []
 
 
-def _clients() -> list[Finding]:
+def _client_findings() -> list[Finding]:
     """Which MCP clients know Dittybag."""
     from dittybag.assembly.doctor_checks import Finding
     from dittybag.cli.connect import connected_clients
@@ -107,7 +109,7 @@ def _clients() -> list[Finding]:
     return [Finding("ok", "clients", f"Connected: {', '.join(connected)}")]
 
 
-def _number(health: DoctorReport, level: Level) -> int:
+def _count(health: DoctorReport, level: Level) -> int:
     return sum(finding.level == level for finding in health.findings)
 
 
@@ -115,8 +117,8 @@ def _data(health: DoctorReport, *, fixed: bool) -> dict[str, Any]:
     return {
         "database": click.format_filename(health.database),
         "findings": msgspec.to_builtins(health.findings),
-        "errors": _number(health, "error"),
-        "warnings": _number(health, "warning"),
+        "errors": _count(health, "error"),
+        "warnings": _count(health, "warning"),
         "fixed": ["search index"] if fixed else [],
         "profiles": msgspec.to_builtins(health.costs),
         "largest": {
@@ -131,10 +133,10 @@ def _print(health: DoctorReport, *, fixed: bool) -> None:
     marks = _marks()
     room = max(len(mark) for mark in marks.values())
     for finding in health.findings:
-        mark = click.style(padded(marks[finding.level], room), fg=_MARKS[finding.level][2])
-        click.echo(f"{mark}  {padded(finding.topic, topics)}  {one_line(finding.message, _MESSAGE)}")
+        mark = click.style(pad(marks[finding.level], room), fg=_MARKS[finding.level][2])
+        click.echo(f"{mark}  {pad(finding.topic, topics)}  {one_line(finding.message, _MAX_MESSAGE)}")
         if finding.fix and finding.level != "ok":
-            click.echo(f"{' ' * (room + topics + 4)}fix: {one_line(finding.fix, _MESSAGE)}")
+            click.echo(f"{' ' * (room + topics + 4)}fix: {one_line(finding.fix, _MAX_MESSAGE)}")
     if fixed:
         click.echo("The search index was made anew")
     click.echo()
@@ -147,11 +149,11 @@ def _print(health: DoctorReport, *, fixed: bool) -> None:
     largest = [*_rows("prompt", health.prompts), *_rows("resource", health.resources)]
     if largest:
         click.echo()
-        print_table(("largest", "project", "name", "bytes"), largest, right=(3,), giving=(2, 1))
-    errors, warnings = _number(health, "error"), _number(health, "warning")
+        print_table(("largest", "project", "name", "bytes"), largest, right=(3,), shrinkable=(2, 1))
+    errors, warnings = _count(health, "error"), _count(health, "warning")
     click.echo()
     colour = "red" if errors else "yellow" if warnings else "green"
-    click.secho(f"{counted(errors, 'error')}, {counted(warnings, 'warning')}", fg=colour)
+    click.secho(f"{format_count(errors, 'error')}, {format_count(warnings, 'warning')}", fg=colour)
 
 
 def _rows(kind: str, things: list[Large]) -> Iterator[tuple[str, str, str, str]]:

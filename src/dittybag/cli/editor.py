@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import click
 
-from dittybag.cli.read_input import as_text, read_bytes, refuse, refuse_error
+from dittybag.cli.read_input import decode_text, read_bytes, refuse, refuse_with
 from dittybag.domain.errors import DittybagError
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ T = TypeVar("T")
 _NAME_LENGTH: Final = 60
 
 
-class Draft:
+class EditorFile:
     """A text in a file of its own, which nobody else can read, until it is stored."""
 
     def __init__(self, name: str, text: str = "") -> None:
@@ -33,30 +33,32 @@ class Draft:
         except OSError as error:
             refuse(f"there is no room for a file to edit: {error.strerror}", "TMPDIR names another folder")
 
-    def edited(self, most: int) -> str:
+    def open_editor(self, max_bytes: int) -> str:
         """What it says after its author has closed the editor. Ends the command if that fails."""
         try:
             click.edit(filename=self.file)
         except (click.ClickException, ValueError) as error:
             words = error.format_message() if isinstance(error, click.ClickException) else str(error)
-            refuse(f"the editor failed: {words}", *self._whereabouts(), "VISUAL or EDITOR names another one")
+            refuse(
+                f"the editor failed: {words}", *self._location_hint(), "VISUAL or EDITOR names another one"
+            )
         except BaseException:
-            self._tell()
+            self._print_location()
             raise
-        text = as_text(read_bytes(self.file, most), self.file)
+        text = decode_text(read_bytes(self.file, max_bytes), self.file)
         if text.endswith("\n") and not self._before.endswith("\n"):
             # Editors end every file with a newline. It was not there before, and nobody asked for it.
             text = text.removesuffix("\n").removesuffix("\r")
         return text
 
-    def stored_by(self, work: Callable[[], T], *hints: str) -> T:
+    def store_with(self, work: Callable[[], T], *hints: str) -> T:
         """Store it, and take the file away; if that is refused, say so and where the text is now."""
         try:
             result = work()
         except DittybagError as error:
-            refuse_error(error, *self._whereabouts(), *hints)
+            refuse_with(error, *self._location_hint(), *hints)
         except BaseException:
-            self._tell()
+            self._print_location()
             raise
         self.discard()
         return result
@@ -64,20 +66,20 @@ class Draft:
     def discard(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _whereabouts(self) -> tuple[str, ...]:
+    def _location_hint(self) -> tuple[str, ...]:
         """Where the text is, as a hint; nothing if it is only what was there before."""
         try:
             with open(self.file, "rb") as stream:  # noqa: PTH123
-                is_news = stream.read() != self._before.encode()
+                is_changed = stream.read() != self._before.encode()
         except FileNotFoundError:
-            is_news = False
+            is_changed = False
         except OSError:
-            is_news = True
-        if is_news:
+            is_changed = True
+        if is_changed:
             return (f"your text is in {self.file}",)
         self.discard()
         return ()
 
-    def _tell(self) -> None:
-        for hint in self._whereabouts():
+    def _print_location(self) -> None:
+        for hint in self._location_hint():
             click.echo(f"hint: {hint}", err=True)

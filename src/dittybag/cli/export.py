@@ -8,9 +8,9 @@ import sys
 
 import click
 
-from dittybag.cli.error_output import Status, report
-from dittybag.cli.output import counted, json_option, print_json, progress
-from dittybag.cli.workspace_options import Where, in_workspace
+from dittybag.cli.error_output import ExitStatus, report
+from dittybag.cli.output import format_count, json_option, print_json, progress
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 
 
 @click.command("export")
@@ -28,7 +28,7 @@ from dittybag.cli.workspace_options import Where, in_workspace
 def command(
     target: str,
     form: str | None,
-    where: Where,
+    options: WorkspaceOptions,
     *,
     history: bool | None,
     force: bool,
@@ -53,21 +53,21 @@ def command(
     try:
         with progress() as show:
             counts = export(
-                where.settings,
+                options.settings,
                 target,
                 folder=folder,
-                project=where.project,
+                project=options.project,
                 history=history if history is not None else not folder,
                 overwrite=force,
                 tell=show and (lambda what, number: show(f"Exporting {what}: {number:,}")),
             )
     except OSError as error:
-        return _unwritten(target, error)
+        return _report_write_error(target, error)
     except Conflict as error:
         hint = "choose another folder" if folder else "choose another name, or --force to overwrite it"
         report(str(error), hint, code=error.code)
-        return Status.CONFLICT
-    _tell(target, counts, as_json=as_json)
+        return ExitStatus.CONFLICT
+    _print_summary(target, counts, as_json=as_json)
     return None
 
 
@@ -82,27 +82,27 @@ def _check(target: str, *, folder: bool, as_json: bool) -> None:
         raise click.UsageError("say where to: FILE.json or a FOLDER, or send standard output elsewhere")
 
 
-def _unwritten(target: str, error: OSError) -> int:
+def _report_write_error(target: str, error: OSError) -> int:
     if error.errno == errno.EPIPE:
         # Whoever read has heard enough; Python would complain about it at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Status.REFUSED
+        return ExitStatus.REFUSED
     hint = (
         "make room on the disk and try again"
         if error.errno in (errno.ENOSPC, errno.EDQUOT)
         else "check the path and its permissions"
     )
     report(f"{target} could not be written: {error.strerror or error}", hint, code="STORAGE_FAILED")
-    return Status.STORAGE
+    return ExitStatus.STORAGE
 
 
-def _tell(target: str, counts: dict[str, int], *, as_json: bool) -> None:
+def _print_summary(target: str, counts: dict[str, int], *, as_json: bool) -> None:
     if as_json:
         print_json({"target": target, **counts})
         return
-    words = [counted(counts[kind], kind.removesuffix("s")) for kind in ("prompts", "resources", "tasks")]
-    past = f", with {counted(counts['changes'], 'change')} of history" if counts["changes"] else ""
-    files = f"; {counted(counts['files'], 'file')} changed" if "files" in counts else ""
+    words = [format_count(counts[kind], kind.removesuffix("s")) for kind in ("prompts", "resources", "tasks")]
+    past = f", with {format_count(counts['changes'], 'change')} of history" if counts["changes"] else ""
+    files = f"; {format_count(counts['files'], 'file')} changed" if "files" in counts else ""
     click.echo(
         f"Exported {', '.join(words[:-1])} and {words[-1]} to {target}{past}{files}", err=target == "-"
     )

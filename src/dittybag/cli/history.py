@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dittybag.cli.change_output import print_changes, row_of
+from dittybag.cli.change_output import change_data, print_changes
 from dittybag.cli.output import json_option, print_json
-from dittybag.cli.param_types import Moment
-from dittybag.cli.workspace_options import Where, in_workspace
+from dittybag.cli.param_types import PastTime
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import KINDS, Change, Kind
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("thing", required=False)
 @click.option("--kind", type=click.Choice(tuple(KINDS)), help="Only changes of such things.")
 @click.option("--actor", metavar="NAME", help="Only what this person or client did.")
-@click.option("--since", type=Moment(), metavar="WHEN", help="Only since then: 2h, yesterday, 2026-11-15.")
+@click.option("--since", type=PastTime(), metavar="WHEN", help="Only since then: 2h, yesterday, 2026-11-15.")
 @click.option("-p", "--project", metavar="NAME", help="Only in this project, and to tasks.")
 @click.option("--before", type=int, metavar="CHANGE", help="Only what came before this change.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="So many.")
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @json_option
 def command(
     thing: str | None,
-    where: Where,
+    options: WorkspaceOptions,
     *,
     kind: Kind | None,
     actor: str | None,
@@ -52,11 +52,13 @@ def command(
     async def work(session: WorkspaceSession) -> tuple[list[Change], dict[int, str]]:
         workspace = session.workspace
         chosen = None if project is None else (await workspace.projects.find(project)).id
-        found = await workspace.history.log(
+        found = await workspace.history.page_all(
             chosen, kind=kind, name=thing, actor=actor, since=since, before=before, limit=limit
         )
         if not found and thing is not None:
-            known = await workspace.history.log(chosen, kind=kind, entity=thing, before=before, limit=limit)
+            known = await workspace.history.page_all(
+                chosen, kind=kind, entity=thing, before=before, limit=limit
+            )
             found = [
                 change
                 for change in known
@@ -64,9 +66,9 @@ def command(
             ]
         return found, await project_names(session)
 
-    changes, projects = where.run(work)
+    changes, projects = options.run(work)
     if as_json:
-        print_json({"changes": [row_of(change, projects) for change in changes]})
+        print_json({"changes": [change_data(change, projects) for change in changes]})
     elif not changes:
         click.echo("No such changes", err=True)
     else:

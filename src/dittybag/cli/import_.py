@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.error_output import Status, report, status_of
-from dittybag.cli.output import counted, json_option, print_json, progress, shown
-from dittybag.cli.workspace_options import Where, in_workspace
+from dittybag.cli.error_output import ExitStatus, exit_status, report
+from dittybag.cli.output import clip_line, format_count, json_option, print_json, progress
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.config import person
 from dittybag.domain.errors import DittybagError, Invalid, SeveralConflicts, SourceFailed
 
@@ -50,7 +50,7 @@ def command(
     source: str,
     form: str | None,
     on_conflict: OnConflict,
-    where: Where,
+    options: WorkspaceOptions,
     *,
     no_history: bool,
     dry_run: bool,
@@ -73,7 +73,7 @@ def command(
     """
     from dittybag.assembly.import_export import take
 
-    settings = where.settings
+    settings = options.settings
     try:
         with progress() as show:
             taken = take(
@@ -81,31 +81,31 @@ def command(
                 source,
                 actor=settings.actor or person(),
                 format=form,
-                project=where.project,
+                project=options.project,
                 on_conflict=on_conflict,
                 history=not no_history,
                 dry_run=dry_run,
                 tell=show and (lambda what, number: show(f"Importing {what}: {number:,}")),
             )
     except (Invalid, SeveralConflicts, SourceFailed) as error:
-        return _refused(error)
+        return _report_import_error(error)
     except OSError as error:
-        return _refused(SourceFailed(source, (error.strerror or str(error)).lower()))
+        return _report_import_error(SourceFailed(source, (error.strerror or str(error)).lower()))
     if as_json:
         print_json(_data(taken, dry_run=dry_run))
     else:
-        _tell(taken, dry_run=dry_run)
+        _print_summary(taken, dry_run=dry_run)
     return None
 
 
-def _refused(error: DittybagError) -> int:
+def _report_import_error(error: DittybagError) -> int:
     hints = []
     if isinstance(error, Invalid):
         lines = [problem.message for problem in error.problems]
         if any("the history" in line for line in lines):
             hints.append("--no-history takes only what is listed")
         if any("cannot be imported" in line for line in lines):
-            hints = _understood()
+            hints = _format_hints()
     elif isinstance(error, SeveralConflicts):
         lines = [str(conflict) for conflict in error.conflicts]
         hints.append("--on-conflict skip, replace or rename says what to do with them")
@@ -113,21 +113,21 @@ def _refused(error: DittybagError) -> int:
         lines = [str(error)]
     if len(lines) > 1:
         more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES + 1 else []
-        lines = ["nothing was imported:", *_listed([*lines[: _MAX_LINES + 1 - len(more)], *more])]
+        lines = ["nothing was imported:", *_indent([*lines[: _MAX_LINES + 1 - len(more)], *more])]
     else:
-        lines = [shown(line, _MAX_LENGTH) for line in lines]
+        lines = [clip_line(line, _MAX_LENGTH) for line in lines]
     report("\n".join(lines), *hints, code=error.code)
-    return Status.CONFLICT if isinstance(error, SeveralConflicts) else status_of(error)
+    return ExitStatus.CONFLICT if isinstance(error, SeveralConflicts) else exit_status(error)
 
 
-def _understood() -> list[str]:
+def _format_hints() -> list[str]:
     from dittybag.assembly.import_export import FORMATS
 
     return [f"--as {name}: {words}" for name, words in FORMATS.items()]
 
 
-def _listed(lines: list[str]) -> list[str]:
-    return [f"  {shown(line, _MAX_LENGTH)}" for line in lines]
+def _indent(lines: list[str]) -> list[str]:
+    return [f"  {clip_line(line, _MAX_LENGTH)}" for line in lines]
 
 
 def _data(taken: Taken, *, dry_run: bool) -> dict[str, Any]:
@@ -146,33 +146,33 @@ def _data(taken: Taken, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _tell(taken: Taken, *, dry_run: bool) -> None:
+def _print_summary(taken: Taken, *, dry_run: bool) -> None:
     intake = taken.intake
     would = "Would import" if dry_run else "Imported"
-    past = f", with {counted(intake.changes, 'change')} of history" if intake.changes else ""
+    past = f", with {format_count(intake.changes, 'change')} of history" if intake.changes else ""
     click.echo(f"{would} {_counts(intake.created) or 'nothing'}{past}")
     for word, counts in (("replace", intake.replaced), ("skip", intake.skipped)):
         if any(counts.values()):
             past_form = {"replace": "Replaced", "skip": "Skipped"}[word]
             click.echo(f"{f'Would {word}' if dry_run else past_form} {_counts(counts)}")
-    _tell_some("New names:", [f"{item.kind} {item.old} is now {item.new}" for item in intake.renamed])
+    _print_lines("New names:", [f"{item.kind} {item.old} is now {item.new}" for item in intake.renamed])
     if intake.conflicts:
-        _tell_some("Taken by something else:", [str(conflict) for conflict in intake.conflicts])
-    _tell_some("Note:", taken.notes)
+        _print_lines("Taken by something else:", [str(conflict) for conflict in intake.conflicts])
+    _print_lines("Note:", taken.notes)
     if taken.has_history and not intake.exact:
         click.echo("The history was left out, because there is something in this workspace already", err=True)
 
 
 def _counts(counts: dict[Any, int]) -> str:
-    words = [counted(count, kind) for kind, count in counts.items() if count]
+    words = [format_count(count, kind) for kind, count in counts.items() if count]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _tell_some(title: str, lines: list[str]) -> None:
+def _print_lines(title: str, lines: list[str]) -> None:
     if not lines:
         return
     click.echo(title, err=True)
-    for line in _listed(lines[:_MAX_LINES]):
+    for line in _indent(lines[:_MAX_LINES]):
         click.echo(line, err=True)
     if len(lines) > _MAX_LINES:
         click.echo(f"  and {len(lines) - _MAX_LINES} more", err=True)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.error_output import Status, fail, report, status_of
+from dittybag.cli.error_output import ExitStatus, exit_status, report, report_error
 from dittybag.cli.library_read_commands import check, list_libraries, show
-from dittybag.cli.output import counted, json_option, print_json, progress
+from dittybag.cli.output import format_count, json_option, print_json, progress
 from dittybag.config import home
 from dittybag.domain.errors import DittybagError, LibraryEdited, LibraryExists
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
-    from dittybag.assembly.local_libraries import Added, LeftOut, Removed, Updated
+    from dittybag.assembly.local_libraries import AddResult, RemoveResult, SkippedFile, UpdateResult
 
 #: More files than this help nobody; `--json` has them all.
 _MAX_LINES: Final = 10
@@ -62,11 +62,13 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
             "--name gives it another name",
             f"dittybag library update {error.name} brings the one that is there up to date",
         )
-        return status_of(error)
+        return exit_status(error)
     words = "Linked" if link else "Added"
-    count = "" if link else f", {counted(len(added.origin.files), 'file')}"
-    _tell_added(added, f"{words} library '{added.name}' from {added.origin.location}{count}", as_json=as_json)
-    return Status.OK
+    count = "" if link else f", {format_count(len(added.origin.files), 'file')}"
+    _print_added(
+        added, f"{words} library '{added.name}' from {added.origin.location}{count}", as_json=as_json
+    )
+    return ExitStatus.OK
 
 
 @command.command("new")
@@ -85,9 +87,9 @@ def new(name: str, *, as_json: bool) -> int:
         added = installer.new(home(os.environ), name)
     except LibraryExists as error:
         report(str(error), "choose another name, or edit the one that is there")
-        return status_of(error)
-    _tell_added(added, f"Made library '{added.name}'", as_json=as_json)
-    return Status.OK
+        return exit_status(error)
+    _print_added(added, f"Made library '{added.name}'", as_json=as_json)
+    return ExitStatus.OK
 
 
 @command.command("update")
@@ -107,12 +109,12 @@ def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
       dittybag library update team --overwrite
     """
     if name is not None:
-        updated = _updated(name, overwrite=overwrite)
+        updated = _update(name, overwrite=overwrite)
         if as_json:
             print_json(updated)
         else:
-            _tell_updated(updated)
-        return _hint_about(updated)
+            _print_updated(updated)
+        return _report_conflicts(updated)
     return _update_all(overwrite=overwrite, as_json=as_json)
 
 
@@ -133,15 +135,15 @@ def remove(name: str, *, yes: bool, as_json: bool) -> int:
         removed = installer.remove(home(os.environ), name, discard_edits=yes)
     except LibraryEdited as error:
         report(str(error), f"dittybag library remove {error.name} --yes moves it aside")
-        return status_of(error)
+        return exit_status(error)
     if as_json:
         print_json(removed)
     else:
-        _tell_removed(removed)
-    return Status.OK
+        _print_removed(removed)
+    return ExitStatus.OK
 
 
-def _updated(name: str, *, overwrite: bool) -> Updated:
+def _update(name: str, *, overwrite: bool) -> UpdateResult:
     from dittybag.assembly.local_libraries import installer
 
     with progress() as tell:
@@ -152,21 +154,21 @@ def _update_all(*, overwrite: bool, as_json: bool) -> int:
     """All that have a source. What is wrong with one of them does not keep the others from it."""
     from dittybag.assembly.local_libraries import install_records
 
-    status: int = Status.OK
+    status: int = ExitStatus.OK
     rows: list[Any] = []
     for name, origin in install_records.records(home(os.environ)).items():
         if origin.kind in ("link", "new"):
             continue
         try:
-            updated = _updated(name, overwrite=overwrite)
+            updated = _update(name, overwrite=overwrite)
         except DittybagError as error:
             rows.append({"name": name, "error": {"code": error.code, "message": str(error)}})
-            status = status or fail(error)
+            status = status or report_error(error)
             continue
         rows.append(updated)
         if not as_json:
-            _tell_updated(updated)
-        status = status or _hint_about(updated)
+            _print_updated(updated)
+        status = status or _report_conflicts(updated)
     if as_json:
         print_json({"libraries": rows})
     elif not rows:
@@ -174,7 +176,7 @@ def _update_all(*, overwrite: bool, as_json: bool) -> int:
     return status
 
 
-def _tell_added(added: Added, words: str, *, as_json: bool) -> None:
+def _print_added(added: AddResult, words: str, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
@@ -191,11 +193,11 @@ def _tell_added(added: Added, words: str, *, as_json: bool) -> None:
         return
     click.echo(words)
     click.echo(f"  {added.path}")
-    _tell_left_out(added.left_out)
+    _print_left_out(added.left_out)
     click.echo(f"Next: dittybag library check {added.name}")
 
 
-def _tell_updated(updated: Updated) -> None:
+def _print_updated(updated: UpdateResult) -> None:
     if updated.note is not None:
         click.echo(f"Library '{updated.name}' {updated.note}")
         return
@@ -212,25 +214,25 @@ def _tell_updated(updated: Updated) -> None:
         f"Library '{updated.name}' {'is up to date' if not counts else 'updated: ' + ', '.join(counts)}"
     )
     edited = [file for file in updated.kept if file not in updated.conflicts]
-    _tell_files(f"{counted(len(edited), 'file')} with edits of yours left alone:", edited)
+    _print_files(f"{format_count(len(edited), 'file')} with edits of yours left alone:", edited)
     if updated.kept_in is not None:
-        _tell_files(f"Your versions are now in {updated.kept_in}:", updated.put_aside)
+        _print_files(f"Your versions are now in {updated.kept_in}:", updated.put_aside)
 
 
-def _hint_about(updated: Updated) -> Status:
+def _report_conflicts(updated: UpdateResult) -> ExitStatus:
     """Say what was changed on both sides, and what to do; the exit status."""
     if not updated.conflicts:
-        return Status.OK
+        return ExitStatus.OK
     files = ", ".join(one_line(file, 1000) for file in updated.conflicts[:_MAX_LINES])
     more = len(updated.conflicts) - _MAX_LINES
     report(
         f"Changed on both sides, and left as you have them: {files}{f' and {more} more' if more > 0 else ''}",
         f"dittybag library update {updated.name} --overwrite takes the source's, and puts yours aside",
     )
-    return Status.CONFLICT
+    return ExitStatus.CONFLICT
 
 
-def _tell_removed(removed: Removed) -> None:
+def _print_removed(removed: RemoveResult) -> None:
     if removed.link:
         click.echo(f"Removed library '{removed.name}'; its folder {removed.path} is left as it is")
     elif removed.kept_in is not None:
@@ -239,11 +241,11 @@ def _tell_removed(removed: Removed) -> None:
         click.echo(f"Removed library '{removed.name}'")
 
 
-def _tell_left_out(left_out: Sequence[LeftOut]) -> None:
-    _tell_files("Left out:", [f"{item.file} {item.reason}" for item in left_out])
+def _print_left_out(left_out: Sequence[SkippedFile]) -> None:
+    _print_files("Left out:", [f"{item.file} {item.reason}" for item in left_out])
 
 
-def _tell_files(words: str, files: Sequence[str]) -> None:
+def _print_files(words: str, files: Sequence[str]) -> None:
     if not files:
         return
     click.echo(words)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from dittybag.cli.error_output import Status
-from dittybag.cli.output import counted, json_option, print_json, print_table, shown
+from dittybag.cli.error_output import ExitStatus
+from dittybag.cli.output import clip_line, format_count, json_option, print_json, print_table
 from dittybag.config import home
 from dittybag.domain.errors import LibraryNotFound
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport, library_name
 
 if TYPE_CHECKING:
-    from dittybag.assembly.local_libraries import Shelf
+    from dittybag.assembly.local_libraries import LibraryService
 
 T = TypeVar("T")
 
@@ -30,10 +30,10 @@ def list_libraries(*, as_json: bool) -> None:
     Example:
       dittybag library list
     """
-    reports = _on_shelf(lambda shelf: shelf.reports())
-    kinds = _kinds()
+    reports = _with_libraries(lambda shelf: shelf.reports())
+    kinds = _install_kinds()
     if as_json:
-        print_json({"libraries": [_summary(item, kinds.get(item.name)) for item in reports]})
+        print_json({"libraries": [_library_data(item, kinds.get(item.name)) for item in reports]})
         return
     if not reports:
         click.echo("There are no libraries yet")
@@ -46,7 +46,7 @@ def list_libraries(*, as_json: bool) -> None:
         problems = len(item.problems)
         row = (item.name or "(none)", str(item.prompts), ", ".join(item.formats) or "-")
         rows.append((*row, kinds.get(item.name, "by hand"), str(problems) if problems else "-"))
-    print_table(("library", "prompts", "formats", "from", "problems"), rows, right=(1, 4), giving=(0, 2))
+    print_table(("library", "prompts", "formats", "from", "problems"), rows, right=(1, 4), shrinkable=(0, 2))
     if any(item.problems for item in reports):
         click.echo("Next: dittybag library check")
 
@@ -69,16 +69,16 @@ def show(name: str, *, as_json: bool) -> None:
 
 
 def _show_prompt(name: str, *, as_json: bool) -> None:
-    prompt, file, text = _on_shelf(lambda shelf: shelf.source(name))
+    prompt, file, text = _with_libraries(lambda shelf: shelf.source(name))
     if as_json:
-        print_json({**_prompt(prompt), "file": file, "text": text})
+        print_json({**_prompt_data(prompt), "file": file, "text": text})
         return
     click.secho(prompt.name, bold=True)
     if prompt.description:
-        click.echo(shown(prompt.description))
+        click.echo(clip_line(prompt.description))
     for argument in prompt.arguments:
         need = "required" if argument.required else "optional"
-        about = f": {shown(argument.description)}" if argument.description else ""
+        about = f": {clip_line(argument.description)}" if argument.description else ""
         click.echo(f"  {argument.name} ({need}){about}")
     click.secho(file, dim=True)
     click.echo()
@@ -86,31 +86,31 @@ def _show_prompt(name: str, *, as_json: bool) -> None:
 
 
 def _show_library(name: str, *, as_json: bool) -> None:
-    async def found(shelf: Shelf) -> tuple[LibraryReport, Sequence[LibraryPrompt]]:
+    async def found(shelf: LibraryService) -> tuple[LibraryReport, Sequence[LibraryPrompt]]:
         wanted = library_name(name)
         chosen = next((item for item in await shelf.reports() if item.name == wanted and wanted), None)
         if chosen is None:
             raise LibraryNotFound(name)
         return chosen, await shelf.prompts(wanted)
 
-    report, prompts = _on_shelf(found)
+    report, prompts = _with_libraries(found)
     if as_json:
-        about = _summary(report, _kinds().get(report.name))
-        about["problems"] = [_problem(item) for item in report.problems]
+        about = _library_data(report, _install_kinds().get(report.name))
+        about["problems"] = [_problem_data(item) for item in report.problems]
         about["skipped"] = report.skipped
-        print_json({**about, "prompts": [_prompt(prompt) for prompt in prompts]})
+        print_json({**about, "prompts": [_prompt_data(prompt) for prompt in prompts]})
         return
     click.secho(f"{report.name}  {report.folder}", bold=True)
     rows = [
         (
             prompt.name,
-            " ".join(_argument(item.name, item.required) for item in prompt.arguments),
-            _about(prompt),
+            " ".join(_argument_label(item.name, item.required) for item in prompt.arguments),
+            _description(prompt),
         )
         for prompt in prompts
     ]
-    print_table(("prompt", "arguments", "description"), rows, giving=(1, 2))
-    _tell_problems([report])
+    print_table(("prompt", "arguments", "description"), rows, shrinkable=(1, 2))
+    _print_problems([report])
     if report.skipped:
         click.echo(f"{len(report.skipped)} other files; dittybag library check {report.name} says why")
 
@@ -129,7 +129,7 @@ def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
       dittybag library check
       dittybag library check ./prompts --skipped
     """
-    reports = _checked(name)
+    reports = _check_reports(name)
     errors = sum(item.level == "error" for report in reports for item in report.problems)
     warnings = sum(len(report.problems) for report in reports) - errors
     if as_json:
@@ -138,34 +138,36 @@ def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
                 "name": report.name,
                 "folder": report.folder,
                 "prompts": report.prompts,
-                "problems": [_problem(item) for item in report.problems],
+                "problems": [_problem_data(item) for item in report.problems],
                 "skipped": report.skipped,
             }
             for report in reports
         ]
         print_json({"libraries": rows, "errors": errors, "warnings": warnings})
     else:
-        _tell_problems(reports)
+        _print_problems(reports)
         if skipped:
             for report in reports:
                 for file, reason in report.skipped.items():
                     click.echo(f"{os.path.join(report.folder, file)}: {reason}")  # noqa: PTH118
         prompts = sum(report.prompts for report in reports)
         others = sum(len(report.skipped) for report in reports)
-        words = f"{counted(len(reports), 'library', 'libraries')}, {counted(prompts, 'prompt')}"
-        found = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
-        hidden = f", {counted(others, 'other file')} (--skipped lists them)" if others and not skipped else ""
+        words = f"{format_count(len(reports), 'library', 'libraries')}, {format_count(prompts, 'prompt')}"
+        found = f"{format_count(errors, 'error')}, {format_count(warnings, 'warning')}"
+        hidden = (
+            f", {format_count(others, 'other file')} (--skipped lists them)" if others and not skipped else ""
+        )
         click.secho(f"{words}: {found}{hidden}", fg="red" if errors else "yellow" if warnings else "green")
-    return Status.REFUSED if errors else Status.OK
+    return ExitStatus.REFUSED if errors else ExitStatus.OK
 
 
-def _checked(name: str | None) -> list[LibraryReport]:
+def _check_reports(name: str | None) -> list[LibraryReport]:
     if name is not None and (os.sep in name or name == "." or os.path.isdir(name)):  # noqa: PTH112
         folder = os.path.abspath(os.path.expanduser(name))  # noqa: PTH100, PTH111
         if not os.path.isdir(folder):  # noqa: PTH112
             raise LibraryNotFound(name)
-        return _on_shelf(lambda shelf: shelf.check(), alone=folder)
-    reports = _on_shelf(lambda shelf: shelf.check())
+        return _with_libraries(lambda shelf: shelf.check(), alone=folder)
+    reports = _with_libraries(lambda shelf: shelf.check())
     if name is None:
         return reports
     chosen = [item for item in reports if item.name and item.name == library_name(name)]
@@ -174,20 +176,20 @@ def _checked(name: str | None) -> list[LibraryReport]:
     return chosen
 
 
-def _on_shelf(work: Callable[[Shelf], Awaitable[T]], *, alone: str | None = None) -> T:
+def _with_libraries(work: Callable[[LibraryService], Awaitable[T]], *, alone: str | None = None) -> T:
     from dittybag.assembly.local_libraries import with_libraries
 
     return with_libraries(home(os.environ), work, alone=alone)
 
 
-def _kinds() -> dict[str, str]:
+def _install_kinds() -> dict[str, str]:
     """Where libraries are from, in a word."""
     from dittybag.assembly.local_libraries import install_records
 
     return {name: origin.kind for name, origin in install_records.records(home(os.environ)).items()}
 
 
-def _summary(item: LibraryReport, origin: str | None) -> dict[str, Any]:
+def _library_data(item: LibraryReport, origin: str | None) -> dict[str, Any]:
     return {
         "name": item.name,
         "folder": item.folder,
@@ -198,7 +200,7 @@ def _summary(item: LibraryReport, origin: str | None) -> dict[str, Any]:
     }
 
 
-def _prompt(prompt: LibraryPrompt) -> dict[str, Any]:
+def _prompt_data(prompt: LibraryPrompt) -> dict[str, Any]:
     arguments = [msgspec.to_builtins(argument) for argument in prompt.arguments]
     return {
         "name": prompt.name,
@@ -208,22 +210,22 @@ def _prompt(prompt: LibraryPrompt) -> dict[str, Any]:
     }
 
 
-def _problem(item: FileProblem) -> dict[str, Any]:
+def _problem_data(item: FileProblem) -> dict[str, Any]:
     return {"file": item.file, "line": item.line, "level": item.level, "message": item.message}
 
 
-def _tell_problems(reports: Iterable[LibraryReport]) -> None:
+def _print_problems(reports: Iterable[LibraryReport]) -> None:
     for item in reports:
         for problem in item.problems:
             place = os.path.join(item.folder, problem.file).rstrip(os.sep)  # noqa: PTH118
             line = "" if problem.line is None else f":{problem.line}"
             level = click.style(problem.level, fg="red" if problem.level == "error" else "yellow")
-            click.echo(f"{place}{line}: {level}: {shown(problem.message, 500)}")
+            click.echo(f"{place}{line}: {level}: {clip_line(problem.message, 500)}")
 
 
-def _argument(name: str, required: bool) -> str:  # noqa: FBT001  # what an argument is
+def _argument_label(name: str, required: bool) -> str:  # noqa: FBT001  # what an argument is
     return name if required else f"[{name}]"
 
 
-def _about(prompt: LibraryPrompt) -> str:
-    return shown(prompt.description or "")
+def _description(prompt: LibraryPrompt) -> str:
+    return clip_line(prompt.description or "")

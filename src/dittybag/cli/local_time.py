@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from dittybag.domain.due_dates import EXAMPLES, NotADate, due_date, due_day, due_words, is_overdue, meant
+from dittybag.domain.due_dates import EXAMPLES, NotADate, due_date, local_due_day, format_due, is_overdue, meant
 
 __all__ = ["EXAMPLES", "NotADate", "ago", "due_date", "due_day", "due_words", "is_overdue", "meant", "now"]
 

@@ -32,7 +32,7 @@ _STYLES: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def highlighted(text: str) -> str:
+def highlight(text: str) -> str:
     """The text with colours, and nothing else added or left out."""
     return "".join(_lines(text))
 

@@ -20,7 +20,7 @@ from dittybag.domain.text import one_line
 #: More of a text than this is not shown on a line of its own.
 _MAX_LENGTH: Final = 100
 #: A column that gives way is at least so wide.
-_LEAST: Final = 12
+_MIN_WIDTH: Final = 12
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -35,39 +35,39 @@ def print_table(
     rows: Sequence[Sequence[str]],
     *,
     right: Sequence[int] = (),
-    giving: Sequence[int] = (),
+    shrinkable: Sequence[int] = (),
     styles: Callable[[int], dict[str, Any]] = lambda row: {},
 ) -> None:
     """Print rows under a header.
 
-    Columns in `right` are aligned to the right; those in `giving` are cut where a terminal is too narrow.
+    Columns in `right` are aligned to the right; those in `shrinkable` are cut where a terminal is too narrow.
     `styles` are those of a row.
     """
     lines = [header, *rows]
-    widths = [max(width(line[column]) for line in lines) for column in range(len(header))]
+    widths = [max(display_width(line[column]) for line in lines) for column in range(len(header))]
     if sys.stdout.isatty():
-        _fit(widths, giving, shutil.get_terminal_size().columns)
+        _fit(widths, shrinkable, shutil.get_terminal_size().columns)
     for number, line in enumerate(lines):
         cells = [
-            padded(cell, most, right=column in right)
+            pad(cell, most, right=column in right)
             for column, (cell, most) in enumerate(zip(line, widths, strict=True))
         ]
         style = {"bold": True} if number == 0 else styles(number - 1)
         click.secho("  ".join(cells).rstrip(), **style)
 
 
-def _fit(widths: list[int], giving: Sequence[int], room: int) -> None:
+def _fit(widths: list[int], shrinkable: Sequence[int], room: int) -> None:
     """Make columns narrower, the widest first, until all of them fit or none can give way."""
     spare = sum(widths) + 2 * (len(widths) - 1) - room
     while spare > 0:
-        widest = max(giving, key=lambda column: widths[column], default=None)
-        if widest is None or widths[widest] <= _LEAST:
+        widest = max(shrinkable, key=lambda column: widths[column], default=None)
+        if widest is None or widths[widest] <= _MIN_WIDTH:
             return
         widths[widest] -= 1
         spare -= 1
 
 
-def width(text: str) -> int:
+def display_width(text: str) -> int:
     """How many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
@@ -77,23 +77,23 @@ def width(text: str) -> int:
     )
 
 
-def padded(text: str, columns: int, *, right: bool = False) -> str:
+def pad(text: str, columns: int, *, right: bool = False) -> str:
     """A text that takes exactly so many columns, cut if it is too long."""
-    if width(text) > columns:
-        while text and width(text) > columns - 1:
+    if display_width(text) > columns:
+        while text and display_width(text) > columns - 1:
             text = text[:-1]
         text += "…"
-    space = " " * (columns - width(text))
+    space = " " * (columns - display_width(text))
     return space + text if right else text + space
 
 
-def shown(text: str, most: int = _MAX_LENGTH) -> str:
+def clip_line(text: str, most: int = _MAX_LENGTH) -> str:
     """As much of a foreign text as fits, on one line and without control characters."""
     line = one_line(text, most + 1)
     return line if len(line) <= most else f"{line[:most]}..."
 
 
-def printable(text: str) -> str:
+def terminal_safe(text: str) -> str:
     """A foreign text for a terminal: its lines and tabs, and nothing that a terminal would obey."""
     if not sys.stdout.isatty():
         return text
@@ -105,7 +105,7 @@ def printable(text: str) -> str:
     )
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
+def format_count(number: int, one: str, many: str | None = None) -> str:
     """A number of things, in words."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 

@@ -20,7 +20,7 @@ _UNITS: Final = {
 }
 
 
-def moment(text: str, now: datetime) -> datetime:
+def parse_past_time(text: str, now: datetime) -> datetime:
     """The time that is meant; one without a time zone is in that of `now`. Raises `ValueError`."""
     words = " ".join(text.lower().split())
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -37,14 +37,14 @@ def moment(text: str, now: datetime) -> datetime:
     return given if given.tzinfo is not None else given.replace(tzinfo=now.tzinfo)
 
 
-class Moment(click.ParamType[int, str]):
+class PastTime(click.ParamType[int, str]):
     """An option that is a time; microseconds since 1970."""
 
     name = "when"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
-            return int(moment(value, datetime.now().astimezone()).timestamp() * 1_000_000)
+            return int(parse_past_time(value, datetime.now().astimezone()).timestamp() * 1_000_000)
         except (ValueError, OverflowError):
             self.fail(
                 f"'{value}' is no time; write 2h, 3d, yesterday, 2026-11-15 or '2026-11-15 14:30'", param, ctx

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from dittybag.cli.output import json_option, print_json, print_table
-from dittybag.cli.read_input import refuse_error, text
-from dittybag.cli.workspace_options import Where, in_workspace
+from dittybag.cli.read_input import refuse_with, text
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.accounts import Member, Role
 from dittybag.domain.errors import LastMember
 from dittybag.domain.times import iso
@@ -24,14 +24,14 @@ def command() -> None:
 @command.command("list")
 @in_workspace
 @json_option
-def list_projects(where: Where, *, as_json: bool) -> None:
+def list_projects(options: WorkspaceOptions, *, as_json: bool) -> None:
     """Show all projects and how much is in them.
 
     \b
     Example:
       dittybag project list
     """
-    sizes = where.run(lambda session: session.workspace.projects.all())
+    sizes = options.run(lambda session: session.workspace.projects.all())
     if as_json:
         rows = [
             {
@@ -49,7 +49,7 @@ def list_projects(where: Where, *, as_json: bool) -> None:
         ("project", "prompts", "resources", "tasks"),
         [(size.project.name, *map(str, (size.prompts, size.resources, size.tasks))) for size in sizes],
         right=(1, 2, 3),
-        giving=(0,),
+        shrinkable=(0,),
     )
 
 
@@ -57,15 +57,15 @@ def list_projects(where: Where, *, as_json: bool) -> None:
 @click.argument("name")
 @in_workspace
 @json_option
-def create(name: str, where: Where, *, as_json: bool) -> None:
+def create(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     """Make a project.
 
     \b
     Example:
       dittybag project create website
     """
-    project = where.run(lambda session: session.workspace.projects.create(name, actor=session.caller.actor))
-    _tell({"name": project.name}, f"Created project '{project.name}'", as_json=as_json)
+    project = options.run(lambda session: session.workspace.projects.create(name, actor=session.caller.actor))
+    _print_result({"name": project.name}, f"Created project '{project.name}'", as_json=as_json)
 
 
 @command.command("rename")
@@ -73,32 +73,34 @@ def create(name: str, where: Where, *, as_json: bool) -> None:
 @click.argument("new_name")
 @in_workspace
 @json_option
-def rename(name: str, new_name: str, where: Where, *, as_json: bool) -> None:
+def rename(name: str, new_name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     """Give a project another name.
 
     \b
     Example:
       dittybag project rename website homepage
     """
-    project = where.run(
+    project = options.run(
         lambda session: session.workspace.projects.rename(name, new_name, actor=session.caller.actor)
     )
-    _tell({"name": project.name}, f"Renamed project '{name}' to '{project.name}'", as_json=as_json)
+    _print_result({"name": project.name}, f"Renamed project '{name}' to '{project.name}'", as_json=as_json)
 
 
 @command.command("delete")
 @click.argument("name")
 @in_workspace
 @json_option
-def delete(name: str, where: Where, *, as_json: bool) -> None:
+def delete(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     """Delete a project with its prompts and resources; `dittybag undo` brings them back.
 
     \b
     Example:
       dittybag project delete website
     """
-    project = where.run(lambda session: session.workspace.projects.delete(name, actor=session.caller.actor))
-    _tell({"name": project.name, "deleted": True}, f"Deleted project '{project.name}'", as_json=as_json)
+    project = options.run(lambda session: session.workspace.projects.delete(name, actor=session.caller.actor))
+    _print_result(
+        {"name": project.name, "deleted": True}, f"Deleted project '{project.name}'", as_json=as_json
+    )
 
 
 @command.command("share")
@@ -107,7 +109,7 @@ def delete(name: str, where: Where, *, as_json: bool) -> None:
 @click.option("--read", "read_only", is_flag=True, help="The user may only read there.")
 @in_workspace
 @json_option
-def share(name: str, user: str, where: Where, *, read_only: bool, as_json: bool) -> None:
+def share(name: str, user: str, options: WorkspaceOptions, *, read_only: bool, as_json: bool) -> None:
     """Make a user a member of a project. As soon as it has one, nobody but members sees it over HTTP.
 
     \b
@@ -116,11 +118,11 @@ def share(name: str, user: str, where: Where, *, read_only: bool, as_json: bool)
       dittybag project share website bob --read
     """
     role: Role = "read" if read_only else "write"
-    members = where.run(
+    members = options.run(
         lambda session: session.workspace.accounts.share(name, user, role, actor=session.caller.actor)
     )
     may = "read" if read_only else "read and change"
-    _tell(_membership(name, members), f"'{user}' may {may} project '{name}'", as_json=as_json)
+    _print_result(_membership_data(name, members), f"'{user}' may {may} project '{name}'", as_json=as_json)
     if len(members) == 1 and not as_json:
         click.echo(f"From now on nobody else sees project '{name}' over HTTP", err=True)
 
@@ -131,7 +133,7 @@ def share(name: str, user: str, where: Where, *, read_only: bool, as_json: bool)
 @click.option("--open", "to_all", is_flag=True, help="Even the last member: then everybody sees the project.")
 @in_workspace
 @json_option
-def unshare(name: str, user: str, where: Where, *, to_all: bool, as_json: bool) -> None:
+def unshare(name: str, user: str, options: WorkspaceOptions, *, to_all: bool, as_json: bool) -> None:
     """Make a user no member of a project any more.
 
     \b
@@ -139,14 +141,18 @@ def unshare(name: str, user: str, where: Where, *, to_all: bool, as_json: bool) 
       dittybag project unshare website bob
     """
     try:
-        members = where.run(
+        members = options.run(
             lambda session: session.workspace.accounts.unshare(
                 name, user, actor=session.caller.actor, to_all=to_all
             )
         )
     except LastMember as error:
-        refuse_error(error, "say --open if that is what you want")
-    _tell(_membership(name, members), f"'{user}' is no member of project '{name}' any more", as_json=as_json)
+        refuse_with(error, "say --open if that is what you want")
+    _print_result(
+        _membership_data(name, members),
+        f"'{user}' is no member of project '{name}' any more",
+        as_json=as_json,
+    )
     if not members and not as_json:
         click.echo(f"From now on every user sees project '{name}'", err=True)
 
@@ -155,27 +161,27 @@ def unshare(name: str, user: str, where: Where, *, to_all: bool, as_json: bool) 
 @click.argument("name", type=text)
 @in_workspace
 @json_option
-def members(name: str, where: Where, *, as_json: bool) -> None:
+def members(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     """Show who may see a project.
 
     \b
     Example:
       dittybag project members website
     """
-    found = where.run(lambda session: session.workspace.accounts.members(name))
+    found = options.run(lambda session: session.workspace.accounts.members(name))
     if as_json:
-        print_json(_membership(name, found))
+        print_json(_membership_data(name, found))
     elif not found:
         click.echo(f"Project '{name}' has no members: every user sees it", err=True)
     else:
         print_table(("user", "may"), [(member.user, member.role) for member in found])
 
 
-def _membership(project: str, members: Sequence[Member]) -> dict[str, Any]:
+def _membership_data(project: str, members: Sequence[Member]) -> dict[str, Any]:
     return {"project": project, "members": [msgspec.to_builtins(member) for member in members]}
 
 
-def _tell(data: dict[str, Any], words: str, *, as_json: bool) -> None:
+def _print_result(data: dict[str, Any], words: str, *, as_json: bool) -> None:
     if as_json:
         print_json(data)
     else:

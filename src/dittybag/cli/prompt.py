@@ -10,9 +10,9 @@ from typing import Any, Final
 import click
 
 from dittybag.cli.output import json_option, print_json
-from dittybag.cli.prompt_read_commands import list_prompts, near_prompts, render, show, whole
-from dittybag.cli.read_input import STREAM, read_text, refuse, text, usage
-from dittybag.cli.workspace_options import Where, in_project
+from dittybag.cli.prompt_read_commands import list_prompts, prompt_data, render, show, suggest_prompts
+from dittybag.cli.read_input import STREAM, read_text, refuse, text, usage_error
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.errors import NameTaken, PromptNotFound, require
 from dittybag.domain.prompts import CONTENT_BYTES, Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
@@ -31,7 +31,7 @@ command.add_command(show)
 command.add_command(render)
 
 
-def argument(value: str) -> Argument:
+def parse_argument(value: str) -> Argument:
     """The type of options that are an argument of a prompt, as in `name?: what it is for`."""
     found = _ARGUMENT.fullmatch(text(value))
     if found is None:
@@ -40,7 +40,7 @@ def argument(value: str) -> Argument:
     return Argument(name=name, description=description or None, required=not optional)
 
 
-def _parts(function: Callable[..., Any]) -> Callable[..., Any]:
+def _prompt_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say what a prompt is like."""
     for option in (
         click.option(
@@ -48,7 +48,7 @@ def _parts(function: Callable[..., Any]) -> Callable[..., Any]:
             "--argument",
             "arguments",
             metavar="NAME[?][: ABOUT]",
-            type=argument,
+            type=parse_argument,
             multiple=True,
             help="A value it is filled in with; `?` if it may be left out.",
         ),
@@ -64,12 +64,12 @@ def _parts(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @command.command("add")
 @click.argument("name", type=text)
-@_parts
+@_prompt_options
 @in_project
 @json_option
 def add(
     name: str,
-    where: Where,
+    options: WorkspaceOptions,
     *,
     content: str | None,
     file: str | None,
@@ -94,53 +94,53 @@ def add(
     given = _content(content, file)
     if given is None and not sys.stdin.isatty():
         given = read_text(STREAM, CONTENT_BYTES)
-    prompt = _written(where, **parts) if given is None else _created(where, given, **parts)
-    _report(prompt, f"Added prompt '{prompt.name}'", as_json=as_json)
+    prompt = _create_in_editor(options, **parts) if given is None else _create(options, given, **parts)
+    _print_result(prompt, f"Added prompt '{prompt.name}'", as_json=as_json)
 
 
 def _content(content: str | None, file: str | None) -> str | None:
     """The content that was given, wherever it is; nothing if none was."""
     if content is not None and file is not None:
-        usage("give the content or --file, not both")
+        usage_error("give the content or --file, not both")
     if content == STREAM:
         file, content = STREAM, None
     return content if file is None else read_text(file, CONTENT_BYTES)
 
 
-def _created(where: Where, content: str, **parts: Any) -> Prompt:
-    prompt, _ = where.run(
+def _create(options: WorkspaceOptions, content: str, **parts: Any) -> Prompt:
+    prompt, _ = options.run(
         lambda session: session.workspace.prompts.create(session.caller, content=content, **parts)
     )
     return prompt
 
 
-def _written(where: Where, name: str, **parts: Any) -> Prompt:
+def _create_in_editor(options: WorkspaceOptions, name: str, **parts: Any) -> Prompt:
     """A prompt whose content is written now. What would be refused is refused before."""
-    from dittybag.cli.editor import Draft
+    from dittybag.cli.editor import EditorFile
 
     require(problems(name=name, **parts))
-    _require_free(where, name)
-    draft = Draft(name)
-    content = draft.edited(CONTENT_BYTES)
+    _require_unused(options, name)
+    draft = EditorFile(name)
+    content = draft.open_editor(CONTENT_BYTES)
     if not content.strip():
         draft.discard()
         refuse("the file was left empty, and nothing is stored")
-    return draft.stored_by(lambda: _created(where, content, name=name, **parts))
+    return draft.store_with(lambda: _create(options, content, name=name, **parts))
 
 
-def _require_free(where: Where, name: str) -> None:
+def _require_unused(options: WorkspaceOptions, name: str) -> None:
     try:
-        where.run(lambda session: session.workspace.prompts.get(session.caller, PromptAddress(name=name)))
+        options.run(lambda session: session.workspace.prompts.get(session.caller, PromptAddress(name=name)))
     except PromptNotFound:
         return
-    raise NameTaken("prompt", name, where.settings.project)
+    raise NameTaken("prompt", name, options.settings.project)
 
 
 @command.command("edit")
 @click.argument("name", type=text)
 @in_project
 @json_option
-def edit(name: str, where: Where, *, as_json: bool) -> None:
+def edit(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     """Change the content of the prompt NAME in your editor.
 
     If somebody else has changed it meanwhile, nothing is overwritten, and your text stays in its file.
@@ -149,33 +149,33 @@ def edit(name: str, where: Where, *, as_json: bool) -> None:
     Example:
       dittybag prompt edit code-review
     """
-    from dittybag.cli.editor import Draft
+    from dittybag.cli.editor import EditorFile
 
-    with near_prompts(where):
-        prompt = where.run(
+    with suggest_prompts(options):
+        prompt = options.run(
             lambda session: session.workspace.prompts.get(session.caller, PromptAddress(any=name))
         )
-    draft = Draft(prompt.name, prompt.content)
-    content = draft.edited(CONTENT_BYTES)
+    draft = EditorFile(prompt.name, prompt.content)
+    content = draft.open_editor(CONTENT_BYTES)
     if content == prompt.content:
         draft.discard()
-        _report(prompt, f"Prompt '{prompt.name}' is unchanged", as_json=as_json)
+        _print_result(prompt, f"Prompt '{prompt.name}' is unchanged", as_json=as_json)
         return
     change = PromptChange(content=content)
-    changed, _ = draft.stored_by(
-        lambda: where.run(
+    changed, _ = draft.store_with(
+        lambda: options.run(
             lambda session: session.workspace.prompts.update(
                 session.caller, PromptAddress(id=prompt.id), change, version=prompt.version
             )
         ),
         f"dittybag prompt update {prompt.name} --file {draft.file} stores it nevertheless",
     )
-    _report(changed, f"Updated prompt '{changed.name}'", as_json=as_json)
+    _print_result(changed, f"Updated prompt '{changed.name}'", as_json=as_json)
 
 
 @command.command("update")
 @click.argument("name", type=text)
-@_parts
+@_prompt_options
 @click.option("--name", "new_name", metavar="NAME", type=text, help="Another name.")
 @click.option("--no-tags", is_flag=True, help="Take all tags away.")
 @click.option("--no-arguments", is_flag=True, help="Take all arguments away.")
@@ -183,7 +183,7 @@ def edit(name: str, where: Where, *, as_json: bool) -> None:
 @json_option
 def update(
     name: str,
-    where: Where,
+    options: WorkspaceOptions,
     *,
     content: str | None,
     file: str | None,
@@ -208,25 +208,25 @@ def update(
         "name": new_name,
         **texts,
         "content": _content(content, file),
-        "tags": _replaced(tags, none=no_tags, option="--no-tags"),
-        "arguments": _replaced(arguments, none=no_arguments, option="--no-arguments"),
+        "tags": _replacement(tags, none=no_tags, option="--no-tags"),
+        "arguments": _replacement(arguments, none=no_arguments, option="--no-arguments"),
     }
     change = PromptChange(**{part: value for part, value in given.items() if value is not None})
     if change == PromptChange():
-        usage(
+        usage_error(
             "Nothing to update: give CONTENT, --file or another option",
             "dittybag prompt edit opens an editor",
         )
-    with near_prompts(where):
-        prompt, _ = where.run(
+    with suggest_prompts(options):
+        prompt, _ = options.run(
             lambda session: session.workspace.prompts.update(session.caller, PromptAddress(any=name), change)
         )
-    _report(prompt, f"Updated prompt '{prompt.name}'", as_json=as_json)
+    _print_result(prompt, f"Updated prompt '{prompt.name}'", as_json=as_json)
 
 
-def _replaced(values: Sequence[Any], *, none: bool, option: str) -> Sequence[Any] | None:
+def _replacement(values: Sequence[Any], *, none: bool, option: str) -> Sequence[Any] | None:
     if values and none:
-        usage(f"{option} says that there are none, and there are some")
+        usage_error(f"{option} says that there are none, and there are some")
     return tuple(values) if values or none else None
 
 
@@ -234,7 +234,7 @@ def _replaced(values: Sequence[Any], *, none: bool, option: str) -> Sequence[Any
 @click.argument("names", metavar="NAME...", type=text, nargs=-1, required=True)
 @in_project
 @json_option
-def delete(names: tuple[str, ...], where: Where, *, as_json: bool) -> None:
+def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
     """Delete prompts, all of them or none; `dittybag undo` brings them back.
 
     \b
@@ -242,8 +242,8 @@ def delete(names: tuple[str, ...], where: Where, *, as_json: bool) -> None:
       dittybag prompt delete greet
     """
     addresses = [PromptAddress(any=name) for name in names]
-    with near_prompts(where):
-        gone = where.run(lambda session: session.workspace.prompts.delete_all(session.caller, addresses))
+    with suggest_prompts(options):
+        gone = options.run(lambda session: session.workspace.prompts.delete_all(session.caller, addresses))
     if as_json:
         print_json({"deleted": [{"id": prompt.id, "name": prompt.name} for prompt in gone]})
         return
@@ -252,8 +252,8 @@ def delete(names: tuple[str, ...], where: Where, *, as_json: bool) -> None:
     click.echo(f"hint: dittybag undo brings {'it' if len(gone) == 1 else 'them'} back", err=True)
 
 
-def _report(prompt: Prompt, words: str, *, as_json: bool) -> None:
+def _print_result(prompt: Prompt, words: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(whole(prompt))
+        print_json(prompt_data(prompt))
     else:
         click.echo(words)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 import msgspec
 
-from dittybag.cli.output import json_option, print_json, print_table, printable, shown
-from dittybag.cli.read_input import meaning, read_bytes, refuse_error, text, usage
-from dittybag.cli.workspace_options import Where, in_project
+from dittybag.cli.output import clip_line, json_option, print_json, print_table, terminal_safe
+from dittybag.cli.read_input import read_bytes, refuse_with, suggestion, text, usage_error
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.errors import LibraryPromptNotFound, PromptNotFound, require
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Argument, Prompt, PromptSummary, problems
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import LibrarySession, WorkspaceSession
 
 #: A list shows so many, unless it is told otherwise.
-_LISTED: Final = 20
+_DEFAULT_LIMIT: Final = 20
 #: So many are read at a time; databases take no more numbers at once.
 _PAGE: Final = 10_000
 #: A name that is not there is compared with so many that are.
-_COMPARED: Final = 10_000
+_MAX_COMPARED: Final = 10_000
 #: Values from a file have at most so many bytes.
-_VALUES_BYTES: Final = 4 * 1024 * 1024
+_MAX_ARGUMENT_BYTES: Final = 4 * 1024 * 1024
 
 limit_option = click.option(
-    "--limit", metavar="N", type=click.IntRange(1, 1_000_000), default=_LISTED, help="At most so many."
+    "--limit", metavar="N", type=click.IntRange(1, 1_000_000), default=_DEFAULT_LIMIT, help="At most so many."
 )
 
 
@@ -47,7 +47,13 @@ limit_option = click.option(
 @in_project
 @json_option
 def list_prompts(
-    where: Where, tags: tuple[str, ...], query: str, limit: int, *, everything: bool, as_json: bool
+    options: WorkspaceOptions,
+    tags: tuple[str, ...],
+    query: str,
+    limit: int,
+    *,
+    everything: bool,
+    as_json: bool,
 ) -> None:
     """Show prompts, those changed last first.
 
@@ -57,8 +63,8 @@ def list_prompts(
       dittybag prompt list --tag git --search "commit message"
     """
     require(problems(tags=tags))
-    prompts, total = where.run(
-        lambda session: found_prompts(session, query, tags, limit=sys.maxsize if everything else limit)
+    prompts, total = options.run(
+        lambda session: search_prompts(session, query, tags, limit=sys.maxsize if everything else limit)
     )
     if total or as_json:
         print_prompts(prompts, total, as_json=as_json)
@@ -74,12 +80,14 @@ def print_prompts(prompts: Sequence[PromptSummary], total: int, *, as_json: bool
     if as_json:
         print_json({"prompts": [_summary(prompt) for prompt in prompts], "total": total})
         return
-    print_table(("name", "title", "tags", "updated"), [_row(prompt) for prompt in prompts], giving=(0, 1, 2))
+    print_table(
+        ("name", "title", "tags", "updated"), [_row(prompt) for prompt in prompts], shrinkable=(0, 1, 2)
+    )
     if len(prompts) < total:
         click.echo(f"{len(prompts):,} of {total:,}; --all shows the rest", err=True)
 
 
-async def found_prompts(
+async def search_prompts(
     session: WorkspaceSession, query: str, tags: Sequence[str], *, limit: int
 ) -> tuple[list[PromptSummary], int]:
     found: list[PromptSummary] = []
@@ -97,15 +105,15 @@ def _row(prompt: PromptSummary) -> tuple[str, ...]:
         prompt.name,
         _cell(prompt.title) if prompt.title != prompt.name else "",
         ", ".join(prompt.tags),
-        updated(prompt.updated_at),
+        format_time(prompt.updated_at),
     )
 
 
 def _cell(words: str) -> str:
-    return printable(shown(words))
+    return terminal_safe(clip_line(words))
 
 
-def updated(moment: int) -> str:
+def format_time(moment: int) -> str:
     """When something was changed: for people how long ago, for programs the time."""
     if not sys.stdout.isatty():
         return iso(moment)
@@ -131,7 +139,7 @@ def _summary(prompt: PromptSummary) -> dict[str, Any]:
 @click.option("--raw", is_flag=True, help="Only the content, also on a terminal.")
 @in_project
 @json_option
-def show(name: str, where: Where, *, raw: bool, as_json: bool) -> None:
+def show(name: str, options: WorkspaceOptions, *, raw: bool, as_json: bool) -> None:
     """Show the prompt NAME: its name, id or title.
 
     Into a file or a pipe goes exactly its content, byte for byte.
@@ -141,37 +149,37 @@ def show(name: str, where: Where, *, raw: bool, as_json: bool) -> None:
       dittybag prompt show code-review
       dittybag prompt show code-review > review.md
     """
-    with near_prompts(where):
-        prompt = where.run(
+    with suggest_prompts(options):
+        prompt = options.run(
             lambda session: session.workspace.prompts.get(session.caller, PromptAddress(any=name))
         )
     if as_json:
-        print_json(whole(prompt))
+        print_json(prompt_data(prompt))
     elif raw or not sys.stdout.isatty():
         write_text(prompt.content)
     else:
-        _tell(prompt)
+        _print_prompt(prompt)
 
 
-def _tell(prompt: Prompt) -> None:
-    from dittybag.cli.markdown_highlight import highlighted
+def _print_prompt(prompt: Prompt) -> None:
+    from dittybag.cli.markdown_highlight import highlight
 
     title = f"  {_cell(prompt.title)}" if prompt.title != prompt.name else ""
     click.echo(click.style(prompt.name, bold=True) + title)
     if prompt.description:
-        click.echo(printable(prompt.description))
+        click.echo(terminal_safe(prompt.description))
     if prompt.tags:
         click.secho(f"tags: {', '.join(prompt.tags)}", dim=True)
     for argument in prompt.arguments:
-        click.secho(f"argument: {_about(argument)}", dim=True)
-    click.secho(f"changed {updated(prompt.updated_at)}, version {prompt.version}", dim=True)
+        click.secho(f"argument: {_describe_argument(argument)}", dim=True)
+    click.secho(f"changed {format_time(prompt.updated_at)}, version {prompt.version}", dim=True)
     click.echo()
-    click.echo(highlighted(printable(prompt.content)), nl=not prompt.content.endswith("\n"))
+    click.echo(highlight(terminal_safe(prompt.content)), nl=not prompt.content.endswith("\n"))
 
 
-def _about(argument: Argument) -> str:
+def _describe_argument(argument: Argument) -> str:
     need = "" if argument.required else " (optional)"
-    choices = f" [{shown(', '.join(argument.choices))}]" if argument.choices else ""
+    choices = f" [{clip_line(', '.join(argument.choices))}]" if argument.choices else ""
     about = f": {_cell(argument.description)}" if argument.description else ""
     return f"{argument.name}{need}{choices}{about}"
 
@@ -179,12 +187,12 @@ def _about(argument: Argument) -> str:
 def write_text(content: str) -> None:
     """Print a text that somebody else wrote: byte for byte, unless a terminal would obey it."""
     if sys.stdout.isatty():
-        click.echo(printable(content), nl=not content.endswith("\n"))
+        click.echo(terminal_safe(content), nl=not content.endswith("\n"))
     else:
         click.echo(content.encode(), nl=False)
 
 
-def whole(prompt: Prompt) -> dict[str, Any]:
+def prompt_data(prompt: Prompt) -> dict[str, Any]:
     """All there is to a prompt, for machines."""
     arguments = [
         {
@@ -210,14 +218,14 @@ def whole(prompt: Prompt) -> dict[str, Any]:
 
 
 @contextmanager
-def near_prompts(where: Where) -> Iterator[None]:
+def suggest_prompts(options: WorkspaceOptions) -> Iterator[None]:
     """If there is no such prompt, say which ones have names like it."""
     try:
         yield
     except PromptNotFound as error:
         wanted = error.reference
-        names = where.run(lambda session: session.workspace.prompts.names(session.caller, _COMPARED))
-        refuse_error(error, meaning(wanted, names, "dittybag prompt list shows what there is"))
+        names = options.run(lambda session: session.workspace.prompts.names(session.caller, _MAX_COMPARED))
+        refuse_with(error, suggestion(wanted, names, "dittybag prompt list shows what there is"))
 
 
 @click.command("render")
@@ -226,7 +234,9 @@ def near_prompts(where: Where) -> Iterator[None]:
 @click.option("--args-json", metavar="FILE", help="Values from a file with a JSON object, or from `-`.")
 @in_project
 @json_option
-def render(name: str, where: Where, values: tuple[str, ...], args_json: str | None, *, as_json: bool) -> None:
+def render(
+    name: str, options: WorkspaceOptions, values: tuple[str, ...], args_json: str | None, *, as_json: bool
+) -> None:
     """Print what the prompt NAME says with these values. LIBRARY:PROMPT is one of a library.
 
     On a terminal it asks for required arguments that are missing.
@@ -236,68 +246,72 @@ def render(name: str, where: Where, values: tuple[str, ...], args_json: str | No
       dittybag prompt render explain-error error="no such table" language=SQL
       dittybag prompt render team:commit --args-json values.json
     """
-    given = {**(_from_json(args_json) if args_json else {}), **_pairs(values)}
-    rendered = (_library_text if ":" in name else _stored_text)(where, name, given)
+    given = {**(_read_arguments(args_json) if args_json else {}), **_parse_pairs(values)}
+    rendered = (_render_library if ":" in name else _render_stored)(options, name, given)
     if as_json:
         print_json({"name": name, "text": rendered})
     else:
         write_text(rendered)
 
 
-def _pairs(values: Sequence[str]) -> dict[str, str]:
+def _parse_pairs(values: Sequence[str]) -> dict[str, str]:
     pairs = {}
     for value in values:
         key, equals, content = value.partition("=")
         if not equals or not key:
-            usage(f"'{shown(value)}' gives no value", "write KEY=VALUE, with quotes around what has blanks")
+            usage_error(
+                f"'{clip_line(value)}' gives no value", "write KEY=VALUE, with quotes around what has blanks"
+            )
         pairs[key] = content
     return pairs
 
 
-def _from_json(source: str) -> dict[str, str]:
-    data = read_bytes(source, _VALUES_BYTES)
+def _read_arguments(source: str) -> dict[str, str]:
+    data = read_bytes(source, _MAX_ARGUMENT_BYTES)
     try:
         values = msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        usage(f"the values are not a JSON object: {error}", 'they should look like {"language": "SQL"}')
+        usage_error(f"the values are not a JSON object: {error}", 'they should look like {"language": "SQL"}')
     return {
         name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
         for name, value in values.items()
     }
 
 
-def _stored_text(where: Where, name: str, given: dict[str, str]) -> str:
-    with near_prompts(where):
-        prompt = where.run(
+def _render_stored(options: WorkspaceOptions, name: str, given: dict[str, str]) -> str:
+    with suggest_prompts(options):
+        prompt = options.run(
             lambda session: session.workspace.prompts.get(session.caller, PromptAddress(any=name))
         )
-    values = _complete(prompt.name, prompt.arguments, given)
+    values = _ask_for_missing(prompt.name, prompt.arguments, given)
     if not prompt.arguments:
         return prompt.content
-    return where.run_with_libraries(lambda session: session.templates.prompt(prompt, values))
+    return options.run_with_libraries(lambda session: session.templates.prompt(prompt, values))
 
 
-def _library_text(where: Where, name: str, given: dict[str, str]) -> str:
+def _render_library(options: WorkspaceOptions, name: str, given: dict[str, str]) -> str:
     async def attempt(session: LibrarySession) -> tuple[LibraryPrompt, str | None]:
         prompt = await session.libraries.find(name)
         if prompt is None:
-            names = [item.name for item in await session.libraries.page("", _COMPARED)]
+            names = [item.name for item in await session.libraries.page("", _MAX_COMPARED)]
             _refuse_library_prompt(name, names)
         if _missing(prompt.arguments, given) or _unknown(prompt.arguments, given):
             return prompt, None
         return await session.templates.library_prompt(name, given)
 
-    prompt, rendered = where.run_with_libraries(attempt)
+    prompt, rendered = options.run_with_libraries(attempt)
     if rendered is None:
-        values = _complete(prompt.name, prompt.arguments, given)
-        _, rendered = where.run_with_libraries(lambda session: session.templates.library_prompt(name, values))
+        values = _ask_for_missing(prompt.name, prompt.arguments, given)
+        _, rendered = options.run_with_libraries(
+            lambda session: session.templates.library_prompt(name, values)
+        )
     return rendered
 
 
 def _refuse_library_prompt(name: str, names: Sequence[str]) -> NoReturn:
-    refuse_error(
+    refuse_with(
         LibraryPromptNotFound(name),
-        meaning(name, names, "dittybag library list shows what libraries there are"),
+        suggestion(name, names, "dittybag library list shows what libraries there are"),
     )
 
 
@@ -310,24 +324,24 @@ def _unknown(arguments: Sequence[Argument], given: Mapping[str, str]) -> list[st
     return [name for name in given if name not in names]
 
 
-def _complete(prompt: str, arguments: Sequence[Argument], given: Mapping[str, str]) -> dict[str, str]:
+def _ask_for_missing(prompt: str, arguments: Sequence[Argument], given: Mapping[str, str]) -> dict[str, str]:
     """The values, with those that had to be asked for. Ends the command if nobody can be asked."""
     names = ", ".join(argument.name for argument in arguments)
     if unknown := _unknown(arguments, given):
-        usage(
-            f"Prompt '{prompt}' has no argument '{shown(unknown[0])}'",
+        usage_error(
+            f"Prompt '{prompt}' has no argument '{clip_line(unknown[0])}'",
             f"it has {names}" if names else "it has none: it is printed as it is",
         )
     missing = _missing(arguments, given)
     if missing and not (sys.stdin.isatty() and sys.stderr.isatty()):
         wanted = ", ".join(argument.name for argument in missing)
-        usage(
+        usage_error(
             f"Missing required argument{'s' if len(missing) > 1 else ''}: {wanted}",
             f"give them as in {missing[0].name}=VALUE, or in a file with --args-json",
         )
-    return {**given, **{argument.name: _asked(argument) for argument in missing}}
+    return {**given, **{argument.name: _ask(argument) for argument in missing}}
 
 
-def _asked(argument: Argument) -> str:
-    answer: str = click.prompt(_about(argument), value_proc=text, err=True)
+def _ask(argument: Argument) -> str:
+    answer: str = click.prompt(_describe_argument(argument), value_proc=text, err=True)
     return answer

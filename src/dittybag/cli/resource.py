@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.error_output import Status
-from dittybag.cli.output import json_option, print_json, print_table, printable, shown
-from dittybag.cli.prompt_read_commands import limit_option, updated, write_text
-from dittybag.cli.read_input import STREAM, label, meaning, read_bytes, refuse, refuse_error, text, usage
-from dittybag.cli.workspace_options import Where, in_project
+from dittybag.cli.error_output import ExitStatus
+from dittybag.cli.output import clip_line, json_option, print_json, print_table, terminal_safe
+from dittybag.cli.prompt_read_commands import format_time, limit_option, write_text
+from dittybag.cli.read_input import (
+    STREAM,
+    label,
+    read_bytes,
+    refuse,
+    refuse_with,
+    suggestion,
+    text,
+    usage_error,
+)
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.errors import ResourceNotFound
 from dittybag.domain.mime_types import guessed
 from dittybag.domain.names import NAME_LENGTH
@@ -27,7 +36,7 @@ from dittybag.services.resource_service import ResourceChange
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
 
-_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @click.group("resource")
@@ -35,7 +44,7 @@ def command() -> None:
     """Add, show, list, update and delete documents, text or binary."""
 
 
-def _parts(function: Callable[..., Any]) -> Callable[..., Any]:
+def _resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say what a resource is like."""
     for option in (
         click.option("--description", metavar="TEXT", type=text, help="What it is about."),
@@ -52,12 +61,12 @@ def _parts(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @command.command("add")
 @click.argument("file")
-@_parts
+@_resource_options
 @in_project
 @json_option
 def add(
     file: str,
-    where: Where,
+    options: WorkspaceOptions,
     *,
     name: str | None,
     uri: str | None,
@@ -77,11 +86,11 @@ def add(
       pg_dump --schema-only shop | dittybag resource add - --name schema.sql
     """
     if name is None and file == STREAM:
-        usage("a document from standard input has no name", "give it one, with --name")
-    chosen = name if name is not None else _name_of(file)
+        usage_error("a document from standard input has no name", "give it one, with --name")
+    chosen = name if name is not None else _name_for(file)
     content = read_bytes(file, CONTENT_BYTES)
     kind = mime_type if mime_type is not None else guessed(chosen if file == STREAM else file, content)
-    resource, _ = where.run(
+    resource, _ = options.run(
         lambda session: session.workspace.resources.create(
             session.caller,
             name=chosen,
@@ -91,13 +100,13 @@ def add(
             **texts,
         )
     )
-    _report(resource, "Added", as_json=as_json)
+    _print_result(resource, "Added", as_json=as_json)
 
 
-def _name_of(file: str) -> str:
+def _name_for(file: str) -> str:
     """A name for a file: its own, as far as names allow."""
     own = os.path.basename(os.path.abspath(file))  # noqa: PTH100, PTH119
-    return _NOT_IN_NAMES.sub("-", own).strip("-")[:NAME_LENGTH] or "document"
+    return _INVALID_IN_NAMES.sub("-", own).strip("-")[:NAME_LENGTH] or "document"
 
 
 @command.command("list")
@@ -105,18 +114,18 @@ def _name_of(file: str) -> str:
 @click.option("--all", "everything", is_flag=True, help="However many there are.")
 @in_project
 @json_option
-def list_resources(where: Where, limit: int, *, everything: bool, as_json: bool) -> None:
+def list_resources(options: WorkspaceOptions, limit: int, *, everything: bool, as_json: bool) -> None:
     """Show documents, those changed last first.
 
     \b
     Example:
       dittybag resource list
     """
-    resources = where.run(lambda session: session.workspace.resources.all(session.caller))
+    resources = options.run(lambda session: session.workspace.resources.all(session.caller))
     resources.sort(key=lambda resource: (-resource.updated_at, -resource.number))
     page = resources if everything else resources[:limit]
     if as_json:
-        print_json({"resources": [_about(resource) for resource in page], "total": len(resources)})
+        print_json({"resources": [_resource_data(resource) for resource in page], "total": len(resources)})
         return
     if not resources:
         click.echo("There are no documents yet", err=True)
@@ -126,7 +135,7 @@ def list_resources(where: Where, limit: int, *, everything: bool, as_json: bool)
         ("name", "type", "size", "uri", "updated"),
         [_row(item) for item in page],
         right=(2,),
-        giving=(0, 1, 3),
+        shrinkable=(0, 1, 3),
     )
     if len(page) < len(resources):
         click.echo(f"{len(page):,} of {len(resources):,}; --all shows the rest", err=True)
@@ -135,14 +144,14 @@ def list_resources(where: Where, limit: int, *, everything: bool, as_json: bool)
 def _row(resource: Resource) -> tuple[str, ...]:
     return (
         resource.name,
-        shown(resource.mime_type),
-        _size(resource.size),
-        printable(shown(resource.uri)),
-        updated(resource.updated_at),
+        clip_line(resource.mime_type),
+        _format_size(resource.size),
+        terminal_safe(clip_line(resource.uri)),
+        format_time(resource.updated_at),
     )
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     if count < 1024:
         return f"{count} B"
     return f"{count / 1024:.1f} KiB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MiB"
@@ -154,7 +163,7 @@ def _size(count: int) -> str:
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @in_project
 @json_option
-def show(name: str, where: Where, *, output: str | None, force: bool, as_json: bool) -> None:
+def show(name: str, options: WorkspaceOptions, *, output: str | None, force: bool, as_json: bool) -> None:
     """Print a document, or write it to a file.
 
     Into a file or a pipe goes exactly its content, byte for byte.
@@ -169,13 +178,13 @@ def show(name: str, where: Where, *, output: str | None, force: bool, as_json: b
         found = await session.workspace.resources.get(session.caller, name)
         return await session.workspace.resources.read(session.caller, found.uri)
 
-    with _near_resources(where):
-        resource, content = where.run(read)
+    with _suggest_resources(options):
+        resource, content = options.run(read)
     if output is not None and output != STREAM:
         _write_file(output, content, force=force)
-        _report(resource, "Wrote", as_json=as_json, to=f" to {label(output)}")
+        _print_result(resource, "Wrote", as_json=as_json, to=f" to {label(output)}")
     elif as_json:
-        print_json({**_about(resource), **_content(resource, content)})
+        print_json({**_resource_data(resource), **_content_data(resource, content)})
     elif output == STREAM or not sys.stdout.isatty():
         click.echo(content, nl=False)
     elif resource.is_text:
@@ -187,7 +196,7 @@ def show(name: str, where: Where, *, output: str | None, force: bool, as_json: b
         )
 
 
-def _content(resource: Resource, content: bytes) -> dict[str, str]:
+def _content_data(resource: Resource, content: bytes) -> dict[str, str]:
     from base64 import b64encode
 
     return {"text": content.decode()} if resource.is_text else {"blob": b64encode(content).decode()}
@@ -199,7 +208,10 @@ def _write_file(file: str, content: bytes, *, force: bool) -> None:
     target = Path(os.path.realpath(file))
     if target.is_file() and not force:
         refuse(
-            f"{label(file)} exists already", "--force overwrites it", status=Status.CONFLICT, code="CONFLICT"
+            f"{label(file)} exists already",
+            "--force overwrites it",
+            status=ExitStatus.CONFLICT,
+            code="CONFLICT",
         )
     part = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
     try:
@@ -221,10 +233,12 @@ def _write_file(file: str, content: bytes, *, force: bool) -> None:
 @command.command("update")
 @click.argument("reference", metavar="NAME|URI", type=text)
 @click.argument("file", required=False)
-@_parts
+@_resource_options
 @in_project
 @json_option
-def update(reference: str, file: str | None, where: Where, *, as_json: bool, **parts: str | None) -> None:
+def update(
+    reference: str, file: str | None, options: WorkspaceOptions, *, as_json: bool, **parts: str | None
+) -> None:
     """Replace the content of a document by that of FILE, or change other parts; what is not given stays.
 
     \b
@@ -236,7 +250,7 @@ def update(reference: str, file: str | None, where: Where, *, as_json: bool, **p
     if file is not None:
         given["content"] = read_bytes(file, CONTENT_BYTES)
     if not given:
-        usage("Nothing to update: give FILE or an option")
+        usage_error("Nothing to update: give FILE or an option")
 
     async def change(session: WorkspaceSession) -> Resource:
         found = await session.workspace.resources.get(session.caller, reference)
@@ -245,24 +259,24 @@ def update(reference: str, file: str | None, where: Where, *, as_json: bool, **p
         )
         return changed
 
-    with _near_resources(where):
-        resource = where.run(change)
-    _report(resource, "Updated", as_json=as_json)
+    with _suggest_resources(options):
+        resource = options.run(change)
+    _print_result(resource, "Updated", as_json=as_json)
 
 
 @command.command("delete")
 @click.argument("names", metavar="NAME|URI...", type=text, nargs=-1, required=True)
 @in_project
 @json_option
-def delete(names: tuple[str, ...], where: Where, *, as_json: bool) -> None:
+def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
     """Delete documents, all of them or none; `dittybag undo` brings them back.
 
     \b
     Example:
       dittybag resource delete api.md
     """
-    with _near_resources(where):
-        gone = where.run(lambda session: session.workspace.resources.delete_all(session.caller, names))
+    with _suggest_resources(options):
+        gone = options.run(lambda session: session.workspace.resources.delete_all(session.caller, names))
     if as_json:
         print_json({"deleted": [{"id": resource.id, "name": resource.name} for resource in gone]})
         return
@@ -272,25 +286,27 @@ def delete(names: tuple[str, ...], where: Where, *, as_json: bool) -> None:
 
 
 @contextmanager
-def _near_resources(where: Where) -> Iterator[None]:
+def _suggest_resources(options: WorkspaceOptions) -> Iterator[None]:
     """If there is no such document, say which ones have names or URIs like that."""
     try:
         yield
     except ResourceNotFound as error:
-        there: Sequence[Resource] = where.run(lambda session: session.workspace.resources.all(session.caller))
+        there: Sequence[Resource] = options.run(
+            lambda session: session.workspace.resources.all(session.caller)
+        )
         names = [item.uri if ":" in error.reference else item.name for item in there]
-        refuse_error(error, meaning(error.reference, names, "dittybag resource list shows what there is"))
+        refuse_with(error, suggestion(error.reference, names, "dittybag resource list shows what there is"))
 
 
-def _report(resource: Resource, verb: str, *, as_json: bool, to: str = "") -> None:
+def _print_result(resource: Resource, verb: str, *, as_json: bool, to: str = "") -> None:
     if as_json:
-        print_json(_about(resource))
+        print_json(_resource_data(resource))
     else:
-        size = _size(resource.size)
-        click.echo(f"{verb} resource '{resource.name}'{to} ({shown(resource.mime_type)}, {size})")
+        size = _format_size(resource.size)
+        click.echo(f"{verb} resource '{resource.name}'{to} ({clip_line(resource.mime_type)}, {size})")
 
 
-def _about(resource: Resource) -> dict[str, Any]:
+def _resource_data(resource: Resource) -> dict[str, Any]:
     return {
         "id": resource.id,
         "name": resource.name,

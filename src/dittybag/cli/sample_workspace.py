@@ -115,7 +115,7 @@ def write_library(home: Path) -> None:
         file.write_text(text)
 
 
-async def fill(workspace: Workspace) -> None:
+async def fill_sample(workspace: Workspace) -> None:
     """Put the sample into an empty workspace."""
     project = await workspace.projects.create(PROJECT, actor="demo")
     caller = Caller(project.id, "demo")
@@ -127,7 +127,7 @@ async def fill(workspace: Workspace) -> None:
         await workspace.tasks.create(caller, **task)
 
 
-async def act(workspace: Workspace) -> None:
+async def make_changes(workspace: Workspace) -> None:
     """Let some agents and people work on the sample, so that there is something to look back at."""
     project = await workspace.projects.find(PROJECT)
     claude, cursor, ann = (Caller(project.id, actor) for actor in ("claude-code", "cursor", "ann via web"))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.output import counted, json_option, print_json, shown
-from dittybag.cli.workspace_options import Where, in_project
-from dittybag.domain.text import folded
+from dittybag.cli.output import clip_line, format_count, json_option, print_json
+from dittybag.cli.workspace_options import WorkspaceOptions, in_project
+from dittybag.domain.text import fold
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import LibrarySession
@@ -24,7 +24,9 @@ _KINDS: Final = ("prompt", "library", "resource", "task")
 )
 @in_project
 @json_option
-def command(query: str, where: Where, *, kinds: tuple[str, ...], limit: int, as_json: bool) -> None:
+def command(
+    query: str, options: WorkspaceOptions, *, kinds: tuple[str, ...], limit: int, as_json: bool
+) -> None:
     """Find a text in prompts, libraries, resources and tasks, in any case.
 
     \b
@@ -52,22 +54,22 @@ def command(query: str, where: Where, *, kinds: tuple[str, ...], limit: int, as_
             ]
         return rows, totals
 
-    rows, totals = where.run_with_libraries(work)
+    rows, totals = options.run_with_libraries(work)
     if as_json:
         print_json({"hits": rows, "totals": totals})
         return
     for row in rows:
-        click.secho(f"{row['kind']}  {shown(row['title'])}", bold=True, nl=False)
+        click.secho(f"{row['kind']}  {clip_line(row['title'])}", bold=True, nl=False)
         click.secho(f"  {row['id']}", dim=True)
-        if snippet := shown(row["snippet"], 200):
-            click.echo(f"  {_marked(snippet, query)}")
+        if snippet := clip_line(row["snippet"], 200):
+            click.echo(f"  {_highlight_match(snippet, query)}")
     words = ", ".join(
-        counted(total, *_WORDS[kind]) for kind, total in totals.items() if total or kind in kinds
+        format_count(total, *_LABELS[kind]) for kind, total in totals.items() if total or kind in kinds
     )
     click.echo(words or "Nothing was found", err=True)
 
 
-_WORDS: Final[dict[str, tuple[str, ...]]] = {
+_LABELS: Final[dict[str, tuple[str, ...]]] = {
     "prompt": ("prompt",),
     "library": ("library prompt",),
     "resource": ("resource",),
@@ -75,10 +77,10 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def _marked(text: str, query: str) -> str:
+def _highlight_match(text: str, query: str) -> str:
     """The text with what was looked for made visible."""
-    at = folded(text).find(folded(query)) if query else -1
-    if at < 0 or len(folded(text)) != len(text):
+    at = fold(text).find(fold(query)) if query else -1
+    if at < 0 or len(fold(text)) != len(text):
         return text
     end = at + len(query)
     return text[:at] + click.style(text[at:end], fg="yellow", bold=True) + text[end:]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from dittybag.cli.error_output import Status, fail, misuse, report
+from dittybag.cli.error_output import ExitStatus, report, report_error, report_settings_error
 from dittybag.config import SettingsError, from_process
 from dittybag.domain.errors import DittybagError, ProjectNotFound
 
@@ -41,7 +41,7 @@ TWIG_DATA_DIR the folder of the libraries that the profile twig serves.
 """
 
 #: To somebody who starts it in a terminal.
-_TO_PEOPLE: Final = """\
+_TERMINAL_NOTICE: Final = """\
 This is for MCP clients: they start it themselves and speak JSON with it, one message a line.
 dittybag demo shows what it does, and how to give it to a client. Ctrl-C ends it.
 """
@@ -49,7 +49,7 @@ dittybag demo shows what it does, and how to give it to a client. Ctrl-C ends it
 _WITH_VALUE: Final = ("--profile", "--project", "--workspace", "--db", "--toolsets", "--http", "--auth")
 
 
-def parsed(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]:
+def parse_options(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]:
     """The options by name. Raises `SettingsError`."""
     flags: dict[str, str | bool | list[str]] = {}
     hosts: list[str] = []
@@ -76,14 +76,14 @@ def parsed(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]:
     return flags
 
 
-def _tell_address(host: str, port: int, *, needs_token: bool) -> None:
+def _print_address(host: str, port: int, *, needs_token: bool) -> None:
     sys.stderr.write(f"Dittybag listens at {_origin(host, port)}/mcp (Ctrl-C ends it)\n")
     if needs_token:
         sys.stderr.write(f"Its pages for people: {_origin(host, port)}/ (sign in with a token)\n")
     sys.stderr.flush()
 
 
-def _tell_link(host: str, port: int, key: str) -> None:
+def _print_sign_in_link(host: str, port: int, key: str) -> None:
     sys.stderr.write(f"Its pages for people: {_origin(host, port)}/sign-in?key={key} (works once)\n")
     sys.stderr.flush()
 
@@ -96,9 +96,9 @@ def run(arguments: Sequence[str]) -> int:
     """Serve until the client hangs up; the exit status."""
     if any(argument in ("-h", "--help") for argument in arguments):
         sys.stdout.write(USAGE)
-        return Status.OK
+        return ExitStatus.OK
     try:
-        settings = from_process(**parsed(arguments))
+        settings = from_process(**parse_options(arguments))
         if settings.http is not None:
             from dittybag.assembly.http_setup import serve_http
 
@@ -106,17 +106,17 @@ def run(arguments: Sequence[str]) -> int:
             needs_token = settings.auth != "off"
             serve_http(
                 settings,
-                lambda port: _tell_address(host, port, needs_token=needs_token),
-                lambda port, key: _tell_link(host, port, key),
+                lambda port: _print_address(host, port, needs_token=needs_token),
+                lambda port, key: _print_sign_in_link(host, port, key),
             )
-            return Status.OK
+            return ExitStatus.OK
         if sys.stdin is not None and sys.stdin.isatty():
-            sys.stderr.write(_TO_PEOPLE)
+            sys.stderr.write(_TERMINAL_NOTICE)
         from dittybag.assembly import serve_stdio
 
         serve_stdio(settings)
     except SettingsError as error:
-        return misuse(error)
+        return report_settings_error(error)
     except ProjectNotFound as error:
         import shlex
 
@@ -126,7 +126,7 @@ def run(arguments: Sequence[str]) -> int:
             f"see what there is: dittybag project list{same}",
             f"make it: dittybag project create {shlex.quote(error.project)}{same}",
         )
-        return Status.NOT_FOUND
+        return ExitStatus.NOT_FOUND
     except DittybagError as error:
-        return fail(error)
-    return Status.OK
+        return report_error(error)
+    return ExitStatus.OK

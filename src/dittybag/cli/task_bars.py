@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 from msgspec import Struct
 
-from dittybag.cli.output import padded, print_json, printable, shown, width
+from dittybag.cli.output import clip_line, display_width, pad, print_json, terminal_safe
 from dittybag.domain.tasks import TaskGroup
 
 _NO_PROJECT: Final = "(no project)"
@@ -20,7 +20,7 @@ _LENGTH: Final = 30
 _LABEL: Final = 24
 
 
-class _Count(Struct, frozen=True):
+class _TaskCount(Struct, frozen=True):
     """How many tasks there are of something, and how many of them are done."""
 
     label: str
@@ -57,40 +57,40 @@ def print_charts(groups: Sequence[TaskGroup], *, as_json: bool) -> None:
     click.echo(f"{completed:,} of {total:,} done ({100 * completed // total} %)")
 
 
-def _counts(groups: Iterable[tuple[Any, TaskGroup]]) -> dict[Any, _Count]:
-    counts: dict[Any, _Count] = {}
+def _counts(groups: Iterable[tuple[Any, TaskGroup]]) -> dict[Any, _TaskCount]:
+    counts: dict[Any, _TaskCount] = {}
     for key, group in groups:
-        before = counts.get(key, _Count("", 0, 0))
-        label = _NO_PROJECT if key is None else printable(shown(str(key)))
-        counts[key] = _Count(label, before.total + group.total, before.completed + group.completed)
+        before = counts.get(key, _TaskCount("", 0, 0))
+        label = _NO_PROJECT if key is None else terminal_safe(clip_line(str(key)))
+        counts[key] = _TaskCount(label, before.total + group.total, before.completed + group.completed)
     return counts
 
 
-def _numbers(count: _Count) -> dict[str, int]:
+def _numbers(count: _TaskCount) -> dict[str, int]:
     return {"total": count.total, "completed": count.completed}
 
 
-def _draw(title: str, counts: Sequence[_Count]) -> None:
+def _draw(title: str, counts: Sequence[_TaskCount]) -> None:
     click.secho(title, bold=True)
     drawn = counts[:_MAX_BARS]
     most = max(count.total for count in drawn)
-    column = min(_LABEL, max(width(count.label) for count in drawn))
+    column = min(_LABEL, max(display_width(count.label) for count in drawn))
     numbers = [f"{count.completed:,}/{count.total:,}" for count in drawn]
     room = max(len(number) for number in numbers)
     for count, number in zip(drawn, numbers, strict=True):
-        click.echo(f"  {padded(count.label, column)}  {number:>{room}}  {_bar(count, most)}")
+        click.echo(f"  {pad(count.label, column)}  {number:>{room}}  {_bar(count, most)}")
     if len(counts) > len(drawn):
         click.echo(f"  and {len(counts) - len(drawn):,} more; --json has them all")
 
 
-def _bar(count: _Count, most: int) -> str:
+def _bar(count: _TaskCount, most: int) -> str:
     """A bar as long as there are tasks, filled as far as they are done."""
-    full, empty = ("█", "░") if _has_blocks() else ("#", ".")
+    full, empty = ("█", "░") if _supports_blocks() else ("#", ".")
     length = max(1, round(_LENGTH * count.total / most))
     filled = length * count.completed // count.total
     return click.style(full * filled, fg="green") + empty * (length - filled)
 
 
-def _has_blocks() -> bool:
+def _supports_blocks() -> bool:
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     return sys.stdout.isatty() and encoding == "utf8"

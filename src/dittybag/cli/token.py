@@ -9,9 +9,9 @@ from typing import Any, Final
 import click
 from msgspec import Struct
 
-from dittybag.cli.output import json_option, print_json, print_table, shown
+from dittybag.cli.output import clip_line, json_option, print_json, print_table
 from dittybag.cli.read_input import text
-from dittybag.cli.workspace_options import Where, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.accounts import SCOPES, Scope, Token
 from dittybag.domain.times import iso
 from dittybag.services.workspace import WorkspaceSession
@@ -25,20 +25,20 @@ _UNITS: Final = {
 }
 
 
-class Expiry(click.ParamType[int, str]):
+class ExpiryTime(click.ParamType[int, str]):
     """An option that is a time to come; microseconds since 1970."""
 
     name = "when"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
-            return int(moment_of(value, datetime.now().astimezone()).timestamp() * 1_000_000)
+            return int(parse_expiry(value, datetime.now().astimezone()).timestamp() * 1_000_000)
         except (ValueError, OverflowError):
-            problem = f"'{shown(value)}' is no time to come"
+            problem = f"'{clip_line(value)}' is no time to come"
             self.fail(f"{problem}; write 12h, 30d, 8w, 1y, 2027-01-01 or '2027-01-01 12:00'", param, ctx)
 
 
-def moment_of(words: str, now: datetime) -> datetime:
+def parse_expiry(words: str, now: datetime) -> datetime:
     """The time that is meant; one without a time zone is in that of `now`. Raises `ValueError`."""
     if (found := _SPAN.fullmatch(words.strip().lower())) is not None:
         return now + int(found[1]) * _UNITS[found[2]]
@@ -49,7 +49,7 @@ def moment_of(words: str, now: datetime) -> datetime:
     return given
 
 
-class _Listed(Struct, frozen=True):
+class _ListedToken(Struct, frozen=True):
     """A token in a list, and whether it is good for anything."""
 
     token: Token
@@ -73,11 +73,13 @@ def command() -> None:
     type=click.Choice(SCOPES),
     help="What it is good for: to read, to write too, or for metrics as well.",
 )
-@click.option("--expires", metavar="WHEN", type=Expiry(), help="Like 30d or 2027-01-01; else never.")
+@click.option("--expires", metavar="WHEN", type=ExpiryTime(), help="Like 30d or 2027-01-01; else never.")
 @click.option("--label", metavar="TEXT", type=text, default="", help="What it is for.")
 @in_workspace
 @json_option
-def create(name: str, scope: Scope, expires: int | None, label: str, where: Where, *, as_json: bool) -> None:
+def create(
+    name: str, scope: Scope, expires: int | None, label: str, options: WorkspaceOptions, *, as_json: bool
+) -> None:
     """Print a new token. It is shown only now: nobody can read it again, not even in the database.
 
     \b
@@ -85,13 +87,13 @@ def create(name: str, scope: Scope, expires: int | None, label: str, where: Wher
       dittybag token create --user alice --scope read --expires 30d
       TOKEN=$(dittybag token create --user ci --scope write --label deploy)
     """
-    made = where.run(
+    made = options.run(
         lambda session: session.workspace.accounts.create_token(
             name, scope, actor=session.caller.actor, label=label, expires_at=expires
         )
     )
     if as_json:
-        print_json({"token": made.text, **_shown(_Listed(made.token, "active"))})
+        print_json({"token": made.text, **_token_data(_ListedToken(made.token, "active"))})
         return
     token = made.token
     until = "" if token.expires_at is None else f", until {iso(token.expires_at)}"
@@ -104,7 +106,7 @@ def create(name: str, scope: Scope, expires: int | None, label: str, where: Wher
 @click.option("--all", "everything", is_flag=True, help="Also those that are good for nothing any more.")
 @in_workspace
 @json_option
-def list_tokens(name: str | None, where: Where, *, everything: bool, as_json: bool) -> None:
+def list_tokens(name: str | None, options: WorkspaceOptions, *, everything: bool, as_json: bool) -> None:
     """Show which tokens there are: their numbers and last letters, never more of them.
 
     \b
@@ -113,15 +115,15 @@ def list_tokens(name: str | None, where: Where, *, everything: bool, as_json: bo
       dittybag token list --user alice --all
     """
 
-    async def work(session: WorkspaceSession) -> list[_Listed]:
+    async def work(session: WorkspaceSession) -> list[_ListedToken]:
         tokens, users = await session.workspace.accounts.tokens(name)
         disabled = {user.name for user in users if user.disabled_at is not None}
         now = int(datetime.now().astimezone().timestamp() * 1_000_000)
-        return [_Listed(token, _state(token, now, disabled)) for token in tokens]
+        return [_ListedToken(token, _state(token, now, disabled)) for token in tokens]
 
-    found = [item for item in where.run(work) if everything or item.state == "active"]
+    found = [item for item in options.run(work) if everything or item.state == "active"]
     if as_json:
-        print_json({"tokens": [_shown(item) for item in found]})
+        print_json({"tokens": [_token_data(item) for item in found]})
         return
     if not found:
         click.echo("There are no tokens here; dittybag token create makes one", err=True)
@@ -143,7 +145,7 @@ def list_tokens(name: str | None, where: Where, *, everything: bool, as_json: bo
         ("id", "user", "scope", "token", "state", "expires", "used", "label"),
         rows,
         right=(0,),
-        giving=(7,),
+        shrinkable=(7,),
         styles=lambda row: {"dim": found[row].state != "active"},
     )
 
@@ -152,14 +154,14 @@ def list_tokens(name: str | None, where: Where, *, everything: bool, as_json: bo
 @click.argument("ids", metavar="ID...", type=click.IntRange(1), nargs=-1, required=True)
 @in_workspace
 @json_option
-def revoke(ids: tuple[int, ...], where: Where, *, as_json: bool) -> None:
+def revoke(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
     """Make tokens worthless, on all servers within 5 seconds. All of them or, if one is missing, none.
 
     \b
     Example:
       dittybag token revoke 3
     """
-    revoked = where.run(lambda session: session.workspace.accounts.revoke(ids, actor=session.caller.actor))
+    revoked = options.run(lambda session: session.workspace.accounts.revoke(ids, actor=session.caller.actor))
     if as_json:
         print_json({"revoked": [token.id for token in revoked]})
         return
@@ -179,7 +181,7 @@ def _day(microseconds: int | None) -> str:
     return "never" if microseconds is None else iso(microseconds)[:10]
 
 
-def _shown(item: _Listed) -> dict[str, Any]:
+def _token_data(item: _ListedToken) -> dict[str, Any]:
     token = item.token
     times = ("created_at", "expires_at", "revoked_at", "used_at")
     moments = {name: None if (at := getattr(token, name)) is None else iso(at) for name in times}

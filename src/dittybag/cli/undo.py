@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
-from dittybag.cli.change_output import row_of, thing_of
-from dittybag.cli.error_output import Status, report
+from dittybag.cli.change_output import change_data, changed_entity
+from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.history import project_names
-from dittybag.cli.output import counted, json_option, print_json, shown
-from dittybag.cli.param_types import Moment
-from dittybag.cli.workspace_options import Where, in_workspace
+from dittybag.cli.output import clip_line, format_count, json_option, print_json
+from dittybag.cli.param_types import PastTime
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import Change, label_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: More lines of a plan than this help nobody; `--json` has them all.
 _MAX_LINES = 20
 #: So many changes are taken back at once, at most.
-_MOST = 100_000
+_MAX_CHANGES = 100_000
 
 
 class _Plan(Struct, frozen=True):
@@ -34,7 +34,7 @@ class _Plan(Struct, frozen=True):
     projects: dict[int, str]
 
     def rows(self) -> list[dict[str, Any]]:
-        return [{**row_of(change, self.projects), "effect": effect} for change, effect in self.effects()]
+        return [{**change_data(change, self.projects), "effect": effect} for change, effect in self.effects()]
 
     def effects(self) -> list[tuple[Change, str]]:
         """For each thing its first change, and what will become of it."""
@@ -52,7 +52,7 @@ def _effect(change: Change) -> str:
 @click.argument("change", type=click.IntRange(1), required=False)
 @click.option("--last", type=click.IntRange(1, 10_000), metavar="N", help="The last N changes.")
 @click.option("--actor", metavar="NAME", help="All that this person or client did; needs --since.")
-@click.option("--since", type=Moment(), metavar="WHEN", help="All since then: 2h, yesterday, 2026-11-15.")
+@click.option("--since", type=PastTime(), metavar="WHEN", help="All since then: 2h, yesterday, 2026-11-15.")
 @click.option("-p", "--project", metavar="NAME", help="Only in this project, and to tasks.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -61,7 +61,7 @@ def _effect(change: Change) -> str:
 @json_option
 def command(
     change: int | None,
-    where: Where,
+    options: WorkspaceOptions,
     *,
     last: int | None,
     actor: str | None,
@@ -90,50 +90,50 @@ def command(
     if actor is not None and since is None:
         raise click.UsageError("--actor needs --since: how far to go back.")
 
-    async def planned(session: WorkspaceSession) -> _Plan:
+    async def make_plan(session: WorkspaceSession) -> _Plan:
         history = session.workspace.history
         chosen = None if project is None else (await session.workspace.projects.find(project)).id
         if change is not None:
-            found = [await history.change(change)]
+            found = [await history.get(change)]
         elif since is not None:
-            found = await history.log(chosen, actor=actor, since=since, limit=_MOST)
+            found = await history.page_all(chosen, actor=actor, since=since, limit=_MAX_CHANGES)
         else:
-            found = await _last(session, chosen, last or 1)
+            found = await _last_changes(session, chosen, last or 1)
         # The first change of all made the workspace itself.
-        together = await history.together(change for change in found if change.seq > 1)
-        return _Plan(together, await history.later(together), await project_names(session))
+        together = await history.batches_of(change for change in found if change.seq > 1)
+        return _Plan(together, await history.later_changes(together), await project_names(session))
 
-    plan = where.run(planned)
+    plan = options.run(make_plan)
     if not plan.changes:
         report("There is nothing to undo", code="NOTHING_TO_UNDO")
-        return Status.NOT_FOUND
+        return ExitStatus.NOT_FOUND
     if not as_json:
-        _tell(plan)
+        _print_plan(plan)
     if dry_run:
-        return _done(plan, undone=False, as_json=as_json)
+        return _print_result(plan, undone=False, as_json=as_json)
     if plan.later and not force:
         report(
-            f"{counted(len(plan.later), 'later change')} of the same things would be overwritten",
+            f"{format_count(len(plan.later), 'later change')} of the same things would be overwritten",
             "--force does it all the same, and can be undone too",
             code="LATER_CHANGES",
         )
-        return Status.CONFLICT
-    if not yes and not _confirmed(as_json=as_json):
-        return Status.REFUSED
-    where.run(
+        return ExitStatus.CONFLICT
+    if not yes and not _confirm(as_json=as_json):
+        return ExitStatus.REFUSED
+    options.run(
         lambda session: session.workspace.history.undo_all(
             plan.changes, actor=session.caller.actor, overwriting=plan.later
         )
     )
-    return _done(plan, undone=True, as_json=as_json)
+    return _print_result(plan, undone=True, as_json=as_json)
 
 
-async def _last(session: WorkspaceSession, project: int | None, count: int) -> list[Change]:
+async def _last_changes(session: WorkspaceSession, project: int | None, count: int) -> list[Change]:
     """The newest changes, one of each of so many that were done together."""
     found: dict[int, Change] = {}
     before: int | None = None
     while len(found) < count:
-        page = await session.workspace.history.log(project, before=before, limit=1000)
+        page = await session.workspace.history.page_all(project, before=before, limit=1000)
         if not page:
             break
         for change in page:
@@ -143,34 +143,36 @@ async def _last(session: WorkspaceSession, project: int | None, count: int) -> l
     return list(found.values())
 
 
-def _tell(plan: _Plan) -> None:
+def _print_plan(plan: _Plan) -> None:
     effects = plan.effects()
     for change, effect in effects[:_MAX_LINES]:
-        name = shown(label_of(thing_of(change)), 60)
+        name = clip_line(label_of(changed_entity(change)), 60)
         click.echo(
             f"{effect} {change.kind} {click.style(name, bold=True)}"
-            f"  ({change.action} by {shown(change.actor, 40)}, change {change.seq})"
+            f"  ({change.action} by {clip_line(change.actor, 40)}, change {change.seq})"
         )
     if len(effects) > _MAX_LINES:
-        click.echo(f"and {counted(len(effects) - _MAX_LINES, 'more thing')}")
+        click.echo(f"and {format_count(len(effects) - _MAX_LINES, 'more thing')}")
     for change in plan.later[:_MAX_LINES]:
         click.secho(
-            f"overwrites change {change.seq}: {change.action} {change.kind} by {shown(change.actor, 40)}",
+            f"overwrites change {change.seq}: {change.action} {change.kind} by {clip_line(change.actor, 40)}",
             fg="yellow",
         )
 
 
-def _confirmed(*, as_json: bool) -> bool:
+def _confirm(*, as_json: bool) -> bool:
     if as_json or not sys.stdin.isatty():
         report("nobody can be asked here", "--yes does it, --dry-run only shows it", code="NOT_CONFIRMED")
         return False
     return click.confirm("Undo this?", err=True)
 
 
-def _done(plan: _Plan, *, undone: bool, as_json: bool) -> int:
+def _print_result(plan: _Plan, *, undone: bool, as_json: bool) -> int:
     if as_json:
-        later: Sequence[Any] = [row_of(change, plan.projects) for change in plan.later]
+        later: Sequence[Any] = [change_data(change, plan.projects) for change in plan.later]
         print_json({"undone": undone, "things": plan.rows(), "overwrites": later})
     elif undone:
-        click.echo(f"Undone: {counted(len(plan.changes), 'change')}. Next: dittybag undo takes that back")
-    return Status.OK
+        click.echo(
+            f"Undone: {format_count(len(plan.changes), 'change')}. Next: dittybag undo takes that back"
+        )
+    return ExitStatus.OK

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from dittybag.cli.output import counted, json_option, print_json, print_table
+from dittybag.cli.output import format_count, json_option, print_json, print_table
 from dittybag.cli.read_input import text
-from dittybag.cli.workspace_options import Where, in_workspace
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.accounts import User
 from dittybag.domain.times import iso
 
@@ -25,16 +25,16 @@ def command() -> None:
 @click.argument("name", type=text)
 @in_workspace
 @json_option
-def add(name: str, where: Where, *, as_json: bool) -> None:
+def add(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     """Add a user. A name is never given to anybody else.
 
     \b
     Example:
       dittybag user add alice
     """
-    user = where.run(lambda session: session.workspace.accounts.add_user(name, actor=session.caller.actor))
+    user = options.run(lambda session: session.workspace.accounts.add_user(name, actor=session.caller.actor))
     if as_json:
-        print_json(_shown(user))
+        print_json(_user_data(user))
         return
     click.echo(f"Added user '{user.name}'")
     click.echo(f"Give a token: dittybag token create --user {user.name} --scope write", err=True)
@@ -43,16 +43,16 @@ def add(name: str, where: Where, *, as_json: bool) -> None:
 @command.command("list")
 @in_workspace
 @json_option
-def list_users(where: Where, *, as_json: bool) -> None:
+def list_users(options: WorkspaceOptions, *, as_json: bool) -> None:
     """Show all users.
 
     \b
     Example:
       dittybag user list
     """
-    users = where.run(lambda session: session.workspace.accounts.users())
+    users = options.run(lambda session: session.workspace.accounts.users())
     if as_json:
-        print_json({"users": [_shown(user) for user in users]})
+        print_json({"users": [_user_data(user) for user in users]})
         return
     if not users:
         click.echo("There are no users yet; dittybag user add NAME makes one", err=True)
@@ -68,36 +68,36 @@ def list_users(where: Where, *, as_json: bool) -> None:
 @click.argument("name", type=text)
 @in_workspace
 @json_option
-def disable(name: str, where: Where, *, as_json: bool) -> None:
+def disable(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     """Let a user in no more, and revoke all tokens of theirs. What they have made stays.
 
     \b
     Example:
       dittybag user disable alice
     """
-    user, revoked = where.run(
+    user, revoked = options.run(
         lambda session: session.workspace.accounts.disable(name, actor=session.caller.actor)
     )
     if as_json:
-        print_json({**_shown(user), "revoked": [token.id for token in revoked]})
+        print_json({**_user_data(user), "revoked": [token.id for token in revoked]})
     else:
-        click.echo(f"Disabled user '{user.name}' and revoked {counted(len(revoked), 'token')}")
+        click.echo(f"Disabled user '{user.name}' and revoked {format_count(len(revoked), 'token')}")
 
 
 @command.command("enable")
 @click.argument("name", type=text)
 @in_workspace
 @json_option
-def enable(name: str, where: Where, *, as_json: bool) -> None:
+def enable(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     """Let a disabled user in again, with new tokens: the old ones stay revoked.
 
     \b
     Example:
       dittybag user enable alice
     """
-    user = where.run(lambda session: session.workspace.accounts.enable(name, actor=session.caller.actor))
+    user = options.run(lambda session: session.workspace.accounts.enable(name, actor=session.caller.actor))
     if as_json:
-        print_json(_shown(user))
+        print_json(_user_data(user))
     else:
         click.echo(f"Enabled user '{user.name}'")
 
@@ -106,7 +106,7 @@ def _state(user: User) -> str:
     return "active" if user.disabled_at is None else "disabled"
 
 
-def _shown(user: User) -> dict[str, Any]:
+def _user_data(user: User) -> dict[str, Any]:
     return {
         "name": user.name,
         "created_at": iso(user.created_at),

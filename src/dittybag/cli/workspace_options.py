@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from msgspec import Struct
 
-from dittybag.cli.completion import projects, workspaces
+from dittybag.cli.completion import complete_projects, complete_workspaces
 from dittybag.cli.read_input import text
 from dittybag.config import Settings, SettingsError, from_process, person
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Where(Struct, frozen=True):
+class WorkspaceOptions(Struct, frozen=True):
     """The workspace and the project that a command was given."""
 
     workspace: str | None
@@ -59,11 +59,13 @@ class Where(Struct, frozen=True):
 
 
 def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say which database; it gets `where`."""
+    """Give a command the options that say which database; it gets `options`."""
 
     @wraps(function)
     def command(*arguments: Any, workspace: str | None, db: str | None, **others: Any) -> Any:
-        return function(*arguments, where=Where(workspace, db, others.pop("project_name", None)), **others)
+        return function(
+            *arguments, options=WorkspaceOptions(workspace, db, others.pop("project_name", None)), **others
+        )
 
     for option in (
         click.option("--db", metavar="FILE", type=text, help="A database anywhere else."),
@@ -71,7 +73,7 @@ def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
             "--workspace",
             metavar="NAME",
             type=text,
-            shell_complete=workspaces,
+            shell_complete=complete_workspaces,
             help="A database in Dittybag's data folder.",
         ),
     ):
@@ -80,13 +82,13 @@ def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_project(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say which database and which project; it gets `where`."""
+    """Give a command the options that say which database and which project; it gets `options`."""
     return click.option(
         "-p",
         "--project",
         "project_name",
         metavar="NAME",
         type=text,
-        shell_complete=projects,
+        shell_complete=complete_projects,
         help="The project; else `default`.",
     )(in_workspace(function))
