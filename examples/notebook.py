@@ -11,7 +11,14 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dittybag.protocol import Context, Prompt, ResourceNotFound, ResourceTemplate, Server, ToolError
+from dittybag.protocol import (
+    Context,
+    PromptDefinition,
+    ResourceTemplateDefinition,
+    Server,
+    ToolError,
+    UnknownResource,
+)
 from dittybag.protocol.transports import stdio
 from dittybag.protocol.types import PromptArgument, ToolAnnotations
 
@@ -53,11 +60,11 @@ def read_note(variables: Mapping[str, str], ctx: Context) -> str:
     try:
         return notes[variables["name"]]
     except KeyError:
-        raise ResourceNotFound(f"note://{variables['name']}") from None
+        raise UnknownResource(f"note://{variables['name']}") from None
 
 
 server.add(
-    ResourceTemplate(
+    ResourceTemplateDefinition(
         uri_template="note://{name}",
         name="note",
         description="A note",
@@ -68,7 +75,7 @@ server.add(
 )
 
 server.add(
-    Prompt(
+    PromptDefinition(
         name="summarise",
         description="Sum up all notes",
         arguments=(PromptArgument(name="style", description="How to write it", required=True),),

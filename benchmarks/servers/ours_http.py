@@ -9,12 +9,12 @@ from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it impor
 
 from ours import server
 
-from dittybag.protocol.transports.http import Guard, HttpEndpoint
+from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
 
 HOST = "127.0.0.1"
 
 endpoint = HttpEndpoint(server)
-application = Guard(endpoint)
+application = HostCheckMiddleware(endpoint)
 
 
 def on_httptools(port: int) -> None:
@@ -22,8 +22,8 @@ def on_httptools(port: int) -> None:
     from dittybag.protocol.transports.http.uvicorn_server import listening_socket, new_event_loop, serve
 
     with listening_socket(HOST, port) as listener, asyncio.Runner(loop_factory=new_event_loop) as runner:
-        at_once = {b"/mcp": application.at_once(endpoint.at_once)}
-        runner.run(serve(application, listener, lambda: endpoint.close(0), at_once=at_once))
+        sync_handlers = {b"/mcp": application.wrap_sync(endpoint.handle_sync)}
+        runner.run(serve(application, listener, lambda: endpoint.close(0), sync_handlers=sync_handlers))
 
 
 def on_h11(port: int) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http import Guard, HttpEndpoint
-from dittybag.protocol.transports.http.asgi_messages import Receive, Scope, Send, respond
+from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
+from dittybag.protocol.transports.http.asgi_messages import AsgiScope, Receive, Send, respond
 from dittybag.protocol.transports.http.uvicorn_server import (
     GRACE_SECONDS,
     listening_socket,
@@ -20,7 +20,7 @@ async def main() -> None:
     server = build()
     endpoint = HttpEndpoint(server)
 
-    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    async def application(scope: AsgiScope, receive: Receive, send: Send) -> None:
         # Clients look for addresses of other services, too: a server that answers MCP there misleads them.
         if scope["path"] == "/mcp":
             await endpoint(scope, receive, send)
@@ -31,12 +31,12 @@ async def main() -> None:
         async with server.lifespan():
             address = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
             print(f"The fixture listens at {address}", file=sys.stderr, flush=True)
-            guard = Guard(application)
+            host_check = HostCheckMiddleware(application)
             await serve(
-                guard,
+                host_check,
                 listener,
                 lambda: endpoint.close(GRACE_SECONDS / 2),
-                at_once={b"/mcp": guard.at_once(endpoint.at_once)},
+                sync_handlers={b"/mcp": host_check.wrap_sync(endpoint.handle_sync)},
             )
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from dittybag.protocol import Context, NoArguments, Prompt, Resource, Server, Tool
+from dittybag.protocol import (
+    Context,
+    NoArguments,
+    PromptDefinition,
+    ResourceDefinition,
+    Server,
+    ToolDefinition,
+)
 
 DYNAMIC_TOOL: Final = "test_dynamic_tool"
 DYNAMIC_PROMPT: Final = "test_dynamic_prompt"
@@ -13,18 +20,23 @@ DYNAMIC_RESOURCE: Final = "test://dynamic-resource"
 
 
 def offer(server: Server) -> None:
-    tool: Tool[NoArguments] = Tool(
+    tool: ToolDefinition[NoArguments] = ToolDefinition(
         name=DYNAMIC_TOOL, description="Comes and goes", run=lambda _arguments, _ctx: "dynamic"
     )
-    prompt = Prompt(name=DYNAMIC_PROMPT, description="Comes and goes", run=lambda _arguments, _ctx: "dynamic")
-    resource = Resource(uri=DYNAMIC_RESOURCE, name="dynamic-resource", read=lambda _ctx: "dynamic")
+    prompt = PromptDefinition(
+        name=DYNAMIC_PROMPT, description="Comes and goes", run=lambda _arguments, _ctx: "dynamic"
+    )
+    resource = ResourceDefinition(uri=DYNAMIC_RESOURCE, name="dynamic-resource", read=lambda _ctx: "dynamic")
     _offer_change(server, "tool", tool, lambda: server.remove_tool(DYNAMIC_TOOL))
     _offer_change(server, "prompt", prompt, lambda: server.remove_prompt(DYNAMIC_PROMPT))
     _offer_change(server, "resource", resource, lambda: server.remove_resource(DYNAMIC_RESOURCE))
 
 
 def _offer_change(
-    server: Server, noun: str, feature: Tool[Any] | Prompt | Resource, remove: Callable[[], None]
+    server: Server,
+    noun: str,
+    feature: ToolDefinition[Any] | PromptDefinition | ResourceDefinition,
+    remove: Callable[[], None],
 ) -> None:
     is_there = False
 

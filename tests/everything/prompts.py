@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from dittybag.protocol import Context, Prompt, Server
+from dittybag.protocol import Context, PromptDefinition, Server
 from dittybag.protocol.features import PromptAnswer
 from dittybag.protocol.types import (
     Content,
@@ -26,7 +26,7 @@ class ContextForm(Struct):
 
 def offer(server: Server) -> None:
     server.add(
-        Prompt(
+        PromptDefinition(
             name="test_simple_prompt",
             title="Simple prompt",
             description="A prompt without arguments",
@@ -34,7 +34,7 @@ def offer(server: Server) -> None:
         )
     )
     server.add(
-        Prompt(
+        PromptDefinition(
             name="test_prompt_with_arguments",
             title="Prompt with arguments",
             description="A prompt with two required arguments",
@@ -47,7 +47,7 @@ def offer(server: Server) -> None:
         )
     )
     server.add(
-        Prompt(
+        PromptDefinition(
             name="test_prompt_with_embedded_resource",
             title="Prompt with a resource",
             description="A prompt that holds a resource",
@@ -59,7 +59,7 @@ def offer(server: Server) -> None:
         )
     )
     server.add(
-        Prompt(
+        PromptDefinition(
             name="test_prompt_with_image",
             title="Prompt with an image",
             description="A prompt that holds an image",
@@ -67,7 +67,7 @@ def offer(server: Server) -> None:
         )
     )
     server.add(
-        Prompt(
+        PromptDefinition(
             name="test_input_required_result_prompt",
             title="Prompt with a question",
             description="A prompt that asks the user before it answers",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from dittybag.protocol import Context, NoArguments, Resource, ResourceTemplate, Server
+from dittybag.protocol import Context, NoArguments, ResourceDefinition, ResourceTemplateDefinition, Server
 from dittybag.protocol.types import Annotations
 from tests.everything import media
 
@@ -15,7 +15,7 @@ WATCHED: Final = "test://watched-resource"
 
 def offer(server: Server) -> None:
     server.add(
-        Resource(
+        ResourceDefinition(
             uri="test://static-text",
             name="static-text",
             title="Static text",
@@ -26,7 +26,7 @@ def offer(server: Server) -> None:
         )
     )
     server.add(
-        Resource(
+        ResourceDefinition(
             uri="test://static-binary",
             name="static-binary",
             title="Static bytes",
@@ -37,7 +37,7 @@ def offer(server: Server) -> None:
         )
     )
     server.add(
-        ResourceTemplate(
+        ResourceTemplateDefinition(
             uri_template="test://template/{id}/data",
             name="template",
             title="Data by id",
@@ -59,7 +59,7 @@ def _offer_watched(server: Server) -> None:
     revision = 1
 
     server.add(
-        Resource(
+        ResourceDefinition(
             uri=WATCHED,
             name="watched-resource",
             title="Watched resource",

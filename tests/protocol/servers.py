@@ -8,7 +8,15 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from dittybag.protocol import Context, Limits, Prompt, Resource, ResourceTemplate, Server, ToolError
+from dittybag.protocol import (
+    Context,
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
+    Server,
+    ServerLimits,
+    ToolError,
+)
 from dittybag.protocol.types import Icon, PromptArgument, ToolAnnotations
 
 
@@ -35,7 +43,7 @@ class Addends(Struct):
     b: int
 
 
-def full_server(*, limits: Limits | None = None, page_size: int = 1000) -> Server:
+def full_server(*, limits: ServerLimits | None = None, page_size: int = 1000) -> Server:
     """One of everything, so that every method of every revision has something to do."""
     server = Server(
         "full",
@@ -80,7 +88,7 @@ def full_server(*, limits: Limits | None = None, page_size: int = 1000) -> Serve
         return "never"
 
     server.add(
-        Prompt(
+        PromptDefinition(
             name="greet",
             title="Greeting",
             description="Greets somebody",
@@ -93,13 +101,13 @@ def full_server(*, limits: Limits | None = None, page_size: int = 1000) -> Serve
         )
     )
     server.add(
-        Resource(
+        ResourceDefinition(
             uri="memo://one", name="one", mime_type="text/plain", read=lambda ctx: "The first memo", size=14
         )
     )
-    server.add(Resource(uri="memo://bytes", name="bytes", read=lambda ctx: b"\x00\xff"))
+    server.add(ResourceDefinition(uri="memo://bytes", name="bytes", read=lambda ctx: b"\x00\xff"))
     server.add(
-        ResourceTemplate(
+        ResourceTemplateDefinition(
             uri_template="memo://{year}/{name}",
             name="memos",
             read=lambda variables, ctx: f"{variables['name']} of {variables['year']}",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dittybag.protocol import Limits, Prompt, Resource, Server, Tool
+from dittybag.protocol import PromptDefinition, ResourceDefinition, Server, ServerLimits, ToolDefinition
 from dittybag.protocol.eras import HANDSHAKE_VERSIONS, V2025_11_25, V2026_07_28
 from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import Capabilities, ListFeature
@@ -17,9 +17,9 @@ SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 
 def change_everything(server: Server) -> None:
-    server.add(Tool(name="new", run=lambda arguments, ctx: "x"))
-    server.add(Prompt(name="new", run=lambda arguments, ctx: "x"))
-    server.add(Resource(uri="memo://new", name="new", read=lambda ctx: "x"))
+    server.add(ToolDefinition(name="new", run=lambda arguments, ctx: "x"))
+    server.add(PromptDefinition(name="new", run=lambda arguments, ctx: "x"))
+    server.add(ResourceDefinition(uri="memo://new", name="new", read=lambda ctx: "x"))
     server.resource_updated("memo://one")
 
 
@@ -55,7 +55,7 @@ async def test_changes_show_in_the_lists_at_once() -> None:
     server = full_server()
     async with MemoryClient(server) as client:
         before = (await client.request("tools/list"))["tools"]
-        server.add(Tool(name="new", run=lambda arguments, ctx: "x"))
+        server.add(ToolDefinition(name="new", run=lambda arguments, ctx: "x"))
         during = (await client.request("tools/list"))["tools"]
         server.remove_tool("new")
         after = (await client.request("tools/list"))["tools"]
@@ -85,7 +85,7 @@ async def test_nothing_is_sent_before_the_handshake_is_done() -> None:
 async def test_a_server_that_does_not_declare_it_does_not_send_it() -> None:
     server = Server("quiet", "1", capabilities=Capabilities(tools=ListFeature()))
     async with MemoryClient(server) as client:
-        server.add(Tool(name="new", run=lambda arguments, ctx: "x"))
+        server.add(ToolDefinition(name="new", run=lambda arguments, ctx: "x"))
         assert await said(client) == []
 
 
@@ -178,7 +178,7 @@ async def test_a_malformed_filter_is_invalid_params(params: dict[str, Any]) -> N
 
 
 async def test_listeners_and_subscriptions_are_bounded() -> None:
-    server = full_server(limits=Limits(listen_streams=1, subscribed_uris=1))
+    server = full_server(limits=ServerLimits(listen_streams=1, subscribed_uris=1))
     listen = {"notifications": {"toolsListChanged": True}}
     many = {"notifications": {"resourceSubscriptions": ["a", "b"]}}
     async with MemoryClient(server, V2026_07_28) as client:

@@ -9,7 +9,14 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta, Struct
 
-from dittybag.protocol import Context, InputRejected, Prompt, Resource, Server, Tool
+from dittybag.protocol import (
+    Context,
+    InputRejected,
+    PromptDefinition,
+    ResourceDefinition,
+    Server,
+    ToolDefinition,
+)
 from dittybag.protocol.client_input import Elicit, ElicitUrl, ListRoots, Sample, SamplingMessage
 from dittybag.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28
 from dittybag.protocol.request_state import StateSealer
@@ -76,8 +83,8 @@ def asking_server(state_key: bytes | None = None) -> Server:
     async def read(ctx: Context) -> str:
         return f"Read by {(await ctx.elicit('Who?', Person)).content}"
 
-    server.add(Prompt(name="personal", run=personal))
-    server.add(Resource(uri="memo://personal", name="personal", read=read))
+    server.add(PromptDefinition(name="personal", run=personal))
+    server.add(ResourceDefinition(uri="memo://personal", name="personal", read=read))
     return server
 
 
@@ -285,7 +292,7 @@ async def test_forms_and_pages_are_declared_apart(
 async def test_what_the_client_refuses_is_worded_by_the_tool() -> None:
     server = asking_server()
     server.add(
-        Tool(
+        ToolDefinition(
             name="worded",
             run=lambda arguments, ctx: ctx.elicit("Who?", Person),
             explain=lambda error: ToolResult.of(f"No: {error}", is_error=True),
@@ -317,7 +324,7 @@ KEY = b"k" * 32
 
 
 async def _state(server: Server, principal: str = "") -> str:
-    async with MemoryClient(server, V2026_07_28, capabilities=EVERYTHING, principal=principal) as client:
+    async with MemoryClient(server, V2026_07_28, capabilities=EVERYTHING, principal_id=principal) as client:
         first = await client.request(
             "tools/call", {"name": "greet", "inputResponses": {"person": accept(name="A")}}
         )
@@ -329,7 +336,7 @@ async def _state(server: Server, principal: str = "") -> str:
 async def _finish(
     server: Server, state: Any, *, principal: str = "", tool: str = "greet", **more: Any
 ) -> Any:
-    async with MemoryClient(server, V2026_07_28, capabilities=EVERYTHING, principal=principal) as client:
+    async with MemoryClient(server, V2026_07_28, capabilities=EVERYTHING, principal_id=principal) as client:
         params = {"name": tool, "inputResponses": {"greeting": SAID}, "requestState": state, **more}
         return await client.exchange("tools/call", params)
 

@@ -9,7 +9,7 @@ import pytest
 from dittybag.protocol import (
     Context,
     Page,
-    Prompt,
+    PromptDefinition,
     Server,
 )
 from dittybag.protocol.eras import V2025_11_25, VERSIONS
@@ -111,7 +111,7 @@ async def test_a_source_of_ones_own_is_asked_page_by_page_and_encoded_once_per_s
         got = await client.request("prompts/get", {"name": "a"})
         assert got["messages"][0]["content"]["text"] == "The letter a"
         with pytest.raises(TypeError):
-            server.add(Prompt(name="x", run=lambda arguments, ctx: ""))
+            server.add(PromptDefinition(name="x", run=lambda arguments, ctx: ""))
 
 
 # Completion

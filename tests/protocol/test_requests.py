@@ -9,8 +9,8 @@ import pytest
 
 from dittybag.protocol import (
     Context,
-    Limits,
     Server,
+    ServerLimits,
 )
 from dittybag.protocol.eras import V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28, VERSIONS
 from dittybag.protocol.transports.in_memory import MemoryClient
@@ -241,7 +241,7 @@ async def test_an_id_in_use_cannot_be_used_again_until_it_is_answered() -> None:
 
 
 async def test_too_many_requests_at_once_are_refused_one_by_one() -> None:
-    async with MemoryClient(full_server(limits=Limits(requests_in_flight=3))) as client:
+    async with MemoryClient(full_server(limits=ServerLimits(requests_in_flight=3))) as client:
         for _ in range(3):
             client.start("tools/call", {"name": "wait"})
         assert (await client.error("tools/call", {"name": "wait"}))["code"] == -32603

@@ -13,11 +13,11 @@ from msgspec import Struct
 from dittybag.protocol import (
     Context,
     InvalidParams,
-    Limits,
-    Prompt,
-    Resource,
-    ResourceTemplate,
+    PromptDefinition,
+    ResourceDefinition,
+    ResourceTemplateDefinition,
     Server,
+    ServerLimits,
     ToolError,
     UrlElicitationRequired,
 )
@@ -163,13 +163,13 @@ async def test_a_result_that_cannot_be_encoded_is_an_internal_error() -> None:
 
 
 async def test_an_answer_that_clients_would_drop_becomes_an_error_that_says_so() -> None:
-    server = full_server(limits=Limits(answer_bytes=1000))
+    server = full_server(limits=ServerLimits(answer_bytes=1000))
 
     @server.tool("big")
     def big(arguments: object, ctx: Context) -> str:
         return "x" * 2000
 
-    server.add(Resource(uri="memo://big", name="big", read=lambda ctx: "x" * 2000))
+    server.add(ResourceDefinition(uri="memo://big", name="big", read=lambda ctx: "x" * 2000))
     async with MemoryClient(server) as client:
         result = await client.call("big")
         assert result["isError"] is True
@@ -197,7 +197,7 @@ async def test_content_is_fitted_to_what_the_revision_knows(version: str) -> Non
     server = full_server()
     server.tool("content")(lambda arguments, ctx: list(CONTENT))
     server.add(
-        Prompt(
+        PromptDefinition(
             name="content", run=lambda a, ctx: [PromptMessage(role="user", content=item) for item in CONTENT]
         )
     )
@@ -264,7 +264,7 @@ async def test_resources_are_text_or_base64_and_templates_match_their_uris() -> 
 )
 def test_a_template_that_cannot_be_matched_is_refused_when_it_is_registered(template: str) -> None:
     with pytest.raises(ValueError, match="URI template"):
-        full_server().add(ResourceTemplate(uri_template=template, name="x", read=lambda v, ctx: ""))
+        full_server().add(ResourceTemplateDefinition(uri_template=template, name="x", read=lambda v, ctx: ""))
 
 
 @pytest.mark.parametrize("name", ["", "with space", "x" * 129, "ü"])
@@ -319,7 +319,7 @@ async def test_a_protocol_error_of_a_handler_reaches_the_client_as_it_is() -> No
     def refuse(arguments: Any, ctx: Context) -> str:
         raise InvalidParams("Not today", data={"details": "closed"})
 
-    server.add(Prompt(name="refuse", run=refuse))
+    server.add(PromptDefinition(name="refuse", run=refuse))
     async with MemoryClient(server) as client:
         error = await client.error("prompts/get", {"name": "refuse"})
     assert error == {"code": -32602, "message": "Not today", "data": {"details": "closed"}}

@@ -88,7 +88,7 @@ class Application:
         self.metadata: bytes | None = None
 
     def _face(self, auth: AuthInfo) -> _Face:
-        return self._faces[access_of(auth.user)]
+        return self._faces[access_of(auth.principal)]
 
     def handle_sync(
         self, headers: Headers, body: bytes, auth: AuthInfo = ANONYMOUS
@@ -161,7 +161,7 @@ class Application:
         workspace = self._server_scope.workspace
         try:
             sizes = await workspace.projects.all()
-            tasks = await workspace.tasks.total()
+            tasks = await workspace.tasks.count_all()
         except DittybagError:
             return {}
         return {
@@ -195,7 +195,7 @@ def logged(application: Any) -> Any:
             line = {
                 "request_id": scope.get(REQUEST_ID, ""),
                 "client": client[0],
-                "user": scope.get(AUTH_INFO, ANONYMOUS).user_id,
+                "user": scope.get(AUTH_INFO, ANONYMOUS).principal_id,
                 "method": scope["method"],
                 "path": scope["path"],
                 "status": status,
@@ -283,7 +283,7 @@ def serve_http(
 async def _caution(settings: Settings, server_scope: ServerScope) -> None:
     """Say what whoever serves several users should know."""
     if settings.auth != "off":
-        for caution in await server_scope.workspace.store.cautions():
+        for caution in await server_scope.workspace.store.warnings():
             _log.warning(caution)
 
 

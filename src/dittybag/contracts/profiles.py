@@ -22,8 +22,8 @@ from dittybag.contracts.stored_prompts import StoredPrompts
 from dittybag.contracts.stored_resources import MissingResourceFormatter, StoredResources
 from dittybag.contracts.tool_specs import ServerScope, ToolSpec
 from dittybag.domain.accounts import Principal
-from dittybag.domain.changes import ChangeNews
-from dittybag.domain.errors import clipped
+from dittybag.domain.changes import ChangeNotification
+from dittybag.domain.errors import clip
 from dittybag.protocol import (
     InvalidParams,
     MethodNotFound,
@@ -67,7 +67,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     prompts: Literal["stored", "library", "both"] = "stored"
     library_prompt: PromptFormatter = prompt_info
     missing_prompt: MissingPromptFormatter = lambda error: InvalidParams(
-        f"Prompt '{clipped(error.name)}' not found"
+        f"Prompt '{clip(error.name)}' not found"
     )
     missing_resource: MissingResourceFormatter = lambda uri, project: UnknownResource(
         uri, _not_found(uri, project)
@@ -158,11 +158,11 @@ Access = Literal["write", "own", "read"]
 ACCESSES: Final[tuple[Access, ...]] = get_args(Access)
 
 
-def access_of(grant: Principal | None) -> Access:
+def access_of(principal: Principal | None) -> Access:
     """What somebody may change; those who are not asked who they are, everything."""
-    if grant is None or grant.changes_project:
+    if principal is None or principal.changes_project:
         return "write"
-    return "own" if grant.changes_own else "read"
+    return "own" if principal.changes_own else "read"
 
 
 def visible_tools(
@@ -244,7 +244,7 @@ def notify_on_changes(profile: Profile, scope: ServerScope, server: Server) -> N
         scope.libraries.subscribe(server.prompts_changed)
 
 
-def notify_clients(server: Server, scope: ServerScope, news: Sequence[ChangeNews]) -> None:
+def notify_clients(server: Server, scope: ServerScope, news: Sequence[ChangeNotification]) -> None:
     """Tell a server's clients what has changed in its place."""
     here = [item for item in news if item.project == scope.project]
     if any(item.kind == "prompt" for item in here):

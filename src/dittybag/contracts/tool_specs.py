@@ -147,9 +147,9 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
         # Few calls need it, and it takes time to import.
         from dittybag.contracts.idempotent_calls import keyed_call, run_idempotently
 
-        call = keyed_call(caller.only_user or "", key, ctx, scope.project)
+        call = keyed_call(caller.viewer or "", key, ctx, scope.project)
         session = WorkspaceSession(scope.workspace, replace(caller, call=call))
-        return await run_idempotently(call, scope.workspace.repeats, lambda: self.run(session, arguments))
+        return await run_idempotently(call, scope.workspace.idempotency, lambda: self.run(session, arguments))
 
     def _error_format_for_call(self, arguments: Mapping[str, Any]) -> ErrorFormat:
         return self.error_format if self.error_format_for is None else self.error_format_for(arguments)

@@ -1,4 +1,4 @@
-"""The gate: over HTTP, nobody gets in without a token."""
+"""ASGI middleware that authenticates HTTP requests by their bearer token."""
 
 from __future__ import annotations
 
@@ -17,113 +17,113 @@ from dittybag.domain.errors import DittybagError
 from dittybag.protocol import InternalError
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.transports.http.asgi_messages import (
-    ASKER,
+    AUTH_INFO,
     Application,
-    Asker,
-    AtOnce,
-    AtOnceFor,
+    AuthInfo,
+    AuthenticatedSyncHandler,
     Header,
     Headers,
     Receive,
-    Refused,
+    HttpError,
     Send,
-    Whole,
-    refuse,
+    SyncHandler,
+    CompleteResponse,
+    send_error,
 )
-from dittybag.protocol.transports.http.asgi_messages import Scope as Request
+from dittybag.protocol.transports.http.asgi_messages import AsgiScope as Request
 from dittybag.protocol.wire_errors import InvalidRequest
 from dittybag.services.account_service import AccountService
 
-#: So long is somebody known without asking again: what is revoked is worthless everywhere within 5 seconds.
-KNOWN_SECONDS: Final = 2.0
-#: How often it is asked whether somebody is still welcome who listens to a stream.
-WATCH_SECONDS: Final = 1.5
-#: So many tokens are known at a time.
-MAX_KNOWN: Final = 10_000
-#: No token of anybody's is longer.
+#: A verified token is cached this long. With `RECHECK_SECONDS`, a revoked token stops working within 5 seconds.
+CACHE_SECONDS: Final = 2.0
+#: How often the token of an open stream is verified again.
+RECHECK_SECONDS: Final = 1.5
+#: Maximum number of cached tokens.
+MAX_CACHED: Final = 10_000
+#: Maximum length of a token in characters.
 MAX_TOKEN: Final = 8192
 
-#: Addresses that tell nothing but a status.
-OPEN: Final = ("/healthz", "/readyz")
-#: Addresses for which not every token will do.
-NEEDED: Final[Mapping[str, Scope]] = {"/metrics": "admin"}
+#: Paths that need no token. They report only a status.
+PUBLIC_PATHS: Final = ("/healthz", "/readyz")
+#: The scope that a path requires, beyond a valid token.
+REQUIRED_SCOPES: Final[Mapping[str, Scope]] = {"/metrics": "admin"}
 
 _AUTHORIZATION: Final = b"authorization"
 
 
-class Rate(Struct, frozen=True):
-    """How many requests a token is good for, in each process."""
+class RateLimit(Struct, frozen=True):
+    """The request rate that one token is allowed, per process (a token bucket)."""
 
     per_second: float = 50.0
-    #: So many may come at once after a pause.
+    #: Size of the bucket: the number of requests allowed at once after a pause.
     burst: int = 200
 
 
-class Verifier(Protocol):
-    """Somebody who knows who a token belongs to."""
+class TokenVerifier(Protocol):
+    """Finds the principal that a token belongs to."""
 
     async def verify(self, text: str) -> Principal | None:
-        """Nothing for a token that is not valid, whatever is wrong with it.
+        """Return the principal, or `None` if the token is invalid for any reason.
 
-        Raises `Refused` if that cannot be found out now, or if the token says too little.
+        Raises `HttpError` if the token cannot be verified now or lacks a required scope.
         """
         ...
 
 
-#: The value of WWW-Authenticate, for an error of RFC 6750 if there is one and the scope that is needed.
+#: Builds the value of `WWW-Authenticate` from an RFC 6750 error code and the required scope, both optional.
 Challenge = Callable[[str | None, str | None], bytes]
 
 
 def challenge(error: str | None = None, scope: str | None = None) -> bytes:
-    """What a client is told that has to have a token."""
+    """Return the value of `WWW-Authenticate` for a server that accepts only its own tokens."""
     parts = {"realm": "dittybag", "error": error, "scope": scope}
-    said = ", ".join(f'{name}="{value}"' for name, value in parts.items() if value)
-    return f"Bearer {said}".encode()
+    parameters = ", ".join(f'{name}="{value}"' for name, value in parts.items() if value)
+    return f"Bearer {parameters}".encode()
 
 
-class OwnTokens:
-    """Knows the tokens of `dittybag token create`. See `Verifier`."""
+class LocalTokenVerifier:
+    """Verifies tokens made by `dittybag token create`. Implements `TokenVerifier`."""
 
     def __init__(self, accounts: AccountService, project: int) -> None:
         self._accounts = accounts
         self._project = project
-        self._noting: set[asyncio.Future[None]] = set()
+        self._use_updates: set[asyncio.Future[None]] = set()
 
     async def verify(self, text: str) -> Principal | None:
         try:
-            found = await self._accounts.recognise(text, self._project)
+            found = await self._accounts.verify_token(text, self._project)
         except DittybagError as error:
-            raise Refused(503, InternalError(str(error)), headers=[(b"retry-after", b"1")]) from error
+            raise HttpError(503, InternalError(str(error)), headers=[(b"retry-after", b"1")]) from error
         if found is None:
             return None
-        if found.to_note:
-            # Nobody waits for that.
-            noting = asyncio.ensure_future(self._note(found.token.id))
-            self._noting.add(noting)
-            noting.add_done_callback(self._noting.discard)
+        if found.records_use:
+            # In the background: the request does not wait for it.
+            update = asyncio.ensure_future(self._record_use(found.token.id))
+            self._use_updates.add(update)
+            update.add_done_callback(self._use_updates.discard)
         return found.principal
 
-    async def _note(self, id: int) -> None:
-        # The next request tries again.
+    async def _record_use(self, id: int) -> None:
+        # If this fails, the next request tries again.
         with contextlib.suppress(DittybagError):
-            await self._accounts.note_use(id)
+            await self._accounts.record_use(id)
 
 
-class _Known:
-    """Somebody who is known for a moment, and how much they have asked of late."""
+class _CachedPrincipal:
+    """A recently verified principal and the token bucket of its requests."""
 
-    __slots__ = ("_filled_at", "_left", "_rate", "asker", "until")
+    __slots__ = ("_filled_at", "_left", "_rate", "auth", "expires_at")
 
-    def __init__(self, rate: Rate) -> None:
-        self.asker = Asker()
-        #: Until then nobody has to be asked.
-        self.until = 0.0
+    def __init__(self, rate: RateLimit) -> None:
+        self.auth = AuthInfo()
+        #: Until then the token need not be verified again (monotonic time).
+        self.expires_at = 0.0
         self._rate = rate
         self._left = float(rate.burst)
         self._filled_at = time.monotonic()
 
     def spend(self, now: float) -> bool:
-        """Count a request; whether there may be one."""
+        """Take one request from the bucket. Return whether it is within the limit."""
         rate = self._rate
         left = min(self._left + (now - self._filled_at) * rate.per_second, rate.burst)
         self._filled_at = now
@@ -138,87 +138,87 @@ class _Known:
         return max(1, ceil((1 - self._left) / self._rate.per_second))
 
 
-class Gate:
-    """An application that lets only those through to another one who are known, and says who they are."""
+class AuthenticationMiddleware:
+    """Passes authenticated requests to an application, with an `AuthInfo` in their scope; rejects all others."""
 
     def __init__(
         self,
         inner: Application,
-        own: Verifier,
+        local: TokenVerifier,
         *,
-        others: Verifier | None = None,
-        rate: Rate | None = None,
+        external: TokenVerifier | None = None,
+        rate: RateLimit | None = None,
         challenge: Challenge = challenge,
-        open_to_all: tuple[str, ...] = OPEN,
+        public_paths: tuple[str, ...] = PUBLIC_PATHS,
     ) -> None:
-        """`own`: knows our own tokens. `others`: knows all others. `open_to_all`: addresses without gate."""
+        """`local` verifies Dittybag's own tokens, `external` all others. `public_paths` need no token."""
         self._inner = inner
-        self._own = own
-        self._others = others
-        self._rate = rate or Rate()
+        self._local = local
+        self._external = external
+        self._rate = rate or RateLimit()
         self._challenge = challenge
-        self._open = open_to_all
-        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._public_paths = public_paths
+        self._cache: OrderedDict[bytes, _CachedPrincipal] = OrderedDict()
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
-        if scope["path"] in self._open:
+        if scope["path"] in self._public_paths:
             await self._inner(scope, receive, send)
             return
         try:
-            token, asker = await self._let_in(scope)
-        except Refused as refused:
-            await refuse(send, refused)
+            token, auth = await self._authenticate(scope)
+        except HttpError as error:
+            await send_error(send, error)
             return
-        watched = _Watched(lambda: self._is_welcome(token, asker), receive, send)
-        await watched.run(self._inner, scope, self._refused("invalid_token"))
+        request = _RevocableRequest(lambda: self._is_still_valid(token, auth), receive, send)
+        await request.run(self._inner, scope, self._unauthorized("invalid_token"))
 
-    def at_once(self, inner: AtOnceFor) -> AtOnce:
+    def wrap_sync(self, inner: AuthenticatedSyncHandler) -> SyncHandler:
         """The same for requests that are answered at once: those whose token is known at this moment."""
 
-        def gated(headers: Headers, body: bytes) -> Whole | Application | None:
-            token: _Shown | None = headers.learned.get(self)
+        def gated(headers: Headers, body: bytes) -> CompleteResponse | Application | None:
+            token: _BearerToken | None = headers.cache.get(self)
             known = None if token is None else self._known.get(token.key)
             if known is None:
                 return None
             now = time.monotonic()
             if now >= known.until or not known.spend(now):
                 return None
-            return inner(headers, body, known.asker)
+            return inner(headers, body, known.auth)
 
         return gated
 
-    async def _let_in(self, scope: Request) -> tuple[_Shown, Asker]:
-        """Who makes a request, which is said in it from now on. Raises `Refused`."""
-        token = self._shown(Headers.of(scope))
+    async def _let_in(self, scope: Request) -> tuple[_BearerToken, AuthInfo]:
+        """Who makes a request, which is said in it from now on. Raises `HttpError`."""
+        token = self._shown(Headers.from_scope(scope))
         known = await self._recognised(token)
         if known is None:
             raise self._refused("invalid_token")
-        asker = scope[ASKER] = known.asker
+        auth = scope[AUTH_INFO] = known.auth
         if not known.spend(time.monotonic()):
             words = f"Too many requests: {self._rate.per_second:g} a second, and {self._rate.burst} at once"
             wait = (b"retry-after", b"%d" % known.seconds_to_wait)
-            raise Refused(429, InvalidRequest(words), headers=[wait])
-        needed = NEEDED.get(scope["path"])
-        if needed is not None and not asker.grant.has(needed):
+            raise HttpError(429, InvalidRequest(words), headers=[wait])
+        needed = REQUIRED_SCOPES.get(scope["path"])
+        if needed is not None and not auth.principal.has(needed):
             words = f"This address is for tokens with the scope {needed}"
-            raise Refused(403, InvalidRequest(words), headers=[self._told("insufficient_scope", needed)])
-        return token, asker
+            raise HttpError(403, InvalidRequest(words), headers=[self._told("insufficient_scope", needed)])
+        return token, auth
 
-    def _shown(self, headers: Headers) -> _Shown:
-        """The token of a request. Raises `Refused`."""
-        token: _Shown | None = headers.learned.get(self)
+    def _shown(self, headers: Headers) -> _BearerToken:
+        """The token of a request. Raises `HttpError`."""
+        token: _BearerToken | None = headers.cache.get(self)
         if token is None:
-            found = headers.all(_AUTHORIZATION)
+            found = headers.get_all(_AUTHORIZATION)
             scheme, _, text = found[0].partition(" ") if len(found) == 1 else ("", "", "")
             if not found or (len(found) == 1 and scheme.lower() != "bearer"):
                 raise self._refused(None)
             if not 0 < len(text) <= MAX_TOKEN:
                 raise self._refused("invalid_token")
             # This follows from the head alone. Whether it is valid does not, and is not kept here.
-            token = headers.learned[self] = _Shown(text, sha256(text.encode()).digest())
+            token = headers.cache[self] = _BearerToken(text, sha256(text.encode()).digest())
         return token
 
-    async def _recognised(self, token: _Shown) -> _Known | None:
+    async def _recognised(self, token: _BearerToken) -> _CachedPrincipal | None:
         known = self._known.get(token.key)
         if known is not None and time.monotonic() < known.until:
             return known
@@ -229,34 +229,34 @@ class Gate:
             self._known.pop(token.key, None)
             return None
         # Another request may have put it there meanwhile.
-        known = self._known.setdefault(token.key, known or _Known(self._rate))
-        if known.asker.grant != principal:
-            known.asker = Asker(principal.user, principal, hears=principal.sees_project)
+        known = self._known.setdefault(token.key, known or _CachedPrincipal(self._rate))
+        if known.auth.principal != principal:
+            known.auth = AuthInfo(principal.user, principal, receives_notifications=principal.sees_project)
         known.until = begun + KNOWN_SECONDS
         self._known.move_to_end(token.key)
         while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
         return known
 
-    async def _is_welcome(self, token: _Shown, asker: Asker) -> bool:
+    async def _is_welcome(self, token: _BearerToken, auth: AuthInfo) -> bool:
         """Whether somebody may go on listening, as who they were."""
         try:
             known = await self._recognised(token)
-        except Refused:
+        except HttpError:
             # It cannot be found out now; the next look tells.
             return True
-        return known is not None and known.asker == asker
+        return known is not None and known.auth == auth
 
-    def _refused(self, error: str | None) -> Refused:
+    def _refused(self, error: str | None) -> HttpError:
         # The same words whatever is wrong: which of all the reasons it is would help only those who try.
         words = "This server needs a valid token: Authorization: Bearer TOKEN"
-        return Refused(401, InvalidRequest(words), headers=[self._told(error, None)])
+        return HttpError(401, InvalidRequest(words), headers=[self._told(error, None)])
 
     def _told(self, error: str | None, scope: str | None) -> Header:
         return b"www-authenticate", self._challenge(error, scope)
 
 
-class _Shown(Struct, frozen=True):
+class _BearerToken(Struct, frozen=True):
     """A token that somebody shows."""
 
     text: str
@@ -266,7 +266,7 @@ class _Shown(Struct, frozen=True):
         return "_Shown(...)"
 
 
-class _Watched:
+class _RevocableRequest:
     """A request that ends when whoever made it is not welcome any more, as if they had gone."""
 
     def __init__(self, is_welcome: Callable[[], Awaitable[bool]], receive: Receive, send: Send) -> None:
@@ -277,11 +277,11 @@ class _Watched:
         self._sent_away = False
         self._started = self._finished = False
 
-    async def run(self, application: Application, request: Request, refused: Refused) -> None:
+    async def run(self, application: Application, request: Request, refused: HttpError) -> None:
         """Have the request answered; one that is not answered when it ends is `refused`."""
         await application(request, self.receive, self.send)
         if self._sent_away and not self._started:
-            await refuse(self._send, refused)
+            await send_error(self._send, refused)
         elif self._sent_away and not self._finished:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 

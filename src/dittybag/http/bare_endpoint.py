@@ -7,30 +7,30 @@ from typing import Any, Final
 import msgspec
 
 from dittybag.protocol import Server, Session
-from dittybag.protocol.jsonrpc import Decoded, Malformed, decode, encode
+from dittybag.protocol.jsonrpc import Decoded, MalformedFrame, decode, encode
 from dittybag.protocol.transports.http.asgi_messages import (
-    ANYBODY,
-    ASKER,
+    ANONYMOUS,
+    AUTH_INFO,
     Application,
-    Asker,
+    AuthInfo,
     Headers,
     Receive,
-    Refused,
-    Scope,
+    HttpError,
+    AsgiScope,
     Send,
     read_body,
-    refuse,
+    send_error,
     respond,
 )
-from dittybag.protocol.transports.http.event_streams import AnswerOnly
-from dittybag.protocol.transports.http.response_delivery import Delivery
+from dittybag.protocol.transports.http.event_streams import ResponseOnlyStream
+from dittybag.protocol.transports.http.response_delivery import ResponseDelivery
 from dittybag.protocol.wire_errors import METHOD_NOT_FOUND
 
 _BODY_BYTES: Final = 4 * 1024 * 1024
 _BODY_SECONDS: Final = 12.0
 
 
-class BareFace:
+class BareEndpoint:
     """Answers a body without `jsonrpc` with the bare result; one with it goes to the endpoint."""
 
     def __init__(self, server: Server, endpoint: Application, version: str) -> None:
@@ -42,34 +42,34 @@ class BareFace:
     async def head(self, send: Send) -> None:
         await respond(send, 200, headers=[self._version])
 
-    async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers.of(scope)
+    async def post(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        headers = Headers.from_scope(scope)
         try:
             body = await read_body(headers, receive, _BODY_BYTES, _BODY_SECONDS)
-        except Refused as refused:
-            await refuse(send, refused)
+        except HttpError as refused:
+            await send_error(send, refused)
             return
         try:
             decoded = decode(body)
-        except Malformed as malformed:
+        except MalformedFrame as malformed:
             if b'"jsonrpc"' in body:
-                await refuse(send, Refused(400, malformed.error), malformed.request_id)
+                await send_error(send, HttpError(400, malformed.error), malformed.request_id)
             else:
                 await _fail(send, 400, malformed.error.code, malformed.error.message)
             return
         if type(decoded.value) is dict and "jsonrpc" not in decoded.value:
-            await self._bare(decoded, scope.get(ASKER, ANYBODY), receive, send)
+            await self._bare(decoded, scope.get(AUTH_INFO, ANONYMOUS), receive, send)
         elif type(decoded.value) is not dict and type(decoded.value) is not list:
             await _fail(send, 400, -32600, "Invalid Request: a request is an object")
         else:
             await self._endpoint(scope, _again(body, receive), send)
 
-    async def _bare(self, decoded: Decoded, asker: Asker, receive: Receive, send: Send) -> None:
+    async def _bare(self, decoded: Decoded, auth: AuthInfo, receive: Receive, send: Send) -> None:
         """As if it had an envelope, which is taken off again."""
         # There is no room for anything but the result.
-        stream = AnswerOnly()
-        session = Session(self._server, stream, principal=asker.principal)
-        session.known_as(asker.grant, hears=asker.hears)
+        stream = ResponseOnlyStream()
+        session = Session(self._server, stream, principal_id=auth.principal_id)
+        session.set_principal(auth.principal, receives_notifications=auth.receives_notifications)
         request = {"jsonrpc": "2.0", "id": 0, **{key: decoded.value.get(key) for key in ("method", "params")}}
         if request["method"] is None:
             await _fail(send, 400, -32600, "Invalid Request: a request needs a method")
@@ -90,7 +90,7 @@ class BareFace:
                 await _unwrap(send, message["body"])
 
         try:
-            await Delivery(stream, receive, unwrapped).answer(lambda error: 200, as_json=True)
+            await ResponseDelivery(stream, receive, unwrapped).answer(lambda error: 200, as_json=True)
         finally:
             await session.close(0)
 

@@ -9,10 +9,10 @@ from typing import Final, TypeVar
 import msgspec
 
 from dittybag.domain.errors import DittybagError
-from dittybag.domain.ports import KeptSession, Store, Transaction
+from dittybag.domain.ports import StoredSession, Store, Transaction
 from dittybag.protocol import InternalError
-from dittybag.protocol.transports.http.asgi_messages import Refused
-from dittybag.protocol.transports.http.http_sessions import SessionState, merged
+from dittybag.protocol.transports.http.asgi_messages import HttpError
+from dittybag.protocol.transports.http.http_sessions import SessionState, merge_states
 
 T = TypeVar("T")
 
@@ -33,13 +33,13 @@ class StoredSessions:
 
     async def add(self, id: str, state: SessionState) -> None:
         async def work(transaction: Transaction) -> None:
-            await transaction.forget_sessions(transaction.now - _IDLE, _MOST - 1)
-            await transaction.keep_session(id, msgspec.msgpack.encode(state))
+            await transaction.prune_sessions(transaction.now - _IDLE, _MOST - 1)
+            await transaction.save_session(id, msgspec.msgpack.encode(state))
 
         await self._done(self._store.write(work, actor=""))
 
     async def find(self, id: str) -> SessionState | None:
-        async def work(transaction: Transaction) -> KeptSession | None:
+        async def work(transaction: Transaction) -> StoredSession | None:
             return await transaction.sessions.get(id)
 
         kept = await self._done(self._store.read(work))
@@ -57,14 +57,14 @@ class StoredSessions:
         async def work(transaction: Transaction) -> None:
             # Another process may have ended it.
             if (kept := await transaction.sessions.get(id)) is not None:
-                state = merged(_decode(kept.state), before, after)
-                await transaction.keep_session(id, msgspec.msgpack.encode(state))
+                state = merge_states(_decode(kept.state), before, after)
+                await transaction.save_session(id, msgspec.msgpack.encode(state))
 
         await self._done(self._store.write(work, actor=""))
 
     async def end(self, id: str) -> bool:
         async def work(transaction: Transaction) -> bool:
-            return await transaction.end_session(id)
+            return await transaction.delete_session(id)
 
         return await self._done(self._store.write(work, actor=""))
 
@@ -73,4 +73,4 @@ class StoredSessions:
         try:
             return await work
         except DittybagError as error:
-            raise Refused(503, InternalError(str(error)), headers=[(b"retry-after", b"1")]) from error
+            raise HttpError(503, InternalError(str(error)), headers=[(b"retry-after", b"1")]) from error

@@ -8,15 +8,15 @@ from dittybag.protocol.dispatch import Session
 from dittybag.protocol.features import (
     CompletionRequest,
     Page,
-    Prompt,
+    PromptDefinition,
     PromptSource,
-    Resource,
+    ResourceDefinition,
     ResourceSource,
-    ResourceTemplate,
-    Tool,
+    ResourceTemplateDefinition,
+    ToolDefinition,
 )
 from dittybag.protocol.request_context import Context
-from dittybag.protocol.server import CacheHints, Limits, Server
+from dittybag.protocol.server import CacheHints, Server, ServerLimits
 from dittybag.protocol.transports import Outlet
 from dittybag.protocol.types import ToolAnnotations, ToolResult
 from dittybag.protocol.wire_errors import (
@@ -28,8 +28,8 @@ from dittybag.protocol.wire_errors import (
     MethodNotFound,
     MissingClientCapability,
     ProtocolError,
-    ResourceNotFound,
     ToolError,
+    UnknownResource,
     UrlElicitationRequired,
     Violation,
 )
@@ -43,22 +43,22 @@ __all__ = [
     "InvalidArguments",
     "InvalidParams",
     "InvalidRequest",
-    "Limits",
+    "ServerLimits",
     "MethodNotFound",
     "MissingClientCapability",
     "NoArguments",
     "Outlet",
     "Page",
-    "Prompt",
+    "PromptDefinition",
     "PromptSource",
     "ProtocolError",
-    "Resource",
-    "ResourceNotFound",
+    "ResourceDefinition",
+    "UnknownResource",
     "ResourceSource",
-    "ResourceTemplate",
+    "ResourceTemplateDefinition",
     "Server",
     "Session",
-    "Tool",
+    "ToolDefinition",
     "ToolAnnotations",
     "ToolError",
     "ToolResult",

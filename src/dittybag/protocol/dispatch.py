@@ -10,7 +10,14 @@ from typing import Any, Final
 from dittybag.protocol import eager_tasks, request_meta
 from dittybag.protocol.batches import BatchOutlet
 from dittybag.protocol.eras import METHODS, Revision
-from dittybag.protocol.jsonrpc import Decoded, Malformed, decode, error_frame, request_id_of, result_frame
+from dittybag.protocol.jsonrpc import (
+    Decoded,
+    MalformedFrame,
+    decode,
+    error_frame,
+    request_id_of,
+    result_frame,
+)
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.method_handlers import IMPLEMENTATIONS
 from dittybag.protocol.pending_requests import OpenQuestions
@@ -42,17 +49,17 @@ class Session:
     # Over HTTP a session may last for one request: it costs only what it needs.
     _closing = False
     #: What whoever asks may do, in the words of whoever builds the server.
-    grant: object | None = None
+    principal: object | None = None
     #: Whether the client is told of changes.
-    hears = True
+    receives_notifications = True
     _subscriptions: Subscriptions | None = None
     _questions: OpenQuestions | None = None
 
-    def __init__(self, server: Server, outlet: Outlet, *, principal: str = "") -> None:
+    def __init__(self, server: Server, outlet: Outlet, *, principal_id: str = "") -> None:
         """`outlet`: for what belongs to no request. `principal`: who the transport knows the client to be."""
         self.server = server
         self.outlet = outlet
-        self.principal = principal
+        self.principal_id = principal_id
         #: The revision agreed on by handshake, or the server's own before that.
         self.revision: Revision = server.default_revision
         self.capabilities: JsonObject = {}
@@ -64,7 +71,9 @@ class Session:
     def subscriptions(self) -> Subscriptions:
         """What the client wants to be told of."""
         if self._subscriptions is None:
-            self._subscriptions = Subscriptions(self.server, self.outlet, hears=self.hears)
+            self._subscriptions = Subscriptions(
+                self.server, self.outlet, receives_notifications=self.receives_notifications
+            )
         return self._subscriptions
 
     @property
@@ -74,12 +83,12 @@ class Session:
             self._questions = OpenQuestions()
         return self._questions
 
-    def known_as(self, grant: object | None, *, hears: bool = True) -> None:
+    def set_principal(self, principal: object | None, *, receives_notifications: bool = True) -> None:
         """The requests that come from now on are made by somebody with this grant."""
-        self.grant = grant
-        self.hears = hears
+        self.principal = principal
+        self.receives_notifications = receives_notifications
         if self._subscriptions is not None:
-            self._subscriptions.hears = hears
+            self._subscriptions.receives_notifications = receives_notifications
 
     # Frames in
 
@@ -88,7 +97,7 @@ class Session:
         outlet = outlet or self.outlet
         try:
             decoded = decode(frame)
-        except Malformed as malformed:
+        except MalformedFrame as malformed:
             self.refuse(malformed.error, malformed.request_id, outlet)
         else:
             self.take(decoded, outlet)
@@ -228,7 +237,7 @@ class Session:
         if sealed is not None:
             answers.update(
                 self.server.sealer.open(
-                    sealed, principal=self.principal, method=ctx.method, params=ctx.params
+                    sealed, principal_id=self.principal_id, method=ctx.method, params=ctx.params
                 )
             )
         if given is not None:
@@ -282,7 +291,7 @@ class Session:
             self._fail(ctx, RuntimeError(f"a handler of {ctx.method} asked the client something"))
             return
         state = self.server.sealer.seal(
-            dict(ctx.answers), principal=self.principal, method=ctx.method, params=ctx.params
+            dict(ctx.answers), principal_id=self.principal_id, method=ctx.method, params=ctx.params
         )
         self._succeed(ctx, InputRequiredResult(input_requests=required.questions, request_state=state))
 
@@ -320,7 +329,7 @@ class Session:
     def _is_listening(self, request_id: RequestId) -> bool:
         return self._subscriptions is not None and request_id in self._subscriptions.streams
 
-    def open_as(self, revision: Revision, capabilities: JsonObject, client: JsonObject) -> None:
+    def apply_handshake(self, revision: Revision, capabilities: JsonObject, client: JsonObject) -> None:
         """A handshake has settled on `revision`."""
         self.revision = revision
         self.capabilities = capabilities

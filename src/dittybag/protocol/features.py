@@ -34,7 +34,7 @@ from dittybag.protocol.types import (
     ToolAnnotations,
     ToolResult,
 )
-from dittybag.protocol.wire_errors import InvalidParams, ResourceNotFound, ToolError
+from dittybag.protocol.wire_errors import InvalidParams, ToolError, UnknownResource
 
 T = TypeVar("T")
 Arguments = TypeVar("Arguments")
@@ -58,7 +58,7 @@ PAGE_SIZE: Final = 1000
 MAX_COMPLETIONS: Final = 100
 
 
-class Tool(Struct, Generic[Arguments], frozen=True, kw_only=True):
+class ToolDefinition(Struct, Generic[Arguments], frozen=True, kw_only=True):
     """A tool: one function and one argument struct, which is both the schema and the validator."""
 
     name: str
@@ -85,7 +85,7 @@ def _described(feature: Struct, kind: type[Described]) -> Described:
     return kind(**{name: getattr(feature, name) for name in kind.__struct_fields__})
 
 
-class Prompt(Struct, frozen=True, kw_only=True):
+class PromptDefinition(Struct, frozen=True, kw_only=True):
     """A prompt with a handler."""
 
     name: str
@@ -103,7 +103,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
         return _described(self, PromptInfo)
 
 
-class Resource(Struct, frozen=True, kw_only=True):
+class ResourceDefinition(Struct, frozen=True, kw_only=True):
     """A resource with a handler."""
 
     uri: str
@@ -122,7 +122,7 @@ class Resource(Struct, frozen=True, kw_only=True):
         return _described(self, ResourceInfo)
 
 
-class ResourceTemplate(Struct, frozen=True, kw_only=True):
+class ResourceTemplateDefinition(Struct, frozen=True, kw_only=True):
     """A family of resources whose URIs have variables in them."""
 
     uri_template: str
@@ -191,24 +191,24 @@ class ResourceSource(Protocol):
     ) -> MaybeAwaitable[Page[ResourceTemplateInfo]]: ...
 
     def read(self, uri: str, ctx: Context) -> MaybeAwaitable[ResourceAnswer]:
-        """Raises `ResourceNotFound`."""
+        """Raises `UnknownResource`."""
         ...
 
     def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionAnswer]: ...
 
 
-class PromptTable:
+class PromptRegistry:
     """The prompts registered on a server, in the order of registration."""
 
     def __init__(self, page_size: int = PAGE_SIZE) -> None:
-        self._prompts: dict[str, Prompt] = {}
+        self._prompts: dict[str, PromptDefinition] = {}
         self._page_size = page_size
         self._version = 0
 
     def __len__(self) -> int:
         return len(self._prompts)
 
-    def add(self, prompt: Prompt) -> None:
+    def add(self, prompt: PromptDefinition) -> None:
         self._prompts[prompt.name] = prompt
         self._version += 1
 
@@ -241,27 +241,27 @@ class PromptTable:
             raise InvalidParams(f"The prompt {prompt.name} has no argument {request.argument}")
         return completed(prompt.completions.get(request.argument), request)
 
-    def _find(self, name: str) -> Prompt:
+    def _find(self, name: str) -> PromptDefinition:
         prompt = self._prompts.get(name)
         if prompt is None:
             raise InvalidParams(f"Unknown prompt: {name}")
         return prompt
 
 
-class ResourceTable:
+class ResourceRegistry:
     """The resources and templates registered on a server, in the order of registration."""
 
     def __init__(self, page_size: int = PAGE_SIZE) -> None:
-        self._resources: dict[str, Resource] = {}
-        self._templates: dict[str, tuple[ResourceTemplate, uri_templates.UriTemplate]] = {}
+        self._resources: dict[str, ResourceDefinition] = {}
+        self._templates: dict[str, tuple[ResourceTemplateDefinition, uri_templates.UriTemplate]] = {}
         self._page_size = page_size
         self._version = 0
 
     def __len__(self) -> int:
         return len(self._resources) + len(self._templates)
 
-    def add(self, resource: Resource | ResourceTemplate) -> None:
-        if isinstance(resource, Resource):
+    def add(self, resource: ResourceDefinition | ResourceTemplateDefinition) -> None:
+        if isinstance(resource, ResourceDefinition):
             self._resources[resource.uri] = resource
         else:
             parsed = uri_templates.parse(resource.uri_template)
@@ -294,7 +294,7 @@ class ResourceTable:
         for template, parsed in self._templates.values():
             if (variables := parsed.match(uri)) is not None:
                 return contents(await settled(template.read(variables, ctx)), uri, template.mime_type)
-        raise ResourceNotFound(uri)
+        raise UnknownResource(uri)
 
     def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionAnswer]:
         known = self._templates.get(request.target)

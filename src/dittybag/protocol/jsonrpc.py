@@ -27,7 +27,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-class Malformed(Exception):
+class MalformedFrame(Exception):
     """A frame that cannot be processed, with the id to answer to where one could be read."""
 
     def __init__(self, error: ProtocolError, request_id: RequestId | None = None) -> None:
@@ -45,7 +45,7 @@ class Decoded(Struct, frozen=True):
 
 
 def decode(frame: bytes) -> Decoded:
-    """The JSON value in `frame`. Raises `Malformed`."""
+    """The JSON value in `frame`. Raises `MalformedFrame`."""
     try:
         value = _decode(frame)
         if len(frame) > _SHORT:
@@ -106,7 +106,7 @@ def _refuse_depth(value: Any, frame: bytes) -> None:
         level = [inner for outer in level for inner in _containers_in(outer)]
         if not level:
             return
-    raise Malformed(InvalidRequest(_TOO_DEEP), request_id_of(value))
+    raise MalformedFrame(InvalidRequest(_TOO_DEEP), request_id_of(value))
 
 
 def _containers_in(value: Any) -> list[Any]:
@@ -127,9 +127,9 @@ def _count_keys(value: Any) -> int:
 
 
 class _DuplicateKey(Exception):
-    def refused(self, frame: bytes) -> Malformed:
+    def refused(self, frame: bytes) -> MalformedFrame:
         problem = f"Invalid Request: the key {_quoted(str(self))} occurs twice"
-        return Malformed(InvalidRequest(problem), _unambiguous_id(frame))
+        return MalformedFrame(InvalidRequest(problem), _unambiguous_id(frame))
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -180,9 +180,9 @@ def _decode_slowly(frame: bytes) -> Decoded:
     except _DuplicateKey as duplicate:
         raise duplicate.refused(frame) from None
     except RecursionError:
-        raise Malformed(InvalidRequest(_TOO_DEEP), id_in(frame)) from None
+        raise MalformedFrame(InvalidRequest(_TOO_DEEP), id_in(frame)) from None
     except ValueError as problem:
-        raise Malformed(ParseError(_explained(problem)), _tolerant_id(frame)) from None
+        raise MalformedFrame(ParseError(_explained(problem)), _tolerant_id(frame)) from None
     _refuse_depth(value, frame)
     return Decoded(value, broken_text=True)
 

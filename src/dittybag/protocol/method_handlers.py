@@ -20,7 +20,7 @@ from dittybag.protocol.features import (
     Page,
     PromptAnswer,
     ResourceAnswer,
-    Tool,
+    ToolDefinition,
     contents,
     page_of,
     settled,
@@ -72,7 +72,7 @@ def initialize(ctx: Context) -> Result:
     client = ctx.params.get("clientInfo", {})
     if not isinstance(capabilities, dict) or not isinstance(client, dict):
         raise InvalidParams("Invalid params: `capabilities` and `clientInfo` must be objects")
-    ctx.session.open_as(revision, capabilities, client)
+    ctx.session.apply_handshake(revision, capabilities, client)
     # The answer itself is already in the revision that was agreed on.
     ctx.revision = revision
     return InitializeResult(
@@ -207,7 +207,7 @@ def call_tool(ctx: Context) -> Outcome:
 _EXPLAINABLE: Final = (ToolError, InputRejected, ProtocolError)
 
 
-def _converted(tool: Tool[Any], arguments: JsonObject, ctx: Context) -> Any:
+def _converted(tool: ToolDefinition[Any], arguments: JsonObject, ctx: Context) -> Any:
     broken = list(broken_text(arguments)) if ctx.broken_text else []
     if not broken:
         try:
@@ -227,7 +227,7 @@ def _converted(tool: Tool[Any], arguments: JsonObject, ctx: Context) -> Any:
     raise InvalidArguments(tool.name, found, arguments)
 
 
-async def _finish_tool(tool: Tool[Any], answer: Awaitable[Any], ctx: Context) -> Result:
+async def _finish_tool(tool: ToolDefinition[Any], answer: Awaitable[Any], ctx: Context) -> Result:
     try:
         value = await answer
     except _EXPLAINABLE as error:
@@ -235,7 +235,7 @@ async def _finish_tool(tool: Tool[Any], answer: Awaitable[Any], ctx: Context) ->
     return _tool_result(tool, value, ctx)
 
 
-def _explained(tool: Tool[Any], error: Exception, ctx: Context) -> ToolResult:
+def _explained(tool: ToolDefinition[Any], error: Exception, ctx: Context) -> ToolResult:
     """The failure as a result of the tool. Raises it again if it is one of the protocol."""
     failure = as_tool_error(error, ctx.revision)
     if failure is None:
@@ -243,7 +243,7 @@ def _explained(tool: Tool[Any], error: Exception, ctx: Context) -> ToolResult:
     return tool.explain(failure) if tool.explain else ToolResult.of(str(failure), is_error=True)
 
 
-def _tool_result(tool: Tool[Any], answer: Any, ctx: Context) -> ToolResult:
+def _tool_result(tool: ToolDefinition[Any], answer: Any, ctx: Context) -> ToolResult:
     if isinstance(answer, ToolResult):
         result = answer
     elif tool.output is not None:

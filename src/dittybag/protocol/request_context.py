@@ -81,7 +81,7 @@ class Context:
         self.session = session
         self.outlet = outlet
         #: What whoever asks may do, as far as the transport has made sure of it.
-        self.grant: object | None = session.grant
+        self.principal: object | None = session.principal
         self.revision: Revision = session.revision
         self.id = request_id
         self.method = method
@@ -92,9 +92,9 @@ class Context:
         self.log_level: str | None = session.log_level
 
     @property
-    def principal(self) -> str:
+    def principal_id(self) -> str:
         """Who asks, as far as the transport has made sure of it; empty if it has not."""
-        return self.session.principal
+        return self.session.principal_id
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Tell the client how far this request is. Nothing is sent unless it asked to know."""

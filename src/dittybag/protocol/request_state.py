@@ -24,8 +24,8 @@ _REFUSED: Final = "Invalid requestState: it was changed, has expired or belongs 
 _UNBOUND: Final = frozenset({"_meta", "inputResponses", "requestState"})
 
 
-class _State(Struct, frozen=True, array_like=True):
-    principal: str
+class _SealedState(Struct, frozen=True, array_like=True):
+    principal_id: str
     request: str
     expires: int
     answers: JsonObject
@@ -41,13 +41,13 @@ class StateSealer:
         self._key = key or os.urandom(32)
         self._lifetime = lifetime_seconds
 
-    def seal(self, answers: JsonObject, *, principal: str, method: str, params: JsonObject) -> str:
+    def seal(self, answers: JsonObject, *, principal_id: str, method: str, params: JsonObject) -> str:
         expires = int(time.time()) + self._lifetime
-        state = _State(principal, _digest(method, params), expires, answers)
+        state = _SealedState(principal_id, _digest(method, params), expires, answers)
         payload = msgspec.json.encode(state)
         return urlsafe_b64encode(self._sign(payload) + payload).decode()
 
-    def open(self, sealed: Any, *, principal: str, method: str, params: JsonObject) -> JsonObject:
+    def open(self, sealed: Any, *, principal_id: str, method: str, params: JsonObject) -> JsonObject:
         """The answers of earlier rounds. Raises `InvalidParams` for anything that `seal` did not write."""
         import hmac
 
@@ -62,9 +62,9 @@ class StateSealer:
         genuine = urlsafe_b64encode(raw).decode() == sealed
         if not genuine or not hmac.compare_digest(signature, self._sign(payload)):
             raise InvalidParams(_REFUSED)
-        state = msgspec.json.decode(payload, type=_State)
+        state = msgspec.json.decode(payload, type=_SealedState)
         if (
-            state.principal != principal
+            state.principal_id != principal_id
             or state.request != _digest(method, params)
             or state.expires < time.time()
         ):

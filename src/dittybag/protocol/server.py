@@ -14,15 +14,15 @@ from dittybag.protocol.eras import NEWEST_HANDSHAKE, REVISIONS, Revision
 from dittybag.protocol.features import (
     PAGE_SIZE,
     MaybeAwaitable,
-    Prompt,
+    PromptDefinition,
+    PromptRegistry,
     PromptSource,
-    PromptTable,
-    Resource,
+    ResourceDefinition,
+    ResourceRegistry,
     ResourceSource,
-    ResourceTable,
-    ResourceTemplate,
-    Tool,
+    ResourceTemplateDefinition,
     ToolAnswer,
+    ToolDefinition,
 )
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.request_state import StateSealer
@@ -49,7 +49,7 @@ Arguments = TypeVar("Arguments")
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class ServerLimits(Struct, frozen=True, kw_only=True):
     """How much one client may ask of a server."""
 
     #: A longer message is refused, and the next one read.
@@ -90,7 +90,7 @@ class Server:
         capabilities: Capabilities | None = None,
         logging: bool = False,
         default_version: str = NEWEST_HANDSHAKE,
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
         cache: CacheHints | None = None,
         page_size: int = PAGE_SIZE,
         state_key: bytes | None = None,
@@ -117,15 +117,15 @@ class Server:
         )
         self.instructions = instructions
         self.default_revision: Revision = REVISIONS[default_version]
-        self.limits = limits or Limits()
+        self.limits = limits or ServerLimits()
         self.cache = cache or CacheHints()
         self.sealer = StateSealer(state_key)
         self.page_size = page_size
         self.lifespan = lifespan
         self.observe = observe
-        self.tools: dict[str, Tool[Any]] = {}
-        self.prompts: PromptSource = PromptTable(page_size) if prompts is None else prompts
-        self.resources: ResourceSource = ResourceTable(page_size) if resources is None else resources
+        self.tools: dict[str, ToolDefinition[Any]] = {}
+        self.prompts: PromptSource = PromptRegistry(page_size) if prompts is None else prompts
+        self.resources: ResourceSource = ResourceRegistry(page_size) if resources is None else resources
         #: Encoded pages, by method, version, position and the stamp of their source.
         self.encoded_lists: dict[tuple[Any, ...], bytes] = {}
         #: What stateless results begin with, by method and type of the result.
@@ -150,27 +150,30 @@ class Server:
         [Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]]],
         Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]],
     ]:
-        """Register the decorated function as a tool; `about` are the other fields of `Tool`."""
+        """Register the decorated function as a tool; `about` are the other fields of `ToolDefinition`."""
 
         def register(
             run: Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]],
         ) -> Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]]:
-            self.add(Tool(name=name, run=run, arguments=arguments, **about))
+            self.add(ToolDefinition(name=name, run=run, arguments=arguments, **about))
             return run
 
         return register
 
-    def add(self, feature: Tool[Any] | Prompt | Resource | ResourceTemplate) -> None:
+    def add(
+        self,
+        feature: ToolDefinition[Any] | PromptDefinition | ResourceDefinition | ResourceTemplateDefinition,
+    ) -> None:
         """Offer a tool, prompt, resource or template, in place of one of the same name if there is one.
 
         Sessions that are open are told.
         """
-        if isinstance(feature, Tool):
+        if isinstance(feature, ToolDefinition):
             if not _TOOL_NAME.fullmatch(feature.name):
                 raise ValueError(f"a tool's name has 1 to 128 of A-Z a-z 0-9 _ . -: {feature.name!r}")
             self.tools[feature.name] = feature
             self._tool_has_changed(feature.name)
-        elif isinstance(feature, Prompt):
+        elif isinstance(feature, PromptDefinition):
             self._prompt_table().add(feature)
             self._features_have_changed("prompts")
         else:
@@ -190,13 +193,13 @@ class Server:
         self._resource_table().remove(uri)
         self._features_have_changed("resources")
 
-    def _prompt_table(self) -> PromptTable:
-        if not isinstance(self.prompts, PromptTable):
+    def _prompt_table(self) -> PromptRegistry:
+        if not isinstance(self.prompts, PromptRegistry):
             raise TypeError("this server's prompts come from a source of its own")
         return self.prompts
 
-    def _resource_table(self) -> ResourceTable:
-        if not isinstance(self.resources, ResourceTable):
+    def _resource_table(self) -> ResourceRegistry:
+        if not isinstance(self.resources, ResourceRegistry):
             raise TypeError("this server's resources come from a source of its own")
         return self.resources
 
@@ -223,8 +226,8 @@ class Server:
         return self._capabilities
 
     def _derived_capabilities(self) -> Capabilities:
-        prompts = not isinstance(self.prompts, PromptTable) or len(self.prompts) > 0
-        resources = not isinstance(self.resources, ResourceTable) or len(self.resources) > 0
+        prompts = not isinstance(self.prompts, PromptRegistry) or len(self.prompts) > 0
+        resources = not isinstance(self.resources, ResourceRegistry) or len(self.resources) > 0
         return Capabilities(
             tools=ListFeature(list_changed=True) if self.tools else None,
             prompts=ListFeature(list_changed=True) if prompts else None,
@@ -238,7 +241,7 @@ class Server:
         """Whether log messages may be sent to clients."""
         return self.capabilities.logging is not None
 
-    def tool_info(self, tool: Tool[Any], revision: Revision) -> ToolInfo:
+    def tool_info(self, tool: ToolDefinition[Any], revision: Revision) -> ToolInfo:
         """A tool as `tools/list` shows it in `revision`."""
         input_schema, output_schema = self.tool_schemas(tool)
         if output_schema and revision.structured_objects_only and output_schema.get("type") != "object":
@@ -254,7 +257,7 @@ class Server:
             meta=tool.meta,
         )
 
-    def tool_schemas(self, tool: Tool[Any]) -> tuple[JsonObject, JsonObject | None]:
+    def tool_schemas(self, tool: ToolDefinition[Any]) -> tuple[JsonObject, JsonObject | None]:
         """A tool's input and output schema. They are made when first needed: making them takes time."""
         schemas = self._schemas.get(tool.name)
         if schemas is None:
@@ -265,7 +268,7 @@ class Server:
             schemas = self._schemas[tool.name] = (input_schema, output_schema)
         return schemas
 
-    def mirrored(self, tool: Tool[Any]) -> Mapping[str, str]:
+    def mirrored(self, tool: ToolDefinition[Any]) -> Mapping[str, str]:
         """The arguments of a tool that requests over HTTP repeat in headers, and in which ones."""
         found = self._mirrored.get(tool.name)
         if found is None:

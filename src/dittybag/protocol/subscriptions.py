@@ -12,7 +12,7 @@ from dittybag.protocol.result_encoding import SERVER_INFO
 from dittybag.protocol.server import ListKind, Server
 from dittybag.protocol.transports import Outlet
 from dittybag.protocol.types import JsonObject, RequestId
-from dittybag.protocol.wire_errors import InvalidRequest, ResourceNotFound
+from dittybag.protocol.wire_errors import InvalidRequest, UnknownResource
 
 SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 
@@ -34,9 +34,9 @@ class _Stream(Struct, frozen=True):
 class Subscriptions:
     """Those of one session: by handshake for everything declared, or by streams for what they name."""
 
-    def __init__(self, server: Server, outlet: Outlet, *, hears: bool = True) -> None:
-        """`hears`: whether the client may be told of anything at all."""
-        self.hears = hears
+    def __init__(self, server: Server, outlet: Outlet, *, receives_notifications: bool = True) -> None:
+        """`receives_notifications`: whether the client may be told of anything at all."""
+        self.receives_notifications = receives_notifications
         self._server = server
         self._outlet = outlet
         #: The client has shaken hands, and may be sent what it did not ask for.
@@ -59,8 +59,8 @@ class Subscriptions:
         self.ready = self._greeted
 
     def subscribe(self, uri: str) -> None:
-        if not self.hears:
-            raise ResourceNotFound(uri)
+        if not self.receives_notifications:
+            raise UnknownResource(uri)
         limit = self._server.limits.subscribed_uris
         if len(self.uris) >= limit:
             raise InvalidRequest(f"Too many subscriptions: {limit} at most")
@@ -95,7 +95,7 @@ class Subscriptions:
 
     def list_changed(self, kind: ListKind) -> None:
         """Tell the client that a list has changed, if it wants to know."""
-        if not self.hears:
+        if not self.receives_notifications:
             return
         method = f"notifications/{kind}/list_changed"
         if self.ready and self._announces(kind):
@@ -110,7 +110,7 @@ class Subscriptions:
 
     def resource_updated(self, uri: str) -> None:
         """Tell the client that a resource has changed, if it watches it."""
-        if not self.hears:
+        if not self.receives_notifications:
             return
         method = "notifications/resources/updated"
         if uri in self.uris:

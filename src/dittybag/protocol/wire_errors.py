@@ -84,7 +84,7 @@ class InternalError(ProtocolError):
     code = INTERNAL_ERROR
 
 
-class ResourceNotFound(ProtocolError):
+class UnknownResource(ProtocolError):
     """Resource not found"""
 
     def __init__(self, uri: str, message: str | None = None) -> None:

@@ -53,7 +53,7 @@ class Calls:
                 ctx.method[:_LENGTH],
                 subject[:_LENGTH] if isinstance(subject, str) else "",
                 client[:_LENGTH] if isinstance(client, str) else "",
-                ctx.grant.user if isinstance(ctx.grant, Principal) else None,
+                ctx.principal.user if isinstance(ctx.principal, Principal) else None,
                 outcome,
                 seconds,
             )

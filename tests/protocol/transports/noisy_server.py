@@ -13,7 +13,7 @@ import warnings
 
 from msgspec import Struct
 
-from dittybag.protocol import Context, Limits, Server
+from dittybag.protocol import Context, Server, ServerLimits
 from dittybag.protocol.transports import stdio
 
 
@@ -27,7 +27,7 @@ class Seconds(Struct):
 
 def build() -> Server:
     print("from the start", flush=True)
-    limits = Limits(message_bytes=int(os.environ.get("MESSAGE_BYTES", str(4 << 20))))
+    limits = ServerLimits(message_bytes=int(os.environ.get("MESSAGE_BYTES", str(4 << 20))))
     server = Server("noisy", "1", limits=limits)
 
     @server.tool("noise")

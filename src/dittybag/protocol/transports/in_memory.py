@@ -26,12 +26,12 @@ class MemoryClient:
         version: str = NEWEST_HANDSHAKE,
         *,
         capabilities: JsonObject | None = None,
-        principal: str = "",
+        principal_id: str = "",
         timeout: float = 5.0,
     ) -> None:
         self.version = version
         self.capabilities = capabilities or {}
-        self.session = Session(server, self, principal=principal)
+        self.session = Session(server, self, principal_id=principal_id)
         #: Whatever came that was not the answer someone waits for, in order.
         self.inbox: asyncio.Queue[Any] = asyncio.Queue()
         self.dropped = 0

@@ -10,9 +10,9 @@ from msgspec import Meta, Struct
 
 from dittybag.protocol import Context, NoArguments, Server
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http import Guard, HttpEndpoint
+from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
 from dittybag.protocol.transports.http.endpoint import HttpLimits
-from dittybag.protocol.transports.http.http_sessions import MemoryRegistry
+from dittybag.protocol.transports.http.http_sessions import MemorySessionRegistry
 from dittybag.protocol.transports.http.uvicorn_server import (
     GRACE_SECONDS,
     listening_socket,
@@ -119,18 +119,18 @@ def offer_holding(server: Server, endpoint: HttpEndpoint) -> None:
 
 async def run(options: Options) -> None:
     server = build()
-    endpoint = HttpEndpoint(server, registry=MemoryRegistry(options.registered), limits=options.limits)
+    endpoint = HttpEndpoint(server, registry=MemorySessionRegistry(options.registered), limits=options.limits)
     offer(server)
     offer_holding(server, endpoint)
     with listening_socket("127.0.0.1", 0) as listener:
         async with server.lifespan():
             print(listener.getsockname()[1], flush=True)
-            guard = Guard(endpoint, origins=options.origins)
+            host_check = HostCheckMiddleware(endpoint, origins=options.origins)
             await serve(
-                guard,
+                host_check,
                 listener,
                 lambda: endpoint.close(GRACE_SECONDS / 2),
-                at_once={b"/mcp": guard.at_once(endpoint.at_once)},
+                sync_handlers={b"/mcp": host_check.wrap_sync(endpoint.handle_sync)},
             )
 
 

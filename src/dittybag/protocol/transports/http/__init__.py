@@ -1,6 +1,6 @@
-"""MCP over Streamable HTTP, as an ASGI application: `HttpEndpoint`, behind a `Guard`."""
+"""MCP over Streamable HTTP, as an ASGI application: `HttpEndpoint`, behind a `HostCheckMiddleware`."""
 
 from dittybag.protocol.transports.http.endpoint import HttpEndpoint
-from dittybag.protocol.transports.http.host_checks import Guard
+from dittybag.protocol.transports.http.host_checks import HostCheckMiddleware
 
-__all__ = ["Guard", "HttpEndpoint"]
+__all__ = ["HostCheckMiddleware", "HttpEndpoint"]

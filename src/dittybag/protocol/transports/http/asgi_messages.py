@@ -12,13 +12,13 @@ from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.types import RequestId
 from dittybag.protocol.wire_errors import ProtocolError, WireError
 
-Scope: TypeAlias = MutableMapping[str, Any]
+AsgiScope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+Application: TypeAlias = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
 #: A whole answer: the status of HTTP, JSON, and lines of further headers.
-Whole: TypeAlias = tuple[int, bytes, bytes]
+CompleteResponse: TypeAlias = tuple[int, bytes, bytes]
 
 JSON: Final = b"application/json"
 EVENTS: Final = b"text/event-stream"
@@ -27,35 +27,35 @@ _BOTH: Final = b"application/json, text/event-stream"
 #: Where a request carries its headers for all who ask for them.
 HEADERS: Final = "dittybag.headers"
 #: Where a request says who makes it, if somebody has found that out.
-ASKER: Final = "dittybag.asker"
+AUTH_INFO: Final = "dittybag.auth_info"
 #: Where it carries the id under which it is logged.
 REQUEST_ID: Final = "dittybag.request_id"
 
 
-class Asker(Struct, frozen=True):
+class AuthInfo(Struct, frozen=True):
     """Who makes a request, as far as that was found out."""
 
     #: Sessions belong to it.
-    principal: str = ""
+    principal_id: str = ""
     #: What they may do, in the words of whoever builds the server.
-    grant: Any = None
+    principal: Any = None
     #: Whether they are told of changes.
-    hears: bool = True
+    receives_notifications: bool = True
 
 
 #: Where nobody is asked who they are.
-ANYBODY: Final = Asker()
+ANONYMOUS: Final = AuthInfo()
 
 
 class Disconnected(Exception):
     """The client has gone before its request was complete."""
 
 
-class Ambiguous(Exception):
+class ConflictingHeader(Exception):
     """A header that came several times, and not with the same value."""
 
 
-class Refused(Exception):
+class HttpError(Exception):
     """A request that is answered with an error of HTTP."""
 
     def __init__(self, status: int, error: ProtocolError, *, headers: Iterable[Header] = ()) -> None:
@@ -68,17 +68,17 @@ class Refused(Exception):
 class Headers:
     """The headers of a request. ASGI has their names in lower case."""
 
-    __slots__ = ("_first", "_raw", "learned")
+    __slots__ = ("_first", "_raw", "cache")
 
     def __init__(self, raw: Sequence[Header]) -> None:
         #: What was found out about these headers: a client may send the same again and again.
-        self.learned: dict[Hashable, Any] = {}
+        self.cache: dict[Hashable, Any] = {}
         self._raw = raw
         # Of several with one name the first counts.
         self._first = dict(reversed(raw))
 
     @classmethod
-    def of(cls, scope: Scope) -> Headers:
+    def from_scope(cls, scope: AsgiScope) -> Headers:
         """The headers of a request, which are read once for all who ask for them."""
         headers: Headers | None = scope.get(HEADERS)
         if headers is None:
@@ -91,24 +91,24 @@ class Headers:
         # Stripped here: not every parser does it.
         return None if value is None else value.decode("latin-1").strip(" \t")
 
-    def all(self, name: bytes) -> list[str]:
+    def get_all(self, name: bytes) -> list[str]:
         if name not in self._first:
             return []
         return [value.decode("latin-1").strip(" \t") for found, value in self._raw if found == name]
 
-    def only(self, name: bytes) -> str | None:
-        """The value of a header that all agree on: nothing if it is not there. Raises `Ambiguous`."""
+    def get_unambiguous(self, name: bytes) -> str | None:
+        """The value of a header that all agree on: nothing if it is not there. Raises `ConflictingHeader`."""
         if len(self._first) == len(self._raw) or name not in self._first:
             return self.get(name)
-        if len(set(self.all(name))) > 1:
-            raise Ambiguous(name.decode("latin-1"))
+        if len(set(self.get_all(name))) > 1:
+            raise ConflictingHeader(name.decode("latin-1"))
         return self.get(name)
 
     def accepts(self, kind: str) -> bool:
         """Whether the client takes answers of this media type. One that does not say takes any."""
         if self._first.get(b"accept") == _BOTH:
             return True
-        wanted = ",".join(self.all(b"accept")).lower()
+        wanted = ",".join(self.get_all(b"accept")).lower()
         if not wanted.strip():
             return True
         kinds = {
@@ -119,9 +119,11 @@ class Headers:
 
 #: Answers a POST request at once, or says who answers it later. `None`: nothing was done, and it is to be
 #: answered in the usual way.
-AtOnce: TypeAlias = Callable[[Headers, bytes], Whole | Application | None]
+SyncHandler: TypeAlias = Callable[[Headers, bytes], CompleteResponse | Application | None]
 #: The same for somebody who is known.
-AtOnceFor: TypeAlias = Callable[[Headers, bytes, Asker], Whole | Application | None]
+AuthenticatedSyncHandler: TypeAlias = Callable[
+    [Headers, bytes, AuthInfo], CompleteResponse | Application | None
+]
 
 
 def _wants(parameters: Iterable[str]) -> bool:
@@ -134,7 +136,7 @@ def _wants(parameters: Iterable[str]) -> bool:
 
 
 async def read_body(headers: Headers, receive: Receive, limit: int, seconds: float) -> bytes:
-    """The body of a request. Raises `Refused` or `Disconnected`.
+    """The body of a request. Raises `HttpError` or `Disconnected`.
 
     It has some seconds to arrive from its first byte on; that one is up to whoever serves us.
     """
@@ -151,7 +153,7 @@ async def read_body(headers: Headers, receive: Receive, limit: int, seconds: flo
                 return await _rest(body, receive, limit)
         except TimeoutError:
             words = f"the body of the request did not arrive within {seconds:g} seconds"
-            raise Refused(408, ProtocolError(words), headers=[(b"connection", b"close")]) from None
+            raise HttpError(408, ProtocolError(words), headers=[(b"connection", b"close")]) from None
     if len(body) > limit:
         raise _too_large(limit)
     return body
@@ -172,9 +174,9 @@ async def _rest(begin: bytes, receive: Receive, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-def _too_large(limit: int) -> Refused:
+def _too_large(limit: int) -> HttpError:
     words = f"the body of a request has at most {limit} bytes"
-    return Refused(413, ProtocolError(words), headers=[(b"connection", b"close")])
+    return HttpError(413, ProtocolError(words), headers=[(b"connection", b"close")])
 
 
 async def respond(
@@ -187,7 +189,7 @@ async def respond(
     await send({"type": "http.response.body", "body": body})
 
 
-async def refuse(send: Send, refused: Refused, request_id: RequestId | None = None) -> None:
+async def send_error(send: Send, refused: HttpError, request_id: RequestId | None = None) -> None:
     """Answer a request with an error of HTTP and of JSON-RPC."""
     error = WireError(refused.error.code, refused.error.message, refused.error.data)
     frame = error_frame(request_id, error, null_id=True)

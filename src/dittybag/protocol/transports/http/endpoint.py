@@ -11,37 +11,37 @@ from msgspec import Struct
 from dittybag.protocol.batches import expects_answer
 from dittybag.protocol.dispatch import Session
 from dittybag.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS, V2025_03_26, V2025_11_25
-from dittybag.protocol.jsonrpc import Decoded, Malformed, decode, encode, request_id_of
+from dittybag.protocol.jsonrpc import Decoded, MalformedFrame, decode, encode, request_id_of
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.request_meta import PROTOCOL_VERSION
 from dittybag.protocol.server import Server
 from dittybag.protocol.transports.http import request_headers as routing
 from dittybag.protocol.transports.http.asgi_messages import (
-    ANYBODY,
-    ASKER,
+    ANONYMOUS,
+    AUTH_INFO,
     Application,
-    Asker,
+    AuthInfo,
+    CompleteResponse,
     Disconnected,
     Header,
     Headers,
+    HttpError,
     Receive,
-    Refused,
-    Scope,
+    AsgiScope,
     Send,
-    Whole,
     read_body,
-    refuse,
     respond,
+    send_error,
 )
-from dittybag.protocol.transports.http.event_streams import AnswerOnly, Stream
+from dittybag.protocol.transports.http.event_streams import EventStream, ResponseOnlyStream
 from dittybag.protocol.transports.http.http_sessions import (
-    MemoryRegistry,
+    MemorySessionRegistry,
     OpenSession,
+    ResourceUpdates,
     SessionRegistry,
     SessionState,
-    Updates,
 )
-from dittybag.protocol.transports.http.response_delivery import Delivery
+from dittybag.protocol.transports.http.response_delivery import ResponseDelivery
 from dittybag.protocol.types import JsonObject
 from dittybag.protocol.wire_errors import (
     HEADER_MISMATCH,
@@ -98,7 +98,7 @@ class HttpEndpoint:
         self, server: Server, *, registry: SessionRegistry | None = None, limits: HttpLimits | None = None
     ) -> None:
         self._server = server
-        self._registry: SessionRegistry = registry or MemoryRegistry()
+        self._registry: SessionRegistry = registry or MemorySessionRegistry()
         self._limits = limits or HttpLimits()
         self._open: dict[str, OpenSession] = {}
         #: Sessions that last for one request, while it is under way.
@@ -106,19 +106,19 @@ class HttpEndpoint:
         self._finishing: set[asyncio.Future[None]] = set()
         self._streams = 0
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers, asker = Headers.of(scope), scope.get(ASKER, ANYBODY)
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        headers, auth = Headers.from_scope(scope), scope.get(AUTH_INFO, ANONYMOUS)
         try:
             if scope["method"] == "POST":
-                await self._post(headers, receive, send, asker)
+                await self._post(headers, receive, send, auth)
             elif scope["method"] == "GET":
-                await self._get(headers, receive, send, asker)
+                await self._get(headers, receive, send, auth)
             elif scope["method"] == "DELETE":
-                await self._delete(headers, send, asker)
+                await self._delete(headers, send, auth)
             else:
                 raise _not_allowed()
-        except Refused as refused:
-            await refuse(send, refused)
+        except HttpError as refused:
+            await send_error(send, refused)
         except Disconnected:
             return
 
@@ -141,53 +141,55 @@ class HttpEndpoint:
 
     # POST
 
-    def at_once(self, headers: Headers, body: bytes, asker: Asker = ANYBODY) -> Whole | Application | None:
+    def handle_sync(
+        self, headers: Headers, body: bytes, auth: AuthInfo = ANONYMOUS
+    ) -> CompleteResponse | Application | None:
         """Answer a request outside of sessions here and now.
 
         If that takes longer, an application brings the answer. `None`: nothing was done, and the request is
         to be answered in the usual way.
         """
-        manner: _Manner | None = headers.learned.get(_Manner)
+        manner: _Manner | None = headers.cache.get(_Manner)
         if manner is None or not manner.as_json or len(body) > self._limits.body_bytes:
             return None
         try:
             decoded = decode(body)
-            begun = self._begin(decoded, headers, manner, asker)
-        except (Malformed, Refused):
+            begun = self._begin(decoded, headers, manner, auth)
+        except (MalformedFrame, HttpError):
             return None
         if begun is None:
             return None
         if (frame := begun.stream.only_answer()) is not None:
             return begun.status_of(begun.stream.error), frame, b""
 
-        async def rest(scope: Scope, receive: Receive, send: Send) -> None:
-            await self._deliver(begun, _Exchange(decoded, headers, receive, send, manner, asker=asker))
+        async def rest(scope: AsgiScope, receive: Receive, send: Send) -> None:
+            await self._deliver(begun, _Exchange(decoded, headers, receive, send, manner, auth=auth))
 
         return rest
 
-    async def _post(self, headers: Headers, receive: Receive, send: Send, asker: Asker) -> None:
-        manner = headers.learned.get(_Manner) or _Manner.of(headers)
+    async def _post(self, headers: Headers, receive: Receive, send: Send, auth: AuthInfo) -> None:
+        manner = headers.cache.get(_Manner) or _Manner.of(headers)
         body = await read_body(headers, receive, self._limits.body_bytes, self._limits.body_seconds)
         try:
             decoded = decode(body)
-        except Malformed as malformed:
-            await refuse(send, Refused(400, malformed.error), malformed.request_id)
+        except MalformedFrame as malformed:
+            await send_error(send, HttpError(400, malformed.error), malformed.request_id)
             return
-        exchange = _Exchange(decoded, headers, receive, send, manner, asker=asker)
+        exchange = _Exchange(decoded, headers, receive, send, manner, auth=auth)
         try:
-            if (begun := self._begin(decoded, headers, manner, asker)) is not None:
+            if (begun := self._begin(decoded, headers, manner, auth)) is not None:
                 await self._deliver(begun, exchange)
             elif _is_stateless(decoded.value, manner):
                 await self._listen(exchange)
             else:
                 await self._handshake(exchange)
-        except Refused as refused:
-            await refuse(send, refused, request_id_of(decoded.value))
+        except HttpError as refused:
+            await send_error(send, refused, request_id_of(decoded.value))
 
     # Outside of sessions
 
-    def _begin(self, decoded: Decoded, headers: Headers, manner: _Manner, asker: Asker) -> _Begun | None:
-        """Begin to answer a request that is not part of a session, nor begins one. Raises `Refused`."""
+    def _begin(self, decoded: Decoded, headers: Headers, manner: _Manner, auth: AuthInfo) -> _Begun | None:
+        """Begin to answer a request that is not part of a session, nor begins one. Raises `HttpError`."""
         message = decoded.value
         if type(message) is not dict or "id" not in message or "method" not in message:
             return None
@@ -199,7 +201,7 @@ class HttpEndpoint:
         elif manner.session is not None or message["method"] == "initialize":
             return None
         stream = manner.new_stream()
-        session = self._session(stream, asker)
+        session = self._session(stream, auth)
         if not stateless:
             session.revision = REVISIONS[_version(headers) or V2025_03_26]
         session.take(decoded, stream)
@@ -239,8 +241,8 @@ class HttpEndpoint:
             return
         self._check_stateless(message, exchange.headers)
         self._count_stream()
-        stream = Stream()
-        session = self._session(stream, exchange.asker)
+        stream = EventStream()
+        session = self._session(stream, exchange.auth)
         self._passing.add(session)
         try:
             session.take(exchange.decoded, stream)
@@ -252,15 +254,15 @@ class HttpEndpoint:
             await session.close(0)
 
     def _check_stateless(self, message: JsonObject, headers: Headers) -> None:
-        """Raises `Refused` for a request that is not asked as it must be."""
+        """Raises `HttpError` for a request that is not asked as it must be."""
         if request_id_of(message) is None or type(message.get("method")) is not str:
-            raise Refused(400, InvalidRequest("Invalid Request: a request has a method and an id"))
+            raise HttpError(400, InvalidRequest("Invalid Request: a request has a method and an id"))
         if message["method"] == "initialize":
-            raise Refused(404, MethodNotFound("Method not found: initialize"))
+            raise HttpError(404, MethodNotFound("Method not found: initialize"))
         try:
             routing.check(message, headers, self._server)
         except ProtocolError as error:
-            raise Refused(400, error) from error
+            raise HttpError(400, error) from error
 
     async def _handshake(self, exchange: _Exchange) -> None:
         value = exchange.decoded.value
@@ -269,7 +271,7 @@ class HttpEndpoint:
             return
         session_id = exchange.headers.get(SESSION)
         if session_id is not None:
-            await self._in_session(session_id, await self._opened(session_id, exchange.asker), exchange)
+            await self._in_session(session_id, await self._opened(session_id, exchange.auth), exchange)
             return
         revision = REVISIONS[_version(exchange.headers) or V2025_03_26]
         if not exchange.expects_answer:
@@ -277,14 +279,14 @@ class HttpEndpoint:
             return
         # A batch, or something that is no message.
         stream = exchange.manner.new_stream()
-        session = self._session(stream, exchange.asker)
+        session = self._session(stream, exchange.auth)
         session.revision = revision
         session.take(exchange.decoded, stream)
         await self._deliver(_Begun(session, stream, _handshake_status, stateless=False), exchange)
 
     async def _initialize(self, exchange: _Exchange) -> None:
-        stream = Stream()
-        session = self._session(stream, exchange.asker)
+        stream = EventStream()
+        session = self._session(stream, exchange.auth)
         session.take(exchange.decoded, stream)
         headers: tuple[Header, ...] = ()
         if stream.error is None:
@@ -293,10 +295,10 @@ class HttpEndpoint:
                 version=session.revision.version,
                 capabilities=session.capabilities,
                 client=session.client,
-                principal=session.principal,
+                principal=session.principal_id,
             )
             if len(encode(state)) > _STATE_BYTES:
-                raise Refused(400, InvalidRequest("Invalid Request: the client says too much of itself"))
+                raise HttpError(400, InvalidRequest("Invalid Request: the client says too much of itself"))
             await self._registry.add(session_id, state)
             headers = ((SESSION, session_id.encode()),)
         await session.close(0)
@@ -327,21 +329,21 @@ class HttpEndpoint:
 
     # GET and DELETE
 
-    async def _get(self, headers: Headers, receive: Receive, send: Send, asker: Asker) -> None:
+    async def _get(self, headers: Headers, receive: Receive, send: Send, auth: AuthInfo) -> None:
         if headers.get(routing.VERSION) in STATELESS_VERSIONS:
             raise _not_allowed()
         if not headers.accepts("text/event-stream"):
-            raise Refused(406, InvalidRequest("A stream is text/event-stream"))
+            raise HttpError(406, InvalidRequest("A stream is text/event-stream"))
         session_id = headers.get(SESSION)
         if session_id is None:
             raise _not_allowed()
-        opened = await self._opened(session_id, asker)
+        opened = await self._opened(session_id, auth)
         _version(headers)
         stream, after = opened.own, opened.own.taken
         if (last := headers.get(LAST_EVENT)) is not None:
             found = opened.resumed(last)
             if found is None:
-                raise Refused(404, InvalidRequest("The stream with this event is not known any more"))
+                raise HttpError(404, InvalidRequest("The stream with this event is not known any more"))
             stream, after = found
         stream.paused = False
         self._count_stream()
@@ -349,19 +351,19 @@ class HttpEndpoint:
         following = asyncio.ensure_future(self._keep_up(session_id, opened))
         try:
             primed = stream is not opened.own and opened.session.revision.version >= V2025_11_25
-            delivery = Delivery(stream, receive, send, resumable=True, primed=primed, after=after)
+            delivery = ResponseDelivery(stream, receive, send, resumable=True, primed=primed, after=after)
             await delivery.follow()
         finally:
             following.cancel()
             opened.connections -= 1
             self._streams -= 1
 
-    async def _delete(self, headers: Headers, send: Send, asker: Asker) -> None:
+    async def _delete(self, headers: Headers, send: Send, auth: AuthInfo) -> None:
         session_id = headers.get(SESSION)
         if headers.get(routing.VERSION) in STATELESS_VERSIONS or session_id is None:
             raise _not_allowed()
         state = await self._registry.find(session_id)
-        if state is None or state.principal != asker.principal or not await self._registry.end(session_id):
+        if state is None or state.principal != auth.principal_id or not await self._registry.end(session_id):
             raise _no_session()
         opened = self._open.pop(session_id, None)
         if opened is not None:
@@ -370,18 +372,18 @@ class HttpEndpoint:
 
     # Sessions
 
-    def _session(self, outlet: Stream, asker: Asker) -> Session:
+    def _session(self, outlet: EventStream, auth: AuthInfo) -> Session:
         """A session for one request."""
-        if asker is ANYBODY:
+        if auth is ANONYMOUS:
             return Session(self._server, outlet)
-        session = Session(self._server, outlet, principal=asker.principal)
-        session.known_as(asker.grant, hears=asker.hears)
+        session = Session(self._server, outlet, principal_id=auth.principal_id)
+        session.set_principal(auth.principal, receives_notifications=auth.receives_notifications)
         return session
 
-    async def _opened(self, session_id: str, asker: Asker) -> OpenSession:
+    async def _opened(self, session_id: str, auth: AuthInfo) -> OpenSession:
         """A session of whoever asks. Somebody else's is as good as none."""
         state = await self._found(session_id)
-        if state is not None and state.principal != asker.principal:
+        if state is not None and state.principal != auth.principal_id:
             raise _no_session()
         if state is None:
             if (ended := self._open.pop(session_id, None)) is not None:
@@ -395,7 +397,7 @@ class HttpEndpoint:
             opened = self._open.get(session_id)
         if opened is None:
             opened = self._open[session_id] = OpenSession(self._server, state)
-        opened.asked_by(asker)
+        opened.asked_by(auth)
         opened.used_at = now
         return opened
 
@@ -420,13 +422,13 @@ class HttpEndpoint:
 
     async def _keep_up(self, session_id: str, opened: OpenSession) -> None:
         """Follow what other processes do to a session that has a stream here."""
-        updates = Updates(self._server, opened.unheard)
+        updates = ResourceUpdates(self._server, opened.unheard)
         try:
             while True:
                 unheard = opened.unheard.copy()
                 try:
                     state = await self._found(session_id)
-                except Refused:
+                except HttpError:
                     # It cannot be found out now; the next look tells.
                     await asyncio.sleep(_LOOK_SECONDS)
                     continue
@@ -472,10 +474,10 @@ class _Manner(Struct, frozen=True):
 
     @classmethod
     def of(cls, headers: Headers) -> _Manner:
-        """Raises `Refused` if the request is none for this endpoint."""
+        """Raises `HttpError` if the request is none for this endpoint."""
         kind = headers.get(b"content-type") or ""
         if kind.partition(";")[0].strip().lower() != "application/json":
-            raise Refused(415, InvalidRequest("The body of a request is application/json"))
+            raise HttpError(415, InvalidRequest("The body of a request is application/json"))
         manner = cls(
             headers.accepts("application/json"),
             headers.accepts("text/event-stream"),
@@ -483,13 +485,13 @@ class _Manner(Struct, frozen=True):
             headers.get(routing.VERSION) in STATELESS_VERSIONS,
         )
         if not manner.as_json and not manner.takes_events:
-            raise Refused(406, InvalidRequest("Answers are application/json or text/event-stream"))
-        headers.learned[cls] = manner
+            raise HttpError(406, InvalidRequest("Answers are application/json or text/event-stream"))
+        headers.cache[cls] = manner
         return manner
 
-    def new_stream(self) -> Stream:
+    def new_stream(self) -> EventStream:
         """Where the answer goes."""
-        return Stream() if self.takes_events else AnswerOnly()
+        return EventStream() if self.takes_events else ResponseOnlyStream()
 
 
 def _is_stateless(value: Any, manner: _Manner) -> bool:
@@ -505,7 +507,7 @@ class _Begun(Struct, frozen=True):
     """A request outside of sessions that is being answered."""
 
     session: Session
-    stream: Stream
+    stream: EventStream
     #: The status of HTTP for the code of an error.
     status_of: Callable[[int | None], int]
     stateless: bool
@@ -514,7 +516,7 @@ class _Begun(Struct, frozen=True):
 class _Exchange:
     """A POST request whose body is JSON, and the way back."""
 
-    __slots__ = ("_receive", "asker", "decoded", "headers", "manner", "send")
+    __slots__ = ("_receive", "auth", "decoded", "headers", "manner", "send")
 
     def __init__(
         self,
@@ -524,9 +526,9 @@ class _Exchange:
         send: Send,
         manner: _Manner,
         *,
-        asker: Asker,
+        auth: AuthInfo,
     ) -> None:
-        self.asker = asker
+        self.auth = auth
         self.decoded = decoded
         self.headers = headers
         self.send = send
@@ -542,19 +544,19 @@ class _Exchange:
 
     async def deliver(
         self,
-        stream: Stream,
+        stream: EventStream,
         status_of: Callable[[int | None], int],
         *,
         headers: tuple[Header, ...] = (),
         resumable: bool = False,
         primed: bool = False,
-        when_streamed: Callable[[Stream], object] | None = None,
+        when_streamed: Callable[[EventStream], object] | None = None,
     ) -> bool:
         """Bring the answer to the client; whether all of it was brought."""
         if self.manner.as_json and (frame := stream.only_answer()) is not None:
             await respond(self.send, status_of(stream.error), frame, headers=headers)
             return True
-        delivery = Delivery(
+        delivery = ResponseDelivery(
             stream,
             self._receive,
             self.send,
@@ -575,22 +577,22 @@ def _handshake_status(error: int | None) -> int:
 
 
 def _version(headers: Headers) -> str | None:
-    """The revision that a request of a handshake era names. Raises `Refused`."""
+    """The revision that a request of a handshake era names. Raises `HttpError`."""
     version = headers.get(routing.VERSION)
     if version is not None and version not in HANDSHAKE_VERSIONS:
         supported = ", ".join(HANDSHAKE_VERSIONS)
-        raise Refused(400, InvalidRequest(f"Unsupported protocol version; supported: {supported}"))
+        raise HttpError(400, InvalidRequest(f"Unsupported protocol version; supported: {supported}"))
     return version
 
 
-def _busy(problem: str) -> Refused:
-    return Refused(503, InvalidRequest(problem), headers=[(b"retry-after", b"5")])
+def _busy(problem: str) -> HttpError:
+    return HttpError(503, InvalidRequest(problem), headers=[(b"retry-after", b"5")])
 
 
-def _not_allowed() -> Refused:
+def _not_allowed() -> HttpError:
     allowed = (b"allow", b"POST, GET, DELETE")
-    return Refused(405, InvalidRequest("This method is not allowed here"), headers=[allowed])
+    return HttpError(405, InvalidRequest("This method is not allowed here"), headers=[allowed])
 
 
-def _no_session() -> Refused:
-    return Refused(404, InvalidRequest("There is no such session (any more); initialize a new one"))
+def _no_session() -> HttpError:
+    return HttpError(404, InvalidRequest("There is no such session (any more); initialize a new one"))

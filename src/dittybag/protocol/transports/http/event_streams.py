@@ -16,14 +16,14 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 FULL_EVENTS: Final = 256
 
 
-class Event(Struct, frozen=True):
+class StreamEvent(Struct, frozen=True):
     """One message of a stream."""
 
     number: int
     frame: bytes
 
 
-class Stream:
+class EventStream:
     """An `Outlet` whose messages wait for a connection to take them."""
 
     def __init__(self, number: int = 0, mark: str = "") -> None:
@@ -36,7 +36,7 @@ class Stream:
         self.paused = False
         #: The code of the error that it was answered with.
         self.error: int | None = None
-        self._events: deque[Event] = deque()
+        self._events: deque[StreamEvent] = deque()
         self._bytes = 0
         self._last = 0
         self._taken = 0
@@ -81,7 +81,7 @@ class Stream:
             # Nobody is there to hear it, and whoever comes hears it once.
             return
         self._last += 1
-        self._events.append(Event(self._last, frame))
+        self._events.append(StreamEvent(self._last, frame))
         self._bytes += len(frame)
         most = MAX_EVENTS if self._takers or self.number else FULL_EVENTS
         while len(self._events) > most or (self._bytes > MAX_BYTES and len(self._events) > 1):
@@ -115,7 +115,7 @@ class Stream:
     def is_empty(self) -> bool:
         return not self._events
 
-    def after(self, number: int) -> list[Event]:
+    def after(self, number: int) -> list[StreamEvent]:
         """The events after this one, as far as they are still known."""
         found = [event for event in self._events if event.number > number]
         if found:
@@ -144,10 +144,10 @@ class Stream:
         return self._bytes
 
 
-class AnswerOnly(Stream):
+class ResponseOnlyStream(EventStream):
     """For a client that takes one JSON text: what else there is to say goes elsewhere, if anywhere."""
 
-    def __init__(self, number: int = 0, mark: str = "", elsewhere: Stream | None = None) -> None:
+    def __init__(self, number: int = 0, mark: str = "", elsewhere: EventStream | None = None) -> None:
         super().__init__(number, mark)
         self._elsewhere = elsewhere
 

@@ -11,21 +11,21 @@ from typing import Final
 
 from dittybag.protocol.transports.http.asgi_messages import (
     Application,
-    AtOnce,
+    CompleteResponse,
     Headers,
+    HttpError,
     Receive,
-    Refused,
-    Scope,
+    AsgiScope,
     Send,
-    Whole,
-    refuse,
+    SyncHandler,
+    send_error,
 )
 from dittybag.protocol.wire_errors import InvalidRequest
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
-class Guard:
+class HostCheckMiddleware:
     """An application that lets only such requests through to another one."""
 
     def __init__(
@@ -36,34 +36,36 @@ class Guard:
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origin.lower() for origin in origins)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            headers = Headers.of(scope)
-            if self not in headers.learned:
-                headers.learned[self] = self._problem(headers)
-            if (problem := headers.learned[self]) is not None:
-                await refuse(send, problem)
+            headers = Headers.from_scope(scope)
+            if self not in headers.cache:
+                headers.cache[self] = self._problem(headers)
+            if (problem := headers.cache[self]) is not None:
+                await send_error(send, problem)
                 return
         await self._inner(scope, receive, send)
 
-    def at_once(self, inner: AtOnce) -> AtOnce:
+    def wrap_sync(self, inner: SyncHandler) -> SyncHandler:
         """The same for requests that are answered at once."""
 
-        def guarded(headers: Headers, body: bytes) -> Whole | Application | None:
+        def guarded(headers: Headers, body: bytes) -> CompleteResponse | Application | None:
             # Only headers that have been let through before.
-            return inner(headers, body) if headers.learned.get(self, headers) is None else None
+            return inner(headers, body) if headers.cache.get(self, headers) is None else None
 
         return guarded
 
-    def _problem(self, headers: Headers) -> Refused | None:
-        hosts = headers.all(b"host")
+    def _problem(self, headers: Headers) -> HttpError | None:
+        hosts = headers.get_all(b"host")
         if len(hosts) != 1 or _name(hosts[0]) not in self._hosts:
-            return Refused(421, InvalidRequest("This server is not known under the name in the Host header"))
-        for origin in headers.all(b"origin"):
+            return HttpError(
+                421, InvalidRequest("This server is not known under the name in the Host header")
+            )
+        for origin in headers.get_all(b"origin"):
             scheme, _, rest = origin.lower().partition("://")
             is_own = scheme in ("http", "https") and "/" not in rest and _name(rest) in self._hosts
             if not is_own and origin.lower() not in self._origins:
-                return Refused(403, InvalidRequest("Pages of this origin may not call this server"))
+                return HttpError(403, InvalidRequest("Pages of this origin may not call this server"))
         return None
 
 

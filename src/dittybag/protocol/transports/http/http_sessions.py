@@ -15,8 +15,8 @@ from dittybag.protocol.eras import REVISIONS
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.server import ListKind, Server
 from dittybag.protocol.subscriptions import Subscriptions
-from dittybag.protocol.transports.http.asgi_messages import Asker
-from dittybag.protocol.transports.http.event_streams import MAX_BYTES, AnswerOnly, Stream
+from dittybag.protocol.transports.http.asgi_messages import AuthInfo
+from dittybag.protocol.transports.http.event_streams import MAX_BYTES, EventStream, ResponseOnlyStream
 from dittybag.protocol.types import JsonObject
 
 LIST_KINDS: Final[tuple[ListKind, ...]] = get_args(ListKind)
@@ -36,7 +36,7 @@ class SessionState(Struct, frozen=True, kw_only=True):
     uris: tuple[str, ...] = ()
 
 
-def merged(found: SessionState, before: SessionState, after: SessionState) -> SessionState:
+def merge_states(found: SessionState, before: SessionState, after: SessionState) -> SessionState:
     """A session as it was found, with what a request has changed from one state to another."""
     old, new = set(before.uris), set(after.uris)
     uris = set(found.uris) - (old - new) | (new - old)
@@ -65,7 +65,7 @@ class SessionRegistry(Protocol):
         ...
 
 
-class MemoryRegistry:
+class MemorySessionRegistry:
     """Sessions of one process."""
 
     def __init__(self, most: int = 10_000) -> None:
@@ -86,18 +86,18 @@ class MemoryRegistry:
 
     async def change(self, id: str, before: SessionState, after: SessionState) -> None:
         if id in self._states:
-            self._states[id] = merged(self._states[id], before, after)
+            self._states[id] = merge_states(self._states[id], before, after)
 
     async def end(self, id: str) -> bool:
         return self._states.pop(id, None) is not None
 
 
-class Updates(Subscriptions):
+class ResourceUpdates(Subscriptions):
     """Hears of every resource that changes, whether it is watched or not."""
 
     def __init__(self, server: Server, uris: set[str]) -> None:
         """`uris`: where they are noted."""
-        super().__init__(server, Stream())
+        super().__init__(server, EventStream())
         self._uris = uris
         self._news = asyncio.Event()
         server.attach(self)
@@ -121,15 +121,15 @@ class OpenSession:
         #: The same session is open in other processes too, and its streams there have the same numbers.
         self._mark = os.urandom(4).hex()
         #: For what belongs to no request.
-        self.own = Stream(0, self._mark)
-        self.session = Session(server, self.own, principal=state.principal)
-        self.session.open_as(REVISIONS[state.version], state.capabilities, state.client)
+        self.own = EventStream(0, self._mark)
+        self.session = Session(server, self.own, principal_id=state.principal)
+        self.session.apply_handshake(REVISIONS[state.version], state.capabilities, state.client)
         self.session.subscriptions.begin()
         self._state = state
         self._take(state)
         #: Resources that have changed since other processes were asked which ones it watches.
         self.unheard: set[str] = set()
-        self._streams: OrderedDict[int, Stream] = OrderedDict({0: self.own})
+        self._streams: OrderedDict[int, EventStream] = OrderedDict({0: self.own})
         self._last = 0
         #: How many of its changes are being saved, and how many have been: what others know may lack those.
         self.saving = self.saved = 0
@@ -137,9 +137,9 @@ class OpenSession:
         self.connections = 0
         self.used_at = 0.0
 
-    def asked_by(self, asker: Asker) -> None:
+    def asked_by(self, auth: AuthInfo) -> None:
         """A request comes from its owner, who may do other things by now."""
-        self.session.known_as(asker.grant, hears=asker.hears)
+        self.session.set_principal(auth.principal, receives_notifications=auth.receives_notifications)
 
     def update(self, state: SessionState) -> None:
         """Take what other processes have changed."""
@@ -170,14 +170,14 @@ class OpenSession:
     def is_idle(self) -> bool:
         return self.connections == 0 and self.session.is_idle()
 
-    def new_stream(self, *, answer_only: bool) -> Stream:
+    def new_stream(self, *, answer_only: bool) -> EventStream:
         """For the answer to a request; if it takes nothing else, the rest goes to the session's own."""
         self._last += 1
         if answer_only:
-            return AnswerOnly(self._last, self._mark, self.own)
-        return Stream(self._last, self._mark)
+            return ResponseOnlyStream(self._last, self._mark, self.own)
+        return EventStream(self._last, self._mark)
 
-    def keep(self, stream: Stream) -> None:
+    def keep(self, stream: EventStream) -> None:
         """A client may come back for this stream."""
         self._streams[stream.number] = stream
         while len(self._streams) > _KEPT_STREAMS + 1 or self._bytes() > MAX_BYTES:
@@ -189,7 +189,7 @@ class OpenSession:
     def _bytes(self) -> int:
         return sum(stream.size for stream in self._streams.values())
 
-    def resumed(self, event_id: str) -> tuple[Stream, int] | None:
+    def resumed(self, event_id: str) -> tuple[EventStream, int] | None:
         """The stream and the number of an event that a client saw last."""
         stream, _, rest = event_id.partition("-")
         number, _, mark = rest.partition("-")
@@ -201,7 +201,7 @@ class OpenSession:
         found = self._streams.get(int(stream))
         return None if found is None else (found, int(number))
 
-    def _moved(self) -> tuple[Stream, int]:
+    def _moved(self) -> tuple[EventStream, int]:
         """Another process had the stream, and what it said last is not known here: all may have changed."""
         subscriptions, after = self.session.subscriptions, self.own.taken
         for kind in LIST_KINDS:

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.request_meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from dittybag.protocol.server import Server
-from dittybag.protocol.transports.http.asgi_messages import Ambiguous, Headers
+from dittybag.protocol.transports.http.asgi_messages import ConflictingHeader, Headers
 from dittybag.protocol.types import JsonObject
 from dittybag.protocol.wire_errors import HeaderMismatch, InvalidParams
 
@@ -37,7 +37,7 @@ def check(message: JsonObject, headers: Headers, server: Server) -> None:
     """Raises `InvalidParams` or `HeaderMismatch` if a request does not say what it must, or two things."""
     params = message.get("params")
     meta = params.get("_meta") if type(params) is dict else None
-    said = headers.learned.get(_Said) or _read(headers)
+    said = headers.cache.get(_Said) or _read(headers)
     if type(meta) is not dict or type(meta.get(PROTOCOL_VERSION)) is not str:
         raise InvalidParams(f"Invalid params: `_meta` must have `{PROTOCOL_VERSION}`, a string")
     if type(meta.get(CLIENT_CAPABILITIES)) is not dict:
@@ -66,10 +66,10 @@ def _check_mirrored(params: JsonObject, headers: Headers, server: Server) -> Non
 
 def _read(headers: Headers) -> _Said:
     try:
-        values = [_plain(headers.only(name)) for name in (VERSION, METHOD, NAME)]
-    except Ambiguous as error:
+        values = [_plain(headers.get_unambiguous(name)) for name in (VERSION, METHOD, NAME)]
+    except ConflictingHeader as error:
         raise HeaderMismatch(f"The header {error} came with different values") from None
-    said = headers.learned[_Said] = _Said(*values)
+    said = headers.cache[_Said] = _Said(*values)
     return said
 
 

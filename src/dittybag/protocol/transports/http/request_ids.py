@@ -12,12 +12,12 @@ from dittybag.protocol.current_request import request_in_hand
 from dittybag.protocol.transports.http.asgi_messages import (
     REQUEST_ID,
     Application,
-    AtOnce,
+    CompleteResponse,
     Headers,
     Receive,
-    Scope,
+    AsgiScope,
     Send,
-    Whole,
+    SyncHandler,
 )
 
 HEADER: Final = b"x-request-id"
@@ -25,7 +25,7 @@ HEADER: Final = b"x-request-id"
 _SANE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
-class Identified:
+class RequestIdMiddleware:
     """An application whose every answer has an id: that of the request if it is sane, or else a new one."""
 
     def __init__(self, inner: Application) -> None:
@@ -34,8 +34,8 @@ class Identified:
         self._prefix = os.urandom(6).hex().encode()
         self._numbers = count(1)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request_id = self._chosen(Headers.of(scope)) or self._new()
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        request_id = self._chosen(Headers.from_scope(scope)) or self._new()
         before = request_in_hand.get()
         request_in_hand.set(request_id)
         try:
@@ -44,10 +44,10 @@ class Identified:
             # Not by a token: a request may begin without a task and end in one, which has another context.
             request_in_hand.set(before)
 
-    def at_once(self, inner: AtOnce) -> AtOnce:
+    def wrap_sync(self, inner: SyncHandler) -> SyncHandler:
         """The same for requests that are answered at once."""
 
-        def identified(headers: Headers, body: bytes) -> Whole | Application | None:
+        def identified(headers: Headers, body: bytes) -> CompleteResponse | Application | None:
             request_id = self._chosen(headers) or self._new()
             token = request_in_hand.set(request_id)
             try:
@@ -61,7 +61,7 @@ class Identified:
         return identified
 
     async def _run(
-        self, application: Application, request_id: bytes, scope: Scope, receive: Receive, send: Send
+        self, application: Application, request_id: bytes, scope: AsgiScope, receive: Receive, send: Send
     ) -> None:
         scope[REQUEST_ID] = request_id.decode()
 
@@ -74,11 +74,11 @@ class Identified:
 
     def _chosen(self, headers: Headers) -> bytes | None:
         """The id that a request brings, if there is one and it is sane."""
-        if self not in headers.learned:
-            found = headers.all(HEADER)
+        if self not in headers.cache:
+            found = headers.get_all(HEADER)
             is_sane = len(found) == 1 and _SANE.fullmatch(found[0]) is not None
-            headers.learned[self] = found[0].encode() if is_sane else None
-        chosen: bytes | None = headers.learned[self]
+            headers.cache[self] = found[0].encode() if is_sane else None
+        chosen: bytes | None = headers.cache[self]
         return chosen
 
     def _new(self) -> bytes:

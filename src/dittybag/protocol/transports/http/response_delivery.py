@@ -7,7 +7,7 @@ from typing import Final
 
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.transports.http.asgi_messages import EVENTS, Header, Receive, Send, respond
-from dittybag.protocol.transports.http.event_streams import Stream
+from dittybag.protocol.transports.http.event_streams import EventStream
 
 #: A connection on which nothing is said for so long hears a comment, so that nobody on the way closes it.
 PING_SECONDS: Final = 15.0
@@ -22,12 +22,12 @@ _EVENT_HEADERS: Final = (
 )
 
 
-class Delivery:
+class ResponseDelivery:
     """One HTTP answer that carries a stream."""
 
     def __init__(
         self,
-        stream: Stream,
+        stream: EventStream,
         receive: Receive,
         send: Send,
         *,
@@ -35,7 +35,7 @@ class Delivery:
         resumable: bool = False,
         primed: bool = False,
         after: int = 0,
-        when_streamed: Callable[[Stream], object] | None = None,
+        when_streamed: Callable[[EventStream], object] | None = None,
     ) -> None:
         """`resumable`: events have ids. `primed`: begin with only an id. `after`: begin after this event."""
         self._stream = stream

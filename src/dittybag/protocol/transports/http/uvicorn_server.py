@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from dittybag.protocol import eager_tasks
-from dittybag.protocol.transports.http.asgi_messages import HEADERS, Application, AtOnce, Headers, Scope
+from dittybag.protocol.transports.http.asgi_messages import HEADERS, Application, Headers, AsgiScope, SyncHandler
 
 #: A request's head has this long to arrive, from the connection or its first byte on.
 HEAD_SECONDS: Final = 10
@@ -73,7 +73,7 @@ class _Connection(HttpToolsProtocol):
     """A connection that has to come to the point, and that answers at once where nobody has to wait."""
 
     #: What answers POST requests to an address without a task, if nobody has to wait.
-    at_once: Mapping[bytes, AtOnce] = {}
+    sync_handlers: Mapping[bytes, SyncHandler] = {}
 
     _deadline: TimerHandle | None = None
     _unread: TimerHandle | None = None
@@ -123,7 +123,7 @@ class _Connection(HttpToolsProtocol):
             return False
         self._unset_keepalive_if_required()
         body = data[end:]
-        answer = self.at_once[head.url](head.scope[HEADERS], body)
+        answer = self.sync_handlers[head.url](head.scope[HEADERS], body)
         if type(answer) is tuple:
             status, content, more = answer
             first = b"%bcontent-type: application/json\r\n%bcontent-length: %d\r\n\r\n" % (
@@ -166,7 +166,7 @@ class _Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._patience = BODY_SECONDS
         self._held = []
-        may_wait = self.url not in self.at_once or self.parser.get_method() != b"POST"
+        may_wait = self.url not in self.sync_handlers or self.parser.get_method() != b"POST"
         if may_wait or self.parser.should_upgrade() or not self._is_free():
             self._hand_over()
 
@@ -294,7 +294,7 @@ class _Immediate:
 
     __slots__ = ("_app", "_body", "_connection", "_cycle", "_in_task", "_messages", "_rest", "_scope")
 
-    def __init__(self, connection: _Connection, app: Any, scope: Scope, body: bytes) -> None:
+    def __init__(self, connection: _Connection, app: Any, scope: AsgiScope, body: bytes) -> None:
         self._connection = connection
         self._app = app
         self._scope = scope
@@ -444,18 +444,18 @@ async def serve(
     end: Callable[[], Awaitable[None]],
     *,
     begin: Callable[[], object] = lambda: None,
-    at_once: Mapping[bytes, AtOnce] | None = None,
+    sync_handlers: Mapping[bytes, SyncHandler] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    POST requests to the addresses in `at_once` are answered without a task, if nobody has to wait: until
+    POST requests to the addresses in `sync_handlers` are answered without a task, if nobody has to wait: until
     it waits, the application must not ask for its task there.
     `begin` is called when connections and signals are taken, and `end` at the end, to end what would not end
     by itself.
     """
     config = uvicorn.Config(
         application,
-        http=type("Connection", (_Connection,), {"at_once": at_once or {}}),
+        http=type("Connection", (_Connection,), {"sync_handlers": sync_handlers or {}}),
         ws="none",
         lifespan="off",
         log_config=None,
