@@ -21,7 +21,7 @@ from typing import Final
 import apsw
 from msgspec import Struct
 
-from dittybag.domain.names import name_from
+from dittybag.domain.names import name_from_title
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.prompts import Prompt
@@ -145,7 +145,7 @@ class Writing:
             number=0,
             id=id,
             project=project,
-            name=name_from(draft.title),
+            name=name_from_title(draft.title),
             title=draft.title,
             description=" ".join(self.words(8)) if self._random.random() < 0.5 else None,
             content=draft.content,

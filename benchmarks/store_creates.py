@@ -23,7 +23,7 @@ from benchmarks.sample_data import (
 )
 from benchmarks.stdio_client import ServerFailed
 from benchmarks.store_calls import AT_ONCE, Effort, Run, Session, add_prompt, renamed, result_of
-from dittybag.domain.names import name_from
+from dittybag.domain.names import name_from_title
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore
@@ -96,7 +96,7 @@ _INSERT: Final = "INSERT INTO bare (id, name, title, description, content, tags)
 
 
 def _row(draft: Draft) -> tuple[str | None, ...]:
-    name, tags = name_from(draft.title), msgspec.json.encode(draft.tags).decode()
+    name, tags = name_from_title(draft.title), msgspec.json.encode(draft.tags).decode()
     return str(uuid.uuid4()), name, draft.title, None, draft.content, tags
 
 

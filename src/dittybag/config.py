@@ -45,7 +45,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     #: The folder of Dittybag's own data.
     home: str
     #: Whether that is not the usual one.
-    has_own_home: bool = False
+    has_custom_home: bool = False
     #: The database file.
     database: str
     #: Where the server that the profile stands in for keeps its libraries, if it has any.
@@ -93,7 +93,7 @@ def settings(
         raise SettingsError(f"--auth {auth} is for --http: on standard input there is only one client")
     return Settings(
         home=home(environment),
-        has_own_home=bool(environment.get("DITTYBAG_HOME")),
+        has_custom_home=bool(environment.get("DITTYBAG_HOME")),
         database=_database(environment, workspace, db),
         project=project or environment.get("DITTYBAG_PROJECT") or DEFAULT_PROJECT,
         profile=profile,
@@ -133,9 +133,9 @@ def person() -> str:
 def _database(environment: Mapping[str, str], workspace: str | None, db: str | None) -> str:
     if db is not None:
         # An empty one is a variable that was not set in somebody's script, not a wish for the usual database.
-        return database_of(db)
+        return parse_database(db)
     if workspace is None and (url := environment.get("DITTYBAG_DATABASE_URL")):
-        return database_of(url)
+        return parse_database(url)
     name = DEFAULT_WORKSPACE if workspace is None else workspace
     if not _WORKSPACE.fullmatch(name):
         raise SettingsError(
@@ -194,7 +194,7 @@ def _address(text: str | None, auth: Auth) -> tuple[str, int] | None:
     return host, int(port) if port else DEFAULT_HTTP[1]
 
 
-def database_of(url: str) -> str:
+def parse_database(url: str) -> str:
     """What `--db` means: the path of a file, also in a URL like sqlite:///path, or the URL of a server."""
     if url.startswith(("postgresql://", "postgres://")):
         return url

@@ -124,7 +124,7 @@ def test_the_log_says_who_acts_through_which_client(world: World) -> None:
     connection = host.connect()
     assert post(connection, who.token, body, more=routed).status == 200
     connection.close()
-    assert world.run(world.workspace.history.log(None, limit=1))[0].actor == "alice via Cursor 2"
+    assert world.run(world.workspace.history.page_all(None, limit=1))[0].actor == "alice via Cursor 2"
 
 
 # Revoked, disabled, no member any more

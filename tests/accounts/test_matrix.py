@@ -61,7 +61,10 @@ def is_refused(answer: Answer, name: str) -> None:
     assert answer.json() == {
         "jsonrpc": "2.0",
         "id": None,
-        "error": {"code": -32600, "message": "This server needs a valid token: Authorization: Bearer TOKEN"},
+        "error": {
+            "code": -32600,
+            "message": "This server requires a valid token: Authorization: Bearer TOKEN",
+        },
     }
     assert set(answer.headers) - {"date"} == {
         "content-type",

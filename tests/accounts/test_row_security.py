@@ -43,7 +43,7 @@ def asked(world: World, viewer: str | None, sql: str, *values: Any, single: bool
     return world.run(world.workspace.store.read(work, viewer=viewer, single=single))
 
 
-class Undone(Exception):
+class UndoResult(Exception):
     """What was tried is not to stay."""
 
 
@@ -53,9 +53,9 @@ def tried(world: World, viewer: str | None, sql: str) -> int:
     async def work(transaction: Transaction) -> None:
         transaction.wrote = True  # type: ignore[attr-defined]
         status = await transaction._connection.execute(sql)  # type: ignore[attr-defined]
-        raise Undone(status.rpartition(" ")[2])
+        raise UndoResult(status.rpartition(" ")[2])
 
-    with pytest.raises(Undone) as caught:
+    with pytest.raises(UndoResult) as caught:
         world.run(world.workspace.store.write(work, actor="x", viewer=viewer))
     return int(str(caught.value))
 
@@ -229,7 +229,7 @@ def test_what_was_done_together_with_something_hidden_is_not_undone_in_part(guar
         return seqs[0]
 
     seq = world.run(world.workspace.store.write(work, actor="tests"))
-    principal = world.run(world.workspace.accounts.principal("alice", "write", world.projects[TEAM]))
+    principal = world.run(world.workspace.accounts.external_principal("alice", "write", world.projects[TEAM]))
     caller = Caller(world.projects[TEAM], "alice", "alice", principal)
     before = world.last_change()
     with pytest.raises(ChangeNotFound):
@@ -261,7 +261,7 @@ def leaks(world: World, who: Somebody, operations: dict[str, Row], *, tool: bool
             for value in map(str, arguments.values()):
                 # What was asked for may be named in the answer.
                 text = text.replace(value, "") if len(value) > len(word_of("")) else text
-            changed = world.run(world.workspace.history.log(None, limit=100))
+            changed = world.run(world.workspace.history.page_all(None, limit=100))
             entities = [
                 change.after or change.before
                 for change in changed
@@ -297,16 +297,16 @@ def test_without_the_policies_it_would_leak(unguarded_world: World) -> None:
 def test_a_role_that_skips_policies_is_a_reason_for_caution(
     guarded_world: World, unguarded_world: World, server: Server
 ) -> None:
-    async def cautions(url: str) -> list[str]:
+    async def warnings(url: str) -> list[str]:
         store = await PostgresStore.open(url)
         try:
-            return await store.cautions()
+            return await store.warnings()
         finally:
             await store.close()
 
-    assert guarded_world.run(cautions(guarded_world.database)) == []
-    (words,) = guarded_world.run(cautions(unguarded_world.database))
+    assert guarded_world.run(warnings(guarded_world.database)) == []
+    (words,) = guarded_world.run(warnings(unguarded_world.database))
     assert "'dittybag' skips" in words
     server.sql("CREATE ROLE passer LOGIN BYPASSRLS; CREATE SCHEMA passing AUTHORIZATION passer")
-    (words,) = guarded_world.run(cautions(server.url(user="passer", schema="passing")))
+    (words,) = guarded_world.run(warnings(server.url(user="passer", schema="passing")))
     assert "'passer' skips" in words

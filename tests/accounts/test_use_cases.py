@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import Kind
 from dittybag.domain.errors import ChangeNotFound, NotAllowed, ProjectGone, PromptNotFound, TaskNotFound
-from dittybag.domain.tasks import TaskChoice
+from dittybag.domain.tasks import TaskFilter
 from dittybag.services.caller import Caller
-from dittybag.services.history_service import Filter, HistoryService
+from dittybag.services.history_service import ChangeFilter, HistoryService
 from dittybag.services.project_overview import OverviewService
 from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptService
 from dittybag.services.resource_service import ResourceChange, ResourceService
-from dittybag.services.search_service import SEARCHED, SearchService
+from dittybag.services.search_service import SEARCH_KINDS, SearchService
 from dittybag.services.task_service import TaskService
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore
@@ -33,7 +33,7 @@ SERVICES: dict[str, type] = {
     "history": HistoryService,
     "overview": OverviewService,
 }
-KINDS: tuple[Kind, ...] = SEARCHED
+KINDS: tuple[Kind, ...] = SEARCH_KINDS
 
 
 class Place(Struct, frozen=True):
@@ -100,11 +100,11 @@ CASES: dict[str, Case] = {
     "prompts.listing": reads(lambda it, who, place: it.listing(who, 0, 10)),
     "prompts.recent": reads(lambda it, who, place: it.recent(who, 10, 0)),
     "prompts.search": reads(lambda it, who, place: it.search(who, "Words", 10, 0)),
-    "prompts.tagged": reads(lambda it, who, place: it.tagged(who, ["a"], 10, 0)),
+    "prompts.by_tags": reads(lambda it, who, place: it.by_tags(who, ["a"], 10, 0)),
     "prompts.tags": reads(lambda it, who, place: it.tags(who)),
     "prompts.retag": writes(lambda it, who, place: it.retag(who, ONE, add=["b"])),
     "prompts.rename_tag": writes(lambda it, who, place: it.rename_tag(who, "a", "b")),
-    "prompts.chosen": reads(lambda it, who, place: it.chosen(who, limit=10, offset=0)),
+    "prompts.filter": reads(lambda it, who, place: it.filter(who, limit=10, offset=0)),
     "resources.create": writes(
         lambda it, who, place: it.create(who, name="new", uri="file:///new", content="Words")
     ),
@@ -121,15 +121,15 @@ CASES: dict[str, Case] = {
     "resources.by_id": reads(_by_id),
     "resources.contents": reads(lambda it, who, place: it.contents(who, [])),
     "search.everything": reads(lambda it, who, place: it.everything(who, "Words", KINDS, 10)),
-    "search.glance": reads(lambda it, who, place: it.glance(who, "Words", KINDS, 10)),
-    "overview.contents": reads(lambda it, who, place: it.contents(who)),
+    "search.quick_search": reads(lambda it, who, place: it.quick_search(who, "Words", KINDS, 10)),
+    "overview.count_contents": reads(lambda it, who, place: it.count_contents(who)),
     "overview.usage": reads(lambda it, who, place: it.usage(who, "somebody")),
-    "history.look": reads(lambda it, who, place: it.look(who)),
-    "history.actors": reads(lambda it, who, place: it.actors(who, Filter())),
-    "history.show": reads(lambda it, who, place: it.show(who, place.change)),
-    "history.undoing": reads(lambda it, who, place: it.undoing(who, place.change)),
-    "history.undo_anywhere": writes(
-        lambda it, who, place: it.undo_anywhere(who, place.change, seen=place.change)
+    "history.browse": reads(lambda it, who, place: it.browse(who)),
+    "history.actors": reads(lambda it, who, place: it.actors(who, ChangeFilter())),
+    "history.get_with_contents": reads(lambda it, who, place: it.get_with_contents(who, place.change)),
+    "history.plan_undo": reads(lambda it, who, place: it.plan_undo(who, place.change)),
+    "history.undo_in_any_project": writes(
+        lambda it, who, place: it.undo_in_any_project(who, place.change, seen=place.change)
     ),
     "history.page": reads(lambda it, who, place: it.page(who)),
     "history.undo": writes(lambda it, who, place: it.undo(who, place.change)),
@@ -139,7 +139,7 @@ CASES: dict[str, Case] = {
     "tasks.page": own(
         lambda it, who, place: it.page(who, project=None, priority=None, completed=True, limit=10, offset=0)
     ),
-    "tasks.chosen": own(lambda it, who, place: it.chosen(who)),
+    "tasks.filter": own(lambda it, who, place: it.filter(who)),
     "tasks.update": own(lambda it, who, place: it.update(who, place.task, priority=5), changes=True),
     "tasks.complete": own(lambda it, who, place: it.complete(who, place.task), changes=True),
     "tasks.delete": own(lambda it, who, place: it.delete(who, place.task), changes=True),
@@ -147,15 +147,15 @@ CASES: dict[str, Case] = {
     "tasks.reopen_all": own(lambda it, who, place: it.reopen_all(who, [place.task]), changes=True),
     "tasks.delete_all": own(lambda it, who, place: it.delete_all(who, [place.task]), changes=True),
     "tasks.board": own(
-        lambda it, who, place: it.board(who, TaskChoice(), "priority", order="priority", limit=5, width=5)
+        lambda it, who, place: it.board(who, TaskFilter(), "priority", order="priority", limit=5, width=5)
     ),
     "tasks.listing": own(
-        lambda it, who, place: it.listing(who, TaskChoice(), order="priority", limit=5, offset=0)
+        lambda it, who, place: it.listing(who, TaskFilter(), order="priority", limit=5, offset=0)
     ),
-    "tasks.done_times": own(lambda it, who, place: it.done_times(who, 0)),
+    "tasks.completion_counts": own(lambda it, who, place: it.completion_counts(who, 0)),
     "tasks.latest_change": own(lambda it, who, place: it.latest_change(who, place.task)),
-    "tasks.take_back": own(
-        lambda it, who, place: it.take_back(who, place.task, place.task_change), changes=True
+    "tasks.undo_latest": own(
+        lambda it, who, place: it.undo_latest(who, place.task, place.task_change), changes=True
     ),
     "tasks.search": own(lambda it, who, place: it.search(who, "One")),
     "tasks.groups": own(lambda it, who, place: it.groups(who)),
@@ -168,13 +168,13 @@ READ_SCOPE = Principal("alice", "read", "write")
 OUTSIDER = Principal("alice", "admin", None)
 
 
-def as_(place: Place, grant: Principal) -> Caller:
-    return replace(place.caller, grant=grant, user=grant.user)
+def as_(place: Place, principal: Principal) -> Caller:
+    return replace(place.caller, principal=principal, user=principal.user)
 
 
-def called(name: str, place: Place, grant: Principal) -> Awaitable[Any]:
+def called(name: str, place: Place, principal: Principal) -> Awaitable[Any]:
     service = getattr(place.workspace, name.partition(".")[0])
-    return CASES[name].call(service, as_(place, grant), place)
+    return CASES[name].call(service, as_(place, principal), place)
 
 
 def test_every_use_case_of_a_caller_has_a_row() -> None:
@@ -201,17 +201,17 @@ async def test_a_project_is_gone_for_those_who_are_no_members(place: Place, name
         await called(name, place, OUTSIDER)
 
 
-@pytest.mark.parametrize("grant", [READER, READ_SCOPE], ids=["role", "scope"])
+@pytest.mark.parametrize("principal", [READER, READ_SCOPE], ids=["role", "scope"])
 @pytest.mark.parametrize("name", CASES)
-async def test_readers_change_nothing(place: Place, name: str, grant: Principal) -> None:
+async def test_readers_change_nothing(place: Place, name: str, principal: Principal) -> None:
     case = CASES[name]
-    if case.writes and (case.touches == "project" or grant is READ_SCOPE):
-        newest = await place.workspace.history.log(None, limit=1)
+    if case.writes and (case.touches == "project" or principal is READ_SCOPE):
+        newest = await place.workspace.history.page_all(None, limit=1)
         with pytest.raises(NotAllowed):
-            await called(name, place, grant)
-        assert await place.workspace.history.log(None, limit=1) == newest
+            await called(name, place, principal)
+        assert await place.workspace.history.page_all(None, limit=1) == newest
     else:
-        await called(name, place, grant)
+        await called(name, place, principal)
 
 
 # What is seen of others
@@ -231,7 +231,7 @@ async def test_the_log_shows_only_ones_own_tasks(place: Place) -> None:
 
 async def test_another_users_change_is_as_good_as_none(place: Place) -> None:
     bob = as_(place, Principal("bob", "admin", "write"))
-    change = (await place.workspace.history.log(None, kind="task", limit=1))[0].seq
+    change = (await place.workspace.history.page_all(None, kind="task", limit=1))[0].seq
     for undo in (place.workspace.history.undo, place.workspace.history.restore):
         with pytest.raises(ChangeNotFound) as foreign:
             await undo(bob, change)
@@ -252,7 +252,7 @@ async def test_what_was_done_together_with_something_foreign_is_not_undone(place
             await transaction.write("update", task, replace(task, priority=1, version=task.version + 1))
 
     await place.workspace.store.write(together, actor="import")
-    theirs, mine = await place.workspace.history.log(None, limit=2)
+    theirs, mine = await place.workspace.history.page_all(None, limit=2)
     with pytest.raises(ChangeNotFound):
         await place.workspace.history.undo(as_(place, MEMBER), mine.seq)
     with pytest.raises(ChangeNotFound):
@@ -264,7 +264,7 @@ async def test_what_was_done_together_with_something_foreign_is_not_undone(place
 
 async def test_only_admins_undo_what_was_done_to_a_whole_project(place: Place) -> None:
     history = place.workspace.history
-    (made,) = await history.log(place.caller.project, kind="project", limit=1)
+    (made,) = await history.page_all(place.caller.project, kind="project", limit=1)
     for undo in (history.undo, history.restore):
         with pytest.raises(NotAllowed):
             await undo(as_(place, MEMBER), made.seq)
@@ -302,10 +302,12 @@ async def test_a_project_that_comes_back_comes_back_to_its_members(place: Place)
     await accounts.add_user("alice", actor="tests")
     await accounts.share("team", "alice", "read", actor="tests")
     await projects.delete("team", actor="tests")
-    (deleted,) = await place.workspace.history.log(None, kind="project", limit=1)
-    await place.workspace.history.restore_any(replace(deleted, after=deleted.before), actor="tests")
+    (deleted,) = await place.workspace.history.page_all(None, kind="project", limit=1)
+    await place.workspace.history.restore_in_any_project(
+        replace(deleted, after=deleted.before), actor="tests"
+    )
     assert [member.user for member in await accounts.members("team")] == ["alice"]
-    assert await accounts.principal("mallory", "admin", place.caller.project) == Principal(
+    assert await accounts.external_principal("mallory", "admin", place.caller.project) == Principal(
         "mallory", "admin", None
     )
     with pytest.raises(PromptNotFound):

@@ -17,7 +17,7 @@ from dittybag.domain.accounts import Scope
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.storage.postgres.store import PostgresStore
-from dittybag.storage.sqlite.store import SqliteStore, microseconds
+from dittybag.storage.sqlite.store import SqliteStore, now_microseconds
 from tests.contracts.over_http import BOTH, JSON, Answer, Host, asked
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class World:
     ) -> None:
         self._stack.close()
 
-    async def _opened(self, clock: Callable[[], int] = microseconds) -> Workspace:
+    async def _opened(self, clock: Callable[[], int] = now_microseconds) -> Workspace:
         if is_file(self.database):
             return Workspace(SqliteStore(self.database, clock))
         return Workspace(await PostgresStore.open(self.database, clock))
@@ -141,10 +141,10 @@ class World:
         disabled = await accounts.create_token("gone", "write", actor="tests")
         await accounts.disable("gone", actor="tests")
         # Disabling has revoked it; even one that somehow was not is good for nothing.
-        early = await self._opened(lambda: microseconds() - 2 * HOUR)
+        early = await self._opened(lambda: now_microseconds() - 2 * HOUR)
         try:
             expired = await early.accounts.create_token(
-                "alice", "write", actor="tests", expires_at=microseconds() - HOUR
+                "alice", "write", actor="tests", expires_at=now_microseconds() - HOUR
             )
         finally:
             await early.store.close()
@@ -195,7 +195,7 @@ class World:
 
     def last_change(self) -> int:
         """The number of the newest change."""
-        return self.run(self.workspace.history.log(None, limit=1))[0].seq
+        return self.run(self.workspace.history.page_all(None, limit=1))[0].seq
 
     # From outside
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dittybag.cli.local_time import NotADate, ago, due_date, local_due_day, format_due, is_overdue
+from dittybag.cli.local_time import NotADate, ago, format_due, is_overdue, local_due_day, parse_due_date
 from dittybag.domain.tasks import problems
 
 #: A Wednesday.
@@ -63,7 +63,7 @@ TODAY = date(2026, 3, 18)
     ],
 )
 def test_words_name_a_day(words: str, day: str) -> None:
-    assert due_date(words, TODAY) == day
+    assert parse_due_date(words, TODAY) == day
     assert not list(problems(due_date=day))
 
 
@@ -80,7 +80,7 @@ def test_words_name_a_day(words: str, day: str) -> None:
     ],
 )
 def test_months_have_ends(today: date, words: str, day: str) -> None:
-    assert due_date(words, today) == day
+    assert parse_due_date(words, today) == day
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,13 @@ def test_months_have_ends(today: date, words: str, day: str) -> None:
 )
 def test_nonsense_is_refused(words: str) -> None:
     with pytest.raises(NotADate):
-        due_date(words, TODAY)
+        parse_due_date(words, TODAY)
 
 
 @given(st.text(max_size=30), st.dates())
 def test_any_text_is_a_day_or_is_refused(words: str, today: date) -> None:
     try:
-        due_date(words, today)
+        parse_due_date(words, today)
     except NotADate:
         return
 
@@ -125,10 +125,10 @@ def test_any_text_is_a_day_or_is_refused(words: str, today: date) -> None:
 @given(st.dates(max_value=date(9990, 1, 1)), st.integers(0, 6))
 def test_a_weekday_is_the_coming_one(today: date, number: int) -> None:
     name = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")[number]
-    coming = date.fromisoformat(due_date(name, today))
+    coming = date.fromisoformat(parse_due_date(name, today))
     assert coming.weekday() == number
     assert timedelta(0) <= coming - today < timedelta(7)
-    assert due_date(f"next {name}", today) == (coming + timedelta(7)).isoformat()
+    assert parse_due_date(f"next {name}", today) == (coming + timedelta(7)).isoformat()
 
 
 def test_a_day_is_overdue_when_it_is_over_and_a_moment_when_it_is_past() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dittybag.domain.mime_types import guessed
+from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.resources import CONTENT_BYTES
 from tests.cli.running import data, dittybag, failure
 from tests.cli.terminal import at_terminal, plain
@@ -114,7 +114,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
     ],
 )
 def test_types_are_guessed_from_the_name_and_the_content(name: str, content: bytes, mime_type: str) -> None:
-    assert guessed(f"/some/folder/{name}", content) == mime_type
+    assert guess_mime_type(f"/some/folder/{name}", content) == mime_type
 
 
 def test_large_files_are_stored_whole_and_larger_ones_refused_before_they_are_read(tmp_path: Path) -> None:

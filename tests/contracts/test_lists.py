@@ -12,7 +12,7 @@ import pytest
 from dittybag.contracts.profiles import PROFILES, build_server
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.library.library_folders import Directories
-from dittybag.library.library_service import Shelf
+from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.services.caller import Caller
@@ -34,7 +34,7 @@ CALLER = Caller(1, "test")
 class Client:
     def __init__(self, workspace: Workspace) -> None:
         renderer = TemplateRenderer()
-        libraries = Shelf(Directories("nowhere"), renderer)
+        libraries = LibraryService(Directories("nowhere"), renderer)
         scope = ServerScope(workspace, TemplateService(renderer, libraries), libraries, 1)
         libraries.start()
         self.server = build_server(PROFILES["all"], scope)

@@ -100,7 +100,7 @@ def test_the_feed_is_narrowed_by_who_what_where_and_name(
     page = visits.open(served, FEED)
     page.get_by_label("Who").select_option("zed")
     page.wait_for_url(re.compile(r"actor=zed"))
-    expect(page.locator(".deed-words")).to_have_text(["zed created prompt narrow-two"])
+    expect(page.locator(".change-group-text")).to_have_text(["zed created prompt narrow-two"])
     page.get_by_role("link", name="Show everything").click()
     page.get_by_label("Name, title or URI").fill("NARROW-")
     page.keyboard.press("Enter")

@@ -25,7 +25,7 @@ def test_home_is_good_to_look_at(served: Served, visits: Visits, checked: Checke
     expect(page.get_by_role("heading", level=1)).to_have_text(PROJECT)
     checked(page, f"home-{look.name}")
     page.get_by_label("Search everything").type("pass")
-    expect(page.locator("#found a").first).to_be_visible()
+    expect(page.locator("#search-dropdown a").first).to_be_visible()
     checked(page, f"found-{look.name}")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Found for “pass”")
@@ -83,7 +83,7 @@ def test_what_an_agent_does_shows_up_by_itself(served: Served, visits: Visits) -
     expect(page.locator("#tile-prompts b")).to_have_text(str(before + 1))
     newest = page.locator(".recent").first
     expect(newest).to_contain_text("claude-code created prompt from-afar")
-    page.locator(".thing a", has_text="from-afar").click()
+    page.locator(".edited a", has_text="from-afar").click()
     page.wait_for_url("**/p/default/prompts/*")
     expect(page.get_by_role("heading", level=1)).to_contain_text("from-afar")
 
@@ -92,9 +92,9 @@ def test_the_search_box_finds_everything_by_keys_alone(served: Served, visits: V
     page = visits.open(served, HOME)
     page.keyboard.press("/")
     page.keyboard.type("COMMIT")
-    found = page.locator("#found")
+    found = page.locator("#search-dropdown")
     expect(found.locator("section")).to_have_count(2)
-    assert found.locator(".found-title").all_inner_texts() == ["PROMPTS", "LIBRARY PROMPTS"]
+    assert found.locator(".result-title").all_inner_texts() == ["PROMPTS", "LIBRARY PROMPTS"]
     assert found.locator("mark").first.inner_text() == "Commit"
     # Two prompts come first.
     for _ in range(3):

@@ -187,5 +187,5 @@ def test_nothing_runs_that_is_in_an_address(page: Page, served: Served, visits: 
 def test_nothing_runs_that_is_found_as_one_types(page: Page, served: Served) -> None:
     page.goto(f"{served.origin}/p/default", wait_until="load")
     page.locator("#find").fill("pwned")
-    page.locator("#found a").first.wait_for()
+    page.locator("#search-dropdown a").first.wait_for()
     touch(page)

@@ -261,7 +261,7 @@ def test_of_two_who_edit_neither_loses_anything(
     expect(page.get_by_role("heading", name="Somebody was faster")).to_be_visible()
     expected(visits, 409)
     both = page.get_by_label("Both versions of the text")
-    expect(both.locator(".gone")).to_have_text(["removed: theirs", "removed: two"])
+    expect(both.locator(".removed")).to_have_text(["removed: theirs", "removed: two"])
     assert page.get_by_label("Content").input_value() == "one\nmine\n"
     checked(page, "conflict-1440-light")
     page.get_by_role("button", name="Save mine over theirs").first.click()
@@ -273,7 +273,7 @@ def test_of_two_who_edit_neither_loses_anything(
     expect(page.locator(".versions li")).to_have_count(3)
     expect(page.locator(".versions li").nth(1)).to_contain_text("changed (content) by cursor")
     page.get_by_role("link", name="Version 2").click()
-    expect(page.locator(".diff .new")).to_contain_text("theirs")
+    expect(page.locator(".diff .added")).to_contain_text("theirs")
     page.get_by_role("button", name="Restore version 2").click()
     expect(page.get_by_text("shared.txt is as it was then")).to_be_visible()
     assert download(page, served, uri) == b"theirs\r\ntwo\r\n"

@@ -102,7 +102,7 @@ def is_live(page: Page) -> None:
 def test_every_view_is_good_to_look_at(board: Served, visits: Visits, checked: Checked, look: Look) -> None:
     page = visits.open(board, TASKS, look)
     page.get_by_label("New task").press_sequentially("Fix login !5 @work #deep ~2hr due fri")
-    expect(page.locator("#understood")).to_contain_text("!5 Critical")
+    expect(page.locator("#quick-add-preview")).to_contain_text("!5 Critical")
     checked(page, f"board-{look.name}")
     for name, query in (
         ("done", "?view=list&done=1"),
@@ -121,7 +121,7 @@ def test_a_line_becomes_a_task_and_undo_takes_it_away(board: Served, visits: Vis
     page = visits.open(board, TASKS)
     page.keyboard.press("n")
     page.keyboard.type('Call the bank !5 @"Big money" due tomorrow #light ~15min')
-    understood = page.locator("#understood")
+    understood = page.locator("#quick-add-preview")
     expect(understood).to_contain_text("Call the bank")
     for words in ("!5 Critical", "Big money", f"Due tomorrow · {day(1)}", "light", "15min"):
         expect(understood).to_contain_text(words)
@@ -179,7 +179,7 @@ def test_dragging_a_card_changes_its_task(board: Served, visits: Visits) -> None
     board.call("task_update", task_id=number, project="elsewhere")
     expect(card(column(page, "elsewhere"), "Drag me")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator("#said")).to_contain_text("changed again meanwhile")
+    expect(page.locator("#task-notice")).to_contain_text("changed again meanwhile")
     assert board.call("task_get", task_id=number)["project"] == "elsewhere"
     visits.problems.clear()
 

@@ -94,12 +94,12 @@ async def _fill(
             mime_type=dice.choice(
                 ("image/png", "application/x-odd") if number % 2 else ("text/plain", "text/yaml")
             ),
-            sha256=await transaction.keep(content),
+            sha256=await transaction.store_content(content),
             size=len(content),
             **times(),
         )
         other = f"another {number}".encode()
-        changed = {"sha256": await transaction.keep(other), "size": len(other)}
+        changed = {"sha256": await transaction.store_content(other), "size": len(other)}
         await _live(transaction, dice, resource, lambda thing, changed=changed: changed, times)
     for number in range(tasks):
         task = Task(

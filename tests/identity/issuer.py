@@ -9,7 +9,7 @@ from collections import Counter
 from types import TracebackType
 from typing import Any, Self
 
-from dittybag.identity import OAuthSettings, Verifier
+from dittybag.identity import OAuthSettings, OAuthVerifier
 from tests.identity.tokens import AUDIENCE, ISSUER, NOW, Key
 
 
@@ -71,10 +71,10 @@ class Issuer:
             writer.transport.abort()
         await self._server.wait_closed()
 
-    def verifier(self, clock: Clock | None = None, **others: Any) -> Verifier:
+    def verifier(self, clock: Clock | None = None, **others: Any) -> OAuthVerifier:
         """A verifier that gets its keys here."""
         settings = {"issuer": ISSUER, "audience": AUDIENCE, "jwks": f"{self.base}/keys", **others}
-        return Verifier(OAuthSettings(**settings), now=clock or Clock())
+        return OAuthVerifier(OAuthSettings(**settings), now=clock or Clock())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections.add(writer)

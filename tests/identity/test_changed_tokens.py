@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dittybag.identity import OAuthSettings, TokenRefused, Verifier
+from dittybag.identity import OAuthSettings, TokenRefused, OAuthVerifier
 from tests.identity.issuer import Clock
 from tests.identity.tokens import AUDIENCE, ISSUER, Key, ec_key, ed_key, rsa_key
 
@@ -24,7 +24,7 @@ async def fetch(url: str) -> bytes:
 
 async def refused(tokens: list[str]) -> None:
     where = OAuthSettings(issuer=ISSUER, audience=AUDIENCE, jwks="https://login.example.com/keys")
-    verifier = Verifier(where, fetch=fetch, now=Clock())
+    verifier = OAuthVerifier(where, fetch=fetch, now=Clock())
     for token in TOKENS:
         assert (await verifier.verify(token)).user == "ann"
     for token in tokens:

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from dittybag.identity import KeysUnavailable, OAuthSettings, Verifier, bounded_fetch, key_cache
+from dittybag.identity import KeysUnavailable, OAuthSettings, OAuthVerifier, bounded_fetch, key_cache
 from dittybag.identity.discovery import metadata_addresses
-from dittybag.identity.identity_errors import Unreachable
+from dittybag.identity.identity_errors import FetchFailed
 from tests.identity.issuer import Clock, Issuer, answer
 from tests.identity.tokens import AUDIENCE, ISSUER, good_claims, rsa_key
 
@@ -85,7 +85,7 @@ async def test_a_request_is_plain_and_names_its_server() -> None:
             f"GET /keys HTTP/1.1\r\nHost: 127.0.0.1:{issuer.port}\r\nAccept: application/json\r\n"
             "Accept-Encoding: identity\r\nUser-Agent: dittybag\r\nConnection: close\r\n\r\n".encode()
         ]
-        with pytest.raises(Unreachable, match="status 404"):
+        with pytest.raises(FetchFailed, match="status 404"):
             await bounded_fetch.get(f"{issuer.base}?a=b")
         assert issuer.asked["/?a=b"] == 1
 
@@ -172,7 +172,7 @@ async def test_redirects_to_another_server_are_not_followed() -> None:
             f"https://127.0.0.1:{issuer.port}/keys",
         ):
             issuer.answers["/a"] = answer(b"", "302 Found", f"Location: {elsewhere}")
-            with pytest.raises(Unreachable, match="to another server"):
+            with pytest.raises(FetchFailed, match="to another server"):
                 await bounded_fetch.get(f"{issuer.base}/a")
         for nowhere in (
             "http://example.com/",
@@ -185,7 +185,7 @@ async def test_redirects_to_another_server_are_not_followed() -> None:
             issuer.answers["/a"] = answer(b"", "302 Found").replace(
                 b"\r\n\r\n", b"\r\nLocation: " + nowhere.encode("latin-1") + b"\r\n\r\n"
             )
-            with pytest.raises((Unreachable, ValueError)):
+            with pytest.raises((FetchFailed, ValueError)):
                 await bounded_fetch.get(f"{issuer.base}/a")
         assert other.fetches == issuer.fetches == 0
 
@@ -193,13 +193,13 @@ async def test_redirects_to_another_server_are_not_followed() -> None:
 async def test_redirects_come_to_an_end() -> None:
     async with Issuer(KEY) as issuer:
         issuer.answers["/a"] = answer(b"", "302 Found", "Location: /a")
-        with pytest.raises(Unreachable, match="again and again"):
+        with pytest.raises(FetchFailed, match="again and again"):
             await bounded_fetch.get(f"{issuer.base}/a")
         assert issuer.asked["/a"] == 4
 
 
-def from_file(path: Path, clock: Clock) -> Verifier:
-    return Verifier(OAuthSettings(issuer="team", audience=AUDIENCE, jwks=str(path)), now=clock)
+def from_file(path: Path, clock: Clock) -> OAuthVerifier:
+    return OAuthVerifier(OAuthSettings(issuer="team", audience=AUDIENCE, jwks=str(path)), now=clock)
 
 
 async def test_keys_come_from_a_file_and_are_read_again(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ async def test_an_issuer_elsewhere_cannot_send_us_to_this_machine() -> None:
         asked.append(url)
         return json.dumps({"issuer": ISSUER, "jwks_uri": "https://127.0.0.1/keys"}).encode()
 
-    verifier = Verifier(OAuthSettings(issuer=ISSUER, audience=AUDIENCE), fetch=fetch, now=Clock())
+    verifier = OAuthVerifier(OAuthSettings(issuer=ISSUER, audience=AUDIENCE), fetch=fetch, now=Clock())
     with pytest.raises(KeysUnavailable, match="on this machine"):
         await verifier.verify(KEY.token())
     assert asked == metadata_addresses(ISSUER)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dittybag.identity import Identity, KeysUnavailable, OAuthSettings, TokenRefused, Verifier, key_cache
+from dittybag.identity import Identity, KeysUnavailable, OAuthSettings, TokenRefused, OAuthVerifier, key_cache
 from tests.identity.issuer import Clock, Issuer, answer
 from tests.identity.tokens import AUDIENCE, ISSUER, ec_key, good_claims, rsa_key
 
@@ -20,9 +20,9 @@ def lasting(user: str = "ann") -> dict[str, Any]:
     return good_claims(sub=user, exp=9_000_000_000)
 
 
-async def renewed(verifier: Verifier) -> None:
+async def renewed(verifier: OAuthVerifier) -> None:
     """Wait until the keys that are being fetched are here."""
-    renewal = verifier._keyring._renewal
+    renewal = verifier._key_cache._renewal
     assert renewal is not None
     async with asyncio.timeout(5):
         await renewal
@@ -398,7 +398,7 @@ async def test_whatever_a_fetch_raises_is_an_outage_and_its_secrets_are_not_told
 
     settings = OAuthSettings(issuer=ISSUER, audience=AUDIENCE, jwks="https://example.com/keys?secret=hunter2")
     with pytest.raises(KeysUnavailable, match="RuntimeError") as unavailable:
-        await Verifier(settings, fetch=fetch, now=Clock()).verify(OLD.token())
+        await OAuthVerifier(settings, fetch=fetch, now=Clock()).verify(OLD.token())
     assert "hunter2" not in str(unavailable.value)
     assert "RuntimeError" in caplog.text
     assert "hunter2" not in caplog.text
@@ -412,7 +412,7 @@ async def test_a_fetch_of_ones_own_is_used() -> None:
         return answer({"keys": [OLD.jwk]}).partition(b"\r\n\r\n")[2]
 
     settings = OAuthSettings(issuer=ISSUER, audience=AUDIENCE, jwks="https://example.com/keys")
-    verifier = Verifier(settings, fetch=fetch, now=Clock())
+    verifier = OAuthVerifier(settings, fetch=fetch, now=Clock())
     assert isinstance(await verifier.verify(OLD.token()), Identity)
     assert asked == ["https://example.com/keys"]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from dittybag.identity import OAuthMisconfigured, OAuthSettings, Verifier
+from dittybag.identity import OAuthMisconfigured, OAuthSettings, OAuthVerifier
 from tests.identity.tokens import AUDIENCE, ISSUER
 
 
-def made(**others: Any) -> Verifier:
-    return Verifier(OAuthSettings(**{"issuer": ISSUER, "audience": AUDIENCE, **others}))
+def made(**others: Any) -> OAuthVerifier:
+    return OAuthVerifier(OAuthSettings(**{"issuer": ISSUER, "audience": AUDIENCE, **others}))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from dittybag.domain.errors import (
     LibraryUnwritable,
     SourceNotFound,
 )
-from dittybag.library.install_records import edits, links, records
+from dittybag.library.install_records import find_edits, linked_folders, read_records
 from dittybag.library.installer import add, new, remove
 from dittybag.library.sources import recognise
 from tests.library.packing import archive, commit, descriptors, git, leftovers, plant, tree
@@ -36,11 +36,11 @@ def test_a_folder_is_copied_and_its_origin_written_down(tmp_path: Path) -> None:
     added = add(home, str(source))
     assert added.name == "my_prompts"
     assert tree(Path(added.path)) == FILES
-    origin = records(home)["my_prompts"]
+    origin = read_records(home)["my_prompts"]
     assert origin == added.origin
     assert (origin.kind, origin.location, origin.revision) == ("folder", str(source), None)
     assert sorted(origin.files) == sorted(FILES)
-    assert edits(home, "my_prompts") == []
+    assert find_edits(home, "my_prompts") == []
     plant(source, {"a.md": "changed"})
     assert tree(Path(added.path)) == FILES
     assert leftovers(tmp_path / "home") == []
@@ -99,7 +99,7 @@ def test_a_library_has_its_limits(tmp_path: Path) -> None:
     with pytest.raises(LibraryRefused, match="holds no files"):
         add(home, str(tmp_path / "empty"))
     assert leftovers(tmp_path / "home") == []
-    assert records(home) == {}
+    assert read_records(home) == {}
 
 
 def test_a_part_of_a_folder_can_be_taken_and_nothing_outside_of_it(tmp_path: Path) -> None:
@@ -123,12 +123,12 @@ def test_a_link_is_a_record_and_its_folder_is_left_alone(tmp_path: Path) -> None
     source = plant(tmp_path / "source", FILES)
     added = add(home, str(source / ".." / "source"), link=True, folder="deep", name="work")
     assert (added.name, added.path) == ("work", str(source / "deep"))
-    assert links(home) == {"work": str(source / "deep")}
+    assert linked_folders(home) == {"work": str(source / "deep")}
     assert not (tmp_path / "home" / "libraries" / "work").exists()
     with pytest.raises(LibraryExists):
         add(home, str(source), name="Work")
     assert remove(home, "work").link
-    assert links(home) == {}
+    assert linked_folders(home) == {}
     assert tree(source) == FILES
 
 
@@ -185,7 +185,7 @@ def test_of_two_that_add_one_name_at_once_one_wins_and_the_other_is_told(tmp_pat
     assert sorted(results)[1:] == ["Library 'same' already exists"] * 5
     winner = next(source for source, result in zip(sources, results, strict=True) if "already" not in result)
     assert tree(tmp_path / "home" / "libraries" / "same") == tree(winner)
-    assert edits(home, "same") == []
+    assert find_edits(home, "same") == []
     assert leftovers(tmp_path / "home") == []
 
 
@@ -202,7 +202,7 @@ def test_a_link_that_takes_the_name_while_a_folder_is_being_copied_wins(tmp_path
     with pytest.raises(LibraryExists):
         add(home, str(source), name="same", progress=meanwhile)
     assert told
-    assert records(home)["same"].kind == "link"
+    assert read_records(home)["same"].kind == "link"
     assert leftovers(tmp_path / "home") == []
 
 
@@ -215,7 +215,7 @@ def test_of_two_processes_too(tmp_path: Path) -> None:
         for _ in range(4)
     ]
     assert sorted(process.wait(30) for process in started) == [0, 4, 4, 4]
-    assert edits(str(tmp_path / "home"), "same") == []
+    assert find_edits(str(tmp_path / "home"), "same") == []
     assert leftovers(tmp_path / "home") == []
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dittybag.library.safe_folder import MAX_DEPTH, MAX_FILES, Folder, Missing, Unreadable
+from dittybag.library.safe_folder import MAX_DEPTH, MAX_FILES, MissingFile, SafeFolder, UnreadableFile
 
 SECRET = b"a secret"
 INSIDE = b"inside"
@@ -38,24 +38,24 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def folder(root: Path) -> Folder:
-    return Folder(str(root))
+def folder(root: Path) -> SafeFolder:
+    return SafeFolder(str(root))
 
 
 def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def refused(folder: Folder, name: str) -> str:
+def refused(folder: SafeFolder, name: str) -> str:
     """Why a file is not read."""
     before = descriptors()
-    with pytest.raises(Unreadable) as refusal:
+    with pytest.raises(UnreadableFile) as refusal:
         folder.read(name, MOST)
     assert descriptors() == before
     return refusal.value.problem
 
 
-def is_read(folder: Folder, name: str) -> bool:
+def is_read(folder: SafeFolder, name: str) -> bool:
     stamp, content = folder.read(name, MOST)
     assert content == INSIDE
     return folder.stamp(name) == stamp
@@ -119,38 +119,38 @@ def named(root: Path, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", WAYS_OUT + ODD_WAYS)
-def test_no_name_leads_out(root: Path, folder: Folder, name: str) -> None:
+def test_no_name_leads_out(root: Path, folder: SafeFolder, name: str) -> None:
     assert refused(folder, named(root, name)) == OUT
 
 
 @pytest.mark.parametrize("name", NO_WAYS)
-def test_a_name_that_is_only_strange_is_not_there(folder: Folder, name: str) -> None:
-    with pytest.raises(Missing):
+def test_a_name_that_is_only_strange_is_not_there(folder: SafeFolder, name: str) -> None:
+    with pytest.raises(MissingFile):
         folder.read(name, MOST)
     assert folder.stamp(name) is None
 
 
 @pytest.mark.parametrize("name", ["", ".", "/", "sub", "sub/", "\0", "a.md\0", "a.md\0.md"])
-def test_what_is_no_file_has_no_stamp(folder: Folder, name: str) -> None:
+def test_what_is_no_file_has_no_stamp(folder: SafeFolder, name: str) -> None:
     assert folder.stamp(name) is None
 
 
-def test_nothing_outside_has_a_stamp(root: Path, folder: Folder) -> None:
+def test_nothing_outside_has_a_stamp(root: Path, folder: SafeFolder) -> None:
     assert [name for name in WAYS_OUT if folder.stamp(named(root, name)) is not None] == []
 
 
-def test_files_inside_are_read(folder: Folder) -> None:
+def test_files_inside_are_read(folder: SafeFolder) -> None:
     assert is_read(folder, "a.md")
     assert is_read(folder, "sub/b.md")
 
 
-def test_a_missing_file_is_missing(folder: Folder) -> None:
+def test_a_missing_file_is_missing(folder: SafeFolder) -> None:
     for name in ("no.md", "no/no.md", "a.md/no.md", "sub/no.md", "x" * 200):
         assert refused(folder, name) == "is not there"
 
 
 def test_a_folder_that_is_gone_has_no_files(tmp_path: Path) -> None:
-    gone = Folder(str(tmp_path / "gone"))
+    gone = SafeFolder(str(tmp_path / "gone"))
     assert gone.list().files == {}
     assert gone.stamp("a.md") is None
     assert refused(gone, "a.md") == "is not there"
@@ -179,7 +179,7 @@ def linked(root: Path, **links: str) -> None:
         "/etc/passwd",
     ],
 )
-def test_a_link_to_a_file_outside_is_not_followed(root: Path, folder: Folder, target: str) -> None:
+def test_a_link_to_a_file_outside_is_not_followed(root: Path, folder: SafeFolder, target: str) -> None:
     linked(root, link=target, first="second", second="third", third=target)
     for name in ("link", "first"):
         assert refused(folder, name) == OUT
@@ -189,7 +189,7 @@ def test_a_link_to_a_file_outside_is_not_followed(root: Path, folder: Folder, ta
 
 
 @pytest.mark.parametrize("target", ["..", "{outside}", "../lib-secret", "{root}-secret", "/", "sub/../.."])
-def test_a_link_to_a_folder_outside_is_not_followed(root: Path, folder: Folder, target: str) -> None:
+def test_a_link_to_a_folder_outside_is_not_followed(root: Path, folder: SafeFolder, target: str) -> None:
     linked(root, out=target, chain="out")
     secret = "etc/passwd" if target == "/" else "secret.md"
     for name in (f"out/{secret}", f"chain/{secret}", f"out/../{secret}"):
@@ -199,12 +199,12 @@ def test_a_link_to_a_folder_outside_is_not_followed(root: Path, folder: Folder, 
     assert set(listing.left_out) == {"out", "chain"}
 
 
-def test_nothing_behind_a_link_to_a_folder_outside_has_a_stamp(root: Path, folder: Folder) -> None:
+def test_nothing_behind_a_link_to_a_folder_outside_has_a_stamp(root: Path, folder: SafeFolder) -> None:
     linked(root, out="..")
     assert folder.stamp("out/secret.md") is None
 
 
-def test_links_inside_are_followed(root: Path, folder: Folder) -> None:
+def test_links_inside_are_followed(root: Path, folder: SafeFolder) -> None:
     linked(root, near="a.md", absolute="{root}/a.md", chain="near", down="sub/b.md", around="../lib/a.md")
     linked(root, shelf="sub")
     for name in ("near", "absolute", "chain", "down", "around"):
@@ -215,7 +215,7 @@ def test_links_inside_are_followed(root: Path, folder: Folder) -> None:
     assert "shelf/b.md" not in folder.list().files
 
 
-def test_a_link_is_as_new_as_what_it_leads_to(root: Path, folder: Folder) -> None:
+def test_a_link_is_as_new_as_what_it_leads_to(root: Path, folder: SafeFolder) -> None:
     linked(root, near="a.md")
     before = folder.stamp("near")
     assert before == folder.stamp("a.md") == folder.list().files["near"]
@@ -223,7 +223,7 @@ def test_a_link_is_as_new_as_what_it_leads_to(root: Path, folder: Folder) -> Non
     assert folder.stamp("near") == folder.stamp("a.md") != before
 
 
-def test_links_that_lead_nowhere_or_in_circles_are_no_files(root: Path, folder: Folder) -> None:
+def test_links_that_lead_nowhere_or_in_circles_are_no_files(root: Path, folder: SafeFolder) -> None:
     linked(root, self="self", here="there", there="here", nowhere="no.md", up="sub/up")
     (root / "sub" / "up").symlink_to("../up")
     (root / "again").symlink_to(".")
@@ -235,7 +235,7 @@ def test_links_that_lead_nowhere_or_in_circles_are_no_files(root: Path, folder: 
 
 def test_a_library_may_itself_be_a_link(root: Path, tmp_path: Path) -> None:
     (tmp_path / "door").symlink_to(root)
-    door = Folder(str(tmp_path / "door"))
+    door = SafeFolder(str(tmp_path / "door"))
     linked(root, near="a.md", out="../secret.md")
     assert is_read(door, "a.md")
     assert is_read(door, "near")
@@ -270,7 +270,7 @@ def swapped(here: Path, *others: Path) -> Iterator[None]:
             swapper.kill()
 
 
-def read_again_and_again(folder: Folder, name: str, seconds: float = 0.7) -> dict[bytes, int]:
+def read_again_and_again(folder: SafeFolder, name: str, seconds: float = 0.7) -> dict[bytes, int]:
     """What was read in a while, and how often; nothing that cannot be read counts as empty."""
     seen: dict[bytes, int] = {}
     before = descriptors()
@@ -278,14 +278,14 @@ def read_again_and_again(folder: Folder, name: str, seconds: float = 0.7) -> dic
     while time.monotonic() < end:
         try:
             _, content = folder.read(name, MOST)
-        except Unreadable:
+        except UnreadableFile:
             content = b""
         seen[content] = seen.get(content, 0) + 1
     assert descriptors() == before
     return seen
 
 
-def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(root: Path, folder: Folder) -> None:
+def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(root: Path, folder: SafeFolder) -> None:
     outside = root.parent / "lib-secret"
     (outside / "b.md").write_bytes(SECRET)
     linked(root, link=str(outside))
@@ -295,7 +295,7 @@ def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(root: Path, folder: F
     assert seen.keys() == {INSIDE, b""}
 
 
-def test_a_file_that_is_swapped_for_a_link_leads_nowhere(root: Path, folder: Folder) -> None:
+def test_a_file_that_is_swapped_for_a_link_leads_nowhere(root: Path, folder: SafeFolder) -> None:
     linked(root, link="../secret.md", near="sub/b.md")
     (root / "a.md").rename(root / "real.md")
     with swapped(root / "a.md", root / "real.md", root / "link", root / "near"):
@@ -303,7 +303,7 @@ def test_a_file_that_is_swapped_for_a_link_leads_nowhere(root: Path, folder: Fol
     assert seen.keys() == {INSIDE, b""}
 
 
-def test_a_link_that_is_swapped_on_the_way_leads_nowhere(root: Path, folder: Folder) -> None:
+def test_a_link_that_is_swapped_on_the_way_leads_nowhere(root: Path, folder: SafeFolder) -> None:
     """It leads to a file inside when it is looked at, and out when it is followed."""
     outside = root.parent / "lib-secret"
     (outside / "b.md").write_bytes(SECRET)
@@ -313,7 +313,7 @@ def test_a_link_that_is_swapped_on_the_way_leads_nowhere(root: Path, folder: Fol
     assert seen.keys() == {INSIDE, b""}
 
 
-def test_a_file_that_is_swapped_for_a_pipe_keeps_nobody_waiting(root: Path, folder: Folder) -> None:
+def test_a_file_that_is_swapped_for_a_pipe_keeps_nobody_waiting(root: Path, folder: SafeFolder) -> None:
     os.mkfifo(root / "pipe")
     (root / "a.md").rename(root / "real.md")
     with swapped(root / "a.md", root / "real.md", root / "pipe"), not_waiting(root / "a.md", root / "pipe"):
@@ -321,7 +321,7 @@ def test_a_file_that_is_swapped_for_a_pipe_keeps_nobody_waiting(root: Path, fold
     assert seen.keys() == {INSIDE, b""}
 
 
-def test_a_folder_that_is_swapped_for_a_link_is_not_listed(root: Path, folder: Folder) -> None:
+def test_a_folder_that_is_swapped_for_a_link_is_not_listed(root: Path, folder: SafeFolder) -> None:
     linked(root, link="../lib-secret")
     (root / "sub").rename(root / "real")
     listed: set[str] = set()
@@ -361,7 +361,7 @@ def not_waiting(*pipes: Path) -> Iterator[None]:
     assert not late.is_set(), "it waited"
 
 
-def test_a_pipe_is_no_file_and_keeps_nobody_waiting(root: Path, folder: Folder) -> None:
+def test_a_pipe_is_no_file_and_keeps_nobody_waiting(root: Path, folder: SafeFolder) -> None:
     os.mkfifo(root / "pipe.md")
     linked(root, link="pipe.md")
     with not_waiting(root / "pipe.md"):
@@ -373,7 +373,7 @@ def test_a_pipe_is_no_file_and_keeps_nobody_waiting(root: Path, folder: Folder) 
 
 
 def test_folders_and_sockets_are_no_files(
-    root: Path, folder: Folder, monkeypatch: pytest.MonkeyPatch
+    root: Path, folder: SafeFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The name of a socket is short.
     monkeypatch.chdir(root)
@@ -390,7 +390,7 @@ def test_folders_and_sockets_are_no_files(
 # Sizes
 
 
-def test_a_file_may_be_as_large_as_the_limit_and_no_larger(root: Path, folder: Folder) -> None:
+def test_a_file_may_be_as_large_as_the_limit_and_no_larger(root: Path, folder: SafeFolder) -> None:
     file = root / "a.md"
     for size in (0, 1, MOST - 1, MOST):
         file.write_bytes(b"x" * size)
@@ -399,11 +399,11 @@ def test_a_file_may_be_as_large_as_the_limit_and_no_larger(root: Path, folder: F
         file.write_bytes(b"x" * size)
         assert refused(folder, "a.md") == "is larger than 0 KiB"
     file.write_bytes(b"x" * 65_537)
-    with pytest.raises(Unreadable, match="is larger than 64 KiB"):
+    with pytest.raises(UnreadableFile, match="is larger than 64 KiB"):
         folder.read("a.md", 65_536)
 
 
-def test_a_file_of_ten_gigabytes_is_not_read(root: Path, folder: Folder) -> None:
+def test_a_file_of_ten_gigabytes_is_not_read(root: Path, folder: SafeFolder) -> None:
     os.truncate(root / "a.md", 10 * 1024**3)
     assert refused(folder, "a.md") == "is larger than 0 KiB"
 
@@ -421,7 +421,7 @@ with open(sys.argv[1], "wb", buffering=0) as file:
 """
 
 
-def test_a_file_that_grows_while_it_is_read_is_cut_or_refused(root: Path, folder: Folder) -> None:
+def test_a_file_that_grows_while_it_is_read_is_cut_or_refused(root: Path, folder: SafeFolder) -> None:
     most = 100_000
     sizes: set[int] = set()
     refusals: set[str] = set()
@@ -435,7 +435,7 @@ def test_a_file_that_grows_while_it_is_read_is_cut_or_refused(root: Path, folder
             while time.monotonic() < end:
                 try:
                     sizes.add(len(folder.read("a.md", most)[1]))
-                except Unreadable as refusal:
+                except UnreadableFile as refusal:
                     refusals.add(refusal.problem)
         finally:
             grower.kill()
@@ -444,7 +444,7 @@ def test_a_file_that_grows_while_it_is_read_is_cut_or_refused(root: Path, folder
     assert refusals == {"is larger than 97 KiB"}
 
 
-def test_a_stamp_is_that_of_what_was_read(root: Path, folder: Folder) -> None:
+def test_a_stamp_is_that_of_what_was_read(root: Path, folder: SafeFolder) -> None:
     stamp, _ = folder.read("a.md", MOST)
     assert stamp == folder.stamp("a.md") == folder.list().files["a.md"]
     (root / "a.md").write_bytes(INSIDE.upper())
@@ -465,15 +465,15 @@ def test_a_stamp_is_that_of_what_was_read(root: Path, folder: Folder) -> None:
     ],
 )
 def test_what_is_no_text_is_refused_with_its_line(
-    root: Path, folder: Folder, content: bytes, problem: str, line: int
+    root: Path, folder: SafeFolder, content: bytes, problem: str, line: int
 ) -> None:
     (root / "a.md").write_bytes(content)
-    with pytest.raises(Unreadable) as refusal:
+    with pytest.raises(UnreadableFile) as refusal:
         folder.text("a.md", MOST)
     assert (refusal.value.problem, refusal.value.line) == (problem, line)
 
 
-def test_text_is_as_it_was_written_but_for_a_byte_order_mark(root: Path, folder: Folder) -> None:
+def test_text_is_as_it_was_written_but_for_a_byte_order_mark(root: Path, folder: SafeFolder) -> None:
     text = "é\r\n\N{BOMB}\u2028\t\x1b"
     (root / "a.md").write_bytes(b"\xef\xbb\xbf" + text.encode())
     assert folder.text("a.md", MOST)[1] == text
@@ -482,7 +482,7 @@ def test_text_is_as_it_was_written_but_for_a_byte_order_mark(root: Path, folder:
 # Listing
 
 
-def test_names_that_cannot_be_shown_are_left_out(root: Path, folder: Folder) -> None:
+def test_names_that_cannot_be_shown_are_left_out(root: Path, folder: SafeFolder) -> None:
     for name in (b"new\nline.md", b"escape\x1b[2J.md", b"bad\xff.md", b"turned\xe2\x80\xae.md"):
         (root / os.fsdecode(name)).touch()
     listing = folder.list()
@@ -491,7 +491,7 @@ def test_names_that_cannot_be_shown_are_left_out(root: Path, folder: Folder) -> 
     assert all(name.isprintable() and name.isascii() for name in listing.left_out)
 
 
-def test_hidden_and_foreign_folders_are_left_out(root: Path, folder: Folder) -> None:
+def test_hidden_and_foreign_folders_are_left_out(root: Path, folder: SafeFolder) -> None:
     for name in (".git", ".hidden", "node_modules", "__pycache__", ".claude", "sub/.git"):
         (root / name).mkdir()
         (root / name / "c.md").write_bytes(INSIDE)
@@ -500,7 +500,7 @@ def test_hidden_and_foreign_folders_are_left_out(root: Path, folder: Folder) -> 
     assert set(listing.left_out) == {".git", ".hidden", "node_modules", "__pycache__", "sub/.git"}
 
 
-def test_folders_are_entered_to_a_depth_and_no_deeper(root: Path, folder: Folder) -> None:
+def test_folders_are_entered_to_a_depth_and_no_deeper(root: Path, folder: SafeFolder) -> None:
     deep = root
     for depth in range(1, MAX_DEPTH + 3):
         deep /= "d"
@@ -510,7 +510,7 @@ def test_folders_are_entered_to_a_depth_and_no_deeper(root: Path, folder: Folder
     assert files == {"a.md", "b.md", *(f"{depth}.md" for depth in range(1, MAX_DEPTH + 1))}
 
 
-def test_a_folder_has_at_most_so_many_files(root: Path, folder: Folder) -> None:
+def test_a_folder_has_at_most_so_many_files(root: Path, folder: SafeFolder) -> None:
     for number in range(MAX_FILES - 2):
         os.link(root / "a.md", root / f"b{number}.md")
     listing = folder.list()
@@ -522,7 +522,7 @@ def test_a_folder_has_at_most_so_many_files(root: Path, folder: Folder) -> None:
     assert reason.startswith("is one too many")
 
 
-def test_what_vanishes_while_it_is_listed_is_not_listed(root: Path, folder: Folder) -> None:
+def test_what_vanishes_while_it_is_listed_is_not_listed(root: Path, folder: SafeFolder) -> None:
     (root / "sub").rename(root / "real")
     with swapped(root / "sub", root / "real"):
         end = time.monotonic() + 0.3

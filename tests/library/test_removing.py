@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from dittybag.domain.errors import LibraryEdited, LibraryNotFound
-from dittybag.library.install_records import Origin, all_records, edits, folders, records
+from dittybag.library.install_records import InstallRecord, find_edits, folders_by_name, read_records, scan_records
 from dittybag.library.installer import add, new, remove, update
 from tests.library.packing import leftovers, plant, tree
 
@@ -37,7 +37,7 @@ def test_a_library_that_can_be_had_again_is_erased(home: Path, place: Path, tmp_
     removed = remove(str(home), "LIB")
     assert (removed.name, removed.kept_in, removed.link) == ("lib", None, False)
     assert not place.exists()
-    assert records(str(home)) == {}
+    assert read_records(str(home)) == {}
     assert leftovers(home) == []
     assert tree(tmp_path / "lib") == FILES
     assert not (home / "libraries" / ".dittybag" / "kept").exists()
@@ -60,7 +60,7 @@ def test_a_library_with_edits_is_refused_and_then_moved_aside(home: Path, place:
     removed = remove(str(home), "lib", discard_edits=True)
     assert not place.exists()
     assert tree(Path(str(removed.kept_in))) == before
-    assert records(str(home)) == {}
+    assert read_records(str(home)) == {}
     again = add(str(home), str(removed.kept_in), name="lib")
     assert again.path == str(place)
 
@@ -93,7 +93,7 @@ def test_an_edit_that_comes_at_the_last_moment_is_not_erased(home: Path, place: 
 
 def test_what_file_managers_leave_behind_is_no_edit(home: Path, place: Path) -> None:
     plant(place, {".DS_Store": "x", "deep/Thumbs.db": "x"})
-    assert edits(str(home), "lib") == []
+    assert find_edits(str(home), "lib") == []
     assert remove(str(home), "lib").kept_in is None
 
 
@@ -103,7 +103,7 @@ def test_a_library_that_was_put_there_by_hand_is_moved_aside(home: Path) -> None
         remove(str(home), "by-hand")
     removed = remove(str(home), "by-hand", discard_edits=True)
     assert tree(Path(str(removed.kept_in))) == FILES
-    assert folders(str(home)) == {}
+    assert folders_by_name(str(home)) == {}
 
 
 def test_a_new_library_is_erased_only_as_long_as_it_is_new(home: Path) -> None:
@@ -174,10 +174,10 @@ def test_a_record_that_says_nothing_is_reported_and_its_library_counts_as_put_th
     home: Path, place: Path, record: bytes
 ) -> None:
     (home / "libraries" / ".dittybag" / "lib.json").write_bytes(record)
-    found = all_records(str(home))
+    found = scan_records(str(home))
     assert found.origins == {}
     assert [problem.file for problem in found.problems] == [".dittybag/lib.json"]
-    assert edits(str(home), "lib") == []
+    assert find_edits(str(home), "lib") == []
     assert "put there by hand" in str(update(str(home), "lib").note)
     with pytest.raises(LibraryEdited):
         remove(str(home), "lib")
@@ -191,27 +191,27 @@ def test_records_that_are_no_files_or_have_impossible_names_are_skipped(home: Pa
     (own / "link.json").symlink_to("/etc/passwd")
     (own / "loop.json").symlink_to("loop.json")
     plant(own, {"..json": "{}", "Upper.json": "{}", "a.b.json": "{}", ".json": "{}", "note.txt": "x"})
-    assert list(records(str(home))) == ["lib"]
-    assert {problem.file for problem in all_records(str(home)).problems} == {
+    assert list(read_records(str(home))) == ["lib"]
+    assert {problem.file for problem in scan_records(str(home)).problems} == {
         ".dittybag/folder.json", ".dittybag/link.json", ".dittybag/loop.json",
     }  # fmt: skip
 
 
 def test_a_record_without_its_folder_stands_for_nothing(home: Path, place: Path, tmp_path: Path) -> None:
     place.rename(tmp_path / "moved")
-    assert records(str(home)) == {}
+    assert read_records(str(home)) == {}
     (tmp_path / "moved").rename(place)
-    assert list(records(str(home))) == ["lib"]
+    assert list(read_records(str(home))) == ["lib"]
     place.rename(tmp_path / "moved")
     with pytest.raises(LibraryNotFound):
         remove(str(home), "lib")
-    assert isinstance(add(str(home), str(tmp_path / "lib")).origin, Origin)
+    assert isinstance(add(str(home), str(tmp_path / "lib")).origin, InstallRecord)
 
 
 def test_nothing_is_there_before_the_first_library(home: Path) -> None:
-    assert records(str(home)) == {}
-    assert folders(str(home)) == {}
-    assert edits(str(home), "lib") == []
+    assert read_records(str(home)) == {}
+    assert folders_by_name(str(home)) == {}
+    assert find_edits(str(home), "lib") == []
     with pytest.raises(LibraryNotFound):
         remove(str(home), "lib")
     assert not home.exists()

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from dittybag.domain.errors import LibraryRefused, SourceFailed
-from dittybag.library.install_records import records
+from dittybag.library.install_records import read_records
 from dittybag.library.installer import add, update
-from dittybag.library.sources import Repository
-from dittybag.library.sources.git_repositories import Bounds, fetch
-from dittybag.library.sources.limited_copy import Intake
+from dittybag.library.sources import GitRemote
+from dittybag.library.sources.git_repositories import FetchLimits, fetch
+from dittybag.library.sources.limited_copy import LimitedCopy
 from tests.library.packing import commit, git, leftovers, plant, tree
 
 FILES = {"a.md": "one", "deep/b.md": "two"}
@@ -46,7 +46,7 @@ def test_a_repository_is_taken_at_a_branch_a_tag_or_a_commit(repository: Path, h
         added = add(home, f"{url}#{ref}", name=f"n{number}")
         assert tree(Path(added.path)) == FILES
         assert added.origin.revision == first
-        assert records(home)[f"n{number}"].location == f"{url}#{ref}"
+        assert read_records(home)[f"n{number}"].location == f"{url}#{ref}"
 
 
 def test_a_bare_repository_on_this_machine_needs_no_address(
@@ -241,19 +241,19 @@ def test_without_git_there_is_a_hint(repository: Path, home: str, monkeypatch: p
         add(home, f"file://{repository}")
 
 
-def taken(repository: Path, work: Path, bounds: Bounds) -> None:
+def taken(repository: Path, work: Path, bounds: FetchLimits) -> None:
     work.mkdir()
-    source = Repository(scheme="file", address=f"file://{repository}")
-    intake = Intake(work / "library", "it")
+    source = GitRemote(scheme="file", address=f"file://{repository}")
+    intake = LimitedCopy(work / "library", "it")
     fetch(source, "", work, intake, bounds=bounds)
 
 
 def test_fetching_has_a_limit_in_size_while_it_runs(tmp_path: Path, repository: Path) -> None:
     (repository / "noise.bin").write_bytes(os.urandom(3 * 1024 * 1024))
     commit(repository)
-    taken(repository, tmp_path / "large", Bounds(bytes=4 * 1024 * 1024))
+    taken(repository, tmp_path / "large", FetchLimits(bytes=4 * 1024 * 1024))
     with pytest.raises(LibraryRefused, match="is a repository of more than 1 MiB"):
-        taken(repository, tmp_path / "small", Bounds(bytes=1024 * 1024))
+        taken(repository, tmp_path / "small", FetchLimits(bytes=1024 * 1024))
 
 
 def test_fetching_has_a_limit_in_time_and_ends_with_its_children(
@@ -266,10 +266,10 @@ def test_fetching_has_a_limit_in_time_and_ends_with_its_children(
     monkeypatch.setenv("GIT_SSH_COMMAND", str(tmp_path / "ssh"))
     work = tmp_path / "work"
     work.mkdir()
-    source = Repository(scheme="ssh", address="git@example.org:x.git")
+    source = GitRemote(scheme="ssh", address="git@example.org:x.git")
     begun = time.monotonic()
     with pytest.raises(SourceFailed, match=r"it took longer than 0\.6 seconds"):
-        fetch(source, "", work, Intake(work / "library", "it"), bounds=Bounds(seconds=0.6))
+        fetch(source, "", work, LimitedCopy(work / "library", "it"), bounds=FetchLimits(seconds=0.6))
     assert time.monotonic() - begun < 10
     assert ended(int(number.read_text()))
 

@@ -13,7 +13,7 @@ import pytest
 from dittybag.domain.errors import LibraryPromptNotFound
 from dittybag.library import indexer
 from dittybag.library.library_folders import Directories
-from dittybag.library.library_service import Shelf
+from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
 from tests.processes import children
 
@@ -31,9 +31,9 @@ def write(home: Path, name: str, count: int = 2, text: str = "Hello {{ who }}\n"
 
 
 @asynccontextmanager
-async def shelf(home: Path, *, start: bool = True) -> AsyncIterator[Shelf]:
+async def shelf(home: Path, *, start: bool = True) -> AsyncIterator[LibraryService]:
     renderer = TemplateRenderer()
-    opened = Shelf(Directories(str(home)), renderer)
+    opened = LibraryService(Directories(str(home)), renderer)
     if start:
         opened.start()
     try:
@@ -43,7 +43,7 @@ async def shelf(home: Path, *, start: bool = True) -> AsyncIterator[Shelf]:
         renderer.close()
 
 
-async def names(opened: Shelf) -> list[str]:
+async def names(opened: LibraryService) -> list[str]:
     return [prompt.name for prompt in await opened.page("", 1000)]
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from dittybag.domain.errors import LibrariesBusy, LibraryNotFound, LibraryRefused, Outdated, SourceNotFound
 from dittybag.library import atomic_install
-from dittybag.library.install_records import edits, records
-from dittybag.library.installer import Updated, add, new, update
+from dittybag.library.install_records import find_edits, read_records
+from dittybag.library.installer import UpdateResult, add, new, update
 from tests.library.packing import archive, commit, leftovers, plant, tree
 
 BEFORE = {"same.md": "same", "changed.md": "1", "gone.md": "gone", "mine.md": "theirs", "both.md": "1"}
@@ -42,7 +42,7 @@ class Scene:
             (self.source / file).unlink(missing_ok=True)
         plant(self.source, AFTER)
 
-    def update(self, *, overwrite: bool = False) -> Updated:
+    def update(self, *, overwrite: bool = False) -> UpdateResult:
         return update(self.home, "lib", overwrite=overwrite)
 
 
@@ -59,7 +59,7 @@ def test_without_edits_the_library_becomes_what_the_source_is(scene: Scene) -> N
     assert updated.changed == ("both.md", "changed.md", "dropped-and-changed.md")
     assert updated.removed == ("gone.md", "kept-but-gone.md")
     assert (updated.kept, updated.conflicts, updated.kept_in) == ((), (), None)
-    assert edits(scene.home, "lib") == []
+    assert find_edits(scene.home, "lib") == []
     assert leftovers(Path(scene.home)) == []
 
 
@@ -101,7 +101,7 @@ def test_overwriting_takes_the_sources_files_and_puts_the_edited_ones_aside(scen
     assert updated.kept_in is not None
     assert Path(updated.kept_in).is_relative_to(Path(scene.home) / "libraries" / ".dittybag" / "kept" / "lib")
     assert tree(Path(updated.kept_in)) == {"both.md": "my 2", "kept-but-gone.md": "my", "mine.md": "mine"}
-    assert [edit.file for edit in edits(scene.home, "lib")] == ["extra.md", "link.md"]
+    assert [edit.file for edit in find_edits(scene.home, "lib")] == ["extra.md", "link.md"]
 
 
 def test_overwriting_after_a_conflict_was_reported_works_as_well(scene: Scene) -> None:
@@ -130,7 +130,7 @@ def test_what_has_been_made_into_a_repository_here_stays_one(scene: Scene) -> No
     assert updated.kept == (".git",)
     assert (scene.place / ".git" / "HEAD").read_text() == head
     assert any((scene.place / ".git" / "objects").rglob("*"))
-    assert [edit.file for edit in edits(scene.home, "lib")] == [".git"]
+    assert [edit.file for edit in find_edits(scene.home, "lib")] == [".git"]
 
 
 def test_files_and_folders_of_one_name_are_conflicts(scene: Scene) -> None:
@@ -207,8 +207,8 @@ def test_all_kinds_of_sources_are_updated(tmp_path: Path) -> None:
     assert update(home, "zip").revision is None
     for name in ("git", "zip"):
         assert tree(tmp_path / "home" / "libraries" / name) == AFTER
-    assert records(home)["git"].revision == newest
-    assert records(home)["git"].added_at < records(home)["git"].updated_at
+    assert read_records(home)["git"].revision == newest
+    assert read_records(home)["git"].added_at < read_records(home)["git"].updated_at
 
 
 def test_a_source_that_is_gone_or_empty_leaves_the_library_alone(scene: Scene) -> None:
@@ -219,7 +219,7 @@ def test_a_source_that_is_gone_or_empty_leaves_the_library_alone(scene: Scene) -
     with pytest.raises(LibraryRefused, match="holds no files"):
         scene.update()
     assert tree(scene.place) == BEFORE
-    assert edits(scene.home, "lib") == []
+    assert find_edits(scene.home, "lib") == []
     assert leftovers(Path(scene.home)) == []
 
 
@@ -238,7 +238,7 @@ def test_where_there_is_no_source_there_is_nothing_to_update(tmp_path: Path) -> 
 
 def test_two_updates_at_once_do_not_undo_each_other(scene: Scene) -> None:
     scene.move_on()
-    other: list[Updated] = []
+    other: list[UpdateResult] = []
 
     def meanwhile(line: str) -> None:
         if not other:
@@ -249,7 +249,7 @@ def test_two_updates_at_once_do_not_undo_each_other(scene: Scene) -> None:
     with pytest.raises(Outdated, match="was changed by someone else meanwhile"):
         update(scene.home, "lib", progress=meanwhile)
     assert other[0].added
-    assert edits(scene.home, "lib") == []
+    assert find_edits(scene.home, "lib") == []
 
 
 def test_whoever_waits_too_long_for_the_others_is_told(scene: Scene) -> None:

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from dittybag.library import atomic_install, installer
-from dittybag.library.install_records import edits, folders, records
+from dittybag.library.install_records import find_edits, folders_by_name, read_records
 from tests.library.packing import archive, leftovers, plant, tree
 
 OLD: Final = {"a.md": "1", "deep/b.md": "same", "gone.md": "gone"}
@@ -110,10 +110,10 @@ def _look(place: Path, old: Files, new: Files, outcome: Outcome, when: str) -> N
         return
     else:
         outcome.wrong.append(f"{when}: {files}")
-    if files and "lib" not in records(home):
+    if files and "lib" not in read_records(home):
         # A library that is being removed goes before its record does, and none is installed without one.
         outcome.wrong.append(f"{when}: no record")
-    changed = {edit.file for edit in edits(home, "lib")}
+    changed = {edit.file for edit in find_edits(home, "lib")}
     if not changed <= set(EDIT):
         outcome.wrong.append(f"{when}: taken for edits: {changed}")
     work = tree(place / "home")
@@ -128,12 +128,12 @@ def _put_in_order(place: Path, old: Files, new: Files, outcome: Outcome, when: s
         pass
     if leftovers(place / "home"):
         outcome.wrong.append(f"{when}: left behind: {leftovers(place / 'home')}")
-    found = folders(home).get("lib")
+    found = folders_by_name(home).get("lib")
     files = tree(Path(found)) if found else {}
     if files not in (dict(old), dict(new)):
         outcome.wrong.append(f"{when}: afterwards: {files}")
-    if not {edit.file for edit in edits(home, "lib")} <= set(EDIT):
-        outcome.wrong.append(f"{when}: afterwards taken for edits: {edits(home, 'lib')}")
+    if not {edit.file for edit in find_edits(home, "lib")} <= set(EDIT):
+        outcome.wrong.append(f"{when}: afterwards taken for edits: {find_edits(home, 'lib')}")
     if set(old.values()) & set(EDIT.values()) and not set(EDIT.values()) <= set(
         tree(place / "home").values()
     ):

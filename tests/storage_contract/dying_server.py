@@ -17,5 +17,5 @@ async def _die(*_: Any) -> None:
 
 if __name__ == "__main__":
     assert hasattr(IdempotencyService, "keep")
-    IdempotencyService.keep = _die  # type: ignore[method-assign, assignment]
+    IdempotencyService.save_result = _die  # type: ignore[method-assign, assignment]
     sys.exit(main())

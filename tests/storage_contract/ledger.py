@@ -55,7 +55,7 @@ async def log(store: Store, projects: Iterable[int]) -> list[Change]:
     return await store.read(work)
 
 
-def folded(changes: Iterable[Change]) -> Holdings:
+def replay_log(changes: Iterable[Change]) -> Holdings:
     """What there is after these changes. Each must begin where the one before it ended."""
     state: Holdings = {}
     for change in changes:
@@ -75,7 +75,7 @@ async def check_books(store: Store, *past_projects: int, users: Iterable[str] = 
     """The log must account for all that is in the tables. `past_projects`: those that are gone."""
     held = await holdings(store, users)
     living = [int(key) for kind, key in held if kind == "project"]
-    assert folded(await log(store, [*living, *past_projects])) == held
+    assert replay_log(await log(store, [*living, *past_projects])) == held
 
 
 def timeless(entity: Entity | None) -> Entity | None:

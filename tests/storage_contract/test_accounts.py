@@ -124,15 +124,15 @@ async def test_revoking_is_for_all_or_none(accounts: AccountService) -> None:
 async def test_using_a_token_is_noted(desk: Desk, accounts: AccountService) -> None:
     await accounts.add_user("alice", actor=ACTOR)
     made = await accounts.create_token("alice", "write", actor=ACTOR)
-    found = await accounts.recognise(made.text, desk.project)
+    found = await accounts.verify_token(made.text, desk.project)
     assert found is not None
-    assert found.to_note
-    await accounts.note_use(made.token.id)
-    again = await accounts.recognise(made.text, desk.project)
+    assert found.records_use
+    await accounts.record_use(made.token.id)
+    again = await accounts.verify_token(made.text, desk.project)
     assert again is not None
-    assert not again.to_note
+    assert not again.records_use
     assert again.token.used_at is not None
-    await accounts.note_use(99)
+    await accounts.record_use(99)
 
 
 async def test_members_decide_who_sees_a_project(desk: Desk, accounts: AccountService) -> None:
@@ -141,12 +141,12 @@ async def test_members_decide_who_sees_a_project(desk: Desk, accounts: AccountSe
     project = await desk.workspace.projects.create("team", actor=ACTOR)
 
     async def role(name: str) -> str | None:
-        principal = await accounts.principal(name, "write", project.id)
+        principal = await accounts.external_principal(name, "write", project.id)
         assert principal is not None
         return principal.role
 
     async def hidden(name: str) -> set[int]:
-        return await desk.read(lambda transaction: transaction.accounts.hidden_from(name))
+        return await desk.read(lambda transaction: transaction.accounts.projects_hidden_from(name))
 
     assert [await role(name) for name in ("alice", "bob", "elsewhere")] == ["write"] * 3
     assert await hidden("bob") == set()
@@ -188,15 +188,17 @@ async def test_what_is_not_there_is_said(accounts: AccountService) -> None:
 async def test_others_vouch_for_anybody_but_disabled_users_and_the_owner(
     desk: Desk, accounts: AccountService
 ) -> None:
-    assert await accounts.principal("auth0|7", "read", desk.project) == Principal("auth0|7", "read", "write")
-    assert await accounts.principal("dev-user", "admin", desk.project) is None
-    assert await accounts.principal("DEV-user", "admin", desk.project) is None
+    assert await accounts.external_principal("auth0|7", "read", desk.project) == Principal(
+        "auth0|7", "read", "write"
+    )
+    assert await accounts.external_principal("dev-user", "admin", desk.project) is None
+    assert await accounts.external_principal("DEV-user", "admin", desk.project) is None
     await accounts.add_user("alice", actor=ACTOR)
-    assert await accounts.principal("Alice", "admin", desk.project) is None
+    assert await accounts.external_principal("Alice", "admin", desk.project) is None
     await accounts.disable("alice", actor=ACTOR)
-    assert await accounts.principal("alice", "admin", desk.project) is None
+    assert await accounts.external_principal("alice", "admin", desk.project) is None
     await accounts.add_user("dev-user", actor=ACTOR)
-    assert await accounts.principal("dev-user", "read", desk.project) is not None
+    assert await accounts.external_principal("dev-user", "read", desk.project) is not None
 
 
 async def test_everything_is_noted_and_nothing_is_in_the_change_log(
@@ -243,7 +245,7 @@ async def test_a_use_case_that_fails_leaves_nothing_behind(desk: Desk, accounts:
     async def work(transaction: Transaction) -> None:
         (user,) = await transaction.accounts.users()
         await transaction.accounts.put_member(desk.project, user.name, "read")
-        await transaction.accounts.note(AccountEvent(at=1, actor="x", action="x", user="alice"))
+        await transaction.accounts.add_event(AccountEvent(at=1, actor="x", action="x", user="alice"))
         raise LookupError
 
     with pytest.raises(LookupError):

@@ -24,8 +24,8 @@ LOOKUPS: dict[str, Lookup] = {
     "a title that is taken": lambda transaction, project, text: transaction.prompts.title_taken(
         project, text
     ),
-    "ids by tag": lambda transaction, project, text: transaction.prompts.ids_tagged(project, text),
-    "tags": lambda transaction, project, text: transaction.prompts.tags_carried(project, [text]),
+    "ids by tag": lambda transaction, project, text: transaction.prompts.ids_with_tag(project, text),
+    "tags": lambda transaction, project, text: transaction.prompts.existing_tags(project, [text]),
     "a resource by name": lambda transaction, project, text: transaction.resources.by_name(project, text),
     "a resource by URI": lambda transaction, project, text: transaction.resources.by_uri(project, text),
     "URIs": lambda transaction, project, text: transaction.resources.uris(project, text, 10),
@@ -57,11 +57,11 @@ async def test_a_tag_that_can_be_nowhere_hides_no_other(desk: Desk) -> None:
     async def work(transaction: Transaction) -> list[int]:
         prompts = transaction.prompts
         return [
-            (await prompts.tagged(desk.project, ["\0", "t"], 10, 0))[0],
+            (await prompts.by_tags(desk.project, ["\0", "t"], 10, 0))[0],
             (await prompts.search(desk.project, "needle", 10, 0, ["\0", "t"]))[0],
-            (await prompts.tagged(desk.project, ["\0"], 10, 0))[0],
+            (await prompts.by_tags(desk.project, ["\0"], 10, 0))[0],
             (await prompts.search(desk.project, "needle", 10, 0, ["\0"]))[0],
-            len(await prompts.tags_carried(desk.project, ["\0", "t"])),
+            len(await prompts.existing_tags(desk.project, ["\0", "t"])),
         ]
 
     assert await desk.read(work) == [1, 1, 0, 0, 1]

@@ -269,7 +269,7 @@ async def test_what_is_brought_back_is_found_where_it_was(desk: Desk) -> None:
         return [
             await prompts.listing(desk.caller, 0, 100),
             await prompts.recent(desk.caller, 100, 0),
-            await prompts.tagged(desk.caller, ["a", "b"], 100, 0),
+            await prompts.by_tags(desk.caller, ["a", "b"], 100, 0),
             await prompts.tags(desk.caller),
             await prompts.search(desk.caller, "👩‍👩‍👧", 100, 0),
             [r.id for r in await resources.listing(desk.caller, 0, 100, templates=False)],

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from dittybag.contracts.profiles import PROFILES
-from dittybag.domain.idempotency import REMEMBERED
+from dittybag.domain.idempotency import RETENTION
 from dittybag.domain.ports import Store, Transaction
 from tests.contracts.over_http import BOTH, JSON, Host, routing
 from tests.contracts.shelves import ENVELOPE
@@ -404,14 +404,14 @@ async def made_earlier(store: Store, keys: list[str], age: int) -> None:
     async def work(transaction: Transaction) -> None:
         transaction.now -= age
         for key in keys:
-            await transaction.note_call("", key, b"d")
+            await transaction.record_idempotency_key("", key, b"d")
 
     await store.write(work, actor="x")
 
 
 async def kept(store: Store, keys: list[str]) -> set[str]:
     async def work(transaction: Transaction) -> set[str]:
-        return {key for key in keys if await transaction.answers.get("", key) is not None}
+        return {key for key in keys if await transaction.idempotency.get("", key) is not None}
 
     return await store.read(work)
 
@@ -424,8 +424,8 @@ async def test_keys_are_remembered_for_a_day_and_forgotten_in_passing(
     servers = Servers("stdio", place, tmp_path)
     try:
         old, young = [f"old{number}" for number in range(70)], ["young"]
-        await made_earlier(store, old, REMEMBERED + 1_000_000)
-        await made_earlier(store, young, REMEMBERED - 60_000_000)
+        await made_earlier(store, old, RETENTION + 1_000_000)
+        await made_earlier(store, young, RETENTION - 60_000_000)
         client = await asyncio.to_thread(servers.start)
         refused = await asyncio.to_thread(client.call, "task_create", {"title": "t"}, "young")
         assert "came with another request" in said(refused)

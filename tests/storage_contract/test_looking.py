@@ -12,8 +12,8 @@ from dittybag.domain.changes import Change, Kind
 from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound, NotAllowed
 from dittybag.domain.ports import Transaction
 from dittybag.domain.tasks import DEFAULT_USER, Task
-from dittybag.services.history_service import Filter
-from dittybag.services.project_overview import Contents
+from dittybag.services.history_service import ChangeFilter
+from dittybag.services.project_overview import ProjectCounts
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.desk import ACTOR, Desk, desk_at
 from tests.storage_contract.ledger import ALL
@@ -53,7 +53,7 @@ async def test_whoever_looks_on_sees_every_change_once(desk: Desk) -> None:
         found: list[int] = []
         older: int | None = None
         while True:
-            look = await history.look(caller, before=older, limit=3)
+            look = await history.browse(caller, before=older, limit=3)
             assert len(look.changes) <= 3
             found += seqs(look.changes)
             if (older := look.older) is None:
@@ -62,7 +62,7 @@ async def test_whoever_looks_on_sees_every_change_once(desk: Desk) -> None:
         back: list[int] = []
         newer: int | None = 0
         while newer is not None:
-            look = await history.look(caller, after=newer, limit=3)
+            look = await history.browse(caller, after=newer, limit=3)
             back += reversed(seqs(look.changes))
             newer = look.newer
         assert back == expected[::-1]
@@ -76,7 +76,7 @@ async def test_a_look_is_narrowed_by_kind_actor_and_name(desk: Desk) -> None:
     everything = await history.page(desk.caller, limit=ALL)
 
     async def found(**wanted: object) -> list[int]:
-        return seqs((await history.look(desk.caller, replace(Filter(), **wanted), limit=ALL)).changes)
+        return seqs((await history.browse(desk.caller, replace(ChangeFilter(), **wanted), limit=ALL)).changes)
 
     assert await found(kind="task") == [change.seq for change in everything if change.kind == "task"]
     assert await found(actor="cursor") == [everything[0].seq]
@@ -88,38 +88,38 @@ async def test_a_look_is_narrowed_by_kind_actor_and_name(desk: Desk) -> None:
     assert len(await found(text="g1")) == 0
     assert len(await found(text="g1", everywhere=True)) == 1
     assert len(await found(everywhere=True)) == len(everything) + 5
-    actors = await history.actors(desk.caller, Filter())
+    actors = await history.actors(desk.caller, ChangeFilter())
     assert actors == sorted({change.actor for change in everything})
-    assert "cursor" not in await history.actors(garden.caller, Filter())
+    assert "cursor" not in await history.actors(garden.caller, ChangeFilter())
 
 
 async def test_with_a_token_nothing_foreign_is_seen(desk: Desk) -> None:
     garden = await furnished(desk)
     anna = as_user(desk, "anna")
     history = desk.workspace.history
-    look = await history.look(anna.caller, limit=ALL)
+    look = await history.browse(anna.caller, limit=ALL)
     assert {change.project for change in look.changes} == {None, desk.project}
     tasks = [change.after for change in look.changes if isinstance(change.after, Task)]
     assert {task.user for task in tasks} == {"anna"}
     foreign = [
-        (await history.look(desk.caller, Filter(text="t3"), limit=1)).changes[0].seq,
+        (await history.browse(desk.caller, ChangeFilter(text="t3"), limit=1)).changes[0].seq,
         *(change.seq for change in await history.page(garden.caller, kind="prompt", limit=1)),
         10**6,
     ]
     for seq in foreign:
         with pytest.raises(ChangeNotFound):
-            await history.show(anna.caller, seq)
+            await history.get_with_contents(anna.caller, seq)
         with pytest.raises(ChangeNotFound):
-            await history.undoing(anna.caller, seq)
+            await history.plan_undo(anna.caller, seq)
         with pytest.raises(ChangeNotFound):
-            await history.undo_anywhere(anna.caller, seq, seen=seq)
+            await history.undo_in_any_project(anna.caller, seq, seen=seq)
     with pytest.raises(NotAllowed):
-        await history.look(anna.caller, Filter(everywhere=True))
+        await history.browse(anna.caller, ChangeFilter(everywhere=True))
     with pytest.raises(NotAllowed):
-        await history.actors(anna.caller, Filter(everywhere=True))
+        await history.actors(anna.caller, ChangeFilter(everywhere=True))
     reader = as_user(desk, "anna", scope="read")
     with pytest.raises(NotAllowed):
-        await history.undo_anywhere(reader.caller, look.changes[0].seq, seen=ALL)
+        await history.undo_in_any_project(reader.caller, look.changes[0].seq, seen=ALL)
 
 
 async def test_a_look_says_where_things_are_now(desk: Desk) -> None:
@@ -127,7 +127,7 @@ async def test_a_look_says_where_things_are_now(desk: Desk) -> None:
     await desk.change_resource("r", uri="x:new")
     await desk.prompt("gone")
     await desk.delete_prompt("gone")
-    assert (await desk.workspace.history.look(desk.caller)).addresses == {
+    assert (await desk.workspace.history.browse(desk.caller)).addresses == {
         ("project", str(desk.project)): "default",
         ("prompt", prompt.id): prompt.id,
         ("resource", resource.id): "x:new",
@@ -140,19 +140,19 @@ async def test_as_much_is_looked_into_as_holds_so_many_bytes(desk: Desk) -> None
         await desk.prompt(name, "x" * 10_000)
     newest = (await desk.newest_change()).seq
 
-    async def reach(count: int, size: int) -> int:
-        return await desk.read(lambda transaction: transaction.changes.reach(newest + 1, count, size))
+    async def window_start(count: int, size: int) -> int:
+        return await desk.read(lambda transaction: transaction.changes.window_start(newest + 1, count, size))
 
-    assert await reach(100, 10**6) == 1
-    assert await reach(2, 10**6) == newest - 1
-    assert await reach(100, 21_000) == newest - 1
-    assert await reach(100, 1) == newest
+    assert await window_start(100, 10**6) == 1
+    assert await window_start(2, 10**6) == newest - 1
+    assert await window_start(100, 21_000) == newest - 1
+    assert await window_start(100, 1) == newest
 
 
 async def test_large_changes_are_shown_in_smaller_pages(desk: Desk) -> None:
     for number in range(9):
         await desk.prompt(f"p{number}", "x" * 1024 * 1024)
-    look = await desk.workspace.history.look(desk.caller)
+    look = await desk.workspace.history.browse(desk.caller)
     assert 1 < len(look.changes) < 9
     assert look.older == look.changes[-1].seq
 
@@ -163,20 +163,20 @@ async def test_undoing_tells_what_it_will_do_and_that_later_changes_are_new(desk
         await garden.prompt(f"g{number}")
     await desk.workspace.projects.delete("garden", actor=ACTOR)
     history = desk.workspace.history
-    last = (await history.look(desk.caller, Filter(everywhere=True), limit=1)).changes[0]
-    plan = await history.undoing(desk.caller, last.seq)
+    last = (await history.browse(desk.caller, ChangeFilter(everywhere=True), limit=1)).changes[0]
+    plan = await history.plan_undo(desk.caller, last.seq)
     assert (plan.total, len(plan.together), plan.later, plan.seen) == (4, 4, [], last.seq)
     assert plan.together[0] == last
-    done = await history.undo_anywhere(desk.caller, last.seq, seen=plan.seen)
+    done = await history.undo_in_any_project(desk.caller, last.seq, seen=plan.seen)
     assert seqs(done.changes) == seqs(plan.together)[::-1]
     assert done.by is not None
-    assert len((await history.undoing(desk.caller, done.by)).together) == 4
+    assert len((await history.plan_undo(desk.caller, done.by)).together) == 4
     # What brought it back was not known when the plan was made.
     with pytest.raises(ChangedMeanwhile):
-        await history.undo_anywhere(desk.caller, last.seq, seen=plan.seen)
-    again = await history.undoing(desk.caller, last.seq)
+        await history.undo_in_any_project(desk.caller, last.seq, seen=plan.seen)
+    again = await history.plan_undo(desk.caller, last.seq)
     assert len(again.later) == 4
-    assert (await history.undo_anywhere(desk.caller, last.seq, seen=again.seen)).by is None
+    assert (await history.undo_in_any_project(desk.caller, last.seq, seen=again.seen)).by is None
 
 
 async def test_usage_is_counted_on_from_where_it_was_counted(desk: Desk) -> None:
@@ -201,8 +201,8 @@ async def test_usage_is_counted_on_from_where_it_was_counted(desk: Desk) -> None
     assert await today(desk) == (15, 1)
     assert await today(anna) == (10, 1)
     assert await today(garden) == (14, 0)
-    assert await overview.contents(desk.caller) == Contents(5, 1, 5)
-    assert await overview.contents(anna.caller) == Contents(5, 1, 4)
+    assert await overview.count_contents(desk.caller) == ProjectCounts(5, 1, 5)
+    assert await overview.count_contents(anna.caller) == ProjectCounts(5, 1, 4)
 
 
 async def test_a_glance_finds_titles_first_and_only_what_is_ones_own(desk: Desk) -> None:
@@ -218,7 +218,7 @@ async def test_a_glance_finds_titles_first_and_only_what_is_ones_own(desk: Desk)
     search = desk.workspace.search
 
     async def found(query: str, limit: int = 9, of: Desk = desk) -> list[tuple[str, str]]:
-        hits = await search.glance(of.caller, query, ("prompt", "resource", "task"), limit)
+        hits = await search.quick_search(of.caller, query, ("prompt", "resource", "task"), limit)
         return [(hit.kind, hit.title) for hit in hits]
 
     prompts = [("prompt", "STRASSE 100%"), ("prompt", "Street"), ("prompt", "one")]
@@ -243,11 +243,11 @@ async def test_a_glance_among_very_many_passes_nobody_over(backend: Backend, des
     await desk.write(many)
     await as_user(desk, "anna").task("the newest needle")
     search = desk.workspace.search
-    theirs = await search.glance(as_user(desk, "anna").caller, "NEEDLE", TASKS, 9)
+    theirs = await search.quick_search(as_user(desk, "anna").caller, "NEEDLE", TASKS, 9)
     assert [(hit.id, hit.title) for hit in theirs] == [
         (count + 2, "the newest needle"),
         (rare.id, rare.title),
     ]
-    ours = await search.glance(desk.caller, "needle", TASKS, 9)
+    ours = await search.quick_search(desk.caller, "needle", TASKS, 9)
     assert len(ours) == 9
     assert all(hit.title.startswith("needle ") for hit in ours)

@@ -25,7 +25,7 @@ from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.desk import ACTOR, Desk
-from tests.storage_contract.ledger import ALL, Holdings, folded, holdings, log
+from tests.storage_contract.ledger import ALL, Holdings, holdings, log, replay_log
 from tests.storage_contract.model import Model
 from tests.storage_contract.things import make
 
@@ -387,7 +387,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(which=WHICH, tags=TAGS)
     def filter_by_tags(self, which: int, tags: tuple[str, ...]) -> None:
         desk = self._desk(self._pick("project", which).id)
-        page, _ = self._run(desk.workspace.prompts.tagged(desk.caller, tags, 100, 0))
+        page, _ = self._run(desk.workspace.prompts.by_tags(desk.caller, tags, 100, 0))
         prompts = self.model.all("prompt", desk.project)
         prompts.sort(key=lambda prompt: (-prompt.updated_at, -prompt.number))
         assert [item.id for item in page.prompts] == [p.id for p in prompts if set(p.tags) & set(tags)]
@@ -435,7 +435,7 @@ class StoreMachine(RuleBasedStateMachine):
         projects = sorted({int(line.entity) for line in self.model.lines if line.kind == "project"})
         assert self._run(holdings(self._store())) == self.model.held
         changes = self._run(log(self._store(), projects))
-        assert folded(changes) == self.model.held
+        assert replay_log(changes) == self.model.held
         self._assert_log(changes)
 
 
@@ -447,7 +447,7 @@ def _grouped(batches: Iterable[int]) -> list[int]:
 
 async def _books(transaction: Transaction) -> tuple[Holdings, list[Change]]:
     """All that there is, and the log, in as few questions as possible: they are asked after every step."""
-    things = [thing for kind in KINDS for thing in await transaction.things(kind, 0, ALL)]
+    things = [thing for kind in KINDS for thing in await transaction.page_of_kind(kind, 0, ALL)]
     return {(kind_of(thing), key_of(thing)): thing for thing in things}, await transaction.changes.since(
         0, ALL
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dittybag.domain.changes import ChangeNews, Kind
+from dittybag.domain.changes import ChangeNotification, Kind
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Store, Transaction
 from tests.storage_contract.desk import ACTOR, Desk, OpenStore, desk_at
@@ -21,15 +21,15 @@ class Listener:
     """Hears the news of a store."""
 
     def __init__(self, store: Store) -> None:
-        self.heard: list[ChangeNews] = []
+        self.heard: list[ChangeNotification] = []
         self._more = asyncio.Event()
         store.subscribe(self._hear)
 
-    def _hear(self, news: Sequence[ChangeNews]) -> None:
+    def _hear(self, news: Sequence[ChangeNotification]) -> None:
         self.heard += news
         self._more.set()
 
-    async def until(self, wanted: ChangeNews) -> None:
+    async def until(self, wanted: ChangeNotification) -> None:
         """Wait for a piece of news. Fails if it does not come soon."""
         await self._wait(lambda: wanted in self.heard)
 
@@ -112,9 +112,9 @@ async def test_what_fails_or_only_reads_changes_no_stamp_and_makes_no_news(open_
     await here.workspace.prompts.recent(here.caller, 10, 0)
     assert other.stamp("prompt", here.project) == before
     task = await here.task("news to wait for")
-    await listener.until(ChangeNews("task", None))
+    await listener.until(ChangeNotification("task", None))
     assert task.id
-    assert listener.heard == [ChangeNews("task", None)]
+    assert listener.heard == [ChangeNotification("task", None)]
 
 
 @pytest.mark.parametrize("whose", ["own", "another process's"])
@@ -123,27 +123,27 @@ async def test_a_listener_hears_soon_of_every_change(open_store: OpenStore, whos
     listener = Listener(here.store if whose == "own" else other)
     place = there.project
     await there.prompt("p")
-    await listener.until(ChangeNews("prompt", place))
+    await listener.until(ChangeNotification("prompt", place))
     await there.resource("r", uri="x:1")
-    await listener.until(ChangeNews("resource", place, ("x:1",)))
+    await listener.until(ChangeNotification("resource", place, ("x:1",)))
     await there.task("t")
-    await listener.until(ChangeNews("task", None))
+    await listener.until(ChangeNotification("task", None))
     await there.workspace.projects.rename("there", "elsewhere", actor=ACTOR)
-    await listener.until(ChangeNews("project", place))
+    await listener.until(ChangeNotification("project", place))
     await there.change_resource("r", content="Wörds")
     await there.change_resource("r", content="Wörks")
-    await listener.until(ChangeNews("resource", place, ("x:1",), listed=False))
+    await listener.until(ChangeNotification("resource", place, ("x:1",), listed=False))
     await there.delete_resource("r")
     await listener.until_count(7)
     assert listener.heard == [
-        ChangeNews("prompt", place),
-        ChangeNews("resource", place, ("x:1",)),
-        ChangeNews("task", None),
-        ChangeNews("project", place),
+        ChangeNotification("prompt", place),
+        ChangeNotification("resource", place, ("x:1",)),
+        ChangeNotification("task", None),
+        ChangeNotification("project", place),
         # The size, which lists show, was another before.
-        ChangeNews("resource", place, ("x:1",)),
-        ChangeNews("resource", place, ("x:1",), listed=False),
-        ChangeNews("resource", place, ("x:1",)),
+        ChangeNotification("resource", place, ("x:1",)),
+        ChangeNotification("resource", place, ("x:1",), listed=False),
+        ChangeNotification("resource", place, ("x:1",)),
     ]
 
 
@@ -154,7 +154,7 @@ async def test_every_listener_hears_every_change_once_and_in_order(open_store: O
     await asyncio.gather(*(here.resource(f"r{number}", uri=uri) for number, uri in enumerate(uris)))
     for listener in listeners:
         await listener.until_count(len(uris))
-        assert listener.heard == [ChangeNews("resource", here.project, (uri,)) for uri in uris]
+        assert listener.heard == [ChangeNotification("resource", here.project, (uri,)) for uri in uris]
 
 
 async def test_a_listener_hears_the_last_of_very_many_changes_made_at_once(open_store: OpenStore) -> None:
@@ -169,7 +169,7 @@ async def test_a_listener_hears_the_last_of_very_many_changes_made_at_once(open_
 
     await here.write(work)
     assert before is None or other.stamp("resource", there.project) != before
-    await listener.until(ChangeNews("resource", there.project, ("x:last",)))
+    await listener.until(ChangeNotification("resource", there.project, ("x:last",)))
 
 
 async def test_nothing_is_heard_from_a_store_that_is_closed(open_store: OpenStore) -> None:
@@ -177,5 +177,5 @@ async def test_nothing_is_heard_from_a_store_that_is_closed(open_store: OpenStor
     closed, open_listener = Listener(other), Listener(here.store)
     await other.close()
     await here.prompt("p")
-    await open_listener.until(ChangeNews("prompt", here.project))
+    await open_listener.until(ChangeNotification("prompt", here.project))
     assert closed.heard == []

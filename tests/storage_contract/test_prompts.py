@@ -158,7 +158,7 @@ async def test_a_prompt_of_another_project_looks_like_a_missing_one(desk: Desk) 
     assert await desk.workspace.prompts.listing(desk.caller, 0, 10) == []
     assert (await desk.workspace.prompts.recent(desk.caller, 10, 0)).prompts == []
     assert (await desk.workspace.prompts.search(desk.caller, "needle", 10, 0)).prompts == []
-    assert (await desk.workspace.prompts.tagged(desk.caller, ["a"], 10, 0))[0].prompts == []
+    assert (await desk.workspace.prompts.by_tags(desk.caller, ["a"], 10, 0))[0].prompts == []
     assert await desk.workspace.prompts.tags(desk.caller) == []
 
 
@@ -246,11 +246,11 @@ async def test_any_of_several_tags_finds_a_prompt_once_and_in_pages(desk: Desk) 
     for size in range(len(every) + 1):
         for wanted in combinations(every, size):
             expected = [name for name in order if set(TAGGED[name]) & set(wanted)]
-            page, carried = await desk.workspace.prompts.tagged(desk.caller, wanted, 100, 0)
+            page, carried = await desk.workspace.prompts.by_tags(desk.caller, wanted, 100, 0)
             assert ([item.name for item in page.prompts], page.total) == (expected, len(expected))
             assert carried == [tag for tag in wanted if tag != "nobody's"]
             pages = [
-                (await desk.workspace.prompts.tagged(desk.caller, wanted, 2, at))[0] for at in range(0, 6, 2)
+                (await desk.workspace.prompts.by_tags(desk.caller, wanted, 2, at))[0] for at in range(0, 6, 2)
             ]
             assert [item.name for page in pages for item in page.prompts] == expected
             assert {page.total for page in pages} == {len(expected)}
@@ -258,7 +258,7 @@ async def test_any_of_several_tags_finds_a_prompt_once_and_in_pages(desk: Desk) 
 
 async def test_tags_are_asked_for_in_any_case(desk: Desk) -> None:
     await desk.prompt("p", tags=["Draft"])
-    page, carried = await desk.workspace.prompts.tagged(desk.caller, ["DRAFT"], 10, 0)
+    page, carried = await desk.workspace.prompts.by_tags(desk.caller, ["DRAFT"], 10, 0)
     assert (page.total, carried) == (1, ["draft"])
 
 
@@ -284,7 +284,7 @@ async def test_tags_in_use_are_counted_the_most_used_first(desk: Desk) -> None:
 
 async def test_tags_follow_a_prompt_through_update_deletion_and_undo(desk: Desk) -> None:
     async def carrying(tag: str) -> int:
-        return (await desk.workspace.prompts.tagged(desk.caller, [tag], 10, 0))[0].total
+        return (await desk.workspace.prompts.by_tags(desk.caller, [tag], 10, 0))[0].total
 
     await desk.prompt("p", tags=["a", "b"])
     await desk.change_prompt("p", tags=("b", "c"))
@@ -321,14 +321,14 @@ async def test_chosen_prompts_carry_every_tag_have_the_text_and_come_in_the_orde
                 for query, having in texts.items():
                     expected = [n for n in names if set(wanted) <= set(TAGGED[n]) and n in having]
                     pages = [
-                        await desk.workspace.prompts.chosen(
+                        await desk.workspace.prompts.filter(
                             desk.caller, query=query, tags=wanted, order=order, limit=2, offset=at
                         )
                         for at in range(0, 8, 2)
                     ]
                     assert [item.name for page in pages for item in page.entries] == expected
                     assert {(page.total, page.is_more) for page in pages} == {(len(expected), False)}
-    (entry,) = (await desk.workspace.prompts.chosen(desk.caller, tags=["C", "B"], limit=9, offset=0)).entries
+    (entry,) = (await desk.workspace.prompts.filter(desk.caller, tags=["C", "B"], limit=9, offset=0)).entries
     assert (entry.id, entry.title, entry.description, entry.argument_count) == (
         made["p3"].id,
         "p3",
@@ -338,7 +338,7 @@ async def test_chosen_prompts_carry_every_tag_have_the_text_and_come_in_the_orde
     assert (entry.snippet, entry.tags) == ("x" * 200 + "...", ("c", "b", "a"))
     assert (entry.created_at, entry.updated_at) > (made["p3"].created_at, made["p3"].updated_at)
     (found, *_) = (
-        await desk.workspace.prompts.chosen(desk.caller, query="straße", limit=1, offset=0)
+        await desk.workspace.prompts.filter(desk.caller, query="straße", limit=1, offset=0)
     ).entries
     assert "Straße" in found.snippet
 
@@ -351,11 +351,11 @@ async def test_of_very_many_that_fit_the_first_are_found(
     for number in range(8):
         await desk.prompt(f"p{number}", "needle", tags=["a"])
     pages = [
-        await desk.workspace.prompts.chosen(desk.caller, **wanted, order="name", limit=2, offset=at)
+        await desk.workspace.prompts.filter(desk.caller, **wanted, order="name", limit=2, offset=at)
         for at in range(0, 8, 2)
     ]
     names = [[item.name for item in page.entries] for page in pages]
     assert names == [["p0", "p1"], ["p2", "p3"], ["p4"], []]
     assert {(page.total, page.is_more) for page in pages} == {(5, True)}
-    whole = await desk.workspace.prompts.chosen(desk.caller, order="name", limit=9, offset=0)
+    whole = await desk.workspace.prompts.filter(desk.caller, order="name", limit=9, offset=0)
     assert (len(whole.entries), whole.total, whole.is_more) == (8, 8, False)

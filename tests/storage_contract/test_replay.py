@@ -63,7 +63,7 @@ async def replay(store: Store, log: list[Change], contents: list[bytes]) -> None
 
     async def work(transaction: Transaction) -> None:
         for content in contents:
-            await transaction.keep(content)
+            await transaction.store_content(content)
         await transaction.replay(each())
 
     await store.write(work, actor="importer")
@@ -84,7 +84,7 @@ async def test_a_replayed_log_makes_the_same_store_and_it_goes_on_from_there(
         assert (await there.workspace.projects.create("next", actor=ACTOR)).id == 4
         assert (await there.prompt("next")).number == len(log) + 3
         assert [prompt.name for prompt in (await search(there, "GRÖSSE 10%"))] == ["street"]
-        page, _ = await there.workspace.prompts.tagged(there.caller, ["x"], 10, 0)
+        page, _ = await there.workspace.prompts.by_tags(there.caller, ["x"], 10, 0)
         assert [prompt.name for prompt in page.prompts] == ["street"]
         await check_books(copy, 3)
     finally:
@@ -101,7 +101,7 @@ async def test_what_happened_elsewhere_is_repeated_bit_by_bit(backend: Backend, 
         for start in range(5, len(log), 4):
 
             async def work(transaction: Transaction, start: int = start) -> None:
-                await transaction.repeat(log[start : start + 4])
+                await transaction.continue_replay(log[start : start + 4])
 
             await copy.write(work, actor="importer")
         assert await log_of(copy) == log
@@ -144,7 +144,7 @@ async def test_a_log_that_contradicts_itself_is_refused_and_nothing_of_it_is_kep
 
 async def test_a_store_is_untouched_until_something_happens_in_it(desk: Desk) -> None:
     async def untouched(transaction: Transaction) -> Change | None:
-        return await transaction.untouched()
+        return await transaction.initial_change()
 
     first = await desk.read(untouched)
     assert first is not None
@@ -160,7 +160,7 @@ async def test_things_of_all_projects_and_users_come_in_the_order_of_their_creat
     async def paged(kind: Kind, transaction: Transaction) -> list[Any]:
         found: list[Any] = []
         number = 0
-        while some := await transaction.things(kind, number, 2):
+        while some := await transaction.page_of_kind(kind, number, 2):
             assert len(some) <= 2
             found += some
             number = getattr(some[-1], "number", some[-1].id)

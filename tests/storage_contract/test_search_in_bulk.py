@@ -10,7 +10,7 @@ import pytest
 
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Prompt, PromptSummary
-from dittybag.domain.text import folded, neighbourhood
+from dittybag.domain.text import fold, snippet_around
 from tests.storage_contract.desk import Desk
 
 DOCUMENTS = 10_000
@@ -98,10 +98,10 @@ async def test_a_thousand_nasty_queries_find_exactly_what_is_there(desk: Desk) -
     for start in range(0, DOCUMENTS, 1000):
         await desk.write(partial(store, start))
 
-    newest_first = [(title, content, folded(title), folded(content)) for title, content in reversed(stored)]
+    newest_first = [(title, content, fold(title), fold(content)) for title, content in reversed(stored)]
     matches = empty = 0
     for query in queries(chance, stored):
-        needle = folded(query)
+        needle = fold(query)
         expected = [
             (title, content)
             for title, content, folded_title, folded_content in newest_first
@@ -117,7 +117,7 @@ async def test_a_thousand_nasty_queries_find_exactly_what_is_there(desk: Desk) -
         total, page = await desk.read(ask, slow=True)
         assert total == len(expected), query
         assert [(item.title, item.snippet) for item in page] == [
-            (title, neighbourhood(content, query)) for title, content in expected[offset : offset + LIMIT]
+            (title, snippet_around(content, query)) for title, content in expected[offset : offset + LIMIT]
         ], query
         matches += total > 0
         empty += total == 0

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from dittybag.domain.errors import ChangedMeanwhile, Outdated, TaskNotFound
-from dittybag.domain.tasks import ENERGIES, Task, TaskChoice, TaskKey, TaskOrder
+from dittybag.domain.tasks import ENERGIES, Task, TaskFilter, TaskGrouping, TaskOrder
 from tests.storage_contract.desk import Desk, desk_at
 from tests.storage_contract.ledger import check_books
 
@@ -55,7 +55,7 @@ async def filled(desk: Desk) -> list[Task]:
     return tasks
 
 
-def fits(task: Task, choice: TaskChoice) -> bool:
+def fits(task: Task, choice: TaskFilter) -> bool:
     day = (task.due_date or "")[:10]
     return (
         task.completed == choice.completed
@@ -70,20 +70,20 @@ def fits(task: Task, choice: TaskChoice) -> bool:
 
 
 CHOICES = (
-    TaskChoice(),
-    TaskChoice(completed=True),
-    TaskChoice(project="p"),
-    TaskChoice(project="", priority=3),
-    TaskChoice(project="nobody's"),
-    TaskChoice(energy="deep", completed=True),
-    TaskChoice(due_from="2026-03-01", due_by="2026-03-01"),
-    TaskChoice(due_by="2026-03-01", energy="light"),
-    TaskChoice(overdue_at=NOW),
-    TaskChoice(text="äRGER"),
-    TaskChoice(text="y 1", completed=True),
-    TaskChoice(text="NEEDLE", project="ß", priority=2),
-    TaskChoice(text="e"),
-    TaskChoice(text="%"),
+    TaskFilter(),
+    TaskFilter(completed=True),
+    TaskFilter(project="p"),
+    TaskFilter(project="", priority=3),
+    TaskFilter(project="nobody's"),
+    TaskFilter(energy="deep", completed=True),
+    TaskFilter(due_from="2026-03-01", due_by="2026-03-01"),
+    TaskFilter(due_by="2026-03-01", energy="light"),
+    TaskFilter(overdue_at=NOW),
+    TaskFilter(text="äRGER"),
+    TaskFilter(text="y 1", completed=True),
+    TaskFilter(text="NEEDLE", project="ß", priority=2),
+    TaskFilter(text="e"),
+    TaskFilter(text="%"),
 )
 
 
@@ -100,7 +100,7 @@ async def test_lists_have_what_was_chosen_in_order_and_pages(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("by", ["priority", "project", "energy"])
-async def test_boards_have_the_first_of_each_column(desk: Desk, by: TaskKey) -> None:
+async def test_boards_have_the_first_of_each_column(desk: Desk, by: TaskGrouping) -> None:
     tasks = await filled(desk)
     for choice in CHOICES:
         order: TaskOrder = "done" if choice.completed else "priority"
@@ -129,7 +129,7 @@ async def test_boards_have_the_first_of_each_column(desk: Desk, by: TaskKey) -> 
 
 async def test_a_list_has_only_the_beginning_of_notes(desk: Desk) -> None:
     task = await desk.task("t", project="p", notes="ü" * 1000, due_date="2026-03-01", energy="deep")
-    found = await desk.workspace.tasks.listing(desk.caller, TaskChoice(), order="priority", limit=1, offset=0)
+    found = await desk.workspace.tasks.listing(desk.caller, TaskFilter(), order="priority", limit=1, offset=0)
     [listed] = found.tasks
     assert listed.notes == "ü" * 160
     for name in ("id", "title", "project", "priority", "energy", "time_estimate", "due_date", "version"):
@@ -143,8 +143,8 @@ async def test_it_is_known_when_tasks_were_done(desk: Desk) -> None:
     expected: dict[int, int] = {}
     for time in times:
         expected[time // 900_000_000] = expected.get(time // 900_000_000, 0) + 1
-    assert await desk.workspace.tasks.done_times(desk.caller, times[0]) == expected
-    assert await desk.workspace.tasks.done_times(desk.caller, times[1] + 1) == {}
+    assert await desk.workspace.tasks.completion_counts(desk.caller, times[0]) == expected
+    assert await desk.workspace.tasks.completion_counts(desk.caller, times[1] + 1) == {}
 
 
 async def test_only_who_knows_the_latest_version_changes_a_task(desk: Desk) -> None:
@@ -165,22 +165,22 @@ async def test_the_latest_change_of_a_task_is_taken_back(desk: Desk) -> None:
         return (await use.latest_change(desk.caller, first.id)).seq
 
     completed = await latest()
-    assert await use.take_back(desk.caller, first.id, completed) == replace(first, version=3)
+    assert await use.undo_latest(desk.caller, first.id, completed) == replace(first, version=3)
     with pytest.raises(ChangedMeanwhile):
-        await use.take_back(desk.caller, first.id, completed)
+        await use.undo_latest(desk.caller, first.id, completed)
     await use.delete(desk.caller, first.id)
-    assert await use.take_back(desk.caller, first.id, await latest()) == replace(first, version=4)
+    assert await use.undo_latest(desk.caller, first.id, await latest()) == replace(first, version=4)
     # Taking back what was taken back does it again.
-    assert await use.take_back(desk.caller, first.id, await latest()) is None
+    assert await use.undo_latest(desk.caller, first.id, await latest()) is None
     new = await desk.task("New")
     created = await use.latest_change(desk.caller, new.id)
-    assert await use.take_back(desk.caller, new.id, created.seq) is None
+    assert await use.undo_latest(desk.caller, new.id, created.seq) is None
     other = await desk_at(desk.store, user="other")
     theirs = await other.task("Theirs")
     change = await other.workspace.tasks.latest_change(other.caller, theirs.id)
     for use_case in (
         use.latest_change(desk.caller, theirs.id),
-        use.take_back(desk.caller, theirs.id, change.seq),
+        use.undo_latest(desk.caller, theirs.id, change.seq),
     ):
         with pytest.raises(TaskNotFound):
             await use_case

@@ -222,7 +222,7 @@ async def test_a_transaction_sees_what_it_wrote(desk: Desk) -> None:
         prompt = await make(transaction, "prompt", desk.project, "new")
         assert await transaction.prompts.by_name(desk.project, "new") == prompt
         assert (await transaction.prompts.search(desk.project, "new", 10, 0))[0] == 1
-        assert (await transaction.prompts.tagged(desk.project, ["new"], 10, 0))[0] == 1
+        assert (await transaction.prompts.by_tags(desk.project, ["new"], 10, 0))[0] == 1
         changed = await change(transaction, prompt, "other")
         assert (await transaction.prompts.search(desk.project, "other", 10, 0))[0] == 1
         latest = await transaction.changes.latest("prompt", prompt.id)

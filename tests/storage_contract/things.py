@@ -36,7 +36,7 @@ async def make(transaction: Transaction, kind: Kind, project: int, label: str) -
             **times,
         )
     else:
-        digest = await transaction.keep(label.encode())
+        digest = await transaction.store_content(label.encode())
         entity = Resource(
             number=0,
             id=transaction.new_id(),

@@ -13,7 +13,7 @@ from dittybag.config import Settings, SettingsError
 from dittybag.contracts.profiles import PROFILES, build_server, visible_tools
 from dittybag.contracts.tool_specs import TOOLSETS, ServerScope
 from dittybag.library.library_folders import Directories
-from dittybag.library.library_service import Shelf
+from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.protocol import Server
 from dittybag.protocol.server import Observer
@@ -60,7 +60,7 @@ async def built(settings: Settings, observe: Observer | None = None) -> tuple[Se
         await workspace.store.close()
         raise
     renderer = TemplateRenderer()
-    libraries = Shelf(Directories(settings.home, settings.foreign_libraries), renderer)
+    libraries = LibraryService(Directories(settings.home, settings.foreign_libraries), renderer)
     server_scope = ServerScope(
         workspace, TemplateService(renderer, libraries), libraries, project.id, settings.actor
     )

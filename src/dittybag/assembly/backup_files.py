@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dittybag.config import Settings
 from dittybag.storage.sqlite import backups
-from dittybag.storage.sqlite.backups import Backup, FileRefused, Reason, Restored
-from dittybag.storage.sqlite.integrity_check import Tell
+from dittybag.storage.sqlite.backups import BackupResult, FileRefused, Reason, RestoreResult
+from dittybag.storage.sqlite.integrity_check import ReportProgress
 
 __all__ = ["Backup", "FileRefused", "Reason", "Restored", "back_up", "restore"]
 
 
-def back_up(settings: Settings, file: str, *, force: bool, tell: Tell) -> Backup:
+def back_up(settings: Settings, file: str, *, force: bool, tell: ReportProgress) -> BackupResult:
     """Copy the database to a file while servers may be writing. Raises `FileRefused` and `StorageError`."""
     return backups.back_up(settings.database, file, force=force, tell=tell)
 
 
-def restore(settings: Settings, file: str, *, force: bool, tell: Tell) -> Restored:
+def restore(settings: Settings, file: str, *, force: bool, tell: ReportProgress) -> RestoreResult:
     """Replace the database with a backup. Raises `FileRefused` and `StorageError`."""
     return backups.restore(file, settings.database, force=force, tell=tell)

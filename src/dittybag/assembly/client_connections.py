@@ -116,7 +116,7 @@ class LocalConnections:
         if project != DEFAULT_PROJECT:
             arguments += ["--project", project]
         # The client will not have the variables of this process.
-        variables = {"DITTYBAG_HOME": settings.home} if settings.has_own_home else {}
+        variables = {"DITTYBAG_HOME": settings.home} if settings.has_custom_home else {}
         command, prefix = program()
         return Launch(command, prefix, tuple(arguments), variables)
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.store_factory import open_store
-from dittybag.services.workspace_copy import Copied, Copying, Tell
+from dittybag.services.workspace_copy import CopyResult, WorkspaceCopy, Tell
 
 __all__ = ["Copied", "copy"]
 
 
-def copy(source: str, target: str, tell: Tell) -> Copied:
+def copy(source: str, target: str, tell: Tell) -> CopyResult:
     """Copy a workspace. Raises `DittybagError` and `SettingsError`."""
 
-    async def run() -> Copied:
+    async def run() -> CopyResult:
         from_store = await open_store(source)
         try:
             to_store = await open_store(target)
             try:
-                return await Copying(from_store, to_store, tell).run()
+                return await WorkspaceCopy(from_store, to_store, tell).run()
             finally:
                 await to_store.close()
         finally:

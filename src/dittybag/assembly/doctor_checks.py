@@ -17,8 +17,8 @@ from dittybag.assembly.tool_costs import ToolCost, tool_costs
 from dittybag.config import DEFAULT_WORKSPACE, Settings
 from dittybag.domain.errors import StorageError, StorageFailed
 from dittybag.storage.sqlite import integrity_check
-from dittybag.storage.sqlite.backups import ASIDE, PART
-from dittybag.storage.sqlite.integrity_check import Flaw, Large, Part, Tell
+from dittybag.storage.sqlite.backups import ASIDE_INFIX, TEMPORARY_SUFFIX
+from dittybag.storage.sqlite.integrity_check import IntegrityProblem, LargeEntity, CheckedPart, ReportProgress
 from dittybag.storage.sqlite.migrations import NEWEST
 
 __all__ = [
@@ -76,8 +76,8 @@ class DoctorReport(Struct, frozen=True):
     database: str
     findings: list[Finding]
     costs: list[ToolCost]
-    prompts: list[Large]
-    resources: list[Large]
+    prompts: list[LargeEntity]
+    resources: list[LargeEntity]
 
 
 def rebuild_search_index(settings: Settings) -> None:
@@ -85,9 +85,9 @@ def rebuild_search_index(settings: Settings) -> None:
     integrity_check.rebuild_index(settings.database)
 
 
-def run_checks(settings: Settings, tell: Tell) -> DoctorReport:
+def run_checks(settings: Settings, tell: ReportProgress) -> DoctorReport:
     """Run every check. Changes nothing."""
-    largest: list[list[Large]] = [[], []]
+    largest: list[list[LargeEntity]] = [[], []]
     findings = [
         *_run_check("dittybag", _program),
         *_run_check("sqlite", _engine),
@@ -130,8 +130,8 @@ def _program() -> Iterator[Finding]:
 
 
 def _engine() -> Iterator[Finding]:
-    version = integrity_check.engine()
-    if integrity_check.engine_is_safe(version):
+    version = integrity_check.sqlite_version()
+    if integrity_check.is_safe_sqlite_version(version):
         yield Finding("ok", "sqlite", f"SQLite {version}")
     else:
         message = f"SQLite {version} can damage a database that several programs write to"
@@ -141,7 +141,7 @@ def _engine() -> Iterator[Finding]:
 # The database
 
 
-def _database(settings: Settings, tell: Tell, largest: list[list[Large]]) -> Iterator[Finding]:
+def _database(settings: Settings, tell: ReportProgress, largest: list[list[LargeEntity]]) -> Iterator[Finding]:
     path = settings.database
     if not os.path.lexists(path):
         message = f"There is no database at {path} yet; the first command that writes creates it"
@@ -220,16 +220,16 @@ def _write_ahead_log(path: str) -> Iterator[Finding]:
         )
 
 
-def _inside(settings: Settings, tell: Tell, largest: list[list[Large]]) -> Iterator[Finding]:
+def _inside(settings: Settings, tell: ReportProgress, largest: list[list[LargeEntity]]) -> Iterator[Finding]:
     path = settings.database
-    with integrity_check.looking(path) as connection:
+    with integrity_check.open_snapshot(path) as connection:
         number = integrity_check.version(connection)
         yield from _schema_version(number)
         if number and integrity_check.journal(connection) != "wal":
             message = "The database does not use a write-ahead log, so readers and writers block each other"
             command = f'sqlite3 {shlex.quote(path)} "PRAGMA journal_mode = wal"'
             yield Finding("warning", "journal", message, f"While no server runs: {command}")
-        flaws = integrity_check.examine(connection, tell)
+        flaws = integrity_check.check_integrity(connection, tell)
         yield from _part_findings(settings, flaws, complete=number == NEWEST)
         if number == NEWEST and not flaws:
             count, size = integrity_check.orphans(connection)
@@ -252,7 +252,7 @@ def _schema_version(number: int) -> Iterator[Finding]:
         yield Finding("ok", "schema", f"Schema {number}, the newest")
 
 
-_SOUND: Final[dict[Part, tuple[str, str]]] = {
+_SOUND: Final[dict[CheckedPart, tuple[str, str]]] = {
     "structure": ("integrity", "The file is intact"),
     "schema": ("schema", "All tables exist"),
     "references": ("references", "All references point to existing rows"),
@@ -262,7 +262,7 @@ _SOUND: Final[dict[Part, tuple[str, str]]] = {
 }
 
 
-def _part_findings(settings: Settings, flaws: list[Flaw], *, complete: bool) -> Iterator[Finding]:
+def _part_findings(settings: Settings, flaws: list[IntegrityProblem], *, complete: bool) -> Iterator[Finding]:
     """One finding per flaw, and one for each checked part without a flaw."""
     for flaw in flaws:
         topic = _SOUND[flaw.part][0]
@@ -275,7 +275,7 @@ def _part_findings(settings: Settings, flaws: list[Flaw], *, complete: bool) -> 
             yield Finding("ok", topic, words)
 
 
-def _remedy(settings: Settings, part: Part) -> str:
+def _remedy(settings: Settings, part: CheckedPart) -> str:
     if part == "index":
         return f"dittybag doctor --fix{_database_option(settings)}"
     if part == "structure":
@@ -317,11 +317,11 @@ def _leftovers(settings: Settings) -> Iterator[Finding]:
 
     folder = os.path.dirname(os.path.abspath(settings.database))  # noqa: PTH100, PTH120
     files = _sizes(folder)
-    if parts := [name for name in files if PART in name]:
+    if parts := [name for name in files if TEMPORARY_SUFFIX in name]:
         message = f"{_summary(parts, files)} left over from unfinished backups in {folder}"
         fix = f"If no backup is running: rm {' '.join(shlex.quote(_at(folder, name)) for name in parts)}"
         yield Finding("note", "leftovers", message, fix)
-    if aside := [name for name in files if ASIDE in name]:
+    if aside := [name for name in files if ASIDE_INFIX in name]:
         message = f"{_summary(aside, files)} kept by dittybag restore in {folder}"
         fix = f"When you no longer need them: rm {' '.join(shlex.quote(_at(folder, name)) for name in aside)}"
         yield Finding("note", "leftovers", message, fix)

@@ -306,7 +306,7 @@ def _authentication(
     return AuthenticationMiddleware(
         application,
         own,
-        others=oauth,
+        external=oauth,
         challenge=oauth.challenge,
         public_paths=(*PUBLIC_PATHS, *_METADATA_PAGES),
     )

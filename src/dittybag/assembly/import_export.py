@@ -32,8 +32,8 @@ from dittybag.exchange.source_detection import FORMATS
 from dittybag.services.exchange import Exchange, Intake, OnConflict, Renamed, Tell
 
 if TYPE_CHECKING:
-    from dittybag.library.formats.parsed_prompt import Draft
-    from dittybag.library.loaded_library import Library
+    from dittybag.library.formats.parsed_prompt import ParsedPrompt
+    from dittybag.library.loaded_library import LoadedLibrary
     from dittybag.library.render.template_renderer import TemplateRenderer
 
 __all__ = ["FORMATS", "STANDARD", "Conflict", "Intake", "OnConflict", "Taken", "export", "take"]
@@ -243,12 +243,12 @@ def _alone(file: str, room: str) -> str:
 async def _library(folder: str, home: str) -> Source:
     """The prompts in a folder of prompt files."""
     from dittybag.library.catalogue import Catalogue
-    from dittybag.library.indexer import Keeper
+    from dittybag.library.indexer import LibraryIndexer
     from dittybag.library.library_folders import Directories
     from dittybag.library.render.template_renderer import TemplateRenderer
 
     renderer, catalogue = TemplateRenderer(), Catalogue()
-    keeper = Keeper(Directories(home, alone=folder), catalogue, renderer, quiet=True)
+    keeper = LibraryIndexer(Directories(home, alone=folder), catalogue, renderer, quiet=True)
     try:
         await keeper.refresh(None)
         (library,) = catalogue.libraries.values()
@@ -266,7 +266,7 @@ async def _library(folder: str, home: str) -> Source:
 
 
 async def _stored(
-    library: Library, draft: Draft, renderer: TemplateRenderer, notes: list[str]
+    library: LoadedLibrary, draft: ParsedPrompt, renderer: TemplateRenderer, notes: list[str]
 ) -> tuple[str, Prompt] | None:
     """A prompt that says the same as a draft; nothing, with a note, if there can be none."""
     try:
@@ -290,18 +290,18 @@ async def _stored(
     return draft.file, prompt
 
 
-async def _text(library: Library, draft: Draft, renderer: TemplateRenderer) -> str:
+async def _text(library: LoadedLibrary, draft: ParsedPrompt, renderer: TemplateRenderer) -> str:
     """Raises `RenderingFailed` and `ValueError`."""
-    from dittybag.library.safe_folder import Missing, Unreadable
+    from dittybag.library.safe_folder import MissingFile, UnreadableFile
 
     folder = library.place.folder
 
     async def read(file: str) -> str | None:
         try:
             return folder.text(file, TEMPLATE_BYTES)[1]
-        except Missing:
+        except MissingFile:
             return None
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise RenderingFailed(f"{file} {error.problem}") from error
 
     text = draft.text if draft.text is not None else await read(draft.file)

@@ -8,18 +8,18 @@ from typing import TypeVar
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.library import install_records, installer
-from dittybag.library.installer import Added, Removed, Updated
+from dittybag.library.installer import AddResult, RemoveResult, UpdateResult
 from dittybag.library.library_folders import Directories
-from dittybag.library.library_service import Shelf
+from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
-from dittybag.library.sources.limited_copy import LeftOut
+from dittybag.library.sources.limited_copy import SkippedFile
 
 __all__ = [
-    "Added",
-    "LeftOut",
-    "Removed",
-    "Shelf",
-    "Updated",
+    "AddResult",
+    "SkippedFile",
+    "RemoveResult",
+    "LibraryService",
+    "UpdateResult",
     "install_records",
     "installer",
     "with_libraries",
@@ -28,12 +28,14 @@ __all__ = [
 T = TypeVar("T")
 
 
-def with_libraries(home: str, work: Callable[[Shelf], Awaitable[T]], *, alone: str | None = None) -> T:
+def with_libraries(
+    home: str, work: Callable[[LibraryService], Awaitable[T]], *, alone: str | None = None
+) -> T:
     """Run one piece of work on the libraries of this machine; with `alone`, on the one in this folder."""
 
     async def run() -> T:
         renderer = TemplateRenderer()
-        shelf = Shelf(Directories(home, alone=alone), renderer)
+        shelf = LibraryService(Directories(home, alone=alone), renderer)
         try:
             await shelf.load()
             return await work(shelf)

@@ -62,7 +62,7 @@ class OAuthUsers:
             words = "The keys to check this token with cannot be had right now; try again"
             raise HttpError(503, InternalError(words), headers=[(b"retry-after", b"2")]) from error
         try:
-            return await self._accounts.principal(identity.user, identity.scope, self._project)
+            return await self._accounts.external_principal(identity.user, identity.scope, self._project)
         except DittybagError as error:
             raise HttpError(503, InternalError(str(error)), headers=[(b"retry-after", b"1")]) from error
 

@@ -15,7 +15,7 @@ from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace, WorkspaceSession
 
 if TYPE_CHECKING:
-    from dittybag.library.library_service import Shelf
+    from dittybag.library.library_service import LibraryService
     from dittybag.services.template_service import TemplateService
 
 __all__ = ["LibrarySession", "WorkspaceSession", "open_workspace", "run_in_library_session", "run_in_session"]
@@ -28,7 +28,7 @@ class LibrarySession(Struct, frozen=True):
 
     session: WorkspaceSession
     templates: TemplateService
-    libraries: Shelf
+    libraries: LibraryService
 
 
 async def open_workspace(settings: Settings) -> Workspace:
@@ -55,13 +55,13 @@ def run_in_library_session(
 ) -> T:
     """Like `run_in_session`, with libraries that have been read."""
     from dittybag.library.library_folders import Directories
-    from dittybag.library.library_service import Shelf
+    from dittybag.library.library_service import LibraryService
     from dittybag.library.render.template_renderer import TemplateRenderer
     from dittybag.services.template_service import TemplateService
 
     async def at(session: WorkspaceSession) -> T:
         renderer = TemplateRenderer()
-        shelf = Shelf(Directories(settings.home), renderer)
+        shelf = LibraryService(Directories(settings.home), renderer)
         try:
             await shelf.load()
             return await work(LibrarySession(session, TemplateService(renderer, shelf), shelf))

@@ -15,7 +15,7 @@ from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
-    from dittybag.assembly.doctor_checks import DoctorReport, Finding, Large, Level
+    from dittybag.assembly.doctor_checks import DoctorReport, Finding, LargeEntity, Level
     from dittybag.config import Settings
 
 #: How findings are marked: with a sign, or a letter where that cannot be shown, and in a colour.
@@ -156,7 +156,7 @@ def _print(health: DoctorReport, *, fixed: bool) -> None:
     click.secho(f"{format_count(errors, 'error')}, {format_count(warnings, 'warning')}", fg=colour)
 
 
-def _rows(kind: str, things: list[Large]) -> Iterator[tuple[str, str, str, str]]:
+def _rows(kind: str, things: list[LargeEntity]) -> Iterator[tuple[str, str, str, str]]:
     for thing in things:
         yield kind, one_line(thing.project), one_line(thing.name), f"{thing.bytes:,}"
 

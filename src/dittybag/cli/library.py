@@ -156,7 +156,7 @@ def _update_all(*, overwrite: bool, as_json: bool) -> int:
 
     status: int = ExitStatus.OK
     rows: list[Any] = []
-    for name, origin in install_records.records(home(os.environ)).items():
+    for name, origin in install_records.read_records(home(os.environ)).items():
         if origin.kind in ("link", "new"):
             continue
         try:

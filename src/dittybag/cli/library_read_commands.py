@@ -186,7 +186,7 @@ def _install_kinds() -> dict[str, str]:
     """Where libraries are from, in a word."""
     from dittybag.assembly.local_libraries import install_records
 
-    return {name: origin.kind for name, origin in install_records.records(home(os.environ)).items()}
+    return {name: origin.kind for name, origin in install_records.read_records(home(os.environ)).items()}
 
 
 def _library_data(item: LibraryReport, origin: str | None) -> dict[str, Any]:

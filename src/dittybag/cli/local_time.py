@@ -4,9 +4,27 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from dittybag.domain.due_dates import EXAMPLES, NotADate, due_date, local_due_day, format_due, is_overdue, meant
+from dittybag.domain.due_dates import (
+    EXAMPLES,
+    NotADate,
+    format_due,
+    is_overdue,
+    local_due_day,
+    parse_due_date,
+    parse_optional_due_date,
+)
 
-__all__ = ["EXAMPLES", "NotADate", "ago", "due_date", "due_day", "due_words", "is_overdue", "meant", "now"]
+__all__ = [
+    "EXAMPLES",
+    "NotADate",
+    "ago",
+    "format_due",
+    "is_overdue",
+    "local_due_day",
+    "now",
+    "parse_due_date",
+    "parse_optional_due_date",
+]
 
 
 def now() -> datetime:

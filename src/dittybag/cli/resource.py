@@ -27,7 +27,7 @@ from dittybag.cli.read_input import (
 )
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.errors import ResourceNotFound
-from dittybag.domain.mime_types import guessed
+from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.domain.times import iso
@@ -76,7 +76,7 @@ def add(
 ) -> None:
     """Store a copy of FILE, or of standard input for `-`.
 
-    It is called like the file, its URI is dittybag://resources/NAME, and its type is guessed, unless you say
+    It is called like the file, its URI is dittybag://resources/NAME, and its type is guess_mime_type, unless you say
     otherwise.
 
     \b
@@ -89,7 +89,7 @@ def add(
         usage_error("a document from standard input has no name", "give it one, with --name")
     chosen = name if name is not None else _name_for(file)
     content = read_bytes(file, CONTENT_BYTES)
-    kind = mime_type if mime_type is not None else guessed(chosen if file == STREAM else file, content)
+    kind = mime_type if mime_type is not None else guess_mime_type(chosen if file == STREAM else file, content)
     resource, _ = options.run(
         lambda session: session.workspace.resources.create(
             session.caller,

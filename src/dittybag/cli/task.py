@@ -30,7 +30,7 @@ def command() -> None:
 def parse_due_date(value: str) -> str:
     """The type of options that are a day, in words or in digits."""
     try:
-        return local_time.meant(text(value), local_time.now().date())
+        return local_time.parse_optional_due_date(text(value), local_time.now().date())
     except local_time.NotADate as error:
         raise click.BadParameter(
             f"'{clip_line(value)}' names no day. Write one like these: {local_time.EXAMPLES}."

@@ -1,1 +1,1 @@
-"""Where Dittybag meets MCP: one module per contract, and the profiles that put them together."""
+"""The tools, prompts and resources that clients see: one module per contract, and the profiles that select them."""

@@ -1,4 +1,7 @@
-"""How tools word their failures. The wording goes with the tool, whatever the profile."""
+"""Error formats: how each contract's tools report errors.
+
+The format belongs to the tool, not to the profile that shows it.
+"""
 
 from __future__ import annotations
 
@@ -27,47 +30,36 @@ from dittybag.domain.errors import (
 from dittybag.protocol import InternalError, InvalidParams, ToolResult, Violation
 from dittybag.protocol.jsonrpc import encode
 
-#: An error as the result of a tool.
+#: Converts an error to a tool result.
 ErrorFormat: TypeAlias = Callable[[DittybagError], ToolResult]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_LABELS: Final = {"uri": "URI", "mime_type": "MIME type"}
-
-
-def argument_label(path: str) -> str:
-    """What a person calls the argument at `path`: `task_id` is the task id."""
-    if path in _LABELS:
-        return _LABELS[path]
-    return (path[:1].upper() + path[1:]).replace("_", " ") or "The input"
-
 
 def problem_of(violation: Violation) -> Problem:
-    """A broken rule of a schema, as a sentence."""
-    return Problem(
-        top_level_argument(violation.path), f"{argument_label(violation.path)} {violation.problem}"
-    )
+    """Describe a schema violation in a sentence that names the argument as the caller typed it."""
+    return Problem(top_level_argument(violation.path), f"{violation.path or 'arguments'} {violation.problem}")
 
 
 def top_level_argument(path: str) -> str:
-    """The argument that a path leads into: `tags[2]` is a part of `tags`."""
+    """Return the argument that `path` belongs to: `tags` for `tags[2]`."""
     return path.partition("[")[0].partition(".")[0]
 
 
 def prose_error(error: DittybagError) -> ToolResult:
-    """The mcpkg tools: sentences."""
+    """Format an error of the mcpkg tools: sentences after `Error: `."""
     return ToolResult.of(f"Error: {error}", is_error=True)
 
 
 def plain_text_error(error: DittybagError) -> ToolResult:
-    """The task tools: sentences, and a word before those that say what is wrong with the arguments."""
+    """Format an error of the task tools: sentences, after `Validation error: ` if the arguments are invalid."""
     text = f"Validation error: {error}" if isinstance(error, Invalid) else str(error)
     return ToolResult.of(text, is_error=True)
 
 
 def json_error(error: DittybagError) -> ToolResult:
-    """The prompt-store tools: JSON with a code."""
+    """Format an error of the prompt-store tools: JSON with a code."""
     code, message = _code_and_message(error)
     return ToolResult.of(encode({"error": {"code": code, "message": message}}).decode(), is_error=True)
 
@@ -106,7 +98,7 @@ def _code_of_problems(problems: Sequence[Problem]) -> str:
 
 
 def as_protocol_errors(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """What goes wrong outside tools is an error of the protocol, in our words."""
+    """Decorate a method outside tools so that it raises our errors as protocol errors."""
 
     @wraps(method)
     async def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:

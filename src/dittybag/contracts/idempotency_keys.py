@@ -1,4 +1,4 @@
-"""Idempotency keys: a client may repeat a call that has one without fear."""
+"""Idempotency keys, with which a client can safely repeat a call."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.idempotency import checked_key
 from dittybag.protocol import Context
 
-#: Where a request of any transport has its key, in `_meta`.
+#: The field of `_meta` that holds the key, on every transport.
 META_FIELD: Final = "dittybag/idempotencyKey"
 
-#: The key that came beside the request in hand, in a header of HTTP.
+#: The key from the HTTP header of the current request.
 header_key: ContextVar[str | None] = ContextVar("key_beside", default=None)
 
 
 def idempotency_key(ctx: Context) -> str | None:
-    """The key of a call, if it has one. Raises `Invalid`."""
+    """Return the idempotency key of a call, or `None` if it has no key. Raises `Invalid`."""
     meta = ctx.params.get("_meta")
-    said = None if meta is None else meta.get(META_FIELD)
-    beside = header_key.get()
-    if said is None and beside is None:
+    from_meta = None if meta is None else meta.get(META_FIELD)
+    from_header = header_key.get()
+    if from_meta is None and from_header is None:
         return None
-    if said is not None and beside is not None and said != beside:
-        problem = "The idempotency key in the header is not the one in `_meta`"
+    if from_meta is not None and from_header is not None and from_meta != from_header:
+        problem = "The idempotency keys in the header and in `_meta` differ: send one, or the same in both"
         raise Invalid([Problem("idempotencyKey", problem)])
-    return checked_key(beside if said is None else said)
+    return checked_key(from_header if from_meta is None else from_meta)

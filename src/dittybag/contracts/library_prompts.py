@@ -1,4 +1,4 @@
-"""The prompts of libraries as MCP prompts, alone or beside those of a project."""
+"""Library prompts as MCP prompts, on their own or together with those of a project."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page, P
 from dittybag.protocol.features import PAGE_SIZE
 from dittybag.protocol.types import JsonObject, PromptInfo, PromptResult
 
-#: How a profile lists a prompt of a library.
+#: Formats a library prompt as a profile lists it.
 PromptFormatter = Callable[[LibraryPrompt], PromptInfo]
-#: Says in the profile's words that there is no such prompt.
+#: Converts the error about a missing prompt to the profile's error format.
 MissingPromptFormatter = Callable[[LibraryPromptNotFound], ProtocolError]
 
 
 class TwigPromptInfo(PromptInfo, frozen=True, kw_only=True):
-    """A prompt as the twig contract lists it."""
+    """A list entry of the twig contract, which has a schema."""
 
     input_schema: JsonObject
 
 
 def prompt_info(prompt: LibraryPrompt) -> PromptInfo:
-    """A prompt as the protocol lists it."""
+    """Return the list entry of a prompt as the protocol defines it."""
     return PromptInfo(
         name=prompt.name,
         title=prompt.title,
@@ -44,11 +44,11 @@ def prompt_info(prompt: LibraryPrompt) -> PromptInfo:
 
 
 def twig_prompt_info(prompt: LibraryPrompt) -> PromptInfo:
-    """A prompt as the twig contract lists it."""
+    """Return the list entry of a prompt as the twig contract defines it."""
     properties: JsonObject = {}
     for argument in prompt.arguments:
-        about = {"description": argument.description} if argument.description is not None else {}
-        properties[argument.name] = {"type": "string", **about}
+        description = {"description": argument.description} if argument.description is not None else {}
+        properties[argument.name] = {"type": "string", **description}
     schema: JsonObject = {"type": "object", "properties": properties}
     if required := [argument.name for argument in prompt.arguments if argument.required]:
         schema["required"] = required
@@ -61,11 +61,11 @@ def twig_prompt_info(prompt: LibraryPrompt) -> PromptInfo:
 
 
 class LibraryPrompts:
-    """See `dittybag.protocol.PromptSource`."""
+    """Serves the prompts of libraries. See `dittybag.protocol.PromptSource`."""
 
-    def __init__(self, scope: ServerScope, shown: PromptFormatter, missing: MissingPromptFormatter) -> None:
+    def __init__(self, scope: ServerScope, format_info: PromptFormatter, missing: MissingPromptFormatter) -> None:
         self._scope = scope
-        self._shown = shown
+        self._format_info = format_info
         self._missing = missing
 
     def stamp(self, ctx: Context) -> Hashable:
@@ -78,10 +78,10 @@ class LibraryPrompts:
         return await self.page(position or "", PAGE_SIZE, MAX_PAGE_CHARACTERS)
 
     async def page(self, after: str, limit: int, max_characters: int) -> Page[PromptInfo]:
-        """A page of at most so many prompts and characters, from the one after `after` on."""
+        """Return the page of prompts after the name `after`, within `limit` prompts and `max_characters`."""
         found = await self._scope.libraries.page(after, limit + 1)
         page, more = take_page(found, _length, limit=limit, max_characters=max_characters)
-        return Page(tuple(map(self._shown, page)), (page[-1].name if page else after) if more else None)
+        return Page(tuple(map(self._format_info, page)), (page[-1].name if page else after) if more else None)
 
     @as_protocol_errors
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
@@ -100,7 +100,7 @@ class LibraryPrompts:
 
 
 class CombinedPrompts:
-    """The prompts of a project, then those of the libraries. See `dittybag.protocol.PromptSource`."""
+    """Lists the prompts of a project, then those of the libraries. See `dittybag.protocol.PromptSource`."""
 
     def __init__(self, stored: StoredPrompts, library: LibraryPrompts) -> None:
         self._stored = stored
@@ -126,7 +126,7 @@ class CombinedPrompts:
         return await self._source_of(request.target).complete(request, ctx)
 
     def _source_of(self, name: str) -> StoredPrompts | LibraryPrompts:
-        # No stored prompt has a colon in its name.
+        # The names of stored prompts never contain a colon.
         return self._library if ":" in name else self._stored
 
 

@@ -28,7 +28,7 @@ from dittybag.protocol import ToolResult
 from dittybag.protocol.argument_schemas import violations
 from dittybag.protocol.types import JsonObject
 from dittybag.services.prompt_service import PromptAddress, PromptChange
-from dittybag.services.search_service import SEARCHED
+from dittybag.services.search_service import SEARCH_KINDS
 from dittybag.services.workspace import WorkspaceSession
 
 #: Written by hand, because several clients do not follow references inside a schema.
@@ -156,7 +156,7 @@ _DECLARED_SCHEMA: Final[JsonObject] = {
 
 
 async def search(session: WorkspaceSession, arguments: SearchEverything) -> ToolResult:
-    kinds = SEARCHED if arguments.kinds is UNSET else arguments.kinds
+    kinds = SEARCH_KINDS if arguments.kinds is UNSET else arguments.kinds
     hits, totals = await session.workspace.search.everything(
         session.caller, arguments.query, kinds, arguments.limit
     )

@@ -1,4 +1,4 @@
-"""Pages of lists, short enough for a message."""
+"""Pages of lists, limited so that each fits into a message."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dittybag.protocol.features import PAGE_SIZE
 
 T = TypeVar("T")
 
-#: In characters, of which each may take six bytes on the wire: clients drop messages that are too long.
+#: A character takes up to six bytes on the wire, and clients drop messages that are too long.
 MAX_PAGE_CHARACTERS: Final = 1_000_000
 
 
 def parse_position(position: str | int | None) -> int:
-    """Where a page begins: after the thing with this number."""
+    """Return the number after which a page begins, 0 for the first page. Raises `InvalidParams`."""
     if position is None:
         return 0
     if not isinstance(position, int):
@@ -30,9 +30,9 @@ def take_page(
     limit: int = PAGE_SIZE,
     max_characters: int = MAX_PAGE_CHARACTERS,
 ) -> tuple[Sequence[T], bool]:
-    """As many of the items as make a page of `limit` items in `max_characters` characters, and whether there are more.
+    """Return the first items, within `limit` items and `max_characters`, and whether more follow.
 
-    A page that is not full already takes at least one.
+    A page of its own (one with the whole room) has at least one item.
     """
     first = 0 if max_characters < MAX_PAGE_CHARACTERS else 1
     for count, item in enumerate(items):

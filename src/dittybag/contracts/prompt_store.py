@@ -166,7 +166,7 @@ def _filter_problems(tags: Sequence[str] = (), **others: Any) -> list[Problem]:
 async def filter_by_tags(session: WorkspaceSession, arguments: FilterByTags) -> ToolResult:
     tags, limit, offset = arguments.tags, arguments.limit, arguments.offset
     require(_filter_problems(tags))
-    page, matched = await session.workspace.prompts.tagged(
+    page, matched = await session.workspace.prompts.by_tags(
         session.caller, tags, limit, min(offset, _MAX_OFFSET)
     )
     return _page(page, limit, offset, matched_tags=matched)

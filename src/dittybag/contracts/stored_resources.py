@@ -111,7 +111,7 @@ class StoredResources:
         self, template: ResourceTemplateInfo, values: dict[str, str], ctx: Context
     ) -> str | None:
         if template is _TAGGED:
-            page, matched = await self._scope.workspace.prompts.tagged(
+            page, matched = await self._scope.workspace.prompts.by_tags(
                 self._scope.caller(ctx), [values["tag"]], 100, 0
             )
             return encode(_tag_overview(values["tag"].lower(), page)).decode() if matched else None

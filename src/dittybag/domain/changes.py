@@ -40,7 +40,7 @@ class Change(Struct, frozen=True, kw_only=True):
     after: Entity | None
 
 
-class ChangeNews(Struct, frozen=True):
+class ChangeNotification(Struct, frozen=True):
     """That something has changed: as much as caches and subscribers need to know."""
 
     kind: Kind

@@ -42,13 +42,13 @@ class NotADate(ValueError):
     """These words name no day."""
 
 
-def meant(text: str, today: date) -> str:
-    """Like `due_date`; empty for words that say that there is none."""
-    return "" if text.strip().lower() in _NEVER else due_date(text, today)
+def parse_optional_due_date(text: str, today: date) -> str:
+    """Like `parse_due_date`; empty for words that say that there is none."""
+    return "" if text.strip().lower() in _NEVER else parse_due_date(text, today)
 
 
-def due_date(text: str, today: date) -> str:
-    """The day that is meant, as tasks have it: ISO 8601. Raises `NotADate`.
+def parse_due_date(text: str, today: date) -> str:
+    """The day that is parse_optional_due_date, as tasks have it: ISO 8601. Raises `NotADate`.
 
     A date or time in ISO 8601 stays as it is.
     """
@@ -157,17 +157,17 @@ def is_overdue(due: str, now: datetime) -> bool:
     return due[:10] < now.date().isoformat() if moment is None else moment < now
 
 
-def due_day(due: str) -> str:
+def local_due_day(due: str) -> str:
     """The day of a due date, here."""
     moment = _moment(due)
     return due[:10] if moment is None else moment.date().isoformat()
 
 
-def due_words(due: str, now: datetime) -> str:
+def format_due(due: str, now: datetime) -> str:
     """A due date for people: in words if it is near, and in their own time."""
     moment = _moment(due)
     time = "" if moment is None else f" {moment:%H:%M}"
-    day = date.fromisoformat(due_day(due))
+    day = date.fromisoformat(local_due_day(due))
     distance = (day - now.date()).days
     if -1 <= distance <= 1:
         return ("yesterday", "today", "tomorrow")[distance + 1] + time

@@ -65,7 +65,7 @@ from dittybag.domain.times import iso
 SHOWN_LENGTH: Final = 300
 
 
-def clipped(text: str, most: int = SHOWN_LENGTH) -> str:
+def clip(text: str, most: int = SHOWN_LENGTH) -> str:
     """As much of a value as an error message can show."""
     return text if len(text) <= most else text[:most] + "..."
 
@@ -114,7 +114,7 @@ class ProjectNotFound(NotFound):
 
     def __init__(self, project: str) -> None:
         self.project = project
-        super().__init__(f"Project '{clipped(project)}' does not exist")
+        super().__init__(f"Project '{clip(project)}' does not exist")
 
 
 class ProjectGone(NotFound):
@@ -134,7 +134,7 @@ class PromptNotFound(NotFound):
     def __init__(self, reference: str, project: str) -> None:
         self.reference = reference
         self.project = project
-        super().__init__(f"Prompt '{clipped(reference)}' does not exist in project '{project}'")
+        super().__init__(f"Prompt '{clip(reference)}' does not exist in project '{project}'")
 
 
 class LibraryPromptNotFound(NotFound):
@@ -144,7 +144,7 @@ class LibraryPromptNotFound(NotFound):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(f"Prompt not found: {clipped(name)}")
+        super().__init__(f"Prompt not found: {clip(name)}")
 
 
 class LibraryNotFound(NotFound):
@@ -154,7 +154,7 @@ class LibraryNotFound(NotFound):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(f"Library '{clipped(name)}' does not exist")
+        super().__init__(f"Library '{clip(name)}' does not exist")
 
 
 class SourceNotFound(NotFound):
@@ -164,7 +164,7 @@ class SourceNotFound(NotFound):
 
     def __init__(self, source: str, problem: str) -> None:
         self.source = source
-        super().__init__(f"{clipped(source)}: {problem}")
+        super().__init__(f"{clip(source)}: {problem}")
 
 
 class ResourceNotFound(NotFound):
@@ -175,7 +175,7 @@ class ResourceNotFound(NotFound):
     def __init__(self, reference: str, project: str) -> None:
         self.reference = reference
         self.project = project
-        super().__init__(f"Resource '{clipped(reference)}' does not exist in project '{project}'")
+        super().__init__(f"Resource '{clip(reference)}' does not exist in project '{project}'")
 
 
 class TaskNotFound(NotFound):
@@ -205,7 +205,7 @@ class UserNotFound(NotFound):
 
     def __init__(self, user: str) -> None:
         self.user = user
-        super().__init__(f"User '{clipped(user)}' does not exist")
+        super().__init__(f"User '{clip(user)}' does not exist")
 
 
 class TokenNotFound(NotFound):
@@ -226,7 +226,7 @@ class MemberNotFound(NotFound):
     def __init__(self, user: str, project: str) -> None:
         self.user = user
         self.project = project
-        super().__init__(f"User '{clipped(user)}' is no member of project '{project}'")
+        super().__init__(f"User '{clip(user)}' is no member of project '{project}'")
 
 
 class Conflict(DittybagError):
@@ -435,7 +435,7 @@ class RenderingFailed(PromptUnusable):
         self.file = file
         place = "" if line is None else f" at line {line}"
         inside = "" if file is None else f" of {file}"
-        super().__init__(f"Error rendering prompt template{place}{inside}: {clipped(problem)}")
+        super().__init__(f"Error rendering prompt template{place}{inside}: {clip(problem)}")
 
 
 class NotAllowed(DittybagError):
@@ -456,7 +456,7 @@ class LibraryRefused(DittybagError):
     def __init__(self, source: str, problem: str) -> None:
         self.source = source
         self.problem = problem
-        super().__init__(f"{clipped(source)}: {problem}")
+        super().__init__(f"{clip(source)}: {problem}")
 
 
 class SourceFailed(DittybagError):
@@ -467,7 +467,7 @@ class SourceFailed(DittybagError):
     def __init__(self, source: str, problem: str) -> None:
         self.source = source
         self.problem = problem
-        super().__init__(f"{clipped(source)} could not be read: {problem}")
+        super().__init__(f"{clip(source)} could not be read: {problem}")
 
 
 class StorageError(DittybagError):

@@ -10,14 +10,14 @@ from msgspec import Struct
 from dittybag.domain.errors import Problem, require
 
 #: In microseconds: so long is a key remembered.
-REMEMBERED: Final = 24 * 3600 * 1_000_000
+RETENTION: Final = 24 * 3600 * 1_000_000
 #: A longer answer is not kept.
-ANSWER_BYTES: Final = 1024 * 1024
+MAX_RESULT_BYTES: Final = 1024 * 1024
 
 _KEY: Final = re.compile(r"[!-~]{1,128}")
 
 
-class KeptAnswer(Struct, frozen=True, kw_only=True):
+class StoredResult(Struct, frozen=True, kw_only=True):
     """What is known of a call that has been carried out."""
 
     #: Of what was asked.
@@ -28,10 +28,10 @@ class KeptAnswer(Struct, frozen=True, kw_only=True):
     first: int | None
     last: int | None
     #: Nothing if it is not known yet, was lost or is too long.
-    answer: bytes | None
+    result: bytes | None
 
-    def is_remembered(self, now: int) -> bool:
-        return self.at > now - REMEMBERED
+    def is_valid(self, now: int) -> bool:
+        return self.at > now - RETENTION
 
 
 def checked_key(key: object) -> str:

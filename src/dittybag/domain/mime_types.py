@@ -55,7 +55,7 @@ _BY_BEGINNING: Final = (
 )
 
 
-def guessed(file: str, content: bytes) -> str:
+def guess_mime_type(file: str, content: bytes) -> str:
     """The likeliest type; never one for text if the content is none."""
     named = _named(file)
     if named is None:

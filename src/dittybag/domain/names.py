@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from dittybag.domain.errors import clipped
+from dittybag.domain.errors import clip
 
 NAME_LENGTH: Final = 255
 
@@ -19,18 +19,16 @@ def name_problem(kind: str, name: str) -> str | None:
     if not 1 <= len(name) <= NAME_LENGTH:
         return f"{kind} name must be 1-{NAME_LENGTH} characters"
     if not _ALLOWED.fullmatch(name):
-        return (
-            f"{kind} name '{clipped(name, 60)}' contains invalid characters. Allowed: a-z, A-Z, 0-9, -, _, ."
-        )
+        return f"{kind} name '{clip(name, 60)}' contains invalid characters. Allowed: a-z, A-Z, 0-9, -, _, ."
     return None
 
 
-def name_from(title: str) -> str:
+def name_from_title(title: str) -> str:
     """A name for something that has only a title: lower case, with `-` for runs of other characters."""
     return _OTHERS.sub("-", title.lower()).strip("-")[:NAME_LENGTH] or "prompt"
 
 
-def alternatives(wanted: str, form: str, length: int) -> Iterator[str]:
+def numbered_names(wanted: str, form: str, length: int) -> Iterator[str]:
     """`wanted`, and then with a number, none longer than `length`. `form` says how the number looks."""
     yield wanted[:length]
     number = 2

@@ -11,8 +11,8 @@ from typing import Any, Literal, Protocol, TypeVar
 from msgspec import Struct
 
 from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
-from dittybag.domain.changes import Action, Change, ChangeNews, Entity, Kind
-from dittybag.domain.idempotency import KeptAnswer
+from dittybag.domain.changes import Action, Change, ChangeNotification, Entity, Kind
+from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
 from dittybag.domain.projects import Project, ProjectSize
 from dittybag.domain.prompts import (
@@ -24,7 +24,7 @@ from dittybag.domain.prompts import (
     TagCount,
 )
 from dittybag.domain.resources import Resource
-from dittybag.domain.tasks import Task, TaskChoice, TaskColumn, TaskGroup, TaskKey, TaskOrder
+from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Entity)
@@ -41,11 +41,11 @@ class ProjectRepository(Protocol):
         """Names that begin with `prefix`, in any case."""
         ...
 
-    async def contents(self, id: int, user: str) -> tuple[int, int, int]:
+    async def count_contents(self, id: int, user: str) -> tuple[int, int, int]:
         """How many prompts and resources a project has, and how many tasks of a user are yet to be done."""
         ...
 
-    async def glance(
+    async def quick_search(
         self, kind: Kind, project: int, user: str, query: str, limit: int
     ) -> list[tuple[str | int, str, str]]:
         """Some things of a project, or tasks of a user, with `query` in them: address, title and snippet.
@@ -81,13 +81,13 @@ class PromptRepository(Protocol):
         """Those updated last come first."""
         ...
 
-    async def tagged(
+    async def by_tags(
         self, project: int, tags: Sequence[str], limit: int, offset: int
     ) -> tuple[int, list[PromptSummary]]:
         """How many carry any of the tags, and a page of them; those updated last come first."""
         ...
 
-    async def tags_carried(self, project: int, tags: Sequence[str]) -> list[str]:
+    async def existing_tags(self, project: int, tags: Sequence[str]) -> list[str]:
         """Those of the tags that any prompt carries."""
         ...
 
@@ -95,7 +95,7 @@ class PromptRepository(Protocol):
         """The most used first, then by name."""
         ...
 
-    async def ids_tagged(self, project: int, tag: str) -> list[str]:
+    async def ids_with_tag(self, project: int, tag: str) -> list[str]:
         """The ids of all that carry a tag."""
         ...
 
@@ -108,7 +108,7 @@ class PromptRepository(Protocol):
         """
         ...
 
-    async def chosen(
+    async def filter(
         self,
         project: int,
         *,
@@ -153,7 +153,7 @@ class ResourceRepository(Protocol):
         """How many have `query` in name, title or text, and a page of them with snippets."""
         ...
 
-    async def chosen(
+    async def filter(
         self,
         project: int,
         *,
@@ -189,7 +189,7 @@ class TaskRepository(Protocol):
         """The highest priority first, then in the order of creation. `completed`: whether done ones count."""
         ...
 
-    async def chosen(
+    async def filter(
         self,
         user: str,
         *,
@@ -214,15 +214,15 @@ class TaskRepository(Protocol):
 
     async def groups(self, user: str) -> list[TaskGroup]: ...
 
-    async def total(self) -> int:
+    async def count_all(self) -> int:
         """How many there are of all users."""
         ...
 
     async def columns(
         self,
         user: str,
-        choice: TaskChoice,
-        by: TaskKey | None,
+        choice: TaskFilter,
+        by: TaskGrouping | None,
         keys: Sequence[int | str] | None,
         *,
         span: range,
@@ -237,7 +237,7 @@ class TaskRepository(Protocol):
         """
         ...
 
-    async def done_times(self, user: str, since: int) -> dict[int, int]:
+    async def completion_counts(self, user: str, since: int) -> dict[int, int]:
         """How many were done in each quarter of an hour, counted from 1970, since a time."""
         ...
 
@@ -279,11 +279,11 @@ class ChangeRepository(Protocol):
 
     async def latest(self, kind: Kind, entity: str) -> Change | None: ...
 
-    async def newest(self) -> int:
+    async def newest_seq(self) -> int:
         """The number of the last change."""
         ...
 
-    async def matching(
+    async def find_seqs(
         self,
         project: int | None,
         *,
@@ -303,11 +303,11 @@ class ChangeRepository(Protocol):
         """
         ...
 
-    async def these(self, seqs: Sequence[int]) -> list[Change]:
+    async def by_seqs(self, seqs: Sequence[int]) -> list[Change]:
         """Those with these numbers, the newest first."""
         ...
 
-    async def reach(self, before: int, count: int, size: int) -> int:
+    async def window_start(self, before: int, count: int, size: int) -> int:
         """The number of the first of so many changes up to `before` that hold no more bytes than `size`."""
         ...
 
@@ -315,7 +315,7 @@ class ChangeRepository(Protocol):
         """Who has made changes since, in alphabetical order."""
         ...
 
-    async def per_day(
+    async def count_per_day(
         self, project: int, *, after: int, before: int, user: str | None
     ) -> list[tuple[int, str, int]]:
         """Of those with a number between the two: the day, counted from 1970, the actor, and how many."""
@@ -326,7 +326,7 @@ class ChangeRepository(Protocol):
         ...
 
 
-class KeptSession(Struct, frozen=True):
+class StoredSession(Struct, frozen=True):
     """A session of an HTTP client: whatever the protocol has to know of it."""
 
     state: bytes
@@ -334,13 +334,13 @@ class KeptSession(Struct, frozen=True):
 
 
 class SessionRepository(Protocol):
-    async def get(self, id: str) -> KeptSession | None: ...
+    async def get(self, id: str) -> StoredSession | None: ...
 
 
 class IdempotencyRepository(Protocol):
     """Answers to calls that came with a key, by whose it is."""
 
-    async def get(self, owner: str, key: str) -> KeptAnswer | None: ...
+    async def get(self, owner: str, key: str) -> StoredResult | None: ...
 
 
 class AccountRepository(Protocol):
@@ -366,7 +366,7 @@ class AccountRepository(Protocol):
         """All, or those of a user, in the order of creation."""
         ...
 
-    async def hashes(self) -> dict[int, str]:
+    async def token_hashes(self) -> dict[int, str]:
         """What is kept of each token, by its number."""
         ...
 
@@ -374,7 +374,7 @@ class AccountRepository(Protocol):
         """In the order of their names."""
         ...
 
-    async def hidden_from(self, user: str) -> set[int]:
+    async def projects_hidden_from(self, user: str) -> set[int]:
         """The projects, those of the past too, that have members of which this user is none."""
         ...
 
@@ -398,7 +398,7 @@ class AccountRepository(Protocol):
         """Make somebody a member, or with nothing for a role, no member any more."""
         ...
 
-    async def note(self, event: AccountEvent) -> None: ...
+    async def add_event(self, event: AccountEvent) -> None: ...
 
 
 class Transaction(Protocol):
@@ -426,43 +426,43 @@ class Transaction(Protocol):
     def sessions(self) -> SessionRepository: ...
 
     @property
-    def answers(self) -> IdempotencyRepository: ...
+    def idempotency(self) -> IdempotencyRepository: ...
 
     @property
     def accounts(self) -> AccountRepository: ...
 
     def new_id(self) -> str: ...
 
-    async def keep(self, content: bytes) -> str:
+    async def store_content(self, content: bytes) -> str:
         """Store bytes; their SHA-256, by which `content` finds them."""
         ...
 
     async def content(self, sha256: str) -> bytes: ...
 
-    async def keep_session(self, id: str, state: bytes) -> None:
+    async def save_session(self, id: str, state: bytes) -> None:
         """Store a session. Sessions are nobody's data, and not logged."""
         ...
 
-    async def end_session(self, id: str) -> bool:
+    async def delete_session(self, id: str) -> bool:
         """Forget a session; whether there was one."""
         ...
 
-    async def forget_sessions(self, before: int, most: int) -> None:
+    async def prune_sessions(self, before: int, most: int) -> None:
         """Forget those that were not used since, and the oldest of more than `most`."""
         ...
 
-    async def note_call(self, owner: str, key: str, digest: bytes) -> None:
+    async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
         """What was done up to here in this transaction was a call with a key, which is not answered yet.
 
         Like sessions, keys and answers are not logged.
         """
         ...
 
-    async def keep_answer(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
+    async def save_idempotent_result(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
         """Store the answer to a call that was noted."""
         ...
 
-    async def forget_answers(self, before: int, most: int) -> None:
+    async def prune_idempotency_keys(self, before: int, most: int) -> None:
         """Forget calls that were made before, the oldest first, and not more than `most`."""
         ...
 
@@ -470,11 +470,11 @@ class Transaction(Protocol):
         """A thing of any project and user whose fields have these values; nothing if there is none."""
         ...
 
-    async def things(self, kind: Kind, after: int, limit: int) -> Any:
+    async def page_of_kind(self, kind: Kind, after: int, limit: int) -> Any:
         """Things of any project and user in the order of creation, from the one after number `after` on."""
         ...
 
-    async def untouched(self) -> Change | None:
+    async def initial_change(self) -> Change | None:
         """The only change there is, if nothing has happened but that the default project was made."""
         ...
 
@@ -485,7 +485,7 @@ class Transaction(Protocol):
         """
         ...
 
-    async def repeat(self, log: Sequence[Change]) -> None:
+    async def continue_replay(self, log: Sequence[Change]) -> None:
         """Do here what was done in another workspace, after all that was done in both, and log it alike."""
         ...
 
@@ -521,7 +521,7 @@ class Store(Protocol):
         """
         ...
 
-    async def cautions(self) -> list[str]:
+    async def warnings(self) -> list[str]:
         """What whoever serves several users from here should know."""
         ...
 
@@ -536,7 +536,7 @@ class Store(Protocol):
         """
         ...
 
-    def subscribe(self, listener: Callable[[Sequence[ChangeNews]], Any]) -> None:
+    def subscribe(self, listener: Callable[[Sequence[ChangeNotification]], Any]) -> None:
         """Call `listener` with what has changed, soon after it has, whoever changed it."""
         ...
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from dittybag.domain.errors import Problem, clipped
+from dittybag.domain.errors import Problem, clip
 from dittybag.domain.names import name_problem
 from dittybag.domain.text import body_problem, line_problem
 
@@ -101,7 +101,7 @@ class TagCount(Struct, frozen=True):
     prompt_count: int
 
 
-def merged_tags(tags: Iterable[str]) -> tuple[str, ...]:
+def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Tags as they are stored: in lower case, each once, in the order given."""
     return tuple(dict.fromkeys(tag.lower() for tag in tags))
 
@@ -173,7 +173,7 @@ def _tag_problems(tags: Sequence[str]) -> Iterator[str]:
         return
     for tag in dict.fromkeys(tags):
         if not 1 <= len(tag) <= TAG_LENGTH:
-            yield f"Tag '{clipped(tag, 60)}' must be 1-{TAG_LENGTH} characters"
+            yield f"Tag '{clip(tag, 60)}' must be 1-{TAG_LENGTH} characters"
         elif not _TAG.fullmatch(tag):
             yield (
                 f"Tag '{tag}' contains invalid characters. Use only letters, numbers, dash, and underscore."
@@ -186,9 +186,9 @@ def _argument_problems(arguments: Sequence[Argument]) -> Iterator[str]:
         return
     names = [argument.name for argument in arguments]
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        yield f"Argument '{clipped(name, 60)}' is declared twice"
+        yield f"Argument '{clip(name, 60)}' is declared twice"
     for argument in arguments:
-        shown = clipped(argument.name, 60)
+        shown = clip(argument.name, 60)
         if not _ARGUMENT.fullmatch(argument.name):
             yield f"Argument name '{shown}' must be a letter or _, then letters, digits or _, at most 100"
         if argument.description is not None and (problem := description_problem(argument.description)):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any, Final
 
-from dittybag.domain.due_dates import NotADate, due_date
+from dittybag.domain.due_dates import NotADate, parse_due_date
 from dittybag.domain.tasks import ENERGIES, PRIORITIES, problems
 
 #: Nobody types more than this; what comes after it stays in the title.
@@ -63,7 +63,7 @@ def _take(words: Sequence[str], at: int, today: date, fields: dict[str, Any]) ->
 def _take_day(words: Sequence[str], today: date, fields: dict[str, Any]) -> int:
     for count in range(len(words), 0, -1):
         try:
-            found = due_date(_bare(" ".join(words[:count])), today)
+            found = parse_due_date(_bare(" ".join(words[:count])), today)
         except NotADate:
             continue
         if not any(problems(due_date=found)):

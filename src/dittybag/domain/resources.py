@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.domain.errors import Problem, clipped
+from dittybag.domain.errors import Problem, clip
 from dittybag.domain.names import name_problem
 from dittybag.domain.prompts import description_problem, size_problem, title_problem
 from dittybag.domain.text import body_problem
@@ -81,7 +81,7 @@ def problems(
         yield Problem("content", problem)
     if mime_type is not None and not sound:
         yield Problem(
-            "mime_type", f"MIME type '{clipped(mime_type, 60)}' is not valid: it must look like text/plain"
+            "mime_type", f"MIME type '{clip(mime_type, 60)}' is not valid: it must look like text/plain"
         )
     if description is not None and (problem := description_problem(description)):
         yield Problem("description", problem)
@@ -94,7 +94,7 @@ def _uri_problem(uri: str) -> str | None:
         return f"URI must be 1-{URI_LENGTH} characters"
     if not _URI.fullmatch(uri):
         return (
-            f"URI '{clipped(uri, 60)}' is not a valid URI: it needs a scheme, as in file:///notes.md, "
+            f"URI '{clip(uri, 60)}' is not a valid URI: it needs a scheme, as in file:///notes.md, "
             "and no blanks or control characters"
         )
     return _template_problem(uri)
@@ -104,7 +104,7 @@ def _template_problem(uri: str) -> str | None:
     """What is wrong with the `{variables}` of a URI (RFC 6570, level 1), if anything."""
     parts = _VARIABLE.split(uri)
     literals, names = parts[::2], parts[1::2]
-    shown = clipped(uri, 60)
+    shown = clip(uri, 60)
     if any("{" in literal or "}" in literal for literal in literals):
         return (
             f"URI '{shown}' has braces that are not plain {{variables}}; write %7B and %7D for literal ones"
@@ -120,12 +120,12 @@ def _content_problem(content: str, mime_type: str | None) -> str | None:
     if mime_type is None or is_text(mime_type):
         return size_problem(len(content.encode()), CONTENT_BYTES) or body_problem("Content", content)
     try:
-        return size_problem(len(decoded(content)), CONTENT_BYTES)
+        return size_problem(len(decode_base64(content)), CONTENT_BYTES)
     except ValueError:
         return f"Content must be valid base64, because {mime_type} is a binary type"
 
 
-def decoded(content: str) -> bytes:
+def decode_base64(content: str) -> bytes:
     """The bytes of a base64 text, which may be broken into lines. Raises `ValueError`."""
     try:
         return a2b_base64(content.translate(_BLANKS).encode("ascii"), strict_mode=True)
@@ -135,4 +135,4 @@ def decoded(content: str) -> bytes:
 
 def content_bytes(content: str, mime_type: str) -> bytes:
     """The bytes to store for a content of this type, which has been checked."""
-    return content.encode() if is_text(mime_type) else decoded(content)
+    return content.encode() if is_text(mime_type) else decode_base64(content)

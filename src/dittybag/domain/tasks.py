@@ -63,12 +63,12 @@ class TaskGroup(Struct, frozen=True):
 
 
 #: By what a board has its columns.
-TaskKey = Literal["priority", "project", "energy"]
+TaskGrouping = Literal["priority", "project", "energy"]
 #: What comes first: what matters most, what is due soonest, what was added last, or what was done last.
 TaskOrder = Literal["priority", "due", "newest", "done"]
 
 
-class TaskChoice(Struct, frozen=True, kw_only=True):
+class TaskFilter(Struct, frozen=True, kw_only=True):
     """Which tasks are meant: those for which everything holds that is given."""
 
     completed: bool = False

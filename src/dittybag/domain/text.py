@@ -13,7 +13,7 @@ _LEAD: Final = 60
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """`text` as searches compare it: two texts that differ only in case are equal."""
     return text.casefold()
 
@@ -50,16 +50,16 @@ def one_line(text: str, most: int = 200) -> str:
     return _CONTROL.sub(" ", text)[:most].strip()
 
 
-def beginning(text: str) -> str:
+def snippet_start(text: str) -> str:
     """The first characters of a text that may hold more of them."""
     return text if len(text) <= SNIPPET_LENGTH else text[:SNIPPET_LENGTH] + "..."
 
 
-def neighbourhood(text: str, query: str) -> str:
+def snippet_around(text: str, query: str) -> str:
     """What stands around the first match of `query`; the beginning, if it is not in there."""
-    at = _find(text, folded(query)) if query else -1
+    at = _find(text, fold(query)) if query else -1
     if at < 0:
-        return beginning(text)
+        return snippet_start(text)
     start = max(0, min(at - _LEAD, len(text) - SNIPPET_LENGTH))
     end = start + SNIPPET_LENGTH
     return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}"
@@ -67,13 +67,13 @@ def neighbourhood(text: str, query: str) -> str:
 
 def _find(text: str, needle: str) -> int:
     """Where in `text`, whose folded form may be longer, the folded `needle` begins."""
-    whole = folded(text)
+    whole = fold(text)
     at = whole.find(needle)
     if at < 0 or len(whole) == len(text):
         return at
     length = 0
     for index, character in enumerate(text):
-        length += len(folded(character))
+        length += len(fold(character))
         if length > at:
             return index
     return -1

@@ -13,7 +13,7 @@ from dittybag.domain.changes import KINDS, Action, Change, Kind
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Argument, Prompt
-from dittybag.domain.resources import Resource, decoded
+from dittybag.domain.resources import Resource, decode_base64
 from dittybag.domain.tasks import (
     DEFAULT_ENERGY,
     DEFAULT_PRIORITY,
@@ -270,7 +270,7 @@ def read_content(text: str | None, base64: str | None) -> bytes:
     if base64 is None or text is not None:
         raise Invalid([Problem("content", "either text or base64 must be given")])
     try:
-        return decoded(base64)
+        return decode_base64(base64)
     except ValueError as error:
         raise Invalid([Problem("base64", "base64 must be valid base64")]) from error
 

@@ -10,7 +10,7 @@ from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.projects import NAME_LENGTH as PROJECT_NAME_LENGTH
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
-from dittybag.domain.resources import DEFAULT_MIME_TYPE, Resource, decoded, is_text, problems
+from dittybag.domain.resources import DEFAULT_MIME_TYPE, Resource, decode_base64, is_text, problems
 from dittybag.domain.tasks import (
     DEFAULT_ENERGY,
     DEFAULT_PRIORITY,
@@ -144,7 +144,7 @@ class Mcpkg(_Database):
                 return BINARY, content
             return mime_type, content
         try:
-            return mime_type, decoded(content.decode("ascii"))
+            return mime_type, decode_base64(content.decode("ascii"))
         except ValueError:
             return mime_type, content
 

@@ -19,18 +19,18 @@ from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.transports.http.asgi_messages import (
     AUTH_INFO,
     Application,
-    AuthInfo,
+    AsgiScope,
     AuthenticatedSyncHandler,
+    AuthInfo,
+    CompleteResponse,
     Header,
     Headers,
-    Receive,
     HttpError,
+    Receive,
     Send,
     SyncHandler,
-    CompleteResponse,
     send_error,
 )
-from dittybag.protocol.transports.http.asgi_messages import AsgiScope as Request
 from dittybag.protocol.wire_errors import InvalidRequest
 from dittybag.services.account_service import AccountService
 
@@ -160,7 +160,7 @@ class AuthenticationMiddleware:
         self._public_paths = public_paths
         self._cache: OrderedDict[bytes, _CachedPrincipal] = OrderedDict()
 
-    async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["path"] in self._public_paths:
             await self._inner(scope, receive, send)
             return
@@ -173,116 +173,121 @@ class AuthenticationMiddleware:
         await request.run(self._inner, scope, self._unauthorized("invalid_token"))
 
     def wrap_sync(self, inner: AuthenticatedSyncHandler) -> SyncHandler:
-        """The same for requests that are answered at once: those whose token is known at this moment."""
+        """Wrap a synchronous handler. It gets only requests whose token is in the cache."""
 
-        def gated(headers: Headers, body: bytes) -> CompleteResponse | Application | None:
+        def authenticated(headers: Headers, body: bytes) -> CompleteResponse | Application | None:
             token: _BearerToken | None = headers.cache.get(self)
-            known = None if token is None else self._known.get(token.key)
-            if known is None:
+            cached = None if token is None else self._cache.get(token.key)
+            if cached is None:
                 return None
             now = time.monotonic()
-            if now >= known.until or not known.spend(now):
+            if now >= cached.expires_at or not cached.spend(now):
                 return None
-            return inner(headers, body, known.auth)
+            return inner(headers, body, cached.auth)
 
-        return gated
+        return authenticated
 
-    async def _let_in(self, scope: Request) -> tuple[_BearerToken, AuthInfo]:
-        """Who makes a request, which is said in it from now on. Raises `HttpError`."""
-        token = self._shown(Headers.from_scope(scope))
-        known = await self._recognised(token)
-        if known is None:
-            raise self._refused("invalid_token")
-        auth = scope[AUTH_INFO] = known.auth
-        if not known.spend(time.monotonic()):
-            words = f"Too many requests: {self._rate.per_second:g} a second, and {self._rate.burst} at once"
-            wait = (b"retry-after", b"%d" % known.seconds_to_wait)
-            raise HttpError(429, InvalidRequest(words), headers=[wait])
+    async def _authenticate(self, scope: AsgiScope) -> tuple[_BearerToken, AuthInfo]:
+        """Find out who makes a request and add it to the scope. Raises `HttpError`."""
+        token = self._bearer_token(Headers.from_scope(scope))
+        cached = await self._verify(token)
+        if cached is None:
+            raise self._unauthorized("invalid_token")
+        auth = scope[AUTH_INFO] = cached.auth
+        if not cached.spend(time.monotonic()):
+            rate = self._rate
+            message = (
+                f"Too many requests: the limit is {rate.per_second:g} per second, with bursts of {rate.burst}"
+            )
+            wait = (b"retry-after", b"%d" % cached.seconds_to_wait)
+            raise HttpError(429, InvalidRequest(message), headers=[wait])
         needed = REQUIRED_SCOPES.get(scope["path"])
         if needed is not None and not auth.principal.has(needed):
-            words = f"This address is for tokens with the scope {needed}"
-            raise HttpError(403, InvalidRequest(words), headers=[self._told("insufficient_scope", needed)])
+            message = f"This address requires a token with the scope {needed}"
+            header = self._challenge_header("insufficient_scope", needed)
+            raise HttpError(403, InvalidRequest(message), headers=[header])
         return token, auth
 
-    def _shown(self, headers: Headers) -> _BearerToken:
-        """The token of a request. Raises `HttpError`."""
+    def _bearer_token(self, headers: Headers) -> _BearerToken:
+        """Return the token of a request. Raises `HttpError`."""
         token: _BearerToken | None = headers.cache.get(self)
         if token is None:
             found = headers.get_all(_AUTHORIZATION)
             scheme, _, text = found[0].partition(" ") if len(found) == 1 else ("", "", "")
             if not found or (len(found) == 1 and scheme.lower() != "bearer"):
-                raise self._refused(None)
+                raise self._unauthorized(None)
             if not 0 < len(text) <= MAX_TOKEN:
-                raise self._refused("invalid_token")
-            # This follows from the head alone. Whether it is valid does not, and is not kept here.
+                raise self._unauthorized("invalid_token")
+            # Only what follows from the headers alone is cached with them. Whether the token is valid does not.
             token = headers.cache[self] = _BearerToken(text, sha256(text.encode()).digest())
         return token
 
-    async def _recognised(self, token: _BearerToken) -> _CachedPrincipal | None:
-        known = self._known.get(token.key)
-        if known is not None and time.monotonic() < known.until:
-            return known
+    async def _verify(self, token: _BearerToken) -> _CachedPrincipal | None:
+        cached = self._cache.get(token.key)
+        if cached is not None and time.monotonic() < cached.expires_at:
+            return cached
         begun = time.monotonic()
-        verifier = self._own if token.text.startswith(PREFIX) else self._others
+        verifier = self._local if token.text.startswith(PREFIX) else self._external
         principal = None if verifier is None else await verifier.verify(token.text)
         if principal is None:
-            self._known.pop(token.key, None)
+            self._cache.pop(token.key, None)
             return None
-        # Another request may have put it there meanwhile.
-        known = self._known.setdefault(token.key, known or _CachedPrincipal(self._rate))
-        if known.auth.principal != principal:
-            known.auth = AuthInfo(principal.user, principal, receives_notifications=principal.sees_project)
-        known.until = begun + KNOWN_SECONDS
-        self._known.move_to_end(token.key)
-        while len(self._known) > MAX_KNOWN:
-            self._known.popitem(last=False)
-        return known
+        # Another request may have added it in the meantime.
+        cached = self._cache.setdefault(token.key, cached or _CachedPrincipal(self._rate))
+        if cached.auth.principal != principal:
+            cached.auth = AuthInfo(principal.user, principal, receives_notifications=principal.sees_project)
+        cached.expires_at = begun + CACHE_SECONDS
+        self._cache.move_to_end(token.key)
+        while len(self._cache) > MAX_CACHED:
+            self._cache.popitem(last=False)
+        return cached
 
-    async def _is_welcome(self, token: _BearerToken, auth: AuthInfo) -> bool:
-        """Whether somebody may go on listening, as who they were."""
+    async def _is_still_valid(self, token: _BearerToken, auth: AuthInfo) -> bool:
+        """Return whether a stream may stay open: the token is valid for the same principal as before."""
         try:
-            known = await self._recognised(token)
+            cached = await self._verify(token)
         except HttpError:
-            # It cannot be found out now; the next look tells.
+            # It cannot be verified now; the next check decides.
             return True
-        return known is not None and known.auth == auth
+        return cached is not None and cached.auth == auth
 
-    def _refused(self, error: str | None) -> HttpError:
-        # The same words whatever is wrong: which of all the reasons it is would help only those who try.
-        words = "This server needs a valid token: Authorization: Bearer TOKEN"
-        return HttpError(401, InvalidRequest(words), headers=[self._told(error, None)])
+    def _unauthorized(self, error: str | None) -> HttpError:
+        # The same message for every reason: the reason would help only an attacker.
+        message = "This server requires a valid token: Authorization: Bearer TOKEN"
+        return HttpError(401, InvalidRequest(message), headers=[self._challenge_header(error, None)])
 
-    def _told(self, error: str | None, scope: str | None) -> Header:
+    def _challenge_header(self, error: str | None, scope: str | None) -> Header:
         return b"www-authenticate", self._challenge(error, scope)
 
 
 class _BearerToken(Struct, frozen=True):
-    """A token that somebody shows."""
+    """The bearer token of a request. Its `repr` does not show it."""
 
     text: str
+    #: Its SHA-256.
     key: bytes
 
     def __repr__(self) -> str:
-        return "_Shown(...)"
+        return "_BearerToken(...)"
 
 
 class _RevocableRequest:
-    """A request that ends when whoever made it is not welcome any more, as if they had gone."""
+    """A request that ends when its token is revoked, as if the client had disconnected."""
 
-    def __init__(self, is_welcome: Callable[[], Awaitable[bool]], receive: Receive, send: Send) -> None:
-        self._is_welcome = is_welcome
+    def __init__(self, is_still_valid: Callable[[], Awaitable[bool]], receive: Receive, send: Send) -> None:
+        self._is_still_valid = is_still_valid
         self._receive = receive
         self._send = send
         self._has_body = False
-        self._sent_away = False
+        self._is_revoked = False
         self._started = self._finished = False
 
-    async def run(self, application: Application, request: Request, refused: HttpError) -> None:
-        """Have the request answered; one that is not answered when it ends is `refused`."""
-        await application(request, self.receive, self.send)
-        if self._sent_away and not self._started:
-            await send_error(self._send, refused)
-        elif self._sent_away and not self._finished:
+    async def run(self, application: Application, scope: AsgiScope, error: HttpError) -> None:
+        """Run the application. Send `error` if the token is revoked before the response starts."""
+        await application(scope, self.receive, self.send)
+        if self._is_revoked and not self._started:
+            await send_error(self._send, error)
+        elif self._is_revoked and not self._finished:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def receive(self) -> Any:
@@ -290,17 +295,17 @@ class _RevocableRequest:
             message = await self._receive()
             self._has_body = not message.get("more_body", False)
             return message
-        # From now on there is nothing to wait for but that the client goes.
-        going = asyncio.ensure_future(self._receive())
+        # After the body, the only message to wait for is the disconnect.
+        disconnect = asyncio.ensure_future(self._receive())
         try:
-            while not going.done():
-                await asyncio.wait((going,), timeout=WATCH_SECONDS)
-                if not going.done() and not await self._is_welcome():
-                    self._sent_away = True
+            while not disconnect.done():
+                await asyncio.wait((disconnect,), timeout=RECHECK_SECONDS)
+                if not disconnect.done() and not await self._is_still_valid():
+                    self._is_revoked = True
                     return {"type": "http.disconnect"}
         finally:
-            going.cancel()
-        return going.result()
+            disconnect.cancel()
+        return disconnect.result()
 
     async def send(self, message: Any) -> None:
         if message["type"] == "http.response.start":

@@ -12,15 +12,15 @@ from dittybag.protocol.transports.http.asgi_messages import (
     ANONYMOUS,
     AUTH_INFO,
     Application,
+    AsgiScope,
     AuthInfo,
     Headers,
-    Receive,
     HttpError,
-    AsgiScope,
+    Receive,
     Send,
     read_body,
-    send_error,
     respond,
+    send_error,
 )
 from dittybag.protocol.transports.http.event_streams import ResponseOnlyStream
 from dittybag.protocol.transports.http.response_delivery import ResponseDelivery

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from dittybag.domain.errors import DittybagError
-from dittybag.domain.ports import StoredSession, Store, Transaction
+from dittybag.domain.ports import Store, StoredSession, Transaction
 from dittybag.protocol import InternalError
 from dittybag.protocol.transports.http.asgi_messages import HttpError
 from dittybag.protocol.transports.http.http_sessions import SessionState, merge_states

@@ -12,7 +12,7 @@ from dittybag.identity.identity_errors import (
     TokenRefused,
 )
 from dittybag.identity.oauth_settings import OAuthSettings
-from dittybag.identity.token_verifier import Identity, Verifier
+from dittybag.identity.token_verifier import Identity, OAuthVerifier
 
 __all__ = [
     "Identity",
@@ -21,8 +21,8 @@ __all__ = [
     "OAuthMisconfigured",
     "OAuthNotInstalled",
     "OAuthSettings",
+    "OAuthVerifier",
     "TokenRefused",
-    "Verifier",
     "challenge",
     "metadata_url",
     "protected_resource_metadata",

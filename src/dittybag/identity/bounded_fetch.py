@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urljoin
 
 import httptools
 
-from dittybag.identity.identity_errors import Unreachable
+from dittybag.identity.identity_errors import FetchFailed
 from dittybag.identity.url_rules import origin, split_url
 
 #: Of an answer with its head, or of a file.
@@ -23,12 +23,12 @@ _CHUNK: Final = 64 * 1024
 
 def reason(error: Exception) -> str:
     """Why there is no document. What others raise may quote an address with a secret in it."""
-    said = str(error) if isinstance(error, Unreachable | OSError) else ""
+    said = str(error) if isinstance(error, FetchFailed | OSError) else ""
     return said or type(error).__name__
 
 
 async def get(url: str) -> bytes:
-    """The document at an address. Raises `Unreachable`, and `OSError` if there is no connection.
+    """The document at an address. Raises `FetchFailed`, and `OSError` if there is no connection.
 
     It takes as long as the server likes: the caller has to set a limit. Redirects are followed on the same
     server only, because the address was chosen for whom it belongs to.
@@ -39,15 +39,15 @@ async def get(url: str) -> bytes:
         if answer.status == 200:
             return bytes(answer.body)
         if answer.status not in _REDIRECTS:
-            raise Unreachable(f"it answers with status {answer.status}")
+            raise FetchFailed(f"it answers with status {answer.status}")
         url = urljoin(url, answer.location)
         if origin(_checked(url)) != origin(parts):
-            raise Unreachable("it redirects to another server")
-    raise Unreachable("it redirects again and again")
+            raise FetchFailed("it redirects to another server")
+    raise FetchFailed("it redirects again and again")
 
 
 async def read(path: str) -> bytes:
-    """What is in a file. Raises `Unreachable` and `OSError`."""
+    """What is in a file. Raises `FetchFailed` and `OSError`."""
     return await to_thread(_read, path)
 
 
@@ -65,13 +65,13 @@ class _Answer:
         self._parser = httptools.HttpResponseParser(self)
 
     def feed(self, data: bytes) -> None:
-        """Take in the next bytes. Raises `Unreachable`."""
+        """Take in the next bytes. Raises `FetchFailed`."""
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             # What comes after the answer does not matter.
             if not self.is_complete:
-                raise Unreachable("its answer is not HTTP") from None
+                raise FetchFailed("its answer is not HTTP") from None
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
@@ -129,11 +129,11 @@ async def _answer(reader: StreamReader) -> _Answer:
         data = await reader.read(_CHUNK)
         read += len(data)
         if read > MOST_BYTES:
-            raise Unreachable(f"its answer is larger than {MOST_BYTES // 1024} KiB")
+            raise FetchFailed(f"its answer is larger than {MOST_BYTES // 1024} KiB")
         if not data:
             if answer.ends_with_connection:
                 break
-            raise Unreachable("its answer breaks off")
+            raise FetchFailed("its answer breaks off")
         answer.feed(data)
     return answer
 
@@ -142,7 +142,7 @@ def _checked(url: str) -> SplitResult:
     try:
         return split_url(url)
     except ValueError as error:
-        raise Unreachable(str(error)) from None
+        raise FetchFailed(str(error)) from None
 
 
 def _read(path: str) -> bytes:
@@ -150,9 +150,9 @@ def _read(path: str) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise Unreachable("it is not a file")
+        raise FetchFailed("it is not a file")
     with os.fdopen(descriptor, "rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        raise Unreachable(f"it is larger than {MOST_BYTES // 1024} KiB")
+        raise FetchFailed(f"it is larger than {MOST_BYTES // 1024} KiB")
     return data

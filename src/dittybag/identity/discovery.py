@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from dittybag.identity.bounded_fetch import read, reason
-from dittybag.identity.identity_errors import Unreachable
+from dittybag.identity.identity_errors import FetchFailed
 from dittybag.identity.oauth_settings import OAuthSettings
 from dittybag.identity.strict_json import json_object
 from dittybag.identity.url_rules import is_loopback, is_url, split_url
@@ -15,7 +15,7 @@ Fetch: TypeAlias = Callable[[str], Awaitable[bytes]]
 
 
 async def key_document(settings: OAuthSettings, fetch: Fetch) -> bytes:
-    """The issuer's keys as it publishes them. Raises `Unreachable`, and whatever `fetch` raises."""
+    """The issuer's keys as it publishes them. Raises `FetchFailed`, and whatever `fetch` raises."""
     if settings.jwks and not is_url(settings.jwks):
         return await read(settings.jwks)
     return await fetch(settings.jwks or await _found_address(settings.issuer, fetch))
@@ -28,7 +28,7 @@ async def _found_address(issuer: str, fetch: Fetch) -> str:
             return _address_in(await fetch(url), issuer)
         except Exception as error:  # noqa: BLE001  # a fetch says in its own way that there is no such document
             problems.append(f"{url}: {reason(error)}")
-    raise Unreachable(f"its metadata cannot be had ({'; '.join(problems)})")
+    raise FetchFailed(f"its metadata cannot be had ({'; '.join(problems)})")
 
 
 def metadata_addresses(issuer: str) -> list[str]:
@@ -45,16 +45,16 @@ def metadata_addresses(issuer: str) -> list[str]:
 
 
 def _address_in(document: bytes, issuer: str) -> str:
-    """What the metadata says. Raises `Unreachable` if it is not this issuer's."""
+    """What the metadata says. Raises `FetchFailed` if it is not this issuer's."""
     try:
         metadata = json_object(document)
         address = str(metadata.get("jwks_uri"))
         parts = split_url(address)
     except ValueError as error:
-        raise Unreachable(f"it does not say where the keys are ({error})") from None
+        raise FetchFailed(f"it does not say where the keys are ({error})") from None
     if metadata.get("issuer") != issuer:
-        raise Unreachable("it is the metadata of another issuer")
+        raise FetchFailed("it is the metadata of another issuer")
     # An issuer elsewhere has no business on this machine.
     if is_loopback(parts) and not is_loopback(split_url(issuer)):
-        raise Unreachable("it says that the keys are on this machine")
+        raise FetchFailed("it says that the keys are on this machine")
     return address

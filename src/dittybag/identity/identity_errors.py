@@ -42,5 +42,5 @@ class OAuthNotInstalled(ImportError):
     """What verifies signatures is not installed; the message says what to do."""
 
 
-class Unreachable(Exception):
+class FetchFailed(Exception):
     """There is no such document, or it cannot be had or used; the message says why."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.identity.identity_errors import OAuthNotInstalled, TokenRefused, Unreachable
+from dittybag.identity.identity_errors import FetchFailed, OAuthNotInstalled, TokenRefused
 from dittybag.identity.strict_json import json_object
 
 MOST_KEYS: Final = 100
@@ -52,7 +52,7 @@ class KeySet(Struct, frozen=True, eq=False):
         return [key for key in fitting if key.id == key_id]
 
 
-class Signatures:
+class SignatureVerifier:
     """PyJWT, with a fixed list of algorithms."""
 
     def __init__(self, algorithms: tuple[str, ...]) -> None:
@@ -86,13 +86,13 @@ class Signatures:
         raise TokenRefused("none of the issuer's keys has signed it")
 
     def key_set(self, data: bytes) -> KeySet:
-        """The keys in a JWKS document that can be used. Raises `Unreachable` if it is no such document."""
+        """The keys in a JWKS document that can be used. Raises `FetchFailed` if it is no such document."""
         try:
             found = json_object(data).get("keys")
         except ValueError as error:
-            raise Unreachable(f"what is there is not a key set ({error})") from None
+            raise FetchFailed(f"what is there is not a key set ({error})") from None
         if not isinstance(found, list) or len(found) > MOST_KEYS:
-            raise Unreachable(f"what is there has no list of at most {MOST_KEYS} keys")
+            raise FetchFailed(f"what is there has no list of at most {MOST_KEYS} keys")
         keys = tuple(key for one in found if (key := self._public_key(one)) is not None)
         if not keys:
             _log.warning("The OAuth issuer has no key that can be used here: every token will be refused")

@@ -28,7 +28,7 @@ DEADLINE: Final = 5.0
 _log = logging.getLogger("dittybag.identity")
 
 
-class Keyring:
+class KeyCache:
     """The keys of one issuer."""
 
     def __init__(

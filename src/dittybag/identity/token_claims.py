@@ -27,7 +27,7 @@ _MEANINGFUL_HEADERS: Final = ("crit", "b64", "zip", "enc")
 _END_OF_TIME: Final = 253_402_300_800.0
 
 
-class Claimed(Struct, frozen=True):
+class TokenClaims(Struct, frozen=True):
     """Who a token says it is for, and which key it says to be signed with."""
 
     algorithm: str
@@ -38,7 +38,7 @@ class Claimed(Struct, frozen=True):
     expires_at: float
 
 
-def read(token: str, settings: OAuthSettings, now: float) -> Claimed:
+def read(token: str, settings: OAuthSettings, now: float) -> TokenClaims:
     """What a token says; all of it but the signature is checked. Raises `TokenRefused`."""
     # Nothing but the three parts of a signed token: no blanks, no padding, no five parts of an encrypted one.
     if not _COMPACT.fullmatch(token):
@@ -49,7 +49,7 @@ def read(token: str, settings: OAuthSettings, now: float) -> Claimed:
     algorithm, key_id = _checked_headers(headers, settings)
     claims = _object(payload)
     _check_origin(claims, settings)
-    return Claimed(
+    return TokenClaims(
         algorithm=algorithm,
         key_id=key_id,
         user=_user(claims, settings.user_claim),

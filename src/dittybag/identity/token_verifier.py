@@ -13,10 +13,10 @@ from msgspec import Struct
 from dittybag.identity import bounded_fetch
 from dittybag.identity.discovery import Fetch, key_document
 from dittybag.identity.identity_errors import InsufficientScope, TokenRefused
-from dittybag.identity.jwk_sets import KeySet, Signatures
-from dittybag.identity.key_cache import Keyring
+from dittybag.identity.jwk_sets import KeySet, SignatureVerifier
+from dittybag.identity.key_cache import KeyCache
 from dittybag.identity.oauth_settings import OAuthSettings, check
-from dittybag.identity.token_claims import Claimed, Scope, read
+from dittybag.identity.token_claims import Scope, TokenClaims, read
 
 #: How long, and of how many tokens at most, it is remembered that they are good.
 REMEMBERED_SECONDS: Final = 60.0
@@ -33,7 +33,7 @@ class Identity(Struct, frozen=True):
     expires_at: float
 
 
-class Verifier:
+class OAuthVerifier:
     """Tells whose token it is, for the tokens of one issuer."""
 
     def __init__(
@@ -50,9 +50,9 @@ class Verifier:
         check(settings)
         self._settings = settings
         self._now = now
-        self._signatures = Signatures(settings.algorithms)
+        self._signatures = SignatureVerifier(settings.algorithms)
         get = fetch or bounded_fetch.get
-        self._keyring = Keyring(lambda: key_document(settings, get), self._signatures.key_set, now)
+        self._key_cache = KeyCache(lambda: key_document(settings, get), self._signatures.key_set, now)
         #: By the hash of a token: the keys it was verified with, since when, until when, and whose it is.
         self._remembered: OrderedDict[bytes, tuple[KeySet, float, float, Identity]] = OrderedDict()
 
@@ -66,7 +66,7 @@ class Verifier:
         remembered = self._remembered.get(digest)
         if remembered is not None:
             keys, since, until, identity = remembered
-            if keys is self._keyring.fresh(now) and since <= now < until:
+            if keys is self._key_cache.fresh(now) and since <= now < until:
                 return identity
         claimed = read(token, self._settings, now)
         keys = await self._keys_for(claimed)
@@ -79,12 +79,12 @@ class Verifier:
 
     async def close(self) -> None:
         """Stop fetching keys."""
-        await self._keyring.close()
+        await self._key_cache.close()
 
-    async def _keys_for(self, claimed: Claimed) -> KeySet:
-        keys = await self._keyring.keys()
+    async def _keys_for(self, claimed: TokenClaims) -> KeySet:
+        keys = await self._key_cache.keys()
         if not keys.candidates(claimed.key_id, claimed.algorithm):
-            keys = await self._keyring.newer()
+            keys = await self._key_cache.newer()
         return keys
 
     def _remember(self, digest: bytes, keys: KeySet, now: float, identity: Identity) -> None:

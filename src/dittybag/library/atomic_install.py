@@ -27,8 +27,8 @@ import msgspec
 
 from dittybag.domain.errors import LibrariesBusy, LibraryExists
 from dittybag.library.install_records import (
-    NextOrigin,
-    Origin,
+    InstallRecord,
+    PendingRecord,
     libraries_folder,
     library_folder,
     next_record,
@@ -131,7 +131,7 @@ def _restore(home: str, old: Path) -> None:
                 _rename(folder, place)
 
 
-def put_into_place(home: str, name: str, folder: Path, origin: Origin) -> None:
+def put_into_place(home: str, name: str, folder: Path, origin: InstallRecord) -> None:
     """Make a prepared folder a library that was not there before, under the lock."""
     place = library_folder(home, name)
     if os.path.lexists(place):
@@ -147,7 +147,7 @@ def put_into_place(home: str, name: str, folder: Path, origin: Origin) -> None:
     _rename(next_record_file(home, name), record_file(home, name))
 
 
-def exchange(home: str, name: str, folder: Path, origin: Origin) -> Path:
+def exchange(home: str, name: str, folder: Path, origin: InstallRecord) -> Path:
     """Put a prepared folder in place of a library, under the lock; where the old one is now."""
     place = Path(library_folder(home, name))
     _announce(home, name, origin, folder)
@@ -164,7 +164,7 @@ def exchange(home: str, name: str, folder: Path, origin: Origin) -> Path:
     return old
 
 
-def write_record(home: str, name: str, origin: Origin) -> None:
+def write_record(home: str, name: str, origin: InstallRecord) -> None:
     """Write a record whose library stays as it is, under the lock."""
     _announce(home, name, origin, None)
     _rename(next_record_file(home, name), record_file(home, name))
@@ -207,14 +207,14 @@ def keeping_place(home: str, name: str) -> Path:
             return kept
 
 
-def _announce(home: str, name: str, origin: Origin, folder: Path | None) -> None:
+def _announce(home: str, name: str, origin: InstallRecord, folder: Path | None) -> None:
     """Write a record beside the one that is still true."""
     inode = 0 if folder is None else folder.stat().st_ino
-    fields = {field: getattr(origin, field) for field in Origin.__struct_fields__}
+    fields = {field: getattr(origin, field) for field in InstallRecord.__struct_fields__}
     path = Path(next_record_file(home, name))
     path.unlink(missing_ok=True)
     with path.open("xb") as file:
-        file.write(msgspec.json.encode(NextOrigin(**fields, inode=inode)))
+        file.write(msgspec.json.encode(PendingRecord(**fields, inode=inode)))
         file.flush()
         os.fsync(file.fileno())
     _sync(path.parent)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from dittybag.domain.errors import LibraryPromptNotFound
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
-from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.library_folders import shown
-from dittybag.library.loaded_library import Library
+from dittybag.library.loaded_library import LoadedLibrary
 
 
 class Catalogue:
@@ -17,13 +17,13 @@ class Catalogue:
 
     def __init__(self) -> None:
         #: By the path of their folder.
-        self.libraries: dict[str, Library] = {}
-        self._named: dict[str, Library] = {}
+        self.libraries: dict[str, LoadedLibrary] = {}
+        self._named: dict[str, LoadedLibrary] = {}
         self._names: list[str] = []
         #: While they are being read for the first time: all with smaller names are there.
         self._frontier: str | None = ""
 
-    def arrange(self, libraries: Iterable[Library], frontier: str | None = None) -> None:
+    def arrange(self, libraries: Iterable[LoadedLibrary], frontier: str | None = None) -> None:
         """These are all libraries from now on, or all with names before `frontier`."""
         self._frontier = frontier
         self.libraries = {library.place.folder.path: library for library in libraries}
@@ -52,7 +52,7 @@ class Catalogue:
                 return found[:limit]
         return found if end is None else None
 
-    def find(self, name: str) -> tuple[Library, Draft]:
+    def find(self, name: str) -> tuple[LoadedLibrary, ParsedPrompt]:
         """The prompt called `library:key`. Raises `LibraryPromptNotFound`."""
         library_name, _, key = name.partition(":")
         library = self._named.get(library_name)
@@ -71,7 +71,7 @@ class Catalogue:
         chosen = self.libraries if paths is None else paths
         return [self._report(self.libraries[path]) for path in chosen]
 
-    def _report(self, library: Library) -> LibraryReport:
+    def _report(self, library: LoadedLibrary) -> LibraryReport:
         first = self._named.get(library.name)
         if not library.name:
             problem = "the folder's name has no letter or digit that could name a library"

@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import SOURCE_BYTES, FileProblem
-from dittybag.library.formats.parsed_prompt import Draft
-from dittybag.library.loaded_library import Library
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
+from dittybag.library.loaded_library import LoadedLibrary
 from dittybag.library.loader import MANIFEST
 from dittybag.library.render.includes import included
 from dittybag.library.render.template_renderer import TemplateRenderer
-from dittybag.library.safe_folder import Missing, Unreadable
+from dittybag.library.safe_folder import MissingFile, UnreadableFile
 
 #: Names of files in statements that include others; what an expression makes cannot be known here.
 _INCLUDE: Final = re.compile(
@@ -47,13 +47,13 @@ class _Template(Struct, frozen=True):
         return None
 
 
-class Checker:
+class LibraryChecker:
     """Checks the templates of one library."""
 
-    def __init__(self, library: Library, renderer: TemplateRenderer) -> None:
+    def __init__(self, library: LoadedLibrary, renderer: TemplateRenderer) -> None:
         self._library = library
         self._renderer = renderer
-        self._sources: dict[str, str | Unreadable] = {}
+        self._sources: dict[str, str | UnreadableFile] = {}
         self._included: set[str] = set()
 
     async def problems(self) -> list[FileProblem]:
@@ -64,9 +64,9 @@ class Checker:
         found += self._undeclared_files()
         return list(dict.fromkeys(found))
 
-    async def _of(self, draft: Draft) -> AsyncIterator[FileProblem]:
+    async def _of(self, draft: ParsedPrompt) -> AsyncIterator[FileProblem]:
         source = draft.text if draft.text is not None else self._read(draft.file)
-        if isinstance(source, Missing):
+        if isinstance(source, MissingFile):
             yield FileProblem(
                 MANIFEST, f"the prompt '{draft.key}' has no file {draft.file}", self._header(draft.key)
             )
@@ -94,17 +94,17 @@ class Checker:
             line = template.line(source.count("\n", 0, statement.start()) + 1)
             name = included(statement["file"], file)
             content = self._read(name)
-            if isinstance(content, Missing):
+            if isinstance(content, MissingFile):
                 if "ignore missing" not in statement["rest"]:
                     yield FileProblem(file, f"includes '{statement['file']}', which is not there", line)
-            elif isinstance(content, Unreadable):
+            elif isinstance(content, UnreadableFile):
                 yield FileProblem(file, f"includes '{statement['file']}', which {content.problem}", line)
             elif depth < _MAX_INCLUDES and name not in self._included:
                 self._included.add(name)
                 async for problem in self._template(_Template(name, content), used, depth=depth + 1):
                     yield problem
 
-    async def _trial(self, draft: Draft, template: _Template) -> AsyncIterator[FileProblem]:
+    async def _trial(self, draft: ParsedPrompt, template: _Template) -> AsyncIterator[FileProblem]:
         """Names of filters and functions are only looked up when a template is rendered."""
         values = {argument.name: "1" for argument in draft.arguments}
         try:
@@ -119,7 +119,7 @@ class Checker:
         content = self._read(file)
         return content if isinstance(content, str) else None
 
-    def _arguments(self, draft: Draft, used: dict[str, _Template]) -> Iterator[FileProblem]:
+    def _arguments(self, draft: ParsedPrompt, used: dict[str, _Template]) -> Iterator[FileProblem]:
         declared = {argument.name for argument in draft.arguments}
         for name in sorted(used.keys() - declared):
             problem = f"uses '{name}', which is no argument of the prompt '{draft.key}' and always empty"
@@ -139,11 +139,11 @@ class Checker:
                     file, f"is neither a prompt of {MANIFEST} nor included by one", level="warning"
                 )
 
-    def _read(self, file: str) -> str | Unreadable:
+    def _read(self, file: str) -> str | UnreadableFile:
         if file not in self._sources:
             try:
                 _, self._sources[file] = self._library.place.folder.text(file, SOURCE_BYTES)
-            except Unreadable as error:
+            except UnreadableFile as error:
                 self._sources[file] = error
         return self._sources[file]
 
@@ -151,7 +151,7 @@ class Checker:
         """The line of the manifest that begins with a prompt."""
         try:
             _, text = self._library.place.folder.text(MANIFEST, 4 * SOURCE_BYTES)
-        except Unreadable:
+        except UnreadableFile:
             return None
         header = re.compile(rf"\s*\[\s*prompts\s*\.\s*([\"']?){re.escape(key)}\1\s*\]")
         lines = enumerate(text.split("\n"), start=1)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Disk:
+class DiskThread:
     """Runs functions one after the other, in a thread that is started for the first of them."""
 
     def __init__(self) -> None:

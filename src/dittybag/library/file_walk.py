@@ -9,10 +9,10 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from dittybag.library.relative_paths import DEPTH, REPOSITORY
+from dittybag.library.relative_paths import MAX_PATH_DEPTH, GIT_FOLDER
 
 #: A tree with more entries than this is not looked through.
-ENTRIES: Final = 100_000
+MAX_WALK_ENTRIES: Final = 100_000
 
 _PIECE: Final = 256 * 1024
 
@@ -24,7 +24,7 @@ class TooManyFiles(Exception):
     """The tree has more entries than anybody should look through."""
 
 
-class Found(Struct, frozen=True):
+class WalkedFile(Struct, frozen=True):
     """Something in a tree. `folder` is the descriptor of the folder it is in, open until the next one."""
 
     path: str
@@ -34,7 +34,7 @@ class Found(Struct, frozen=True):
     status: os.stat_result
 
 
-def walk(root: str, *, most: int = ENTRIES) -> Iterator[Found]:
+def walk(root: str, *, most: int = MAX_WALK_ENTRIES) -> Iterator[WalkedFile]:
     """Everything below `root` but folders, in the order of names.
 
     Folders are opened one below the other, so that a link which somebody puts there meanwhile leads nowhere.
@@ -48,14 +48,14 @@ def walk(root: str, *, most: int = ENTRIES) -> Iterator[Found]:
         os.close(descriptor)
 
 
-def _below(folder: int, prefix: str, depth: int, left: list[int]) -> Iterator[Found]:
+def _below(folder: int, prefix: str, depth: int, left: list[int]) -> Iterator[WalkedFile]:
     for name in _names(folder, left):
         try:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             continue
         path = prefix + name
-        if stat.S_ISDIR(status.st_mode) and name.lower() != REPOSITORY and depth < DEPTH:
+        if stat.S_ISDIR(status.st_mode) and name.lower() != GIT_FOLDER and depth < MAX_PATH_DEPTH:
             below = _open_folder(name, folder)
             if below is None:
                 continue
@@ -64,7 +64,7 @@ def _below(folder: int, prefix: str, depth: int, left: list[int]) -> Iterator[Fo
             finally:
                 os.close(below)
         else:
-            yield Found(path, name, _kind(status.st_mode), folder, status)
+            yield WalkedFile(path, name, _kind(status.st_mode), folder, status)
 
 
 def _names(folder: int, left: list[int]) -> list[str]:
@@ -94,7 +94,7 @@ def _kind(mode: int) -> Kind:
     return "whole" if stat.S_ISDIR(mode) else "special"
 
 
-def content(found: Found) -> Iterator[bytes]:
+def content(found: WalkedFile) -> Iterator[bytes]:
     """The bytes of a file, as many as there are. Raises OSError, also if it is no file any more."""
     # Opening a FIFO for reading would wait for a writer.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -108,7 +108,7 @@ def content(found: Found) -> Iterator[bytes]:
         os.close(descriptor)
 
 
-def digest(found: Found) -> str:
+def digest(found: WalkedFile) -> str:
     """The SHA-256 of a file. Raises OSError."""
     from hashlib import sha256
 

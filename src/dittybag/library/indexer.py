@@ -10,11 +10,11 @@ from typing import Final
 
 from dittybag.domain.libraries import FileProblem
 from dittybag.library.catalogue import Catalogue
-from dittybag.library.disk_thread import Disk
-from dittybag.library.library_folders import Directories, Place, Places, shown
-from dittybag.library.loaded_library import Library
-from dittybag.library.loader import Loader, Survey, survey
-from dittybag.library.parse_cache import Cache, Kept
+from dittybag.library.disk_thread import DiskThread
+from dittybag.library.library_folders import Directories, LibraryFolder, LibraryFolders, shown
+from dittybag.library.loaded_library import LoadedLibrary
+from dittybag.library.loader import FolderScan, LibraryLoader, scan_folder
+from dittybag.library.parse_cache import CacheEntry, ParseCache
 from dittybag.library.render.child_reader import FileReader
 from dittybag.library.render.template_renderer import TemplateRenderer
 
@@ -33,7 +33,7 @@ _MAX_LINES: Final = 20
 _log = logging.getLogger("dittybag.library")
 
 
-class Keeper:
+class LibraryIndexer:
     """Reads libraries into a catalogue."""
 
     def __init__(
@@ -49,14 +49,14 @@ class Keeper:
         self._directories = directories
         self._catalogue = catalogue
         # Of its own: whoever asks for a prompt does not wait while folders are looked through.
-        self._disk = Disk()
+        self._disk = DiskThread()
         self._reader = FileReader()
-        self._loader = Loader(self._reader, renderer)
-        self._cache = Cache(directories.home, directories.all)
-        self._kept: dict[str, Kept] = {}
+        self._loader = LibraryLoader(self._reader, renderer)
+        self._cache = ParseCache(directories.home, directories.all)
+        self._kept: dict[str, CacheEntry] = {}
         self._logged: set[tuple[str, FileProblem]] = set()
         self._logged_directories: set[tuple[str, str]] = set()
-        self.places = Places((), ())
+        self.places = LibraryFolders((), ())
 
     async def begin(self, step: Callable[[], object]) -> None:
         """Find out which prompts there are, as quickly as possible: what has not changed is not read.
@@ -66,7 +66,7 @@ class Keeper:
         self._kept = await self._disk.run(self._cache.load)
         self.places = places = await self._disk.run(self._directories.look)
         order = sorted(places.all, key=lambda place: place.name)
-        found: dict[str, Library] = {}
+        found: dict[str, LoadedLibrary] = {}
         async for library in self._libraries(order, complete=False):
             found[library.place.folder.path] = library
             if len(found) % _BATCH == 0:
@@ -100,7 +100,7 @@ class Keeper:
         self._reader.close()
         self._disk.close()
 
-    async def _read(self, places: Places, touched: set[str] | None) -> bool:
+    async def _read(self, places: LibraryFolders, touched: set[str] | None) -> bool:
         self.places = places
         self._report_directories()
         known = self._catalogue.libraries
@@ -128,7 +128,9 @@ class Keeper:
         self._report(changed)
         return different
 
-    async def _libraries(self, places: Sequence[Place], *, complete: bool) -> AsyncIterator[Library]:
+    async def _libraries(
+        self, places: Sequence[LibraryFolder], *, complete: bool
+    ) -> AsyncIterator[LoadedLibrary]:
         """The libraries in these places, read some at a time."""
         known = self._catalogue.libraries
         chosen = {place.folder.path for place in places}
@@ -148,11 +150,11 @@ class Keeper:
                 yield library if room >= 0 else library.without_prompts(_NO_ROOM)
                 room += 0 if room >= 0 else library.file_length
 
-    def _remembered(self, place: Place) -> Library | None:
+    def _remembered(self, place: LibraryFolder) -> LoadedLibrary | None:
         kept = self._kept.get(place.folder.path)
-        return None if kept is None else Library(place, kept.stamps, kept.files)
+        return None if kept is None else LoadedLibrary(place, kept.stamps, kept.files)
 
-    async def _library(self, found: Survey, old: Library | None, *, served: bool) -> Library:
+    async def _library(self, found: FolderScan, old: LoadedLibrary | None, *, served: bool) -> LoadedLibrary:
         if old is not None and not found.complete and found.stamps == old.stamps:
             return old
         return await self._loader.load(found, old, served=served)
@@ -190,14 +192,16 @@ def _inode(folder: str) -> int | None:
         return None
 
 
-def _surveys(places: Sequence[Place], old: Sequence[Library | None], *, complete: bool) -> list[Survey]:
+def _surveys(
+    places: Sequence[LibraryFolder], old: Sequence[LoadedLibrary | None], *, complete: bool
+) -> list[FolderScan]:
     """Surveys of the first of these places, as many as fit into memory, at least one."""
-    surveys: list[Survey] = []
+    surveys: list[FolderScan] = []
     room = _READING_ROOM
     for place, before in zip(places, old, strict=True):
         if room < 0:
             break
-        found = survey(
+        found = scan_folder(
             place,
             before.stamps if before is not None else {},
             before.text_stamps() if before is not None else {},
@@ -208,5 +212,5 @@ def _surveys(places: Sequence[Place], old: Sequence[Library | None], *, complete
     return surveys
 
 
-def _stamps(kept: Mapping[str, Kept]) -> dict[str, object]:
+def _stamps(kept: Mapping[str, CacheEntry]) -> dict[str, object]:
     return {path: entry.stamps for path, entry in kept.items()}

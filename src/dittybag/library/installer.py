@@ -41,33 +41,33 @@ from dittybag.domain.libraries import library_name
 from dittybag.library import atomic_install, starter_library
 from dittybag.library.file_walk import TooManyFiles, walk
 from dittybag.library.install_records import (
-    Origin,
-    digests,
-    edits_of,
-    folders,
+    InstallRecord,
+    file_digests,
+    compare_with_record,
+    folders_by_name,
     libraries_folder,
     library_folder,
-    record,
+    read_record,
     records_folder,
 )
-from dittybag.library.relative_paths import NAME_BYTES, encodable, path_problem, shown
-from dittybag.library.sources import Source, recognise
-from dittybag.library.sources.limited_copy import Intake, LeftOut, Progress
-from dittybag.library.update_merge import Merge, merge
+from dittybag.library.relative_paths import MAX_NAME_BYTES, replace_surrogates, path_problem, shown
+from dittybag.library.sources import LibrarySource, recognise
+from dittybag.library.sources.limited_copy import LimitedCopy, Progress, SkippedFile
+from dittybag.library.update_merge import MergePlan, merge
 
 _PIECE: Final = 1024 * 1024
 
 
-class Added(Struct, frozen=True, kw_only=True):
+class AddResult(Struct, frozen=True, kw_only=True):
     """A library that is new on this machine."""
 
     name: str
     path: str
-    origin: Origin
-    left_out: tuple[LeftOut, ...] = ()
+    origin: InstallRecord
+    left_out: tuple[SkippedFile, ...] = ()
 
 
-class Updated(Struct, frozen=True, kw_only=True):
+class UpdateResult(Struct, frozen=True, kw_only=True):
     """What an update did to a library."""
 
     name: str
@@ -82,12 +82,12 @@ class Updated(Struct, frozen=True, kw_only=True):
     #: Files with local edits that were put aside, and the folder they are in now.
     put_aside: tuple[str, ...] = ()
     kept_in: str | None = None
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedFile, ...] = ()
     #: Why there is nothing to update from.
     note: str | None = None
 
 
-class Removed(Struct, frozen=True, kw_only=True):
+class RemoveResult(Struct, frozen=True, kw_only=True):
     """A library that is gone from this machine."""
 
     name: str
@@ -106,7 +106,7 @@ def add(
     folder: str | None = None,
     link: bool = False,
     progress: Progress | None = None,
-) -> Added:
+) -> AddResult:
     """Make a library of a folder, a zip file or a Git repository.
 
     `folder`: the part of the source to take. `link`: read the folder where it is, instead of copying it.
@@ -122,7 +122,7 @@ def add(
         with atomic_install.workplace(home) as work:
             content = _fetched(home, found, part, work, progress)
             now = _now()
-            origin = Origin(
+            origin = InstallRecord(
                 kind=found.kind,
                 location=found.location,
                 folder=part,
@@ -132,12 +132,12 @@ def add(
                 files=content.files,
             )
             _install(home, called, content.folder, origin)
-    return Added(
+    return AddResult(
         name=called, path=library_folder(home, called), origin=origin, left_out=tuple(content.left_out)
     )
 
 
-def new(home: str, name: str) -> Added:
+def new(home: str, name: str) -> AddResult:
     """Make a small library to begin with."""
     home = str(Path(home).absolute())
     called = _name(name)
@@ -145,31 +145,35 @@ def new(home: str, name: str) -> Added:
     with _writing(home):
         _check_free(home, called)
         with atomic_install.workplace(home) as work:
-            intake = Intake(work / "library", path)
+            intake = LimitedCopy(work / "library", path)
             for file, text in starter_library.files(called).items():
                 intake.take(file, (text.encode(),))
             now = _now()
-            origin = Origin(kind="new", location=path, added_at=now, updated_at=now, files=intake.files)
+            origin = InstallRecord(
+                kind="new", location=path, added_at=now, updated_at=now, files=intake.files
+            )
             _install(home, called, work / "library", origin)
-    return Added(name=called, path=path, origin=origin)
+    return AddResult(name=called, path=path, origin=origin)
 
 
-def update(home: str, name: str, *, overwrite: bool = False, progress: Progress | None = None) -> Updated:
+def update(
+    home: str, name: str, *, overwrite: bool = False, progress: Progress | None = None
+) -> UpdateResult:
     """Bring a library up to date with its source, keeping what was edited here.
 
     `overwrite`: take the source's version of every file that it has, and put the edited ones aside.
     """
     home = str(Path(home).absolute())
     called = library_name(name)
-    origin = record(home, called) if called else None
+    origin = read_record(home, called) if called else None
     if (note := _nothing_to_update(home, name, origin)) is not None:
-        return Updated(name=called, note=note)
+        return UpdateResult(name=called, note=note)
     assert origin is not None
     source = _again(origin)
     with _writing(home), atomic_install.workplace(home) as work:
         content = _fetched(home, source, origin.folder, work, progress)
         with atomic_install.locked(home):
-            if record(home, called) != origin:
+            if read_record(home, called) != origin:
                 raise Outdated("library", called)
             fresh = msgspec.structs.replace(
                 origin,
@@ -183,7 +187,7 @@ def update(home: str, name: str, *, overwrite: bool = False, progress: Progress 
             )
 
 
-def remove(home: str, name: str, *, discard_edits: bool = False) -> Removed:
+def remove(home: str, name: str, *, discard_edits: bool = False) -> RemoveResult:
     """Take a library away.
 
     One that was edited, or put there by hand, is refused unless `discard_edits`; and then its folder is moved
@@ -194,17 +198,17 @@ def remove(home: str, name: str, *, discard_edits: bool = False) -> Removed:
     if not called or not Path(libraries_folder(home)).is_dir():
         raise LibraryNotFound(name)
     with _writing(home), atomic_install.workplace(home) as work, atomic_install.locked(home):
-        origin = record(home, called)
+        origin = read_record(home, called)
         if origin is not None and origin.kind == "link":
             atomic_install.forget(home, called)
-            return Removed(name=called, path=origin.location, link=True)
+            return RemoveResult(name=called, path=origin.location, link=True)
         # Only the name says what goes: a record can say anything.
-        place = library_folder(home, called) if origin is not None else folders(home).get(called)
+        place = library_folder(home, called) if origin is not None else folders_by_name(home).get(called)
         if place is None:
             # A record that outlived its folder, or that says nothing, is of no use to anybody.
             atomic_install.forget(home, called)
             raise LibraryNotFound(name)
-        edited = [] if origin is None else [edit.file for edit in edits_of(place, origin)]
+        edited = [] if origin is None else [edit.file for edit in compare_with_record(place, origin)]
         by_hand = origin is None or Path(place).is_symlink()
         if (by_hand or edited) and not discard_edits:
             raise LibraryEdited(
@@ -213,22 +217,24 @@ def remove(home: str, name: str, *, discard_edits: bool = False) -> Removed:
         return _take_away(home, called, Path(place), work, origin=None if by_hand or edited else origin)
 
 
-def _take_away(home: str, name: str, place: Path, work: Path, *, origin: Origin | None) -> Removed:
+def _take_away(
+    home: str, name: str, place: Path, work: Path, *, origin: InstallRecord | None
+) -> RemoveResult:
     """Take a folder away. `origin`: what it is a mere copy of."""
     if place.is_symlink():
         # Somebody put a link there by hand: it goes, and what it leads to stays.
         target = str(place.resolve())
         place.unlink()
         atomic_install.forget(home, name)
-        return Removed(name=name, path=target, link=True)
+        return RemoveResult(name=name, path=target, link=True)
     kept = None if origin is not None else atomic_install.keeping_place(home, name)
     aside = kept or work / "removed"
     atomic_install.take_away(home, name, place, aside)
-    if origin is not None and edits_of(str(aside), origin):
+    if origin is not None and compare_with_record(str(aside), origin):
         # Edited since we looked.
         kept = atomic_install.keeping_place(home, name)
         aside.rename(kept)
-    return Removed(name=name, path=str(place), kept_in=None if kept is None else str(kept))
+    return RemoveResult(name=name, path=str(place), kept_in=None if kept is None else str(kept))
 
 
 class _Content(Struct, frozen=True, kw_only=True):
@@ -236,7 +242,7 @@ class _Content(Struct, frozen=True, kw_only=True):
 
     folder: Path
     files: dict[str, str]
-    left_out: list[LeftOut]
+    left_out: list[SkippedFile]
     revision: str | None = None
 
 
@@ -244,7 +250,14 @@ class _Update:
     """One update, once the source has been fetched. The caller holds the lock."""
 
     def __init__(
-        self, home: str, name: str, *, work: Path, content: _Content, origin: Origin, fresh: Origin
+        self,
+        home: str,
+        name: str,
+        *,
+        work: Path,
+        content: _Content,
+        origin: InstallRecord,
+        fresh: InstallRecord,
     ) -> None:
         self._home = home
         self._name = name
@@ -256,7 +269,7 @@ class _Update:
         self._kept: Path | None = None
         self._blocked: list[str] = []
 
-    def run(self, *, overwrite: bool) -> Updated:
+    def run(self, *, overwrite: bool) -> UpdateResult:
         if self._place.is_symlink():
             raise LibraryRefused(
                 str(self._place), "is a symbolic link by now; remove the library and add it again"
@@ -264,7 +277,7 @@ class _Update:
         try:
             before = _states(self._place)
             decided = merge(
-                self._origin.files, digests(str(self._place)), self._content.files, overwrite=overwrite
+                self._origin.files, file_digests(str(self._place)), self._content.files, overwrite=overwrite
             )
         except TooManyFiles:
             raise LibraryRefused(str(self._place), "holds too many files by now to be updated") from None
@@ -280,7 +293,7 @@ class _Update:
         else:
             atomic_install.write_record(self._home, self._name, self._fresh)
         blocked = set(self._blocked)
-        return Updated(
+        return UpdateResult(
             name=self._name,
             added=tuple(file for file in decided.added if file not in blocked),
             changed=decided.changed,
@@ -293,7 +306,7 @@ class _Update:
             left_out=tuple(self._content.left_out),
         )
 
-    def _build(self, before: dict[str, os.stat_result], decided: Merge) -> Path:
+    def _build(self, before: dict[str, os.stat_result], decided: MergePlan) -> Path:
         """The library as it will be: first what stays, then what is new where nothing is in the way."""
         new = self._work / "new"
         new.mkdir(mode=self._place.stat().st_mode & 0o777)
@@ -357,12 +370,12 @@ def _name(wanted: str) -> str:
         raise Invalid(
             [Problem("name", f"'{shown(wanted)}' leaves no name for a library; give one with --name")]
         )
-    if len(name.encode()) > NAME_BYTES:
-        raise Invalid([Problem("name", f"The name of a library must be at most {NAME_BYTES} bytes")])
+    if len(name.encode()) > MAX_NAME_BYTES:
+        raise Invalid([Problem("name", f"The name of a library must be at most {MAX_NAME_BYTES} bytes")])
     return name
 
 
-def _part(folder: str | None, source: Source) -> str:
+def _part(folder: str | None, source: LibrarySource) -> str:
     part = (folder or "").strip("/")
     while part.startswith("./"):
         part = part[2:].strip("/")
@@ -374,18 +387,18 @@ def _part(folder: str | None, source: Source) -> str:
 
 
 def _check_free(home: str, name: str) -> None:
-    if name in folders(home) or record(home, name) is not None or os.path.lexists(library_folder(home, name)):
+    if name in folders_by_name(home) or read_record(home, name) is not None or os.path.lexists(library_folder(home, name)):
         raise LibraryExists(name)
 
 
-def _install(home: str, name: str, folder: Path, origin: Origin) -> None:
+def _install(home: str, name: str, folder: Path, origin: InstallRecord) -> None:
     atomic_install.sync_files(folder, origin.files)
     with atomic_install.locked(home):
         _check_free(home, name)
         atomic_install.put_into_place(home, name, folder, origin)
 
 
-def _link(home: str, name: str, source: Source, part: str) -> Added:
+def _link(home: str, name: str, source: LibrarySource, part: str) -> AddResult:
     if source.kind != "folder":
         raise LibraryRefused(source.location, "only a folder can be linked; leave --link out to copy it")
     folder = _subfolder(source, part)
@@ -396,17 +409,17 @@ def _link(home: str, name: str, source: Source, part: str) -> Added:
         )
     location = os.path.normpath(Path(source.location, part))
     now = _now()
-    origin = Origin(kind="link", location=location, added_at=now, updated_at=now)
+    origin = InstallRecord(kind="link", location=location, added_at=now, updated_at=now)
     with atomic_install.locked(home):
         _check_free(home, name)
         atomic_install.write_record(home, name, origin)
-    return Added(name=name, path=location, origin=origin)
+    return AddResult(name=name, path=location, origin=origin)
 
 
-def _fetched(home: str, source: Source, part: str, work: Path, progress: Progress | None) -> _Content:
+def _fetched(home: str, source: LibrarySource, part: str, work: Path, progress: Progress | None) -> _Content:
     """The files of a source, in a folder of ours."""
     folder = work / "library"
-    intake = Intake(folder, source.location, progress=progress)
+    intake = LimitedCopy(folder, source.location, progress=progress)
     revision = None
     if source.kind == "git":
         from dittybag.library.sources.git_repositories import fetch
@@ -429,7 +442,7 @@ def _fetched(home: str, source: Source, part: str, work: Path, progress: Progres
     return _Content(folder=folder, files=intake.files, left_out=intake.left_out, revision=revision)
 
 
-def _own_copy(archive: Path, copy: Path, intake: Intake) -> Path:
+def _own_copy(archive: Path, copy: Path, intake: LimitedCopy) -> Path:
     """A copy of an archive that nobody changes while it is read."""
     from dittybag.library.sources.zip_archives import ARCHIVE_BYTES
 
@@ -443,7 +456,7 @@ def _own_copy(archive: Path, copy: Path, intake: Intake) -> Path:
     return copy
 
 
-def _pieces(path: Path, intake: Intake) -> Iterator[bytes]:
+def _pieces(path: Path, intake: LimitedCopy) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
             while piece := file.read(_PIECE):
@@ -452,7 +465,7 @@ def _pieces(path: Path, intake: Intake) -> Iterator[bytes]:
         raise intake.failure(error.strerror or str(error)) from error
 
 
-def _subfolder(source: Source, part: str) -> Path:
+def _subfolder(source: LibrarySource, part: str) -> Path:
     """A folder of a folder. A link in between must not lead out of it."""
     try:
         whole = Path(source.location).resolve(strict=True)
@@ -466,10 +479,10 @@ def _subfolder(source: Source, part: str) -> Path:
     return folder
 
 
-def _nothing_to_update(home: str, name: str, origin: Origin | None) -> str | None:
+def _nothing_to_update(home: str, name: str, origin: InstallRecord | None) -> str | None:
     """Why there is nothing to update from, if there is not."""
     if origin is None:
-        if library_name(name) not in folders(home):
+        if library_name(name) not in folders_by_name(home):
             raise LibraryNotFound(name)
         return "was put there by hand; there is nothing to update it from"
     if origin.kind == "link":
@@ -479,7 +492,7 @@ def _nothing_to_update(home: str, name: str, origin: Origin | None) -> str | Non
     return None
 
 
-def _again(origin: Origin) -> Source:
+def _again(origin: InstallRecord) -> LibrarySource:
     """The source of a library that is there already."""
     try:
         return recognise(origin.location)
@@ -490,7 +503,7 @@ def _again(origin: Origin) -> Source:
 
 
 def _told(files: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(map(encodable, files)))
+    return tuple(sorted(map(replace_surrogates, files)))
 
 
 def _unused(path: Path) -> Path:

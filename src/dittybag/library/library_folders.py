@@ -10,18 +10,18 @@ from msgspec import Struct
 
 from dittybag.domain.libraries import library_name
 from dittybag.library import install_records
-from dittybag.library.safe_folder import Folder
+from dittybag.library.safe_folder import SafeFolder
 
 #: More folders than this are not looked at.
 MAX_LIBRARIES: Final = 10_000
 
 
-class Place(Struct, frozen=True):
+class LibraryFolder(Struct, frozen=True):
     """A folder that may be a library, and what it would be called."""
 
     #: Nothing if no character of the folder's name can be used.
     name: str
-    folder: Folder
+    folder: SafeFolder
     #: Where the folder is when all links have been followed.
     real: str
 
@@ -44,25 +44,27 @@ class Directories(Struct, frozen=True):
         """Whether any of them is there, readable or not."""
         return any(map(os.path.lexists, self.all))
 
-    def look(self) -> Places:
+    def look(self) -> LibraryFolders:
         """What is there now."""
         if self.alone is not None:
             real = os.path.realpath(self.alone)
-            return Places((), (Place(library_name(os.path.basename(real)), Folder(self.alone), real),))
+            return LibraryFolders(
+                (), (LibraryFolder(library_name(os.path.basename(real)), SafeFolder(self.alone), real),)
+            )
         roots = tuple(dict.fromkeys(map(os.path.realpath, self.all)))
         problems: dict[str, str] = {}
         found = [place for root in roots for place in _inside(root, problems)]
-        links = sorted(install_records.links(self.home, {place.name for place in found}).items())
-        found += [Place(name, Folder(path), os.path.realpath(path)) for name, path in links]
-        return Places(roots, tuple(found), problems)
+        links = sorted(install_records.linked_folders(self.home, {place.name for place in found}).items())
+        found += [LibraryFolder(name, SafeFolder(path), os.path.realpath(path)) for name, path in links]
+        return LibraryFolders(roots, tuple(found), problems)
 
 
-class Places(Struct, frozen=True):
+class LibraryFolders(Struct, frozen=True):
     """All places, in the order in which the first of a name wins."""
 
     #: The directories in which every folder is a place.
     roots: tuple[str, ...]
-    all: tuple[Place, ...]
+    all: tuple[LibraryFolder, ...]
     #: Directories that cannot be read, and why.
     problems: dict[str, str] = {}
 
@@ -84,7 +86,7 @@ class Places(Struct, frozen=True):
         return found
 
 
-def _inside(root: str, problems: dict[str, str]) -> list[Place]:
+def _inside(root: str, problems: dict[str, str]) -> list[LibraryFolder]:
     try:
         with os.scandir(root) as entries:
             found = sorted((entry.name, entry.is_symlink()) for entry in entries if _may_be_library(entry))
@@ -97,9 +99,9 @@ def _inside(root: str, problems: dict[str, str]) -> list[Place]:
     return [_place(root, name, is_link=is_link) for name, is_link in found[:MAX_LIBRARIES]]
 
 
-def _place(root: str, name: str, *, is_link: bool) -> Place:
+def _place(root: str, name: str, *, is_link: bool) -> LibraryFolder:
     path = os.path.join(root, name)
-    return Place(library_name(name), Folder(path), os.path.realpath(path) if is_link else path)
+    return LibraryFolder(library_name(name), SafeFolder(path), os.path.realpath(path) if is_link else path)
 
 
 def _may_be_library(entry: os.DirEntry[str]) -> bool:

@@ -15,19 +15,19 @@ from msgspec.structs import replace
 
 from dittybag.domain.errors import ContentFileMissing, LibraryPromptNotFound, PromptUnusable, RenderingFailed
 from dittybag.domain.libraries import SOURCE_BYTES, LibraryPrompt, LibraryReport
-from dittybag.domain.text import folded, neighbourhood
+from dittybag.domain.text import fold, snippet_around
 from dittybag.library import install_records
-from dittybag.library.disk_thread import Disk
+from dittybag.library.disk_thread import DiskThread
 from dittybag.library.library_folders import Directories, shown
 from dittybag.library.render.template_renderer import TemplateRenderer
-from dittybag.library.safe_folder import Folder, Missing, Unreadable
+from dittybag.library.safe_folder import MissingFile, SafeFolder, UnreadableFile
 
 if TYPE_CHECKING:
     from dittybag.library.catalogue import Catalogue
-    from dittybag.library.formats.parsed_prompt import Draft
-    from dittybag.library.indexer import Keeper
-    from dittybag.library.loaded_library import Library
-    from dittybag.library.refresh import Follower
+    from dittybag.library.formats.parsed_prompt import ParsedPrompt
+    from dittybag.library.indexer import LibraryIndexer
+    from dittybag.library.loaded_library import LoadedLibrary
+    from dittybag.library.refresh import LibraryRefresher
 
 #: How often to look for the first library.
 _LOOK_SECONDS: Final = 0.5
@@ -38,17 +38,17 @@ _MAX_COMPLAINTS: Final = 100
 _log = logging.getLogger("dittybag.library")
 
 
-class Shelf:
+class LibraryService:
     """All libraries. Whoever asks before they have been read waits for that."""
 
     def __init__(self, directories: Directories, renderer: TemplateRenderer) -> None:
         self._directories = directories
         self._renderer = renderer
-        self._disk = Disk()
+        self._disk = DiskThread()
         #: Nothing as long as there are no libraries.
         self._catalogue: Catalogue | None = None
-        self._keeper: Keeper | None = None
-        self._follower: Follower | None = None
+        self._keeper: LibraryIndexer | None = None
+        self._follower: LibraryRefresher | None = None
         self._task: Task[None] | None = None
         self._version = 0
         self._ready = Event()
@@ -82,12 +82,12 @@ class Shelf:
             if part is not None:
                 part.close()
 
-    def _opened(self, *, quiet: bool) -> Keeper:
+    def _opened(self, *, quiet: bool) -> LibraryIndexer:
         from dittybag.library.catalogue import Catalogue
-        from dittybag.library.indexer import Keeper
+        from dittybag.library.indexer import LibraryIndexer
 
         self._catalogue = Catalogue()
-        self._keeper = Keeper(self._directories, self._catalogue, self._renderer, quiet=quiet)
+        self._keeper = LibraryIndexer(self._directories, self._catalogue, self._renderer, quiet=quiet)
         return self._keeper
 
     async def _follow(self) -> None:
@@ -100,9 +100,9 @@ class Shelf:
             assert self._catalogue is not None
             self._catalogue.arrange(())
         self._be_ready()
-        from dittybag.library.refresh import Follower
+        from dittybag.library.refresh import LibraryRefresher
 
-        self._follower = Follower(keeper, self._changed, self._tell)
+        self._follower = LibraryRefresher(keeper, self._changed, self._tell)
         if late:
             # Somebody may have asked while there were none.
             self._follower.tell_soon()
@@ -169,7 +169,7 @@ class Shelf:
             self._complain(library, draft, error)
             raise error from None
 
-    def _complain(self, library: Library, draft: Draft, error: RenderingFailed) -> None:
+    def _complain(self, library: LoadedLibrary, draft: ParsedPrompt, error: RenderingFailed) -> None:
         """Log, once, that a prompt cannot be given: whoever asked for it may not be able to mend it."""
         file = shown(os.path.join(library.place.folder.path, error.file or draft.file))
         where = file if error.line is None else f"{file}:{error.line}"
@@ -193,7 +193,7 @@ class Shelf:
 
         Each comes with what stands around the match.
         """
-        needle, total = folded(query), 0
+        needle, total = fold(query), 0
         found: list[tuple[LibraryPrompt, str]] = []
         for report in await self.reports():
             for prompt in await self.prompts(report.name):
@@ -202,15 +202,15 @@ class Shelf:
                 except PromptUnusable:
                     text = ""
                 about = "\n".join((prompt.name, prompt.title or "", prompt.description or ""))
-                if needle in folded(about) or needle in folded(text):
+                if needle in fold(about) or needle in fold(text):
                     total += 1
                     if len(found) < limit:
-                        found.append((prompt, neighbourhood(text, query)))
+                        found.append((prompt, snippet_around(text, query)))
         return total, found
 
     async def origins(self) -> dict[str, tuple[str, str]]:
         home = self._directories.home
-        found = await self._disk.run(lambda: install_records.records(home))
+        found = await self._disk.run(lambda: install_records.read_records(home))
         return {name: (origin.kind, origin.location) for name, origin in found.items()}
 
     async def reports(self) -> list[LibraryReport]:
@@ -219,25 +219,25 @@ class Shelf:
 
     async def check(self) -> list[LibraryReport]:
         """The reports after a closer look at every template."""
-        from dittybag.library.checker import Checker
+        from dittybag.library.checker import LibraryChecker
 
         await self._ready.wait()
         if self._catalogue is None:
             return []
         reports = []
         for report in self._catalogue.reports():
-            checker = Checker(self._catalogue.libraries[report.folder], self._renderer)
+            checker = LibraryChecker(self._catalogue.libraries[report.folder], self._renderer)
             problems = dict.fromkeys((*report.problems, *await checker.problems()))
             reports.append(replace(report, problems=tuple(problems)))
         return reports
 
-    async def _found(self, name: str) -> tuple[Library, Draft]:
+    async def _found(self, name: str) -> tuple[LoadedLibrary, ParsedPrompt]:
         await self._ready.wait()
         if self._catalogue is None:
             raise LibraryPromptNotFound(name)
         return self._catalogue.find(name)
 
-    async def _source(self, library: Library, draft: Draft) -> str:
+    async def _source(self, library: LoadedLibrary, draft: ParsedPrompt) -> str:
         if draft.text is not None:
             return draft.text
         known = library.texts.get(draft.file)
@@ -246,17 +246,17 @@ class Shelf:
         folder = library.place.folder
         try:
             _, text = await self._disk.run(lambda: folder.text(draft.file, SOURCE_BYTES))
-        except Missing as error:
+        except MissingFile as error:
             raise ContentFileMissing(shown(os.path.join(folder.path, draft.file))) from error
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise RenderingFailed(f"{draft.file} {error.problem}", line=error.line) from error
         return text
 
-    async def _partial(self, folder: Folder, file: str) -> str | None:
+    async def _partial(self, folder: SafeFolder, file: str) -> str | None:
         try:
             _, text = await self._disk.run(lambda: folder.text(file, SOURCE_BYTES))
-        except Missing:
+        except MissingFile:
             return None
-        except Unreadable as error:
+        except UnreadableFile as error:
             raise RenderingFailed(f"the included file '{file}' {error.problem}") from error
         return text

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
-from dittybag.library.formats.parsed_prompt import Draft
-from dittybag.library.library_folders import Place
-from dittybag.library.parse_cache import Kept
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
+from dittybag.library.library_folders import LibraryFolder
+from dittybag.library.parse_cache import CacheEntry
 from dittybag.library.safe_folder import Stamp
 
 
@@ -19,7 +19,7 @@ class FileState(Struct, frozen=True, array_like=True):
     """What a file says, or said when it was last in order."""
 
     format: str
-    drafts: tuple[Draft, ...] = ()
+    drafts: tuple[ParsedPrompt, ...] = ()
     problems: tuple[FileProblem, ...] = ()
     #: Some of it is what it said before.
     stale: bool = False
@@ -37,12 +37,12 @@ class TextState(Struct, frozen=True):
 _files = msgspec.msgpack.Decoder(dict[str, FileState])
 
 
-class Library:
+class LoadedLibrary:
     """One library. It is never changed: a library that was read again is another one."""
 
     def __init__(
         self,
-        place: Place,
+        place: LibraryFolder,
         stamps: Mapping[str, Stamp],
         files: dict[str, FileState] | Raw,
         *,
@@ -63,7 +63,7 @@ class Library:
         #: Files that are there, but cannot be read.
         self.unread: Mapping[str, FileProblem] = unread or {}
         self._folders: Mapping[str, int] = folders or {}
-        self._drafts: dict[str, Draft] | None = None
+        self._drafts: dict[str, ParsedPrompt] | None = None
         self._clashes: list[FileProblem] = []
 
     @property
@@ -87,10 +87,10 @@ class Library:
         return isinstance(self._files, dict)
 
     @property
-    def drafts(self) -> dict[str, Draft]:
+    def drafts(self) -> dict[str, ParsedPrompt]:
         """The prompts by their keys, in order. Of two with one key, the first file's is taken."""
         if self._drafts is None:
-            found: dict[str, Draft] = {}
+            found: dict[str, ParsedPrompt] = {}
             for file, state in sorted(self.files.items()):
                 for draft in state.drafts:
                     first = found.setdefault(draft.key, draft)
@@ -100,7 +100,7 @@ class Library:
             self._drafts = dict(sorted(found.items()))
         return self._drafts
 
-    def prompt(self, draft: Draft) -> LibraryPrompt:
+    def prompt(self, draft: ParsedPrompt) -> LibraryPrompt:
         """A prompt of this library as lists show it."""
         return LibraryPrompt(
             library=self.name,
@@ -151,16 +151,16 @@ class Library:
             return len(memoryview(self._files))
         return sum(len(draft.text or "") for state in self._files.values() for draft in state.drafts)
 
-    def without_prompts(self, problem: FileProblem) -> Library:
+    def without_prompts(self, problem: FileProblem) -> LoadedLibrary:
         """The same library, if there is no room for it. Nothing is known of its files: it is read again."""
-        return Library(
+        return LoadedLibrary(
             self.place, {}, {}, unread={"": problem}, folders=self._folders, complete=self.complete
         )
 
-    def without_texts(self) -> Library:
+    def without_texts(self) -> LoadedLibrary:
         """The same library, if there is no room for its texts."""
         texts = {file: TextState(state.stamp, None, state.problem) for file, state in self.texts.items()}
-        return Library(
+        return LoadedLibrary(
             self.place,
             self.stamps,
             self._files,
@@ -171,7 +171,7 @@ class Library:
             complete=self.complete,
         )
 
-    def differs(self, old: Library | None) -> bool:
+    def differs(self, old: LoadedLibrary | None) -> bool:
         """Whether somebody who knows the old one should be told."""
         if old is None:
             return bool(self.stamps)
@@ -182,13 +182,13 @@ class Library:
     def text_stamps(self) -> dict[str, Stamp]:
         return _stamps(self.texts)
 
-    def kept(self) -> Kept | None:
+    def kept(self) -> CacheEntry | None:
         """What a cache needs to know of it; nothing if it is to be read again at the next start."""
         if isinstance(self._files, Raw):
-            return Kept(dict(self.stamps), self._files)
+            return CacheEntry(dict(self.stamps), self._files)
         if self.unread or any(state.stale for state in self._files.values()):
             return None
-        return Kept(dict(self.stamps), Raw(msgspec.msgpack.encode(self._files)))
+        return CacheEntry(dict(self.stamps), Raw(msgspec.msgpack.encode(self._files)))
 
 
 def _stamps(texts: Mapping[str, TextState]) -> dict[str, Stamp]:

@@ -14,12 +14,12 @@ from msgspec import Raw, Struct
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import FILE_BYTES, SOURCE_BYTES, FileProblem
 from dittybag.library.formats import recognised
-from dittybag.library.formats.parsed_prompt import Draft, Reading
-from dittybag.library.library_folders import Place
-from dittybag.library.loaded_library import FileState, Library, TextState
+from dittybag.library.formats.parsed_prompt import ParsedFile, ParsedPrompt
+from dittybag.library.library_folders import LibraryFolder
+from dittybag.library.loaded_library import FileState, LoadedLibrary, TextState
 from dittybag.library.render.child_reader import FileReader
 from dittybag.library.render.template_renderer import TemplateRenderer
-from dittybag.library.safe_folder import Folder, Listing, Missing, Stamp, Unreadable
+from dittybag.library.safe_folder import FolderListing, MissingFile, SafeFolder, Stamp, UnreadableFile
 
 MANIFEST: Final = "twig.toml"
 
@@ -35,10 +35,10 @@ LIBRARY_BYTES: Final = 16 * 1024 * 1024
 _STILL_SERVED: Final = "; its last good version is still served"
 
 
-class Survey(Struct, frozen=True):
+class FolderScan(Struct, frozen=True):
     """What was found in a folder. Only what has changed was read."""
 
-    place: Place
+    place: LibraryFolder
     #: The files that say which prompts there are, and how to read each.
     formats: dict[str, str]
     stamps: dict[str, Stamp]
@@ -53,7 +53,9 @@ class Survey(Struct, frozen=True):
     complete: bool
 
 
-def survey(place: Place, known: Mapping[str, Stamp], texts: Mapping[str, Stamp], *, complete: bool) -> Survey:
+def scan_folder(
+    place: LibraryFolder, known: Mapping[str, Stamp], texts: Mapping[str, Stamp], *, complete: bool
+) -> FolderScan:
     """Look at a folder; what has other stamps than those known is read.
 
     `complete`: also look at files that are nothing but templates.
@@ -61,7 +63,7 @@ def survey(place: Place, known: Mapping[str, Stamp], texts: Mapping[str, Stamp],
     folder = place.folder
     if not complete and (stamp := folder.stamp(MANIFEST)) is not None:
         # It alone says which prompts there are.
-        listing = Listing({MANIFEST: stamp}, {}, {})
+        listing = FolderListing({MANIFEST: stamp}, {}, {})
     else:
         listing = folder.list()
     files = listing.files
@@ -78,7 +80,7 @@ def survey(place: Place, known: Mapping[str, Stamp], texts: Mapping[str, Stamp],
     new_texts, bad_texts = _changed(folder, text_stamps, texts, SOURCE_BYTES, _fitting(text_stamps))
     for file in text_stamps:
         skipped.pop(file, None)
-    return Survey(
+    return FolderScan(
         place=place,
         formats=formats,
         stamps=stamps,
@@ -110,7 +112,11 @@ def _fitting(stamps: Mapping[str, Stamp]) -> set[str]:
 
 
 def _changed(
-    folder: Folder, stamps: dict[str, Stamp], known: Mapping[str, Stamp], most: int, fitting: Container[str]
+    folder: SafeFolder,
+    stamps: dict[str, Stamp],
+    known: Mapping[str, Stamp],
+    most: int,
+    fitting: Container[str],
 ) -> tuple[dict[str, str], dict[str, FileProblem]]:
     """The texts of the files that have changed, with their stamps put right, and what cannot be read."""
     contents: dict[str, str] = {}
@@ -120,21 +126,21 @@ def _changed(
             continue
         try:
             stamps[file], contents[file] = folder.text(file, most)
-        except Missing:
+        except MissingFile:
             del stamps[file]
-        except Unreadable as error:
+        except UnreadableFile as error:
             unread[file] = FileProblem(file, error.problem, error.line)
     return contents, unread
 
 
-class Loader:
+class LibraryLoader:
     """Makes libraries of what was found in folders."""
 
     def __init__(self, reader: FileReader, renderer: TemplateRenderer) -> None:
         self._reader = reader
         self._renderer = renderer
 
-    async def load(self, found: Survey, old: Library | None, *, served: bool) -> Library:
+    async def load(self, found: FolderScan, old: LoadedLibrary | None, *, served: bool) -> LoadedLibrary:
         """The library in a folder, given what it was when it was last read.
 
         `served`: somebody has seen it as it was, and should not lose it to a slip of its author's.
@@ -144,7 +150,7 @@ class Loader:
             files: dict[str, FileState] | Raw = old.unparsed
         else:
             files = await self._files(found, old, unread, served=served)
-        return Library(
+        return LoadedLibrary(
             found.place,
             found.stamps,
             files,
@@ -156,7 +162,7 @@ class Loader:
         )
 
     async def _files(
-        self, found: Survey, old: Library | None, unread: dict[str, FileProblem], *, served: bool
+        self, found: FolderScan, old: LoadedLibrary | None, unread: dict[str, FileProblem], *, served: bool
     ) -> dict[str, FileState]:
         files: dict[str, FileState] = {}
         said = await self._said(found, unread)
@@ -175,9 +181,9 @@ class Loader:
                 unread[file] = old.unread[file]
         return files
 
-    async def _said(self, found: Survey, unread: dict[str, FileProblem]) -> dict[str, Reading]:
+    async def _said(self, found: FolderScan, unread: dict[str, FileProblem]) -> dict[str, ParsedFile]:
         """What the files say now that have changed; those that take too long together are left unread."""
-        said: dict[str, Reading] = {}
+        said: dict[str, ParsedFile] = {}
         waiting = list(found.contents)
         spent = 0.0
         while waiting and spent <= _PATIENCE_SECONDS + len(said) * _FILE_SECONDS:
@@ -192,7 +198,7 @@ class Loader:
             unread[file] = FileProblem(file, "is left out: the files of this library take too long to read")
         return said
 
-    async def _in_order(self, format: str, reading: Reading, before: FileState | None) -> FileState:
+    async def _in_order(self, format: str, reading: ParsedFile, before: FileState | None) -> FileState:
         """What a file says now, or what it said before if it says nothing useful any more."""
         state = FileState(format, reading.drafts, reading.problems)
         if before is None or not before.drafts:
@@ -200,7 +206,7 @@ class Loader:
         if not reading.drafts and any(problem.level == "error" for problem in reading.problems):
             return _stale(before, reading.problems)
         good = {draft.key: draft for draft in before.drafts}
-        drafts: list[Draft] = []
+        drafts: list[ParsedPrompt] = []
         stale = False
         problems = list(reading.problems)
         for draft in reading.drafts:
@@ -214,7 +220,7 @@ class Loader:
         return FileState(format, tuple(drafts), tuple(problems), stale=stale)
 
     async def _texts(
-        self, found: Survey, old: Library | None, unread: dict[str, FileProblem]
+        self, found: FolderScan, old: LoadedLibrary | None, unread: dict[str, FileProblem]
     ) -> dict[str, TextState]:
         if not found.complete:
             return dict(old.texts) if old is not None else {}
@@ -235,7 +241,9 @@ class Loader:
                 texts[file] = TextState(stamp, known.text, _still_served(problem))
         return texts
 
-    async def _template_problem(self, file: str, text: str | None, draft: Draft | None) -> FileProblem | None:
+    async def _template_problem(
+        self, file: str, text: str | None, draft: ParsedPrompt | None
+    ) -> FileProblem | None:
         if text is None or (draft is not None and not draft.template):
             return None
         try:

@@ -18,7 +18,7 @@ from dittybag.library.safe_folder import Stamp
 _MAX_BYTES: Final = 256 * 1024 * 1024
 
 
-class Kept(Struct, frozen=True, array_like=True):
+class CacheEntry(Struct, frozen=True, array_like=True):
     """What is kept of one library."""
 
     #: The files it was read from.
@@ -29,17 +29,17 @@ class Kept(Struct, frozen=True, array_like=True):
 
 class _Contents(Struct, frozen=True, array_like=True):
     version: str
-    libraries: dict[str, Kept]
+    libraries: dict[str, CacheEntry]
 
 
-class Cache:
+class ParseCache:
     """One file, rewritten as a whole. It may vanish or be damaged at any time: then it is empty."""
 
     def __init__(self, home: str, directories: Sequence[str]) -> None:
         name = f"libraries-{zlib.crc32(os.fsencode(os.pathsep.join(directories))):08x}.cache"
         self._path = os.path.join(home, "cache", name)
 
-    def load(self) -> dict[str, Kept]:
+    def load(self) -> dict[str, CacheEntry]:
         """What is known, by the folder's path."""
         try:
             with open(self._path, "rb") as file:
@@ -52,7 +52,7 @@ class Cache:
         # Another version may read the same files differently.
         return contents.libraries if contents.version == __version__ else {}
 
-    def save(self, libraries: Mapping[str, Kept]) -> None:
+    def save(self, libraries: Mapping[str, CacheEntry]) -> None:
         """Keep this for the next start; if that is not possible, the next start takes longer."""
         content = msgspec.msgpack.encode(_Contents(__version__, dict(libraries)))
         if len(content) + 4 > _MAX_BYTES:

@@ -7,8 +7,8 @@ from asyncio import AbstractEventLoop, Event, TimerHandle, get_running_loop, tim
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from dittybag.library.indexer import Keeper
-from dittybag.library.watcher import Watcher
+from dittybag.library.indexer import LibraryIndexer
+from dittybag.library.watcher import FolderWatcher
 
 #: Listeners are told at most this often.
 _TELLING_SECONDS: Final = 0.55
@@ -22,16 +22,18 @@ _KEEPING_SECONDS: Final = 2.0
 _log = logging.getLogger("dittybag.library")
 
 
-class Follower:
+class LibraryRefresher:
     """Keeps the catalogue of a keeper up to date."""
 
-    def __init__(self, keeper: Keeper, changed: Callable[[], object], tell: Callable[[], object]) -> None:
+    def __init__(
+        self, keeper: LibraryIndexer, changed: Callable[[], object], tell: Callable[[], object]
+    ) -> None:
         """`changed` is called at every change; `tell` soon after it, and not too often."""
         self._keeper = keeper
         self._changed = changed
         self._listener = tell
         self._loop = get_running_loop()
-        self._watcher = Watcher(lambda paths: _soon(self._loop, lambda: self._note(paths)))
+        self._watcher = FolderWatcher(lambda paths: _soon(self._loop, lambda: self._note(paths)))
         self._wake = Event()
         #: Places to look at again; nothing for all of them.
         self._touched: set[str] | None = set()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dittybag.domain.errors import clipped
+from dittybag.domain.errors import clip
 from dittybag.domain.text import one_line
 
-DEPTH: Final = 16
-NAME_BYTES: Final = 200
-PATH_BYTES: Final = 1000
+MAX_PATH_DEPTH: Final = 16
+MAX_NAME_BYTES: Final = 200
+MAX_PATH_BYTES: Final = 1000
 
 #: What version control and file managers leave behind; compared in lower case.
-REPOSITORY: Final = ".git"
-DROPPINGS: Final = frozenset({".ds_store", "thumbs.db"})
+GIT_FOLDER: Final = ".git"
+JUNK_FILES: Final = frozenset({".ds_store", "thumbs.db"})
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
@@ -45,30 +45,30 @@ def path_problem(path: str) -> str | None:
 
 
 def _size_problem(encoded: bytes, parts: list[bytes]) -> str | None:
-    if len(parts) > DEPTH:
-        return f"is more than {DEPTH} levels deep"
-    if max(map(len, parts)) > NAME_BYTES:
-        return f"has a name of more than {NAME_BYTES} bytes"
-    if len(encoded) > PATH_BYTES:
-        return f"has a path of more than {PATH_BYTES} bytes"
+    if len(parts) > MAX_PATH_DEPTH:
+        return f"is more than {MAX_PATH_DEPTH} levels deep"
+    if max(map(len, parts)) > MAX_NAME_BYTES:
+        return f"has a name of more than {MAX_NAME_BYTES} bytes"
+    if len(encoded) > MAX_PATH_BYTES:
+        return f"has a path of more than {MAX_PATH_BYTES} bytes"
     return None
 
 
-def in_repository(path: str) -> bool:
+def is_in_git_folder(path: str) -> bool:
     """Whether a path leads into the folder of a version control system."""
-    return REPOSITORY in path.lower().split("/")
+    return GIT_FOLDER in path.lower().split("/")
 
 
-def is_dropping(name: str) -> bool:
+def is_junk_file(name: str) -> bool:
     """Whether a file manager left a file of this name behind."""
-    return name.lower() in DROPPINGS
+    return name.lower() in JUNK_FILES
 
 
-def encodable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """A name as far as it is Unicode: on disk it may be anything."""
     return text.encode("utf-8", "replace").decode()
 
 
 def shown(text: str, most: int = 120) -> str:
     """A foreign text as a message may show it: one line, not too long, nothing that a terminal obeys."""
-    return clipped(one_line(encodable(text), len(text)), most)
+    return clip(one_line(replace_surrogates(text), len(text)), most)

@@ -29,7 +29,7 @@ _FILE: Final = os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr
 _CHUNK: Final = 1024 * 1024
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """A file is not to be read; the message ends a sentence that begins with its name."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
@@ -38,14 +38,14 @@ class Unreadable(Exception):
         super().__init__(problem)
 
 
-class Missing(Unreadable):
+class MissingFile(UnreadableFile):
     """There is no such file."""
 
     def __init__(self) -> None:
         super().__init__("is not there")
 
 
-class Listing(Struct, frozen=True):
+class FolderListing(Struct, frozen=True):
     """The files of a folder, and what was left out of it."""
 
     files: dict[str, Stamp]
@@ -59,7 +59,7 @@ def stamp_of(status: os.stat_result) -> Stamp:
     return (status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns)
 
 
-class Folder(Struct, frozen=True):
+class SafeFolder(Struct, frozen=True):
     """A folder on disk. Names of files in it are relative, with "/"."""
 
     path: str
@@ -79,9 +79,9 @@ class Folder(Struct, frozen=True):
             return None
         return stamp_of(status) if stat.S_ISREG(status.st_mode) else None
 
-    def list(self) -> Listing:
+    def list(self) -> FolderListing:
         """All files below it that can be read."""
-        found = Listing({}, {}, {})
+        found = FolderListing({}, {}, {})
         try:
             descriptor = os.open(self.path, _DIRECTORY)
         except OSError:
@@ -93,7 +93,7 @@ class Folder(Struct, frozen=True):
             os.close(descriptor)
         return found
 
-    def _walk(self, descriptor: int, inside: str, depth: int, found: Listing) -> None:
+    def _walk(self, descriptor: int, inside: str, depth: int, found: FolderListing) -> None:
         """Look through an open folder: by its name, it could be another one by now."""
         found.folders[inside.rstrip("/")] = os.fstat(descriptor).st_ino
         with os.scandir(descriptor) as listed:
@@ -125,7 +125,7 @@ class Folder(Struct, frozen=True):
             except OSError as error:
                 found.left_out[name] = f"cannot be read: {_reason(error)}"
 
-    def _enter(self, parent: int, name: str, path: str, depth: int, found: Listing) -> None:
+    def _enter(self, parent: int, name: str, path: str, depth: int, found: FolderListing) -> None:
         descriptor = os.open(name, _DIRECTORY | _NO_FOLLOW, dir_fd=parent)
         try:
             self._walk(descriptor, f"{path}/", depth + 1, found)
@@ -133,22 +133,22 @@ class Folder(Struct, frozen=True):
             os.close(descriptor)
 
     def read(self, file: str, most: int) -> tuple[Stamp, bytes]:
-        """A file of at most so many bytes. Raises `Unreadable`."""
+        """A file of at most so many bytes. Raises `UnreadableFile`."""
         try:
             descriptor = self._open(file)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR):
-                raise Missing from error
-            raise Unreadable(f"cannot be read: {_reason(error)}") from error
+                raise MissingFile from error
+            raise UnreadableFile(f"cannot be read: {_reason(error)}") from error
         try:
             return _content(descriptor, most)
         except OSError as error:
-            raise Unreadable(f"cannot be read: {_reason(error)}") from error
+            raise UnreadableFile(f"cannot be read: {_reason(error)}") from error
         finally:
             os.close(descriptor)
 
     def text(self, file: str, most: int) -> tuple[Stamp, str]:
-        """The text in a file. Raises `Unreadable`."""
+        """The text in a file. Raises `UnreadableFile`."""
         stamp, content = self.read(file, most)
         return stamp, decoded(content)
 
@@ -162,7 +162,7 @@ class Folder(Struct, frozen=True):
             # A link on the way: it may lead to another file in here.
             inside = self._resolved(file)
             if inside is None:
-                raise Unreadable("leads out of the library") from error
+                raise UnreadableFile("leads out of the library") from error
             if inside == file:
                 raise
             return self._open_unlinked(inside)
@@ -170,10 +170,10 @@ class Folder(Struct, frozen=True):
     def _open_unlinked(self, file: str) -> int:
         parts = file.split("/")
         if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):
-            raise Unreadable("leads out of the library")
+            raise UnreadableFile("leads out of the library")
         if os.open not in os.supports_dir_fd:
             if self._resolved(file) is None:
-                raise Unreadable("leads out of the library")
+                raise UnreadableFile("leads out of the library")
             return os.open(os.path.join(self.path, *parts), _FILE)
         at = os.open(self.path, _DIRECTORY)
         try:
@@ -201,7 +201,7 @@ class Folder(Struct, frozen=True):
 def _content(descriptor: int, most: int) -> tuple[Stamp, bytes]:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        raise Unreadable("is not an ordinary file")
+        raise UnreadableFile("is not an ordinary file")
     chunks = []
     # What the system says of its size is only as true as it was a moment ago.
     room = most + 1 if status.st_size <= most else 0
@@ -209,19 +209,19 @@ def _content(descriptor: int, most: int) -> tuple[Stamp, bytes]:
         chunks.append(chunk)
         room -= len(chunk)
     if room <= 0:
-        raise Unreadable(f"is larger than {most // 1024} KiB")
+        raise UnreadableFile(f"is larger than {most // 1024} KiB")
     return stamp_of(status), b"".join(chunks)
 
 
 def decoded(content: bytes) -> str:
-    """The text of a file's content. Raises `Unreadable`."""
+    """The text of a file's content. Raises `UnreadableFile`."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise Unreadable("is not a text in UTF-8", line) from error
+        raise UnreadableFile("is not a text in UTF-8", line) from error
     if "\0" in text:
-        raise Unreadable("is not a text", text.count("\n", 0, text.index("\0")) + 1)
+        raise UnreadableFile("is not a text", text.count("\n", 0, text.index("\0")) + 1)
     return text
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 
-class Merge(Struct, frozen=True, kw_only=True):
+class MergePlan(Struct, frozen=True, kw_only=True):
     """What becomes of the files. Nothing is in two of these, but that conflicts are kept."""
 
     #: From the source, because they are new, or because they have changed.
@@ -35,13 +35,13 @@ def merge(
     source: Mapping[str, str],
     *,
     overwrite: bool,
-) -> Merge:
+) -> MergePlan:
     """Decide about every file. The mappings have the files' digests."""
-    sorted_into: dict[str, list[str]] = {field: [] for field in Merge.__struct_fields__}
+    sorted_into: dict[str, list[str]] = {field: [] for field in MergePlan.__struct_fields__}
     for file in sorted({*installed, *here, *source}):
         for field in _fate(installed.get(file), here.get(file), source.get(file), overwrite=overwrite):
             sorted_into[field].append(file)
-    return Merge(**{field: tuple(files) for field, files in sorted_into.items()})
+    return MergePlan(**{field: tuple(files) for field, files in sorted_into.items()})
 
 
 def _fate(installed: str | None, here: str | None, source: str | None, *, overwrite: bool) -> tuple[str, ...]:

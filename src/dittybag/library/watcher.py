@@ -23,7 +23,7 @@ _LOOK_MS: Final = 500
 _POLL_MS: Final = 300
 
 #: Called in the watcher's thread with the paths that have changed; with nothing if it may be all of them.
-Listener = Callable[[Sequence[str] | None], object]
+FolderListener = Callable[[Sequence[str] | None], object]
 
 
 class _Wanted(Struct, frozen=True):
@@ -39,14 +39,14 @@ class _Question(Struct, frozen=True):
     is_set: Callable[[], bool]
 
 
-class Watcher:
+class FolderWatcher:
     """Tells of changes in some folders, each alone, without those inside it.
 
     Which folders there are is for somebody else to find out: the system's own way of watching a whole tree
     follows links out of it.
     """
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: FolderListener) -> None:
         self._listener = listener
         self._wanted = _Wanted({}, ())
         self._ended = threading.Event()

@@ -52,13 +52,13 @@ class NewToken(Struct, frozen=True):
     text: str
 
 
-class Recognised(Struct, frozen=True):
+class VerifiedToken(Struct, frozen=True):
     """Somebody who was known by a token."""
 
     principal: Principal
     token: Token
     #: It is time to note that the token is used.
-    to_note: bool
+    records_use: bool
 
 
 class AccountService:
@@ -171,14 +171,14 @@ class AccountService:
 
         return await self._store.write(work, actor=actor)
 
-    async def recognise(self, text: str, project: int) -> Recognised | None:
+    async def verify_token(self, text: str, project: int) -> VerifiedToken | None:
         """Who has this token, and what they may do in a project; nothing if it is not valid (any more)."""
-        return await self.recognise_hash(token_hash(text), project) if is_token(text) else None
+        return await self.verify_token_hash(token_hash(text), project) if is_token(text) else None
 
-    async def recognise_hash(self, hashed: str, project: int) -> Recognised | None:
-        """Like `recognise`, by what is kept of a token."""
+    async def verify_token_hash(self, hashed: str, project: int) -> VerifiedToken | None:
+        """Like `verify_token`, by what is kept of a token."""
 
-        async def work(transaction: Transaction) -> Recognised | None:
+        async def work(transaction: Transaction) -> VerifiedToken | None:
             token = await transaction.accounts.token_by_hash(hashed)
             if token is None or not token.is_valid(transaction.now):
                 return None
@@ -186,17 +186,17 @@ class AccountService:
             if user is None or user.disabled_at is not None:
                 return None
             role = role_of(user.name, await transaction.accounts.members(project))
-            to_note = token.used_at is None or transaction.now - token.used_at > _NOTED
-            return Recognised(Principal(user.name, token.scope, role), token, to_note)
+            records_use = token.used_at is None or transaction.now - token.used_at > _NOTED
+            return VerifiedToken(Principal(user.name, token.scope, role), token, records_use)
 
         return await self._store.read(work)
 
     async def authenticate(self, text: str, project: int) -> Principal | None:
-        """Like `recognise`, and no more than who it is."""
-        found = await self.recognise(text, project)
+        """Like `verify_token`, and no more than who it is."""
+        found = await self.verify_token(text, project)
         return None if found is None else found.principal
 
-    async def note_use(self, id: int) -> None:
+    async def record_use(self, id: int) -> None:
         """A token is in use."""
 
         async def work(transaction: Transaction) -> None:
@@ -206,7 +206,7 @@ class AccountService:
 
         await self._store.write(work, actor="")
 
-    async def principal(self, name: str, scope: Scope, project: int) -> Principal | None:
+    async def external_principal(self, name: str, scope: Scope, project: int) -> Principal | None:
         """Somebody whom others vouch for. Nothing for a disabled user.
 
         Nobody else can vouch for whoever acts where there are no accounts: that one has to be a user here.
@@ -285,7 +285,7 @@ async def _revoke(transaction: Transaction, token: Token, actor: str) -> Token:
 
 async def _note(transaction: Transaction, actor: str, action: str, user: str, detail: str = "") -> None:
     event = AccountEvent(at=transaction.now, actor=actor, action=action, user=user, detail=detail)
-    await transaction.accounts.note(event)
+    await transaction.accounts.add_event(event)
 
 
 async def _user(transaction: Transaction, name: str) -> User:

@@ -13,7 +13,7 @@ from dittybag.domain.ports import Store, Transaction, Work
 from dittybag.domain.projects import Project
 from dittybag.domain.tasks import DEFAULT_USER
 from dittybag.domain.text import query_problem
-from dittybag.services.idempotency_service import KeyedCall, once
+from dittybag.services.idempotency_service import IdempotentCall, run_once
 
 T = TypeVar("T")
 
@@ -27,17 +27,17 @@ class Caller(Struct, frozen=True):
     actor: str
     user: str = DEFAULT_USER
     #: What the caller may do; nothing for whoever owns the machine, who may do everything.
-    grant: Principal | None = None
+    principal: Principal | None = None
     #: What is done is this call, which came with a key: it is done only once.
-    call: KeyedCall | None = None
+    call: IdempotentCall | None = None
 
     @property
-    def only_user(self) -> str | None:
+    def viewer(self) -> str | None:
         """Whose eyes it is for: nothing for those of the owner of the machine, who may see everything."""
-        return None if self.grant is None else self.user
+        return None if self.principal is None else self.user
 
 
-class CallersStore:
+class ScopedStore:
     """A store that is only asked on a caller's behalf.
 
     It is told who is looking, so that it can keep from them what is not theirs, should a use case ask for
@@ -50,52 +50,52 @@ class CallersStore:
     def read(
         self, caller: Caller | None, work: Work[T], *, slow: bool = False, single: bool = False
     ) -> Awaitable[T]:
-        viewer = None if caller is None else caller.only_user
+        viewer = None if caller is None else caller.viewer
         return self._store.read(work, slow=slow, single=single, viewer=viewer)
 
     def write(self, caller: Caller, work: Work[T]) -> Awaitable[T]:
-        """Raises `CarriedOut` or `KeyReused` if the call has a key with which something was done before."""
+        """Raises `DuplicateCall` or `KeyReused` if the call has a key with which something was done before."""
         if caller.call is not None:
             return self._write_once(caller, caller.call, work)
-        return self._store.write(work, actor=caller.actor, viewer=caller.only_user)
+        return self._store.write(work, actor=caller.actor, viewer=caller.viewer)
 
-    async def _write_once(self, caller: Caller, call: KeyedCall, work: Work[T]) -> T:
-        work = work if call.is_done else once(call, work)
-        result = await self._store.write(work, actor=caller.actor, viewer=caller.only_user)
+    async def _write_once(self, caller: Caller, call: IdempotentCall, work: Work[T]) -> T:
+        work = work if call.is_done else run_once(call, work)
+        result = await self._store.write(work, actor=caller.actor, viewer=caller.viewer)
         call.is_done = True
         return result
 
 
-async def project_of(transaction: Transaction, caller: Caller) -> Project:
+async def readable_project(transaction: Transaction, caller: Caller) -> Project:
     """The caller's project. Raises `ProjectGone` if it has been deleted, or as if it had.
 
-    Whatever reads or writes what is in a project comes through here, `project_to_change` or `require_sight`.
+    Whatever reads or writes what is in a project comes through here, `writable_project` or `require_project_access`.
     """
-    require_sight(caller)
+    require_project_access(caller)
     project = await transaction.projects.get(caller.project)
     if project is None:
         raise ProjectGone
     return project
 
 
-async def project_to_change(transaction: Transaction, caller: Caller) -> Project:
-    """Like `project_of`. Raises `NotAllowed` if the caller may only read there."""
-    project = await project_of(transaction, caller)
-    require_writer(caller)
-    if caller.grant is not None and not caller.grant.changes_project:
+async def writable_project(transaction: Transaction, caller: Caller) -> Project:
+    """Like `readable_project`. Raises `NotAllowed` if the caller may only read there."""
+    project = await readable_project(transaction, caller)
+    require_write_scope(caller)
+    if caller.principal is not None and not caller.principal.changes_project:
         raise NotAllowed("You may read in this project, but not change it")
     return project
 
 
-def require_sight(caller: Caller) -> None:
+def require_project_access(caller: Caller) -> None:
     """Raises `ProjectGone` if the project is none of the caller's business."""
-    if caller.grant is not None and caller.grant.role is None:
+    if caller.principal is not None and caller.principal.role is None:
         raise ProjectGone
 
 
-def require_writer(caller: Caller) -> None:
+def require_write_scope(caller: Caller) -> None:
     """Raises `NotAllowed` if the caller may change nothing at all, not even what is their own."""
-    if caller.grant is not None and not caller.grant.changes_own:
+    if caller.principal is not None and not caller.principal.changes_own:
         raise NotAllowed("This token may only read; to change something, use one with the scope write")
 
 

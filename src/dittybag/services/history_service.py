@@ -23,8 +23,8 @@ from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
-from dittybag.services.caller import Caller, CallersStore, project_of, project_to_change
-from dittybag.services.project_service import empty
+from dittybag.services.caller import Caller, ScopedStore, readable_project, writable_project
+from dittybag.services.project_service import delete_contents
 
 #: So many changes of one thing are looked at at a time.
 _PAGE: Final = 100
@@ -43,7 +43,7 @@ _MOST_ACTORS: Final = 100
 _PLANNED: Final = 200
 
 
-class Look(Struct, frozen=True):
+class ChangePage(Struct, frozen=True):
     """Some changes, the newest first, and where to look on."""
 
     changes: list[Change]
@@ -52,12 +52,12 @@ class Look(Struct, frozen=True):
     #: After which change there may be more.
     newer: int | None
     #: Whether it ends because enough was looked at, though less was found.
-    is_cut: bool = False
+    is_truncated: bool = False
     #: How the things and their projects are addressed that are still there, by kind and id.
     addresses: dict[tuple[Kind, str], str] = {}
 
 
-class Undoing(Struct, frozen=True):
+class UndoPlan(Struct, frozen=True):
     """What it means to undo a change."""
 
     change: Change
@@ -73,7 +73,7 @@ class Undoing(Struct, frozen=True):
         return max(change.seq for change in (*self.together, *self.later))
 
 
-class Undone(Struct, frozen=True):
+class UndoResult(Struct, frozen=True):
     """What was undone, and the change by which that can be undone."""
 
     changes: list[Change]
@@ -81,7 +81,7 @@ class Undone(Struct, frozen=True):
     by: int | None
 
 
-class Filter(Struct, frozen=True):
+class ChangeFilter(Struct, frozen=True):
     """Which changes are looked for."""
 
     kind: Kind | None = None
@@ -99,7 +99,7 @@ class HistoryService:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = CallersStore(store)
+        self._store = ScopedStore(store)
         #: For use cases of the owner of the machine.
         self._everything = store
 
@@ -115,60 +115,60 @@ class HistoryService:
         """What happened in the caller's project and to the caller's tasks, the newest first."""
 
         async def work(transaction: Transaction) -> list[Change]:
-            if caller.grant is not None:
-                await project_of(transaction, caller)
+            if caller.principal is not None:
+                await readable_project(transaction, caller)
             return await transaction.changes.page(
                 caller.project,
                 kind=kind,
                 entity=entity,
                 before=before,
                 limit=limit,
-                user=caller.only_user,
+                user=caller.viewer,
             )
 
         # Whoever looks for something rare looks through much of the log.
-        is_rare = kind is not None or caller.only_user is not None
+        is_rare = kind is not None or caller.viewer is not None
         return await self._store.read(caller, work, slow=is_rare and entity is None)
 
-    async def look(
+    async def browse(
         self,
         caller: Caller,
-        wanted: Filter = Filter(),  # noqa: B008  # it cannot be changed
+        wanted: ChangeFilter = ChangeFilter(),  # noqa: B008  # it cannot be changed
         *,
         before: int | None = None,
         after: int | None = None,
         limit: int = 50,
-    ) -> Look:
+    ) -> ChangePage:
         """What happened in the caller's project and to the caller's tasks, as far as it is quickly found.
 
         The newest, those before a change, or those after one.
         """
         _require_owner(caller, wanted)
 
-        async def work(transaction: Transaction) -> Look:
-            if caller.grant is not None:
-                await project_of(transaction, caller)
-            found = await _look(transaction, caller, wanted, before=before, after=after, limit=limit)
+        async def work(transaction: Transaction) -> ChangePage:
+            if caller.principal is not None:
+                await readable_project(transaction, caller)
+            found = await _browse(transaction, caller, wanted, before=before, after=after, limit=limit)
             return replace(found, addresses=await _addresses(transaction, found.changes))
 
         return await self._store.read(caller, work, slow=True)
 
-    async def actors(self, caller: Caller, wanted: Filter) -> list[str]:
+    async def actors(self, caller: Caller, wanted: ChangeFilter) -> list[str]:
         """Who has changed something lately that the caller sees."""
         _require_owner(caller, wanted)
 
         async def work(transaction: Transaction) -> list[str]:
-            if caller.grant is not None:
-                await project_of(transaction, caller)
+            if caller.principal is not None:
+                await readable_project(transaction, caller)
             project = None if wanted.everywhere else caller.project
-            since = max(await transaction.changes.newest() - _RECENT, 0)
+            since = max(await transaction.changes.newest_seq() - _RECENT, 0)
             return await transaction.changes.actors(
-                project, after=since, limit=_MOST_ACTORS, user=caller.only_user
+                project, after=since, limit=_MOST_ACTORS, user=caller.viewer
             )
 
         return await self._store.read(caller, work, slow=True)
 
-    async def show(self, caller: Caller, seq: int) -> tuple[Change, bytes | None, bytes | None]:
+    async def get_with_contents(self, caller: Caller, seq: int) -> tuple[Change, bytes | None, bytes | None]:
         """One change, and what a resource held before and after. Raises `ChangeNotFound`."""
 
         async def work(transaction: Transaction) -> tuple[Change, bytes | None, bytes | None]:
@@ -181,10 +181,10 @@ class HistoryService:
 
         return await self._store.read(caller, work)
 
-    async def undoing(self, caller: Caller, seq: int) -> Undoing:
+    async def plan_undo(self, caller: Caller, seq: int) -> UndoPlan:
         """What it would mean to undo a change. Raises `ChangeNotFound`."""
 
-        async def work(transaction: Transaction) -> Undoing:
+        async def work(transaction: Transaction) -> UndoPlan:
             change = await _visible(transaction, caller, seq)
             total = await transaction.changes.batch_size(change.batch)
             together = await transaction.changes.batch(change.batch, _PLANNED)
@@ -192,11 +192,11 @@ class HistoryService:
                 raise ChangeNotFound(seq)
             together.reverse()
             later = [item for item in await _later(transaction, together) if item.batch != change.batch]
-            return Undoing(change, together, total, later)
+            return UndoPlan(change, together, total, later)
 
         return await self._store.read(caller, work, slow=True)
 
-    async def log(
+    async def page_all(
         self,
         project: int | None,
         *,
@@ -227,7 +227,7 @@ class HistoryService:
 
         return await self._everything.read(work, slow=True)
 
-    async def change(self, seq: int) -> Change:
+    async def get(self, seq: int) -> Change:
         """One change, in whichever project. Raises `ChangeNotFound`."""
 
         async def work(transaction: Transaction) -> Change:
@@ -249,7 +249,7 @@ class HistoryService:
 
         return await self._everything.read(work)
 
-    async def together(self, changes: Iterable[Change]) -> list[Change]:
+    async def batches_of(self, changes: Iterable[Change]) -> list[Change]:
         """All that was done together with any of these changes, the newest first."""
         batches = dict.fromkeys(change.batch for change in changes)
 
@@ -259,7 +259,7 @@ class HistoryService:
 
         return await self._everything.read(work, slow=True)
 
-    async def later(self, changes: Sequence[Change]) -> list[Change]:
+    async def later_changes(self, changes: Sequence[Change]) -> list[Change]:
         """What has happened since to things that these changes are about, the newest first."""
 
         async def work(transaction: Transaction) -> list[Change]:
@@ -284,21 +284,21 @@ class HistoryService:
 
         await self._everything.write(work, actor=actor)
 
-    async def undo_anywhere(self, caller: Caller, seq: int, *, seen: int) -> Undone:
+    async def undo_in_any_project(self, caller: Caller, seq: int, *, seen: int) -> UndoResult:
         """Like `undo`, but for the owner of the machine in whichever project.
 
         Raises `ChangedMeanwhile` if that would overwrite changes that came after `seen`.
         """
 
-        async def work(transaction: Transaction) -> Undone:
+        async def work(transaction: Transaction) -> UndoResult:
             change = await _visible(transaction, caller, seq)
-            if caller.grant is not None:
-                await project_to_change(transaction, caller)
-            newest = await transaction.changes.newest()
+            if caller.principal is not None:
+                await writable_project(transaction, caller)
+            newest = await transaction.changes.newest_seq()
             undone = await _undo(transaction, caller, change, seen)
             latest = [await transaction.changes.latest(item.kind, item.entity) for item in undone[:1]]
             by = next((item.seq for item in latest if item is not None and item.seq > newest), None)
-            return Undone(undone, by)
+            return UndoResult(undone, by)
 
         return await self._store.write(caller, work)
 
@@ -313,7 +313,7 @@ class HistoryService:
 
         return await self._store.write(caller, work)
 
-    async def restore_any(self, change: Change, *, actor: str) -> Entity | None:
+    async def restore_in_any_project(self, change: Change, *, actor: str) -> Entity | None:
         """Like `restore`, in whichever project."""
 
         async def work(transaction: Transaction) -> Entity | None:
@@ -332,17 +332,17 @@ class HistoryService:
         return await self._store.write(caller, work)
 
 
-async def _look(
+async def _browse(
     transaction: Transaction,
     caller: Caller,
-    wanted: Filter,
+    wanted: ChangeFilter,
     *,
     before: int | None,
     after: int | None,
     limit: int,
-) -> Look:
+) -> ChangePage:
     changes = transaction.changes
-    newest = await changes.newest()
+    newest = await changes.newest_seq()
     # What lies between the two is looked at, without them.
     if after is not None:
         low, high = after, min(after + (_LOOKED if wanted.text is None else _LOOKED_INTO), newest) + 1
@@ -350,8 +350,8 @@ async def _look(
         high = newest + 1 if before is None else min(before, newest + 1)
         low = max(high - _LOOKED, 0)
         if wanted.text is not None:
-            low = await changes.reach(high, _LOOKED_INTO, _BYTES_LOOKED_INTO) - 1
-    found = await changes.matching(
+            low = await changes.window_start(high, _LOOKED_INTO, _BYTES_LOOKED_INTO) - 1
+    found = await changes.find_seqs(
         None if wanted.everywhere else caller.project,
         after=low,
         before=high,
@@ -360,22 +360,22 @@ async def _look(
         kind=wanted.kind,
         actor=wanted.actor,
         text=wanted.text,
-        user=caller.only_user,
+        user=caller.viewer,
     )
     shown = _fitting(found[:limit])
     is_more = len(shown) < len(found)
-    page = await changes.these(shown)
+    page = await changes.by_seqs(shown)
     if after is not None:
         newer = page[0].seq if is_more else (high - 1 if high <= newest else None)
-        return Look(
-            page, page[-1].seq if page else after + 1, newer, is_cut=not is_more and newer is not None
+        return ChangePage(
+            page, page[-1].seq if page else after + 1, newer, is_truncated=not is_more and newer is not None
         )
     older = page[-1].seq if is_more else (low + 1 if low > 0 else None)
-    return Look(
+    return ChangePage(
         page,
         older,
         None if high > newest else (page[0].seq if page else high - 1),
-        is_cut=not is_more and older is not None,
+        is_truncated=not is_more and older is not None,
     )
 
 
@@ -422,15 +422,15 @@ async def _undo(
     return undone
 
 
-def _require_owner(caller: Caller, wanted: Filter) -> None:
-    if wanted.everywhere and caller.grant is not None:
+def _require_owner(caller: Caller, wanted: ChangeFilter) -> None:
+    if wanted.everywhere and caller.principal is not None:
         raise NotAllowed("Only the owner of the machine sees all projects")
 
 
 async def _visible(transaction: Transaction, caller: Caller, seq: int) -> Change:
     """A change that the caller may see. Raises `ChangeNotFound`: a foreign one is as good as none."""
-    if caller.grant is not None:
-        await project_of(transaction, caller)
+    if caller.principal is not None:
+        await readable_project(transaction, caller)
     change = await transaction.changes.get(seq)
     if change is None or not _is_seen(caller, change):
         raise ChangeNotFound(seq)
@@ -455,8 +455,8 @@ async def _later(transaction: Transaction, changes: Sequence[Change]) -> list[Ch
 
 async def _existing(transaction: Transaction, caller: Caller, seq: int) -> Change:
     """A change that the caller may take back. Raises `ChangeNotFound`: a foreign one is as good as none."""
-    if caller.grant is not None:
-        await project_to_change(transaction, caller)
+    if caller.principal is not None:
+        await writable_project(transaction, caller)
     change = await transaction.changes.get(seq)
     if change is None or change.project not in (None, caller.project) or not _is_seen(caller, change):
         raise ChangeNotFound(seq)
@@ -465,7 +465,7 @@ async def _existing(transaction: Transaction, caller: Caller, seq: int) -> Chang
 
 def _is_seen(caller: Caller, change: Change) -> bool:
     """Whether a change is of the caller's project or of the caller's tasks."""
-    if caller.grant is None:
+    if caller.principal is None:
         return True
     entity = change.after if change.after is not None else change.before
     return entity.user == caller.user if isinstance(entity, Task) else change.project == caller.project
@@ -473,7 +473,7 @@ def _is_seen(caller: Caller, change: Change) -> bool:
 
 def _require_right(caller: Caller, change: Change) -> None:
     """Raises `NotAllowed` for a whole project: undoing that it was made takes away everything in it."""
-    if change.kind == "project" and caller.grant is not None and not caller.grant.has("admin"):
+    if change.kind == "project" and caller.principal is not None and not caller.principal.has("admin"):
         raise NotAllowed("To undo what was done to a whole project, use a token with the scope admin")
 
 
@@ -485,7 +485,7 @@ async def _put(transaction: Transaction, change: Change, wanted: Entity | None) 
     if wanted is None:
         if current is not None:
             if isinstance(current, Project):
-                await empty(transaction, current)
+                await delete_contents(transaction, current)
             await transaction.write("restore", current, None)
         return None
     last = current if current is not None else latest.before

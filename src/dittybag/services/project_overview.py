@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.domain.ports import Store, Transaction
-from dittybag.services.caller import Caller, CallersStore, project_of
+from dittybag.services.caller import Caller, ScopedStore, readable_project
 
 #: In microseconds.
 _DAY: Final = 86_400_000_000
@@ -20,7 +20,7 @@ _COUNTED: Final = 100_000
 _REMEMBERED: Final = 500
 
 
-class Contents(Struct, frozen=True):
+class ProjectCounts(Struct, frozen=True):
     """How much there is of everything."""
 
     prompts: int
@@ -29,7 +29,7 @@ class Contents(Struct, frozen=True):
     tasks: int
 
 
-class Day(Struct, frozen=True):
+class DayUsage(Struct, frozen=True):
     """How many changes there were on a day, by whom."""
 
     #: When it began, in microseconds since 1970.
@@ -42,10 +42,10 @@ class Day(Struct, frozen=True):
         return self.people + self.agents
 
 
-class Usage(Struct, frozen=True):
+class DailyUsage(Struct, frozen=True):
     """Changes day by day, in UTC, the oldest day first."""
 
-    days: list[Day]
+    days: list[DayUsage]
     #: If there were more changes than can be counted: the day from which on they are counted.
     since: int | None = None
 
@@ -65,33 +65,33 @@ class OverviewService:
     """Counts what is there and what happens."""
 
     def __init__(self, store: Store) -> None:
-        self._store = CallersStore(store)
+        self._store = ScopedStore(store)
         self._counts: OrderedDict[tuple[int, str | None, str], _Count] = OrderedDict()
 
-    async def contents(self, caller: Caller) -> Contents:
+    async def count_contents(self, caller: Caller) -> ProjectCounts:
         """How much there is in the caller's project, and of the caller's tasks."""
 
-        async def work(transaction: Transaction) -> Contents:
-            await project_of(transaction, caller)
-            return Contents(*await transaction.projects.contents(caller.project, caller.user))
+        async def work(transaction: Transaction) -> ProjectCounts:
+            await readable_project(transaction, caller)
+            return ProjectCounts(*await transaction.projects.count_contents(caller.project, caller.user))
 
         return await self._store.read(caller, work, slow=True)
 
-    async def usage(self, caller: Caller, person: str) -> Usage:
+    async def usage(self, caller: Caller, person: str) -> DailyUsage:
         """How often something was changed in the caller's project, and of the caller's tasks.
 
         `person`: how the log calls whoever sits at this machine.
         """
-        key = caller.project, caller.only_user, person
+        key = caller.project, caller.viewer, person
 
         async def work(transaction: Transaction) -> tuple[_Count | None, int]:
-            await project_of(transaction, caller)
+            await readable_project(transaction, caller)
             known = self._counts.get(key)
             return await _counted(transaction, caller, person, known), transaction.now // _DAY
 
         count, today = await self._store.read(caller, work, slow=True)
         if count is None:
-            return Usage([Day(day * _DAY) for day in range(today - DAYS + 1, today + 1)])
+            return DailyUsage([DayUsage(day * _DAY) for day in range(today - DAYS + 1, today + 1)])
         self._remember(key, count, today)
         return _usage(count, today)
 
@@ -112,7 +112,7 @@ async def _counted(
     transaction: Transaction, caller: Caller, person: str, known: _Count | None
 ) -> _Count | None:
     """What there is to count, with what is known already."""
-    newest = await transaction.changes.newest()
+    newest = await transaction.changes.newest_seq()
     if known is not None:
         seq, at = known.last
         # After a restore from a backup, the log is another one.
@@ -121,8 +121,8 @@ async def _counted(
     # The first change of all made the workspace itself.
     after = max(newest - _COUNTED, 1) if known is None else known.last[0]
     changes = {} if known is None else dict(known.changes)
-    for day, actor, number in await transaction.changes.per_day(
-        caller.project, after=after, before=newest + 1, user=caller.only_user
+    for day, actor, number in await transaction.changes.count_per_day(
+        caller.project, after=after, before=newest + 1, user=caller.viewer
     ):
         what = day, is_person(actor, person)
         changes[what] = changes.get(what, 0) + number
@@ -142,9 +142,9 @@ async def _time(transaction: Transaction, seq: int) -> int | None:
     return None if change is None else change.at
 
 
-def _usage(count: _Count, today: int) -> Usage:
+def _usage(count: _Count, today: int) -> DailyUsage:
     days = [
-        Day(day * _DAY, count.changes.get((day, True), 0), count.changes.get((day, False), 0))
+        DayUsage(day * _DAY, count.changes.get((day, True), 0), count.changes.get((day, False), 0))
         for day in range(today - DAYS + 1, today + 1)
     ]
-    return Usage(days, count.since if count.since is not None and count.since >= days[0].at else None)
+    return DailyUsage(days, count.since if count.since is not None and count.since >= days[0].at else None)

@@ -7,14 +7,14 @@ from msgspec.structs import replace
 from dittybag.domain.errors import NameTaken, NotAllowed, ProjectNotFound, ProjectProtected
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project, ProjectSize, checked_name
-from dittybag.services.caller import Caller, CallersStore
+from dittybag.services.caller import Caller, ScopedStore
 
 
 class ProjectService:
     """Create, list, rename and delete projects."""
 
     def __init__(self, store: Store) -> None:
-        self._store = CallersStore(store)
+        self._store = ScopedStore(store)
         #: For use cases of the owner of the machine.
         self._everything = store
 
@@ -29,9 +29,9 @@ class ProjectService:
 
         async def work(transaction: Transaction) -> list[ProjectSize]:
             sizes = await transaction.projects.all()
-            if caller is None or caller.grant is None:
+            if caller is None or caller.principal is None:
                 return sizes
-            hidden = await transaction.accounts.hidden_from(caller.user)
+            hidden = await transaction.accounts.projects_hidden_from(caller.user)
             tasks: dict[str | None, int] = {}
             for group in await transaction.tasks.groups(caller.user):
                 tasks[group.project] = tasks.get(group.project, 0) + group.total
@@ -47,9 +47,9 @@ class ProjectService:
         """Names that begin with `prefix`, in any case, of projects that the caller may see."""
 
         async def work(transaction: Transaction) -> list[str]:
-            if caller is None or caller.grant is None:
+            if caller is None or caller.principal is None:
                 return await transaction.projects.names(prefix, limit)
-            hidden = await transaction.accounts.hidden_from(caller.user)
+            hidden = await transaction.accounts.projects_hidden_from(caller.user)
             found: list[str] = []
             for name in await transaction.projects.names(prefix, limit + len(hidden)):
                 project = await transaction.projects.by_name(name)
@@ -74,7 +74,7 @@ class ProjectService:
 
     async def create_for(self, caller: Caller, name: str) -> Project:
         """Like `create`. Raises `NotAllowed` for whoever is known by a token without the scope admin."""
-        if not may_create(caller):
+        if not can_create_projects(caller):
             raise NotAllowed("To make a project, use a token with the scope admin")
         return await self.create(name, actor=caller.actor)
 
@@ -99,19 +99,19 @@ class ProjectService:
 
         async def work(transaction: Transaction) -> Project:
             project = await _existing(transaction, name)
-            await empty(transaction, project)
+            await delete_contents(transaction, project)
             await transaction.write("delete", project, None)
             return project
 
         return await self._everything.write(work, actor=actor)
 
 
-def may_create(caller: Caller) -> bool:
+def can_create_projects(caller: Caller) -> bool:
     """Whether the caller may make projects."""
-    return caller.grant is None or caller.grant.has("admin")
+    return caller.principal is None or caller.principal.has("admin")
 
 
-async def empty(transaction: Transaction, project: Project) -> None:
+async def delete_contents(transaction: Transaction, project: Project) -> None:
     """Delete what is in a project that is about to go; each thing has a history of its own."""
     if project.name == DEFAULT_PROJECT:
         raise ProjectProtected(project.name)

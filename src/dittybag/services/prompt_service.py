@@ -17,7 +17,7 @@ from dittybag.domain.errors import (
     TitleTaken,
     require,
 )
-from dittybag.domain.names import NAME_LENGTH, alternatives, name_from
+from dittybag.domain.names import NAME_LENGTH, name_from_title, numbered_names
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import (
@@ -30,17 +30,17 @@ from dittybag.domain.prompts import (
     PromptOrder,
     PromptSummary,
     TagCount,
-    merged_tags,
+    normalise_tags,
     problems,
     template_problem,
 )
 from dittybag.services.caller import (
     Caller,
-    CallersStore,
+    ScopedStore,
     checked_query,
-    project_of,
-    project_to_change,
-    require_sight,
+    readable_project,
+    require_project_access,
+    writable_project,
 )
 
 #: So many prompts with tags or a text are found; whoever needs more looks for something rarer.
@@ -106,7 +106,7 @@ class PromptService:
     """Create, find, list, change and delete prompts."""
 
     def __init__(self, store: Store) -> None:
-        self._store = CallersStore(store)
+        self._store = ScopedStore(store)
 
     async def create(
         self,
@@ -132,7 +132,7 @@ class PromptService:
         )
 
         async def work(transaction: Transaction) -> tuple[Prompt, Project]:
-            project = await project_to_change(transaction, caller)
+            project = await writable_project(transaction, caller)
             prompt = Prompt(
                 number=0,
                 id=transaction.new_id(),
@@ -141,7 +141,7 @@ class PromptService:
                 title=await _free_title(transaction, project, name, title),
                 description=description or None,
                 content=content,
-                tags=merged_tags(tags),
+                tags=normalise_tags(tags),
                 arguments=tuple(arguments),
                 created_at=transaction.now,
                 updated_at=transaction.now,
@@ -157,9 +157,9 @@ class PromptService:
             return await address.lookup(transaction, caller.project)
 
         async def work(transaction: Transaction) -> Prompt:
-            return await address.find(transaction, await project_of(transaction, caller))
+            return await address.find(transaction, await readable_project(transaction, caller))
 
-        require_sight(caller)
+        require_project_access(caller)
         # What is not there needs a second look: perhaps all of its project is gone.
         found = None if address.any is not None else await self._store.read(caller, lookup, single=True)
         return await self._store.read(caller, work) if found is None else found
@@ -173,12 +173,12 @@ class PromptService:
         }
         require(problems(**given))
         if change.tags is not UNSET:
-            given["tags"] = merged_tags(change.tags)
+            given["tags"] = normalise_tags(change.tags)
         if change.description is not UNSET:
             given["description"] = change.description or None
 
         async def work(transaction: Transaction) -> tuple[Prompt, Project]:
-            project = await project_to_change(transaction, caller)
+            project = await writable_project(transaction, caller)
             prompt = await address.find(transaction, project)
             if version is not None and version != prompt.version:
                 raise Outdated("prompt", prompt.name)
@@ -199,7 +199,7 @@ class PromptService:
 
     async def delete(self, caller: Caller, address: PromptAddress) -> tuple[Prompt, Project]:
         async def work(transaction: Transaction) -> tuple[Prompt, Project]:
-            project = await project_to_change(transaction, caller)
+            project = await writable_project(transaction, caller)
             prompt = await address.find(transaction, project)
             await transaction.write("delete", prompt, None)
             return prompt, project
@@ -210,7 +210,7 @@ class PromptService:
         """Delete prompts, all of them or, if one is missing, none."""
 
         async def work(transaction: Transaction) -> list[Prompt]:
-            project = await project_to_change(transaction, caller)
+            project = await writable_project(transaction, caller)
             found = [await address.find(transaction, project) for address in addresses]
             gone = list({prompt.id: prompt for prompt in found}.values())
             for prompt in gone:
@@ -223,7 +223,7 @@ class PromptService:
         """In alphabetical order."""
 
         async def work(transaction: Transaction) -> list[str]:
-            await project_of(transaction, caller)
+            await readable_project(transaction, caller)
             return await transaction.prompts.names(caller.project, limit)
 
         return await self._store.read(caller, work)
@@ -232,7 +232,7 @@ class PromptService:
         """In the order of creation."""
 
         async def work(transaction: Transaction) -> list[PromptListing]:
-            await project_of(transaction, caller)
+            await readable_project(transaction, caller)
             return await transaction.prompts.listing(caller.project, after, limit)
 
         return await self._store.read(caller, work)
@@ -241,7 +241,7 @@ class PromptService:
         """Those updated last come first."""
 
         async def work(transaction: Transaction) -> PromptPage:
-            await project_of(transaction, caller)
+            await readable_project(transaction, caller)
             found = await transaction.prompts.recent(caller.project, limit, offset)
             return PromptPage(found, await transaction.prompts.count(caller.project))
 
@@ -254,34 +254,34 @@ class PromptService:
 
         With `tags`, only those that carry any of them.
         """
-        wanted = merged_tags(tags)
+        wanted = normalise_tags(tags)
         if not checked_query(query):
             if wanted:
-                return (await self.tagged(caller, wanted, limit, offset))[0]
+                return (await self.by_tags(caller, wanted, limit, offset))[0]
             return await self.recent(caller, limit, offset)
 
         async def work(transaction: Transaction) -> PromptPage:
-            await project_of(transaction, caller)
+            await readable_project(transaction, caller)
             total, found = await transaction.prompts.search(caller.project, query, limit, offset, wanted)
             return PromptPage(found, total)
 
         return await self._store.read(caller, work, slow=True)
 
-    async def tagged(
+    async def by_tags(
         self, caller: Caller, tags: Sequence[str], limit: int, offset: int
     ) -> tuple[PromptPage, list[str]]:
         """Those that carry any of the tags, and which of the tags anyone carries."""
-        wanted = merged_tags(tags)
+        wanted = normalise_tags(tags)
 
         async def work(transaction: Transaction) -> tuple[PromptPage, list[str]]:
-            await project_of(transaction, caller)
-            total, found = await transaction.prompts.tagged(caller.project, wanted, limit, offset)
-            carried = await transaction.prompts.tags_carried(caller.project, wanted)
+            await readable_project(transaction, caller)
+            total, found = await transaction.prompts.by_tags(caller.project, wanted, limit, offset)
+            carried = await transaction.prompts.existing_tags(caller.project, wanted)
             return PromptPage(found, total), carried
 
         return await self._store.read(caller, work)
 
-    async def chosen(
+    async def filter(
         self,
         caller: Caller,
         *,
@@ -292,12 +292,12 @@ class PromptService:
         offset: int,
     ) -> PromptEntries:
         """Those that carry all of `tags` and have `query` in title or content, in any case."""
-        wanted = merged_tags(tags)[:MAX_TAGS]
+        wanted = normalise_tags(tags)[:MAX_TAGS]
         checked_query(query)
 
         async def work(transaction: Transaction) -> PromptEntries:
-            await project_of(transaction, caller)
-            total, found = await transaction.prompts.chosen(
+            await readable_project(transaction, caller)
+            total, found = await transaction.prompts.filter(
                 caller.project,
                 query=query,
                 tags=wanted,
@@ -316,7 +316,7 @@ class PromptService:
         """The tags in use, the most used first."""
 
         async def work(transaction: Transaction) -> list[TagCount]:
-            await project_of(transaction, caller)
+            await readable_project(transaction, caller)
             return await transaction.prompts.tags_in_use(caller.project)
 
         return await self._store.read(caller, work)
@@ -326,12 +326,12 @@ class PromptService:
     ) -> tuple[Prompt, bool]:
         """Add tags to a prompt and take some away; the prompt, and whether it had to be changed."""
         require(problems(tags=add))
-        removed = merged_tags(remove)
+        removed = normalise_tags(remove)
 
         async def work(transaction: Transaction) -> tuple[Prompt, bool]:
-            prompt = await address.find(transaction, await project_to_change(transaction, caller))
+            prompt = await address.find(transaction, await writable_project(transaction, caller))
             kept = [tag for tag in prompt.tags if tag not in removed]
-            tags = merged_tags([*kept, *add])
+            tags = normalise_tags([*kept, *add])
             require(problems(tags=tags))
             if tags == prompt.tags:
                 return prompt, False
@@ -345,15 +345,15 @@ class PromptService:
         The names of those prompts; nothing, if none has the tag.
         """
         require(problems(tags=[new]))
-        (old,), (new,) = merged_tags([old]), merged_tags([new])
+        (old,), (new,) = normalise_tags([old]), normalise_tags([new])
 
         async def work(transaction: Transaction) -> list[str]:
-            project = await project_to_change(transaction, caller)
+            project = await writable_project(transaction, caller)
             names = []
-            for found in await transaction.prompts.ids_tagged(project.id, old):
+            for found in await transaction.prompts.ids_with_tag(project.id, old):
                 # One at a time: all of them might not fit into memory.
                 prompt = await PromptAddress(id=found).find(transaction, project)
-                tags = merged_tags(new if tag == old else tag for tag in prompt.tags)
+                tags = normalise_tags(new if tag == old else tag for tag in prompt.tags)
                 if tags != prompt.tags:
                     await _with_tags(transaction, prompt, tags)
                 names.append(prompt.name)
@@ -373,7 +373,7 @@ async def _free_name(transaction: Transaction, project: Project, name: str | Non
         if await transaction.prompts.name_taken(project.id, name):
             raise NameTaken("prompt", name, project.name)
         return name
-    for candidate in alternatives(name_from(title or ""), "-{}", NAME_LENGTH):
+    for candidate in numbered_names(name_from_title(title or ""), "-{}", NAME_LENGTH):
         if not await transaction.prompts.name_taken(project.id, candidate):
             return candidate
     raise AssertionError("alternatives never end")
@@ -384,7 +384,7 @@ async def _free_title(transaction: Transaction, project: Project, name: str | No
         if await transaction.prompts.title_taken(project.id, title):
             raise TitleTaken(title, project.name)
         return title
-    for candidate in alternatives(name or "", " ({})", TITLE_LENGTH):
+    for candidate in numbered_names(name or "", " ({})", TITLE_LENGTH):
         if not await transaction.prompts.title_taken(project.id, candidate):
             return candidate
     raise AssertionError("alternatives never end")

@@ -29,7 +29,7 @@ from dittybag.domain.resources import (
     is_text,
     problems,
 )
-from dittybag.services.caller import Caller, CallersStore, checked_query, project_of, project_to_change
+from dittybag.services.caller import Caller, ScopedStore, checked_query, readable_project, writable_project
 
 #: More types than that help nobody to choose.
 _MAX_TYPES: Final = 50
@@ -63,7 +63,7 @@ class ResourceService:
     """Create, find, list, change and delete resources."""
 
     def __init__(self, store: Store) -> None:
-        self._store = CallersStore(store)
+        self._store = ScopedStore(store)
         self._stamp = store.stamp
         #: The types in projects, and as of when.
         self._types: dict[int, tuple[Hashable, list[tuple[str, int]]]] = {}
@@ -90,7 +90,7 @@ class ResourceService:
         data = _bytes(content, mime_type)
 
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
-            project = await project_to_change(transaction, caller)
+            project = await writable_project(transaction, caller)
             await _require_free(transaction, project, name, uri)
             resource = Resource(
                 number=0,
@@ -101,7 +101,7 @@ class ResourceService:
                 title=title,
                 description=description or None,
                 mime_type=mime_type,
-                sha256=await transaction.keep(data),
+                sha256=await transaction.store_content(data),
                 size=len(data),
                 created_at=transaction.now,
                 updated_at=transaction.now,
@@ -125,7 +125,7 @@ class ResourceService:
         place = {field: value for field in ("name", "uri") if (value := getattr(change, field)) is not UNSET}
 
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
-            project = await project_to_change(transaction, caller)
+            project = await writable_project(transaction, caller)
             resource = await _existing(transaction, project, name)
             if version is not None and version != resource.version:
                 raise Outdated("resource", resource.name)
@@ -144,7 +144,7 @@ class ResourceService:
             )
             if content is not None:
                 data = _bytes(content, kind)
-                changed = replace(changed, sha256=await transaction.keep(data), size=len(data))
+                changed = replace(changed, sha256=await transaction.store_content(data), size=len(data))
             elif is_text(kind) and not resource.is_text:
                 _require_text(await transaction.content(resource.sha256), kind)
             await transaction.write("update", resource, changed)
@@ -154,7 +154,7 @@ class ResourceService:
 
     async def delete(self, caller: Caller, name: str) -> tuple[Resource, Project]:
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
-            project = await project_to_change(transaction, caller)
+            project = await writable_project(transaction, caller)
             resource = await _existing(transaction, project, name)
             await transaction.write("delete", resource, None)
             return resource, project
@@ -165,7 +165,7 @@ class ResourceService:
         """Delete resources by name or URI, all of them or, if one is missing, none."""
 
         async def work(transaction: Transaction) -> list[Resource]:
-            project = await project_to_change(transaction, caller)
+            project = await writable_project(transaction, caller)
             found = [await _by_any(transaction, project, reference) for reference in references]
             gone = list({resource.id: resource for resource in found}.values())
             for resource in gone:
@@ -178,7 +178,7 @@ class ResourceService:
         """A resource by its name or URI. Raises `ResourceNotFound`."""
 
         async def work(transaction: Transaction) -> Resource:
-            return await _by_any(transaction, await project_of(transaction, caller), reference)
+            return await _by_any(transaction, await readable_project(transaction, caller), reference)
 
         return await self._store.read(caller, work)
 
@@ -186,7 +186,7 @@ class ResourceService:
         """A resource, whatever it is called by now. Raises `ResourceNotFound`."""
 
         async def work(transaction: Transaction) -> Resource:
-            project = await project_of(transaction, caller)
+            project = await readable_project(transaction, caller)
             found: Resource | None = await transaction.find("resource", id=id)
             if found is None or found.project != project.id:
                 raise ResourceNotFound(id, project.name)
@@ -198,7 +198,7 @@ class ResourceService:
         """What resources of the caller's project hold, or held when they were like that."""
 
         async def work(transaction: Transaction) -> list[bytes]:
-            project = await project_of(transaction, caller)
+            project = await readable_project(transaction, caller)
             if any(state.project != project.id for state in states):
                 raise ValueError("a resource of another project")
             return [await transaction.content(state.sha256) for state in states]
@@ -219,8 +219,8 @@ class ResourceService:
         checked_query(text)
 
         async def work(transaction: Transaction) -> ResourcePage:
-            project = await project_of(transaction, caller)
-            total, found = await transaction.resources.chosen(
+            project = await readable_project(transaction, caller)
+            total, found = await transaction.resources.filter(
                 project.id, text=text, mime_type=mime_type, order=order, limit=limit, offset=offset
             )
             if types is not None:
@@ -243,7 +243,7 @@ class ResourceService:
         """Templates too, in the order of creation."""
 
         async def work(transaction: Transaction) -> list[Resource]:
-            await project_of(transaction, caller)
+            await readable_project(transaction, caller)
             return await transaction.resources.in_project(caller.project)
 
         return await self._store.read(caller, work)
@@ -252,7 +252,7 @@ class ResourceService:
         """A resource with its content. Raises `ResourceNotFound`."""
 
         async def work(transaction: Transaction) -> tuple[Resource, bytes]:
-            project = await project_of(transaction, caller)
+            project = await readable_project(transaction, caller)
             resource = await transaction.resources.by_uri(project.id, uri)
             if resource is None:
                 raise ResourceNotFound(uri, project.name)
@@ -264,7 +264,7 @@ class ResourceService:
         """Those whose URIs have variables."""
 
         async def work(transaction: Transaction) -> list[Resource]:
-            await project_of(transaction, caller)
+            await readable_project(transaction, caller)
             return await transaction.resources.templates(caller.project)
 
         return await self._store.read(caller, work)
@@ -273,14 +273,14 @@ class ResourceService:
         """In the order of creation."""
 
         async def work(transaction: Transaction) -> list[Resource]:
-            await project_of(transaction, caller)
+            await readable_project(transaction, caller)
             return await transaction.resources.listing(caller.project, after, limit, templates=templates)
 
         return await self._store.read(caller, work)
 
     async def uris(self, caller: Caller, prefix: str, limit: int) -> list[str]:
         async def work(transaction: Transaction) -> list[str]:
-            await project_of(transaction, caller)
+            await readable_project(transaction, caller)
             return await transaction.resources.uris(caller.project, prefix, limit)
 
         return await self._store.read(caller, work)

@@ -8,13 +8,13 @@ from msgspec import Struct
 
 from dittybag.domain.changes import Kind
 from dittybag.domain.ports import Store, Transaction
-from dittybag.domain.text import neighbourhood
-from dittybag.services.caller import Caller, CallersStore, checked_query, project_of
+from dittybag.domain.text import snippet_around
+from dittybag.services.caller import Caller, ScopedStore, checked_query, readable_project
 
-SEARCHED: tuple[Kind, ...] = ("prompt", "resource", "task")
+SEARCH_KINDS: tuple[Kind, ...] = ("prompt", "resource", "task")
 
 
-class Hit(Struct, frozen=True):
+class SearchHit(Struct, frozen=True):
     """Something that was found."""
 
     kind: Kind
@@ -28,47 +28,52 @@ class SearchService:
     """Finds text in prompts, resources and tasks."""
 
     def __init__(self, store: Store) -> None:
-        self._store = CallersStore(store)
+        self._store = ScopedStore(store)
 
     async def everything(
         self, caller: Caller, query: str, kinds: Collection[Kind], limit: int
-    ) -> tuple[list[Hit], dict[str, int]]:
+    ) -> tuple[list[SearchHit], dict[str, int]]:
         """Up to `limit` hits of each kind, and how many there are of each."""
         checked_query(query)
 
-        async def work(transaction: Transaction) -> tuple[list[Hit], dict[str, int]]:
-            await project_of(transaction, caller)
-            hits: list[Hit] = []
+        async def work(transaction: Transaction) -> tuple[list[SearchHit], dict[str, int]]:
+            await readable_project(transaction, caller)
+            hits: list[SearchHit] = []
             totals: dict[str, int] = {}
             if "prompt" in kinds:
                 totals["prompt"], prompts = await transaction.prompts.search(caller.project, query, limit, 0)
-                hits += [Hit("prompt", item.id, item.title, item.snippet) for item in prompts]
+                hits += [SearchHit("prompt", item.id, item.title, item.snippet) for item in prompts]
             if "resource" in kinds:
                 totals["resource"], resources = await transaction.resources.search(
                     caller.project, query, limit, 0
                 )
-                hits += [Hit("resource", item.uri, item.title or item.name, text) for item, text in resources]
+                hits += [
+                    SearchHit("resource", item.uri, item.title or item.name, text) for item, text in resources
+                ]
             if "task" in kinds:
                 totals["task"], tasks = await transaction.tasks.search(
                     caller.user, query, title=True, notes=True, limit=limit
                 )
                 hits += [
-                    Hit("task", item.id, item.title, neighbourhood(item.notes or "", query)) for item in tasks
+                    SearchHit("task", item.id, item.title, snippet_around(item.notes or "", query))
+                    for item in tasks
                 ]
             return hits, totals
 
         return await self._store.read(caller, work, slow=True)
 
-    async def glance(self, caller: Caller, query: str, kinds: Collection[Kind], limit: int) -> list[Hit]:
+    async def quick_search(
+        self, caller: Caller, query: str, kinds: Collection[Kind], limit: int
+    ) -> list[SearchHit]:
         """Some hits of each kind, found quickly: those with the query in the title first, then the newest."""
         checked_query(query)
 
-        async def work(transaction: Transaction) -> list[Hit]:
-            await project_of(transaction, caller)
+        async def work(transaction: Transaction) -> list[SearchHit]:
+            await readable_project(transaction, caller)
             return [
-                Hit(kind, *found)
+                SearchHit(kind, *found)
                 for kind in kinds
-                for found in await transaction.projects.glance(
+                for found in await transaction.projects.quick_search(
                     kind, caller.project, caller.user, query, limit
                 )
             ]

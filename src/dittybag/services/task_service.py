@@ -15,14 +15,14 @@ from dittybag.domain.tasks import (
     ENERGIES,
     PRIORITIES,
     Task,
-    TaskChoice,
     TaskColumn,
+    TaskFilter,
     TaskGroup,
-    TaskKey,
+    TaskGrouping,
     TaskOrder,
     problems,
 )
-from dittybag.services.caller import Caller, CallersStore, checked_query, require_writer
+from dittybag.services.caller import Caller, ScopedStore, checked_query, require_write_scope
 
 
 class TaskStats(Struct, frozen=True):
@@ -53,11 +53,11 @@ class TaskService:
     """Create, find, list, change, complete and delete tasks. Everybody sees only their own."""
 
     def __init__(self, store: Store) -> None:
-        self._store = CallersStore(store)
+        self._store = ScopedStore(store)
 
     async def create(self, caller: Caller, **fields: Any) -> Task:
         """Store a new task; `fields` are those of `Task`, as far as they are given."""
-        require_writer(caller)
+        require_write_scope(caller)
         fields = _checked(fields)
 
         async def work(transaction: Transaction) -> Task:
@@ -99,7 +99,7 @@ class TaskService:
 
         return await self._store.read(caller, work)
 
-    async def chosen(
+    async def filter(
         self,
         caller: Caller,
         *,
@@ -112,7 +112,7 @@ class TaskService:
         """Those that fit, ordered like a page. `completed`: nothing for done ones and others."""
 
         async def work(transaction: Transaction) -> list[Task]:
-            return await transaction.tasks.chosen(
+            return await transaction.tasks.filter(
                 caller.user,
                 project=project,
                 priority=priority,
@@ -125,7 +125,7 @@ class TaskService:
 
     async def update(self, caller: Caller, id: int, *, version: int | None = None, **fields: Any) -> Task:
         """Change the fields that are given; with `version`, only if it has not been changed since then."""
-        require_writer(caller)
+        require_write_scope(caller)
         fields = _checked(fields)
 
         async def work(transaction: Transaction) -> Task:
@@ -140,7 +140,7 @@ class TaskService:
 
     async def complete(self, caller: Caller, id: int) -> Task:
         """Mark a task as done. One that is done already stays as it is."""
-        require_writer(caller)
+        require_write_scope(caller)
 
         async def work(transaction: Transaction) -> Task:
             task = await _existing(transaction, caller, id)
@@ -154,7 +154,7 @@ class TaskService:
         return await self._store.write(caller, work)
 
     async def delete(self, caller: Caller, id: int) -> Task:
-        require_writer(caller)
+        require_write_scope(caller)
 
         async def work(transaction: Transaction) -> Task:
             task = await _existing(transaction, caller, id)
@@ -174,7 +174,7 @@ class TaskService:
     async def _mark(
         self, caller: Caller, ids: Sequence[int], completed_at: Callable[[int], int | None]
     ) -> list[TaskMark]:
-        require_writer(caller)
+        require_write_scope(caller)
 
         async def work(transaction: Transaction) -> list[TaskMark]:
             now = transaction.now
@@ -194,7 +194,7 @@ class TaskService:
 
     async def delete_all(self, caller: Caller, ids: Sequence[int]) -> list[Task]:
         """Delete tasks, all of them or, if one is missing, none."""
-        require_writer(caller)
+        require_write_scope(caller)
 
         async def work(transaction: Transaction) -> list[Task]:
             gone = []
@@ -218,7 +218,7 @@ class TaskService:
         return await self._store.read(caller, work, slow=True)
 
     async def listing(
-        self, caller: Caller, choice: TaskChoice, *, order: TaskOrder, limit: int, offset: int
+        self, caller: Caller, choice: TaskFilter, *, order: TaskOrder, limit: int, offset: int
     ) -> TaskColumn:
         """How many of them there are, and a page of them."""
         checked_query(choice.text)
@@ -234,8 +234,8 @@ class TaskService:
     async def board(
         self,
         caller: Caller,
-        choice: TaskChoice,
-        by: TaskKey,
+        choice: TaskFilter,
+        by: TaskGrouping,
         *,
         order: TaskOrder,
         limit: int,
@@ -258,11 +258,11 @@ class TaskService:
 
         return await self._store.read(caller, work, slow=True)
 
-    async def done_times(self, caller: Caller, since: int) -> dict[int, int]:
+    async def completion_counts(self, caller: Caller, since: int) -> dict[int, int]:
         """How many were done in each quarter of an hour, counted from 1970, since a time."""
 
         async def work(transaction: Transaction) -> dict[int, int]:
-            return await transaction.tasks.done_times(caller.user, since)
+            return await transaction.tasks.completion_counts(caller.user, since)
 
         return await self._store.read(caller, work, slow=True)
 
@@ -274,12 +274,12 @@ class TaskService:
 
         return await self._store.read(caller, work)
 
-    async def take_back(self, caller: Caller, id: int, seq: int) -> Task | None:
+    async def undo_latest(self, caller: Caller, id: int, seq: int) -> Task | None:
         """Make a task again what it was before a change, its latest; nothing, if that created it.
 
         Raises `ChangedMeanwhile` if it is not the latest any more.
         """
-        require_writer(caller)
+        require_write_scope(caller)
 
         async def work(transaction: Transaction) -> Task | None:
             latest = await _latest_change(transaction, caller, id)
@@ -295,11 +295,11 @@ class TaskService:
 
         return await self._store.write(caller, work)
 
-    async def total(self) -> int:
+    async def count_all(self) -> int:
         """How many there are of all users: for the owner of the machine."""
 
         async def work(transaction: Transaction) -> int:
-            return await transaction.tasks.total()
+            return await transaction.tasks.count_all()
 
         return await self._store.read(None, work, slow=True)
 
@@ -335,7 +335,7 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _keys(choice: TaskChoice, by: TaskKey) -> list[int] | list[str] | None:
+def _keys(choice: TaskFilter, by: TaskGrouping) -> list[int] | list[str] | None:
     """The columns of a board, as far as they are known beforehand."""
     if by == "priority":
         every = list(range(PRIORITIES[1], PRIORITIES[0] - 1, -1))

@@ -33,7 +33,7 @@ class Workspace:
         self.tasks = TaskService(store)
         self.search = SearchService(store)
         self.history = HistoryService(store)
-        self.repeats = IdempotencyService(store)
+        self.idempotency = IdempotencyService(store)
 
     @cached_property
     def accounts(self) -> AccountService:

@@ -24,7 +24,7 @@ _CHUNK: Final = 500
 Tell = Callable[[str], object]
 
 
-class Copied(Struct, frozen=True):
+class CopyResult(Struct, frozen=True):
     """What was copied."""
 
     #: In all, and in this run.
@@ -42,7 +42,7 @@ class _Accounts(Struct, frozen=True):
     members: dict[int, list[Member]]
 
 
-class Copying:
+class WorkspaceCopy:
     """One copy."""
 
     def __init__(self, source: Store, target: Store, tell: Tell) -> None:
@@ -50,7 +50,7 @@ class Copying:
         self._target = target
         self._tell = tell
 
-    async def run(self) -> Copied:
+    async def run(self) -> CopyResult:
         """Raises `CopyRefused` if there is something else in the target, or if the copy is not equal."""
         begun = done = await self._done()
         total = await _newest(self._source)
@@ -59,13 +59,13 @@ class Copying:
             done = chunk[-1].seq
             self._tell(f"Copying: {done:,} of {max(total, done):,} changes")
         await self._copy_accounts()
-        return Copied(done, done - begun, await self._compare())
+        return CopyResult(done, done - begun, await self._compare())
 
     async def _done(self) -> int:
         """How much of the log is in the target already."""
 
         async def untouched(transaction: Transaction) -> bool:
-            return await transaction.untouched() is not None
+            return await transaction.initial_change() is not None
 
         if await self._target.read(untouched):
             return 0
@@ -85,11 +85,11 @@ class Copying:
 
         async def work(transaction: Transaction) -> None:
             for content in contents:
-                await transaction.keep(content)
+                await transaction.store_content(content)
             if anew:
                 await transaction.replay(log())
             else:
-                await transaction.repeat(chunk)
+                await transaction.continue_replay(chunk)
 
         await self._target.write(work, actor="")
 
@@ -116,7 +116,7 @@ class Copying:
             return _Accounts(
                 await accounts.users(),
                 await accounts.tokens(),
-                await accounts.hashes(),
+                await accounts.token_hashes(),
                 {size.project.id: await accounts.members(size.project.id) for size in projects},
             )
 
@@ -200,7 +200,7 @@ async def _since(store: Store, seq: int) -> list[Change]:
 
 async def _things(store: Store, kind: Kind, number: int) -> list[Any]:
     async def work(transaction: Transaction) -> list[Any]:
-        found: list[Any] = await transaction.things(kind, number, _CHUNK)
+        found: list[Any] = await transaction.page_of_kind(kind, number, _CHUNK)
         return found
 
     return await store.read(work, slow=True)

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from dittybag.domain.accounts import Token, User
-from dittybag.domain.changes import KINDS, Change, ChangeNews, Kind
-from dittybag.domain.idempotency import KeptAnswer
+from dittybag.domain.changes import KINDS, Change, ChangeNotification, Kind
+from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.projects import Project
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
@@ -17,11 +17,11 @@ from dittybag.domain.tasks import Task
 Row: TypeAlias = Sequence[Any]
 
 
-def project_of(row: Row) -> Project:
+def project_from_row(row: Row) -> Project:
     return Project(id=row[0], name=row[1], created_at=row[2], updated_at=row[3], version=row[4])
 
 
-def resource_of(row: Row) -> Resource:
+def resource_from_row(row: Row) -> Resource:
     return Resource(
         number=row[0],
         id=row[1],
@@ -39,7 +39,7 @@ def resource_of(row: Row) -> Resource:
     )
 
 
-def task_of(row: Row) -> Task:
+def task_from_row(row: Row) -> Task:
     return Task(
         id=row[0],
         user=row[1],
@@ -57,7 +57,7 @@ def task_of(row: Row) -> Task:
     )
 
 
-def change_of(row: Row) -> Change:
+def change_from_row(row: Row) -> Change:
     kind: Kind = row[5]
     return Change(
         seq=row[0],
@@ -77,17 +77,17 @@ def _entity(kind: Kind, text: str | None) -> Any:
     return None if text is None else msgspec.json.decode(text, type=KINDS[kind])
 
 
-def news_of(row: Row) -> ChangeNews:
+def notification_from_row(row: Row) -> ChangeNotification:
     _, kind, project, before, after = row
     if kind != "resource":
-        return ChangeNews(kind, project)
+        return ChangeNotification(kind, project)
     old: Resource | None = _entity("resource", before)
     new: Resource | None = _entity("resource", after)
     uris = dict.fromkeys(item.uri for item in (old, new) if item is not None)
-    return ChangeNews(kind, project, tuple(uris), _listed(old) != _listed(new))
+    return ChangeNotification(kind, project, tuple(uris), _listed_fields(old) != _listed_fields(new))
 
 
-def _listed(resource: Resource | None) -> Any:
+def _listed_fields(resource: Resource | None) -> Any:
     if resource is None:
         return None
     return (
@@ -100,15 +100,15 @@ def _listed(resource: Resource | None) -> Any:
     )
 
 
-def answer_of(row: Row) -> KeptAnswer:
-    return KeptAnswer(digest=row[0], at=row[1], first=row[2], last=row[3], answer=row[4])
+def stored_result_of(row: Row) -> StoredResult:
+    return StoredResult(digest=row[0], at=row[1], first=row[2], last=row[3], result=row[4])
 
 
-def user_of(row: Row) -> User:
+def user_from_row(row: Row) -> User:
     return User(name=row[0], created_at=row[1], disabled_at=row[2])
 
 
-def token_of(row: Row) -> Token:
+def token_from_row(row: Row) -> Token:
     return Token(
         id=row[0],
         user=row[1],

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from dittybag.domain.tasks import LISTED_NOTES, TaskChoice, TaskColumn, TaskKey, TaskListing, TaskOrder
+from dittybag.domain.tasks import LISTED_NOTES, TaskColumn, TaskFilter, TaskGrouping, TaskListing, TaskOrder
 from dittybag.storage.row_mapping import Row
 
 #: A quarter of an hour in microseconds: days begin at one everywhere.
-QUARTER: Final = 900_000_000
+QUARTER_HOUR: Final = 900_000_000
 
-_LISTED: Final = (
+_LISTED_COLUMNS: Final = (
     "tasks.id, title, project, priority, energy, time_estimate, due_date, completed_at, "
     f"version, substr(coalesce(notes, ''), 1, {LISTED_NOTES})"
 )
@@ -21,34 +21,34 @@ _ORDERS: Final[dict[TaskOrder, str]] = {
     "newest": "id DESC",
     "done": "completed_at DESC, id DESC",
 }
-_SORTED_BY: Final[dict[TaskOrder, Callable[[TaskListing], Any]]] = {
+_SORT_KEYS: Final[dict[TaskOrder, Callable[[TaskListing], Any]]] = {
     "priority": lambda task: (-task.priority, task.id),
     "due": lambda task: (task.due_date is None, task.due_date or "", -task.priority, task.id),
     "newest": lambda task: -task.id,
     "done": lambda task: (-(task.completed_at or 0), -task.id),
 }
 #: Whoever wants one in ten of them, or more, looks at all.
-_RARE: Final = 10
-_FEW: Final = 5000
+_SCAN_FACTOR: Final = 10
+_FEW_MATCHES: Final = 5000
 #: The key of a list, which has one column.
-_ALL: Final = "0"
+_SINGLE_COLUMN_KEY: Final = "0"
 
 
 class BoardQuery:
     """A choice of a user's tasks as a condition, and what is asked of them."""
 
-    def __init__(self, user: str, choice: TaskChoice, *, scanned: str = '"user"') -> None:
+    def __init__(self, user: str, choice: TaskFilter, *, unindexed_user: str = '"user"') -> None:
         """Each database has its own condition for the text of a choice, and adds it.
 
-        `scanned`: how to name the column of users so that no index is used for it. Where an index does not
+        `unindexed_user`: how to name the column of users so that no index is used for it. Where an index does not
         have all that is asked for, a pass through all rows takes a quarter of the time.
         """
         self.values: list[Any] = [user]
-        self._scanned = scanned
+        self._unindexed_user = unindexed_user
         self._has_text = False
         self._is_covered = not (choice.energy or choice.due_from or choice.due_by or choice.overdue_at)
         self._conditions = [f"completed_at IS {'NOT ' if choice.completed else ''}NULL"]
-        self._narrow(choice)
+        self._add_conditions(choice)
 
     def add(self, value: Any) -> str:
         """The placeholder for a value."""
@@ -60,7 +60,7 @@ class BoardQuery:
         self._has_text, self._is_covered = True, False
         self._conditions.append(f"({condition})")
 
-    def _narrow(self, choice: TaskChoice) -> None:
+    def _add_conditions(self, choice: TaskFilter) -> None:
         if choice.project is not None:
             is_project = f"= {self.add(choice.project)}" if choice.project else "IS NULL"
             self._conditions.append(f"project {is_project}")
@@ -82,29 +82,34 @@ class BoardQuery:
                          ELSE substr(due_date, 1, 16) < {self.add(here)} END"""
             )
 
-    def _chosen(self, *, is_scanned: bool) -> str:
-        user = self._scanned if is_scanned else '"user"'
+    def _from_where(self, *, is_scanned: bool) -> str:
+        user = self._unindexed_user if is_scanned else '"user"'
         return f"FROM tasks WHERE {' AND '.join([f'{user} = $1', *self._conditions])}"
 
-    def sizes(self, by: TaskKey | None) -> str:
+    def sizes(self, by: TaskGrouping | None) -> str:
         """How many tasks each column has: rows of a key and a number."""
         is_scanned = not self._is_covered or by == "energy"
         return f"SELECT {by or _ALL} AS key, count(*) {self._chosen(is_scanned=is_scanned)} GROUP BY 1"
 
     def tasks(
-        self, by: TaskKey | None, columns: Sequence[TaskColumn], order: TaskOrder, limit: int, offset: int
+        self,
+        by: TaskGrouping | None,
+        columns: Sequence[TaskColumn],
+        order: TaskOrder,
+        limit: int,
+        offset: int,
     ) -> str:
         """The tasks of these columns: rows of the place of a column and a task as lists show it."""
         most, skipped = self.add(limit), self.add(offset)
         filled = [(place, column) for place, column in enumerate(columns) if column.total]
         # A text that few tasks have in them is not looked for in every column.
-        is_rare = self._has_text and sum(column.total for column in columns) < _FEW
+        is_rare = self._has_text and sum(column.total for column in columns) < _FEW_MATCHES
         hard = {
             place
             for place, column in filled
             if is_rare or self._is_scanned(by, column, order, offset + limit)
         }
-        once, once_found = "", self._chosen(is_scanned=True)
+        once, once_found = "", self._from_where(is_scanned=True)
         if len(hard) > 1:
             # One pass through all rows will do for all of them.
             needed = "id, priority, project, energy, due_date, completed_at"
@@ -120,14 +125,14 @@ class BoardQuery:
         return f"""WITH {once}picked AS ({picked})
             SELECT place, {_LISTED} FROM picked JOIN tasks ON tasks.id = picked.id"""
 
-    def _is_scanned(self, by: TaskKey | None, column: TaskColumn, order: TaskOrder, wanted: int) -> bool:
+    def _is_scanned(self, by: TaskGrouping | None, column: TaskColumn, order: TaskOrder, wanted: int) -> bool:
         """Whether it is quicker to look at all rows."""
         if by in ("priority", "project") or (self._is_covered and by is None and order != "due"):
             return False
         # The index that has them in order soon leads to enough of them, unless they are rare.
-        return order != "priority" or column.total < wanted * _RARE
+        return order != "priority" or column.total < wanted * _SCAN_FACTOR
 
-    def _is_key(self, by: TaskKey | None, key: int | str) -> str:
+    def _key_condition(self, by: TaskGrouping | None, key: int | str) -> str:
         if by is None:
             return ""
         return f"AND {by} = {self.add(key)}" if key else f"AND {by} IS NULL"
@@ -142,9 +147,9 @@ def empty_columns(
     return len(every), [TaskColumn(key, totals.get(key, 0), []) for key in every[span.start : span.stop]]
 
 
-def fill(columns: Sequence[TaskColumn], rows: Iterable[Row], order: TaskOrder) -> None:
+def fill_columns(columns: Sequence[TaskColumn], rows: Iterable[Row], order: TaskOrder) -> None:
     """Put the tasks into their columns."""
     for place, *listed in rows:
         columns[place].tasks.append(TaskListing(*listed))
     for column in columns:
-        column.tasks.sort(key=_SORTED_BY[order])
+        column.tasks.sort(key=_SORT_KEYS[order])

@@ -158,18 +158,18 @@ class Pages:
         visitor = request.visitor
         if project is None:
             raise ProjectNotFound(name)
-        if visitor.grant is None:
+        if visitor.principal is None:
             caller = Caller(project.id, f"{self._site.person} via {_VIA}")
         else:
-            grant = visitor.grant
+            principal = visitor.principal
             if project.id != self._site.project:
                 secret = cookies(request.headers)[COOKIE]
                 there = await self._visitors.grant_in(secret, project.id)
                 if there is None:
                     raise ProjectNotFound(name)
-                grant = there
-            caller = Caller(project.id, f"{grant.user} via {_VIA}", grant.user, grant)
-            if project.id != self._site.project and not grant.sees_project:
+                principal = there
+            caller = Caller(project.id, f"{principal.user} via {_VIA}", principal.user, principal)
+            if project.id != self._site.project and not principal.sees_project:
                 # A foreign project looks like one that is not there.
                 raise ProjectNotFound(name)
         request.place(project, caller)

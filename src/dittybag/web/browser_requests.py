@@ -93,16 +93,16 @@ class Request:
         """Whether the visitor may change what is in the project."""
         if self.site.read_only:
             return False
-        grant = None if self._caller is None else self._caller.grant
-        return grant is None or grant.changes_project
+        principal = None if self._caller is None else self._caller.principal
+        return principal is None or principal.changes_project
 
     @property
     def can_write_own(self) -> bool:
         """Whether the visitor may change tasks."""
         if self.site.read_only:
             return False
-        grant = None if self._caller is None else self._caller.grant
-        return grant is None or grant.changes_own
+        principal = None if self._caller is None else self._caller.principal
+        return principal is None or principal.changes_own
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
         """A number of the query, within bounds; the default for anything that is none."""

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from dittybag.domain.accounts import Principal
-from dittybag.domain.changes import ChangeNews
+from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import DittybagError
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.transports.http.asgi_messages import EVENTS, Receive, Send
@@ -64,7 +64,7 @@ class Live:
         self._closed = True
         self._tell("")
 
-    def _changed(self, news: Sequence[ChangeNews]) -> None:
+    def _changed(self, news: Sequence[ChangeNotification]) -> None:
         for listener in self._listeners:
             kinds = {item.kind for item in news if item.project in (None, listener.project)}
             if kinds:
@@ -78,9 +78,9 @@ class Live:
         """The news of a project, for the visitor who asks."""
         if len(self._listeners) >= _MAX_LISTENERS:
             return Answer(503, b"Too many pages are open", b"text/plain", ((b"retry-after", b"10"),))
-        grant = _grant(request)
+        principal = _principal(request)
         # Whoever may not see the project hears of tasks alone.
-        listener = _Listener(request.project.id if grant is None or grant.sees_project else None)
+        listener = _Listener(request.project.id if principal is None or principal.sees_project else None)
         wants_calls = request.query.get("calls") == "1"
 
         async def run(receive: Receive, send: Send) -> None:
@@ -125,18 +125,18 @@ class Live:
         secret = cookies(request.headers).get(COOKIE, "")
         try:
             found = await self._visitors.find(secret)
-            if request.visitor.grant is None or request.project.id == self._site.project:
-                return found.is_known and found.grant == request.visitor.grant
+            if request.visitor.principal is None or request.project.id == self._site.project:
+                return found.is_known and found.principal == request.visitor.principal
             there = await self._visitors.grant_in(secret, request.project.id)
-            return found.is_known and there == _grant(request)
+            return found.is_known and there == _principal(request)
         except DittybagError:
             # It cannot be found out now; the next look tells.
             return True
 
 
-def _grant(request: Request) -> Principal | None:
+def _principal(request: Request) -> Principal | None:
     """What the visitor may do in the project of the page."""
-    return request.caller.grant
+    return request.caller.principal
 
 
 def _speaker(send: Send) -> Callable[[str], Any]:

@@ -9,8 +9,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dittybag.domain.changes import Change
-from dittybag.domain.due_dates import due_day, due_words, is_overdue
-from dittybag.domain.tasks import ENERGIES, PRIORITIES, Task, TaskChoice, TaskKey, TaskListing, TaskOrder
+from dittybag.domain.due_dates import local_due_day, format_due, is_overdue
+from dittybag.domain.tasks import ENERGIES, PRIORITIES, Task, TaskFilter, TaskGrouping, TaskListing, TaskOrder
 from dittybag.domain.text import QUERY_LENGTH
 from dittybag.web.browser_requests import Request
 
@@ -19,7 +19,7 @@ ENERGY_NAMES: Final = {"deep": "Deep", "medium": "Medium", "light": "Light"}
 #: What stands in an address for those that belong to no project.
 NO_PROJECT: Final = "(none)"
 
-KEYS: Final[tuple[TaskKey, ...]] = ("priority", "project", "energy")
+KEYS: Final[tuple[TaskGrouping, ...]] = ("priority", "project", "energy")
 VIEWS: Final = ("board", "list", "stats")
 ORDERS: Final[dict[str, TaskOrder]] = {"priority": "priority", "due": "due", "newest": "newest"}
 DUE: Final = {"overdue": "Overdue", "today": "Due today", "week": "Due within a week"}
@@ -59,13 +59,13 @@ def filters_of(query: Mapping[str, str]) -> Filters:
     )
 
 
-def choice_of(filters: Filters, here: datetime, *, completed: bool) -> TaskChoice:
+def choice_of(filters: Filters, here: datetime, *, completed: bool) -> TaskFilter:
     """Which tasks are meant."""
     today = here.date()
     days = {"today": today, "week": today + timedelta(_WEEK_DAYS - 1)}
     last = days.get(filters.due)
     project: str | None = filters.project or None
-    return TaskChoice(
+    return TaskFilter(
         completed=completed,
         project="" if project == NO_PROJECT else project,
         priority=int(filters.priority) if filters.priority else None,
@@ -102,9 +102,9 @@ def due_of(task: Task | TaskListing, here: datetime) -> Due | None:
 
 def due_in_words(due: str, here: datetime, *, is_open: bool = True) -> Due:
     """A due date, as far away as it is."""
-    day = due_day(due)
+    day = local_due_day(due)
     distance = (date.fromisoformat(day) - here.date()).days
-    words = due_words(due, here)
+    words = format_due(due, here)
     if -_COUNTED_DAYS < distance < -1:
         words = f"{-distance} days ago"
     elif _WEEK_DAYS <= distance < _COUNTED_DAYS:
@@ -141,7 +141,7 @@ class Column(Struct, frozen=True):
         return self.total - len(self.cards)
 
 
-def column_title(by: TaskKey, key: int | str) -> str:
+def column_title(by: TaskGrouping, key: int | str) -> str:
     """What a column is called."""
     if by == "priority":
         return f"{key} · {PRIORITY_NAMES[int(key)]}"
@@ -150,7 +150,7 @@ def column_title(by: TaskKey, key: int | str) -> str:
     return str(key) or "No project"
 
 
-def column_filter(by: TaskKey, key: int | str) -> dict[str, str]:
+def column_filter(by: TaskGrouping, key: int | str) -> dict[str, str]:
     """What an address says about the tasks of a column."""
     return {by: str(key) or NO_PROJECT}
 

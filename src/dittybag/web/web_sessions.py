@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.domain.accounts import PREFIX, Principal, Scope, token_hash
-from dittybag.domain.ports import KeptSession, Store, Transaction
+from dittybag.domain.ports import StoredSession, Store, Transaction
 from dittybag.services.account_service import AccountService
 
 COOKIE: Final = "dittybag-session"
@@ -40,14 +40,14 @@ class Visitor(Struct, frozen=True):
     """Somebody at a page."""
 
     #: What they may do in the server's project; nothing for whoever owns the machine.
-    grant: Principal | None = None
+    principal: Principal | None = None
     #: The secret that forms of this visitor's pages carry.
     form_secret: str = ""
     is_known: bool = True
 
     @property
     def name(self) -> str | None:
-        return None if self.grant is None else self.grant.user
+        return None if self.principal is None else self.principal.user
 
 
 NOBODY: Final = Visitor(is_known=False)
@@ -108,7 +108,7 @@ class Visitors:
     async def enter_by_token(self, text: str) -> str | None:
         """The cookie of a new session for whoever has this token; nothing if it is not valid."""
         if text.startswith(PREFIX) or self._others is None:
-            if await self._accounts.recognise(text, self._project) is None:
+            if await self._accounts.verify_token(text, self._project) is None:
                 return None
             return await self._begin(_Session(token=token_hash(text)))
         principal = await self._others(text)
@@ -121,10 +121,10 @@ class Visitors:
         secret = _secret()
 
         async def work(transaction: Transaction) -> None:
-            await transaction.forget_sessions(
+            await transaction.prune_sessions(
                 transaction.now - SESSION_SECONDS * 1_000_000, _MAX_SESSIONS - 1
             )
-            await transaction.keep_session(_id(secret), msgspec.json.encode(session))
+            await transaction.save_session(_id(secret), msgspec.json.encode(session))
 
         await self._store.write(work, actor="")
         return secret
@@ -134,7 +134,7 @@ class Visitors:
         self._known.pop(_id(secret), None)
 
         async def work(transaction: Transaction) -> None:
-            await transaction.end_session(_id(secret))
+            await transaction.delete_session(_id(secret))
 
         await self._store.write(work, actor="")
 
@@ -149,11 +149,11 @@ class Visitors:
         now = time.monotonic()
         if now < until:
             return visitor
-        grant, is_known = await self._look_up(key)
+        principal, is_known = await self._look_up(key)
         if not is_known:
             self._known.pop(key, None)
             return NOBODY
-        visitor = Visitor(grant, _digest("form " + secret))
+        visitor = Visitor(principal, _digest("form " + secret))
         self._known[key] = (now + _KNOWN_SECONDS, visitor)
         self._known.move_to_end(key)
         while len(self._known) > _MAX_KNOWN:
@@ -165,7 +165,7 @@ class Visitors:
         return (await self._look_up(_id(secret), project))[0]
 
     async def _look_up(self, id: str, project: int | None = None) -> tuple[Principal | None, bool]:
-        async def work(transaction: Transaction) -> KeptSession | None:
+        async def work(transaction: Transaction) -> StoredSession | None:
             return await transaction.sessions.get(id)
 
         kept = await self._store.read(work, single=True)
@@ -173,29 +173,29 @@ class Visitors:
         if kept is None or now - kept.used_at > SESSION_SECONDS * 1_000_000:
             return None, False
         session = _decode(kept.state)
-        grant = await self._grant(session, self._project if project is None else project, now)
-        if (grant is None) == self._needs_token:
+        principal = await self._principal(session, self._project if project is None else project, now)
+        if (principal is None) == self._needs_token:
             # Without tokens everybody who was let in owns the machine; with them, nobody does.
             return None, False
         if now - kept.used_at > _NOTED_SECONDS * 1_000_000:
             await self._note(id, kept)
-        return grant, True
+        return principal, True
 
-    async def _grant(self, session: _Session, project: int, now: int) -> Principal | None:
+    async def _principal(self, session: _Session, project: int, now: int) -> Principal | None:
         if not self._needs_token:
             return None
         if session.token is not None:
-            found = await self._accounts.recognise_hash(session.token, project)
+            found = await self._accounts.verify_token_hash(session.token, project)
             return None if found is None else found.principal
         if session.user is None or session.scope is None or now > (session.until or 0) * 1_000_000:
             return None
-        return await self._accounts.principal(session.user, session.scope, project)
+        return await self._accounts.external_principal(session.user, session.scope, project)
 
-    async def _note(self, id: str, kept: KeptSession) -> None:
+    async def _note(self, id: str, kept: StoredSession) -> None:
         async def work(transaction: Transaction) -> None:
             # Somebody may have signed out meanwhile.
             if await transaction.sessions.get(id) is not None:
-                await transaction.keep_session(id, kept.state)
+                await transaction.save_session(id, kept.state)
 
         await self._store.write(work, actor="")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from minijinja import Environment
 
-from dittybag.library.formats import Draft, read
+from dittybag.library.formats import ParsedPrompt, read
 
 ENVIRONMENT = Environment(
     keep_trailing_newline=True, undefined_behavior="chainable", auto_escape_callback=lambda name: False
 )
 
 
-def only(format: str, file: str, content: str) -> Draft:
+def only(format: str, file: str, content: str) -> ParsedPrompt:
     """The one draft in a file that has nothing wrong with it."""
     reading = read(format, file, content)
     assert reading.problems == ()
@@ -19,7 +19,7 @@ def only(format: str, file: str, content: str) -> Draft:
     return draft
 
 
-def rendered(draft: Draft, **values: str) -> str:
+def rendered(draft: ParsedPrompt, **values: str) -> str:
     """The text of a draft with the values given, of which it must declare each."""
     assert draft.text is not None
     assert set(values) <= {argument.name for argument in draft.arguments}
@@ -28,7 +28,7 @@ def rendered(draft: Draft, **values: str) -> str:
     return ENVIRONMENT.render_str(draft.text, **{**draft.defaults, **values})
 
 
-def names(draft: Draft) -> list[str]:
+def names(draft: ParsedPrompt) -> list[str]:
     """The arguments of a draft, with `!` after those that are required."""
     return [argument.name + "!" * argument.required for argument in draft.arguments]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dittybag.library.formats import FORMATS, Reading, read
+from dittybag.library.formats import FORMATS, ParsedFile, read
 from dittybag.library.formats.argument_declarations import usable
 from dittybag.library.formats.escaping import literal, quoted
 from tests.library.formats.rendering import ENVIRONMENT
@@ -143,7 +143,7 @@ TEXTS = st.one_of(
 @given(content=TEXTS)
 def test_any_text_is_read(format: str, content: str) -> None:
     reading = read(format, FILES[format], content)
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(reading), type=Reading) == reading
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(reading), type=ParsedFile) == reading
     assert reading.drafts or reading.problems or format == "twig"
     for problem in reading.problems:
         assert problem.file == FILES[format]

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dittybag.domain.prompts import Argument
-from dittybag.library.formats import Draft, read
+from dittybag.library.formats import ParsedPrompt, read
 from tests.library.formats.rendering import names, only, rendered
 
 
-def command(body: str, front: str = "") -> Draft:
+def command(body: str, front: str = "") -> ParsedPrompt:
     return only("claude-command", "commands/c.md", f"---\n{front}\n---\n{body}" if front else body)
 
 
 def test_arguments_are_one_text() -> None:
     draft = command("Fix issue $ARGUMENTS.\n", 'description: Fix\nargument-hint: "[issue]"')
-    assert draft == Draft(
+    assert draft == ParsedPrompt(
         key="c",
         description="Fix",
         arguments=(Argument(name="arguments", description="[issue]"),),

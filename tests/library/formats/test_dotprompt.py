@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dittybag.domain.prompts import Argument
-from dittybag.library.formats import Draft, read
+from dittybag.library.formats import ParsedPrompt, read
 from tests.library.formats.rendering import names, only, rendered, told
 
 
-def prompt(body: str, front: str = "model: x") -> Draft:
+def prompt(body: str, front: str = "model: x") -> ParsedPrompt:
     return only("dotprompt", "p.prompt", f"---\n{front}\n---\n{body}")
 
 
@@ -24,7 +24,7 @@ def test_picoschema_declares_the_arguments() -> None:
     draft = prompt(
         "At {{location}}{{#if style}} in {{style}}{{/if}}:{{#each names}} {{this}}{{/each}}", front
     )
-    assert draft == Draft(
+    assert draft == ParsedPrompt(
         key="p",
         description="Greets",
         arguments=(

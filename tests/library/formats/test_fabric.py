@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dittybag.domain.prompts import Argument
-from dittybag.library.formats import Draft, read
+from dittybag.library.formats import ParsedPrompt, read
 from tests.library.formats.rendering import names, only, rendered
 
 
-def pattern(text: str) -> Draft:
+def pattern(text: str) -> ParsedPrompt:
     return only("fabric", "data/patterns/sum/system.md", text)
 
 

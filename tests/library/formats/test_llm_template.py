@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dittybag.domain.prompts import Argument
-from dittybag.library.formats import Draft, Reading, read
+from dittybag.library.formats import ParsedFile, ParsedPrompt, read
 from tests.library.formats.rendering import names, only, rendered, told
 
 
@@ -19,7 +19,7 @@ def test_a_template_has_a_system_text_and_a_prompt() -> None:
         "defaults:\n  role: terse\n"
     )
     draft = only("llm-template", "sum.yaml", content)
-    assert draft == Draft(
+    assert draft == ParsedPrompt(
         key="sum",
         description="You are $role {{ x }}",
         arguments=(
@@ -97,7 +97,7 @@ def test_defaults_are_a_mapping() -> None:
 
 
 def test_an_empty_file_is_no_template() -> None:
-    assert read("llm-template", "a.yaml", "\n") != Reading()
+    assert read("llm-template", "a.yaml", "\n") != ParsedFile()
 
 
 @given(st.text(st.sampled_from('${}%#ab_ \n"\\'), min_size=1))

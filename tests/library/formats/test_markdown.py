@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from dittybag.domain.prompts import Argument
-from dittybag.library.formats import Draft, read, recognised
+from dittybag.library.formats import ParsedPrompt, read, recognised
 from tests.library.formats.rendering import names, only, rendered, told
 
 
 def test_a_text_without_front_matter_is_handed_out_as_it_is() -> None:
     text = "# Review\n\nUse `${{ github.ref }}` and {% raw %}.\n"
-    assert only("markdown", "git/review.md", text) == Draft(
+    assert only("markdown", "git/review.md", text) == ParsedPrompt(
         key="git.review", description="Review", text=text, file="git/review.md"
     )
 
 
 def test_front_matter_describes_the_text_below_it() -> None:
     content = "---\nname: n\ntitle: A title\ndescription: What it does\ntags: [a]\n---\n\nText {{ x }}\n"
-    assert only("markdown", "a.md", content) == Draft(
+    assert only("markdown", "a.md", content) == ParsedPrompt(
         key="a",
         title="A title",
         description="What it does",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dittybag.domain.prompts import Argument
-from dittybag.library.formats import Draft, read
+from dittybag.library.formats import ParsedPrompt, read
 from tests.library.formats.rendering import names, only, rendered, told
 
 
@@ -17,7 +17,7 @@ def test_a_prompty_declares_its_inputs() -> None:
         "sample:\n  question: Why?\n  context: [a]\n---\nsystem:\nBe {{tone}}.\n\nuser:\n{{ question }}\n"
     )
     draft = only("prompty", "chat.prompty", content)
-    assert draft == Draft(
+    assert draft == ParsedPrompt(
         key="chat",
         title="Chat",
         description="Talks",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dittybag.library.formats import Draft
+from dittybag.library.formats import ParsedPrompt
 from tests.library.formats.rendering import names, only, rendered
 
 
 def test_a_skill_is_called_by_its_folder() -> None:
     content = "---\nname: pdf-tools\ndescription: Work with PDF\nlicense: x\n---\n\n# PDF\n{{ x }} $1\n"
-    assert only("skill", "skills/office/pdf/SKILL.md", content) == Draft(
+    assert only("skill", "skills/office/pdf/SKILL.md", content) == ParsedPrompt(
         key="office.pdf",
         title="pdf-tools",
         description="Work with PDF",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dittybag.domain.prompts import Argument
-from dittybag.library.formats import Draft, Reading, read
+from dittybag.library.formats import ParsedFile, ParsedPrompt, read
 from tests.library.formats.rendering import told
 
 LIBRARY = """\
@@ -29,9 +29,9 @@ name = "language"
 
 
 def test_a_library_lists_its_prompts() -> None:
-    assert read("twig", "twig.toml", LIBRARY) == Reading(
+    assert read("twig", "twig.toml", LIBRARY) == ParsedFile(
         drafts=(
-            Draft(
+            ParsedPrompt(
                 key="code_review",
                 description="Review code",
                 arguments=(
@@ -41,14 +41,14 @@ def test_a_library_lists_its_prompts() -> None:
                 template=True,
                 file="prompts/code_review.md",
             ),
-            Draft(key="two words", template=True, file="prompts/two words.md"),
+            ParsedPrompt(key="two words", template=True, file="prompts/two words.md"),
         )
     )
 
 
 @pytest.mark.parametrize("content", ["title = 1\n", "[prompts]\n", "\ufeff[prompts]\r\n"])
 def test_a_library_may_have_no_prompts(content: str) -> None:
-    assert read("twig", "twig.toml", content) == Reading()
+    assert read("twig", "twig.toml", content) == ParsedFile()
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from dittybag.domain.libraries import OUTPUT_BYTES, SOURCE_BYTES
 from dittybag.library.render import worker_pool
 from dittybag.library.render.child_reader import FileReader
 from dittybag.library.render.template_renderer import TemplateRenderer
-from dittybag.library.render.worker_pool import Crew, Worker, WorkerDied
+from dittybag.library.render.worker_pool import Worker, WorkerCrashed, WorkerPool
 from tests import processes
 from tests.wire import ROOT
 
@@ -35,7 +35,7 @@ TOO_MUCH = "it needs more memory or nesting than it may have"
 NO_START = "the process for it could not be started"
 
 
-Opened = TypeVar("Opened", Worker, Crew, TemplateRenderer, FileReader)
+Opened = TypeVar("Opened", Worker, WorkerPool, TemplateRenderer, FileReader)
 
 
 def job(source: str, **values: str) -> dict[str, Any]:
@@ -56,7 +56,7 @@ async def said(answer: Awaitable[bytes]) -> str:
 async def blamed(answer: Awaitable[bytes]) -> str:
     """What a job is said to have done to its child."""
     async with asyncio.timeout(3):
-        with pytest.raises(WorkerDied) as death:
+        with pytest.raises(WorkerCrashed) as death:
             await answer
     return death.value.problem
 
@@ -141,7 +141,7 @@ async def test_one_child_does_all_the_jobs_of_a_worker(worker: Worker) -> None:
 
 
 async def test_a_crew_starts_no_more_children_than_it_needs() -> None:
-    async with closing(Crew("templates", 2)) as crew:
+    async with closing(WorkerPool("templates", 2)) as crew:
         for _ in range(5):
             assert await said(crew.ask(job("alone"))) == "alone"
         assert len(children()) == 1
@@ -239,7 +239,7 @@ async def test_a_job_that_kills_its_child_is_blamed_and_those_around_it_are_answ
 
 
 async def test_a_crew_answers_others_while_one_job_is_stuck() -> None:
-    async with closing(Crew("templates", 2)) as crew:
+    async with closing(WorkerPool("templates", 2)) as crew:
         await asyncio.gather(crew.ask(job("a")), crew.ask(job("b")))
         stuck = asyncio.ensure_future(crew.ask(job(ENDLESS)))
         await asyncio.sleep(0)
@@ -360,7 +360,7 @@ async def test_a_child_has_its_wire_and_no_other_file(worker: Worker) -> None:
 
 @pytest.mark.parametrize("role", ["templates", "files"])
 async def test_a_child_can_open_and_write_and_start_nothing(role: str) -> None:
-    async with closing(Crew(role, 1)) as crew:
+    async with closing(WorkerPool(role, 1)) as crew:
         files = {"format": "markdown", "file": "a.md", "content": "x"}
         await crew.ask(job("x") if role == "templates" else files)
         (child,) = children()

@@ -275,7 +275,7 @@ async def test_a_use_case_that_hides_a_failed_statement_is_not_acknowledged(
     store = await open_store(url)
 
     async def hiding(transaction: Transaction) -> str:
-        await transaction.keep(b"x")
+        await transaction.store_content(b"x")
         try:
             await transaction._connection.execute("SELECT 1 / 0")  # type: ignore[attr-defined]
         except Exception:  # noqa: BLE001

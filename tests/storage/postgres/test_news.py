@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dittybag.domain.changes import ChangeNews
+from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import StorageClosed
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
@@ -22,11 +22,11 @@ class Listener:
     """Hears the news of a store."""
 
     def __init__(self, store: Any) -> None:
-        self.heard: list[ChangeNews] = []
+        self.heard: list[ChangeNotification] = []
         self._more = asyncio.Event()
         store.subscribe(self._hear)
 
-    def _hear(self, news: Sequence[ChangeNews]) -> None:
+    def _hear(self, news: Sequence[ChangeNotification]) -> None:
         self.heard += news
         self._more.set()
 
@@ -37,8 +37,8 @@ class Listener:
                 await self._more.wait()
 
 
-def projects(first: int, last: int) -> list[ChangeNews]:
-    return [ChangeNews("project", number) for number in range(first, last + 1)]
+def projects(first: int, last: int) -> list[ChangeNotification]:
+    return [ChangeNotification("project", number) for number in range(first, last + 1)]
 
 
 async def create_project(store: Any) -> None:
@@ -105,10 +105,10 @@ async def test_a_listener_does_not_hear_what_was_there_before(url: str, open_sto
 async def test_sessions_are_no_news(server: Server, url: str, open_store: OpenStore) -> None:
     store = await open_store(url)
     listener = Listener(store)
-    await store.write(lambda transaction: transaction.keep_session("s", b"x"), actor="x")
+    await store.write(lambda transaction: transaction.save_session("s", b"x"), actor="x")
     await do(store, "t")
     await listener.until_count(1)
-    assert listener.heard == [ChangeNews("task", None)]
+    assert listener.heard == [ChangeNotification("task", None)]
 
 
 async def test_workspaces_of_one_database_hear_nothing_of_each_other(
@@ -139,11 +139,11 @@ async def test_after_a_backup_was_restored_everything_counts_as_changed(
     )
     await listener.until_count(7)
     assert listener.heard[3:] == [
-        ChangeNews(kind, project) for project in (1, 2) for kind in ("prompt", "resource")
+        ChangeNotification(kind, project) for project in (1, 2) for kind in ("prompt", "resource")
     ]
     await do(store, "t")
     await listener.until_count(8)
-    assert listener.heard[7:] == [ChangeNews("task", None)]
+    assert listener.heard[7:] == [ChangeNotification("task", None)]
 
 
 async def test_a_reader_of_the_log_misses_nothing_while_many_write(url: str, open_store: OpenStore) -> None:

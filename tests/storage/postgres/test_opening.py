@@ -23,7 +23,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.ports import Transaction
 from dittybag.storage.postgres import retry
-from dittybag.storage.postgres.connections import address
+from dittybag.storage.postgres.connections import parse_address
 from dittybag.storage.postgres.migrations import NEWEST, steps
 from dittybag.storage.postgres.store import PostgresStore
 from dittybag.storage.postgres.text_search import contains
@@ -241,7 +241,7 @@ async def test_writers_are_durable_and_readers_cannot_write(url: str, open_store
     assert await asked(store, "SELECT current_setting('transaction_isolation')") == "repeatable read"
     for single in (False, True):
         with pytest.raises(StorageReadOnly):
-            await store.read(lambda transaction: transaction.keep(b"x"), single=single)
+            await store.read(lambda transaction: transaction.store_content(b"x"), single=single)
 
 
 async def test_a_user_who_may_not_write_is_told_so(
@@ -300,7 +300,7 @@ async def test_a_password_opens_the_door_and_is_in_no_message(
             cause = cause.__cause__
         for secret in ("p@ss", "p%40ss", "s3cret"):
             assert secret not in told, told
-    assert "s3cret" not in repr(address("postgresql://guest:s3cret@127.0.0.1/x"))
+    assert "s3cret" not in repr(parse_address("postgresql://guest:s3cret@127.0.0.1/x"))
 
 
 async def test_a_server_that_is_not_there_is_an_error_that_says_what_to_do(

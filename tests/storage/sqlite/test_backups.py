@@ -21,7 +21,7 @@ from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite import backups
 from dittybag.storage.sqlite.backups import FileRefused, back_up, restore
 from dittybag.storage.sqlite.connections import APPLICATION_ID
-from dittybag.storage.sqlite.integrity_check import engine, engine_is_safe, examine, looking, rebuild_index
+from dittybag.storage.sqlite.integrity_check import sqlite_version, is_safe_sqlite_version, check_integrity, open_snapshot, rebuild_index
 from dittybag.storage.sqlite.migrations import NEWEST, steps
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.storage.sqlite.children import ROOT, Child
@@ -94,8 +94,8 @@ def check(path: Path) -> None:
     """What must hold for every database, said twice."""
     with closing(Books(path)) as books:
         books.check()
-    with looking(str(path)) as connection:
-        assert examine(connection, silent) == []
+    with open_snapshot(str(path)) as connection:
+        assert check_integrity(connection, silent) == []
         assert connection.pragma("journal_mode") == "wal"
 
 
@@ -580,8 +580,8 @@ def flaws_after(database: Path, *sql: str) -> list[str]:
         connection.execute("PRAGMA foreign_keys = OFF")
         for statement in sql:
             connection.execute(statement)
-    with looking(str(database)) as connection:
-        return [flaw.part for flaw in examine(connection, silent)]
+    with open_snapshot(str(database)) as connection:
+        return [flaw.part for flaw in check_integrity(connection, silent)]
 
 
 @pytest.mark.parametrize(
@@ -627,16 +627,16 @@ def test_looking_changes_nothing_and_leaves_a_log_that_others_left(database: Pat
         "os._exit(0)\n"
     )
     before = {file.name: file.read_bytes() for file in database.parent.iterdir()}
-    with looking(str(database)) as connection:
-        assert examine(connection, silent) == []
+    with open_snapshot(str(database)) as connection:
+        assert check_integrity(connection, silent) == []
     assert {file.name: file.read_bytes() for file in database.parent.iterdir()} == before
     subprocess.run([sys.executable, "-c", program, str(database)], check=True, timeout=30)
     log = database.with_name("store.db-wal")
     before = {file.name: file.read_bytes() for file in (database, log)}
     assert before[log.name]
-    with looking(str(database)) as connection:
+    with open_snapshot(str(database)) as connection:
         assert connection.execute("SELECT count(*) FROM sessions").get == 1
-        assert examine(connection, silent) == []
+        assert check_integrity(connection, silent) == []
     assert {file.name: file.read_bytes() for file in (database, log)} == before
 
 
@@ -674,16 +674,16 @@ def test_making_the_index_anew_writes_nothing_else(database: Path, sql: str) -> 
     ],
 )
 def test_which_engines_may_write(version: str, safe: bool) -> None:
-    assert engine_is_safe(version) is safe
+    assert is_safe_sqlite_version(version) is safe
 
 
 def test_the_engine_of_this_process_may_write() -> None:
-    assert engine_is_safe(engine())
+    assert is_safe_sqlite_version(sqlite_version())
 
 
 def test_a_folder_and_a_file_of_another_program_are_not_looked_into(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("x" * 5000)
     for path in (tmp_path, tmp_path / "x"):
-        with pytest.raises(StorageError), looking(str(path)):
+        with pytest.raises(StorageError), open_snapshot(str(path)):
             pass
     assert names_in(tmp_path) == ["x"]

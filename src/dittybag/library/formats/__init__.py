@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from dittybag.library.formats.format_detection import recognised
-from dittybag.library.formats.parsed_prompt import Draft, Reading
+from dittybag.library.formats.parsed_prompt import ParsedFile, ParsedPrompt
 
-__all__ = ["FORMATS", "Draft", "Reading", "read", "recognised"]
+__all__ = ["FORMATS", "ParsedFile", "ParsedPrompt", "detect_formats", "read"]
 
 FORMATS: Final = (
     "twig",
@@ -25,7 +25,7 @@ FORMATS: Final = (
 )
 
 
-def read(format: str, file: str, content: str) -> Reading:
+def read(format: str, file: str, content: str) -> ParsedFile:
     """The prompts in a file of this format, and what is wrong with it. Never raises."""
     from dittybag.library.formats.format_readers import reading
 

@@ -9,12 +9,12 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.errors import clipped
+from dittybag.domain.errors import clip
 from dittybag.domain.prompts import MAX_ARGUMENTS, MAX_CHOICES, TITLE_LENGTH, Argument
 from dittybag.domain.text import one_line
-from dittybag.library.formats.diagnostics import Notes
+from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.summary_text import described
-from dittybag.library.formats.yaml_nodes import Node, argument_text, text_of, truth_of
+from dittybag.library.formats.yaml_nodes import YamlNode, argument_text, text_of, truth_of
 
 NAME_LENGTH: Final = 100
 #: Names that mean something else in a template.
@@ -28,7 +28,7 @@ _CHOICES: Final = ("choices", "enum", "options")
 _OTHERS: Final = re.compile(r"\W+")
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class DeclaredArgument(Struct, frozen=True, kw_only=True):
     """An argument as a file asks for it."""
 
     #: As the file writes it, which need not be a name that a template can use.
@@ -72,13 +72,13 @@ def identifier(written: str, taken: Container[str] = ()) -> str | None:
     return name
 
 
-def signature(wanted: Iterable[Wanted], notes: Notes, *, rename: bool) -> Signature:
+def signature(wanted: Iterable[DeclaredArgument], notes: Diagnostics, *, rename: bool) -> Signature:
     """Arguments that a prompt can have. With `rename`, the template is ours and can use another name."""
     arguments: list[Argument] = []
     defaults: dict[str, str] = {}
     names: dict[str, str] = {}
     for one in wanted:
-        shown = clipped(one.written, 60)
+        shown = clip(one.written, 60)
         if one.written in names:
             notes.warning(f"Argument '{shown}' is declared twice; the first counts", one.line)
             continue
@@ -108,8 +108,8 @@ def signature(wanted: Iterable[Wanted], notes: Notes, *, rename: bool) -> Signat
 
 
 def declared(
-    node: Node, notes: Notes, *, scalar: Literal["description", "default"], required: bool = False
-) -> Iterator[Wanted]:
+    node: YamlNode, notes: Diagnostics, *, scalar: Literal["description", "default"], required: bool = False
+) -> Iterator[DeclaredArgument]:
     """The arguments in a list of names or tables, or in a mapping from names.
 
     `scalar` says what a single value beside a name is; `required`, what holds unless something else is said.
@@ -122,12 +122,12 @@ def declared(
             yield from _item(item, notes, scalar=scalar, required=required)
     elif names := text_of(node):
         for name in names.replace(",", " ").split():
-            yield Wanted(written=name, required=required, line=node.line)
+            yield DeclaredArgument(written=name, required=required, line=node.line)
 
 
 def _item(
-    item: Node, notes: Notes, *, scalar: Literal["description", "default"], required: bool
-) -> Iterator[Wanted]:
+    item: YamlNode, notes: Diagnostics, *, scalar: Literal["description", "default"], required: bool
+) -> Iterator[DeclaredArgument]:
     if isinstance(item.value, dict):
         name = text_of(item.value.get("name"))
         if name:
@@ -139,15 +139,20 @@ def _item(
         else:
             notes.warning("An argument has no name; it is left out", item.line)
     elif name := text_of(item):
-        yield Wanted(written=name.strip(), required=required, line=item.line)
+        yield DeclaredArgument(written=name.strip(), required=required, line=item.line)
     else:
         notes.warning("An argument is neither a name nor a table with one; it is left out", item.line)
 
 
 def _one(
-    name: str, node: Node, notes: Notes, *, scalar: Literal["description", "default"], required: bool
-) -> Iterator[Wanted]:
-    wanted = Wanted(written=name.strip(), required=required, line=node.line)
+    name: str,
+    node: YamlNode,
+    notes: Diagnostics,
+    *,
+    scalar: Literal["description", "default"],
+    required: bool,
+) -> Iterator[DeclaredArgument]:
+    wanted = DeclaredArgument(written=name.strip(), required=required, line=node.line)
     if not isinstance(node.value, dict):
         if scalar == "default":
             yield replace(wanted, default=argument_text(node))
@@ -157,7 +162,7 @@ def _one(
     said = node.value.get("required")
     needed = truth_of(said)
     if text_of(said) is not None and needed is None:
-        notes.warning(f"Argument '{clipped(name, 60)}': 'required' must be true or false", node.line)
+        notes.warning(f"Argument '{clip(name, 60)}': 'required' must be true or false", node.line)
     yield replace(
         wanted,
         description=text_of(node.value.get("description")),
@@ -167,7 +172,7 @@ def _one(
     )
 
 
-def choices(node: Node | None) -> tuple[str, ...]:
+def choices(node: YamlNode | None) -> tuple[str, ...]:
     """The values of a list that can be proposed."""
     if node is None or not isinstance(node.value, list):
         return ()

@@ -26,15 +26,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dittybag.domain.prompts import MAX_ARGUMENTS
-from dittybag.library.formats.argument_declarations import Wanted, identifier, signature
+from dittybag.library.formats.argument_declarations import DeclaredArgument, identifier, signature
 from dittybag.library.formats.code_spans import CodeSpans
-from dittybag.library.formats.diagnostics import Notes
+from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.escaping import literal, quoted
-from dittybag.library.formats.front_matter import Document
+from dittybag.library.formats.front_matter import FrontMatterDocument
 from dittybag.library.formats.markdown import declared_arguments, description
-from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.summary_text import titled
-from dittybag.library.formats.yaml_nodes import Node, text_of
+from dittybag.library.formats.yaml_nodes import YamlNode, text_of
 
 _SIGNS: Final = ("argument-hint", "allowed-tools", "disable-model-invocation")
 _PLACEHOLDER: Final = re.compile(
@@ -58,19 +58,19 @@ class _Hint(Struct, frozen=True):
     words: tuple[str, ...] = ()
 
 
-def has_signs(document: Document) -> bool:
+def has_signs(document: FrontMatterDocument) -> bool:
     """Whether a Markdown file is a command, wherever it lies."""
     return any(sign in document.fields for sign in _SIGNS) or takes_arguments(document)
 
 
-def takes_arguments(document: Document) -> bool:
+def takes_arguments(document: FrontMatterDocument) -> bool:
     """Whether the text has a place for all that is typed after the command."""
     return any(found["all"] or found["index"] for found in _PLACEHOLDER.finditer(document.body))
 
 
-def is_jinja(document: Document, notes: Notes) -> bool:
+def is_jinja(document: FrontMatterDocument, notes: Diagnostics) -> bool:
     """Whether the text uses the arguments it declares as `{{ name }}`, and none as a command does."""
-    names = {wanted.written for wanted in declared_arguments(document, Notes(notes.file))}
+    names = {wanted.written for wanted in declared_arguments(document, Diagnostics(notes.file))}
     if not names or takes_arguments(document):
         return False
     if any(found["name"] in names for found in _PLACEHOLDER.finditer(document.body)):
@@ -79,11 +79,11 @@ def is_jinja(document: Document, notes: Notes) -> bool:
     return any(word in names for expression in expressions for word in _NAME.findall(expression))
 
 
-def draft(file: str, key: str, document: Document, notes: Notes) -> Draft:
+def draft(file: str, key: str, document: FrontMatterDocument, notes: Diagnostics) -> ParsedPrompt:
     """The prompt in a command."""
     text, wanted = _Translation(document, notes).result()
     found = signature(wanted, notes, rename=True)
-    return Draft(
+    return ParsedPrompt(
         key=key,
         title=titled(document.text("title") or document.text("name")),
         description=description(document, notes),
@@ -99,7 +99,7 @@ def draft(file: str, key: str, document: Document, notes: Notes) -> Draft:
 class _Translation:
     """A command's text on its way to a template."""
 
-    def __init__(self, document: Document, notes: Notes) -> None:
+    def __init__(self, document: FrontMatterDocument, notes: Diagnostics) -> None:
         self._body = document.body
         self._hint = _hint(document.fields.get("argument-hint"))
         self._declared = _declared(document, notes)
@@ -117,13 +117,13 @@ class _Translation:
             if found["digit"] and self._code.kind(found.start()) == "inline"
         }
         self._names: dict[str, str] = {}
-        self._wanted: dict[str, Wanted] = {}
+        self._wanted: dict[str, DeclaredArgument] = {}
         for one in self._declared:
             name = self._new_name(one.written)
             self._names[one.written] = name
             self._wanted[name] = replace(one, written=name, required=False)
 
-    def result(self) -> tuple[str, list[Wanted]]:
+    def result(self) -> tuple[str, list[DeclaredArgument]]:
         pieces = []
         at = 0
         for found in self._found:
@@ -193,7 +193,9 @@ class _Translation:
         what = f"${what}"
         if what not in self._names:
             self._names[what] = self._new_name(name)
-            self._wanted[self._names[what]] = Wanted(written=self._names[what], description=hint or None)
+            self._wanted[self._names[what]] = DeclaredArgument(
+                written=self._names[what], description=hint or None
+            )
         return self._names[what]
 
     def _new_name(self, wanted: str) -> str:
@@ -202,9 +204,9 @@ class _Translation:
         )
 
 
-def _declared(document: Document, notes: Notes) -> list[Wanted]:
+def _declared(document: FrontMatterDocument, notes: Diagnostics) -> list[DeclaredArgument]:
     """Some write `arguments: $TARGET`, which only repeats what stands in the text."""
-    named: dict[str, Wanted] = {}
+    named: dict[str, DeclaredArgument] = {}
     for one in declared_arguments(document, notes)[: MAX_ARGUMENTS + 1]:
         written = one.written.lstrip("$").strip("[]<>{}")
         if written not in ("", "ARGUMENTS"):
@@ -212,7 +214,7 @@ def _declared(document: Document, notes: Notes) -> list[Wanted]:
     return list(named.values())
 
 
-def _hint(node: Node | None) -> _Hint:
+def _hint(node: YamlNode | None) -> _Hint:
     if node is None:
         return _Hint()
     if isinstance(node.value, list):

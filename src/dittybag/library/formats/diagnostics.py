@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.domain.errors import clipped
+from dittybag.domain.errors import clip
 from dittybag.domain.libraries import FileProblem
 
 #: So many problems of one file are told; a person fixes those first.
 MAX_PROBLEMS: Final = 100
 
 
-class Notes:
+class Diagnostics:
     """Collects the problems of a file."""
 
     def __init__(self, file: str) -> None:
@@ -20,11 +20,11 @@ class Notes:
 
     def error(self, message: str, line: int | None = None) -> None:
         """Something that costs a prompt."""
-        self._found.append(FileProblem(self.file, clipped(message, 1000), line, "error"))
+        self._found.append(FileProblem(self.file, clip(message, 1000), line, "error"))
 
     def warning(self, message: str, line: int | None = None) -> None:
         """Something that its author should know."""
-        self._found.append(FileProblem(self.file, clipped(message, 1000), line, "warning"))
+        self._found.append(FileProblem(self.file, clip(message, 1000), line, "warning"))
 
     @property
     def problems(self) -> tuple[FileProblem, ...]:

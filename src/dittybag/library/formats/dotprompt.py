@@ -17,16 +17,16 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.errors import clipped
+from dittybag.domain.errors import clip
 from dittybag.domain.prompts import MAX_ARGUMENTS, Argument
-from dittybag.library.formats.argument_declarations import Signature, Wanted, choices, signature
-from dittybag.library.formats.diagnostics import Notes
-from dittybag.library.formats.front_matter import Document
+from dittybag.library.formats.argument_declarations import DeclaredArgument, Signature, choices, signature
+from dittybag.library.formats.diagnostics import Diagnostics
+from dittybag.library.formats.front_matter import FrontMatterDocument
 from dittybag.library.formats.handlebars import Translation, translated
 from dittybag.library.formats.handlebars_lexer import Untranslatable
-from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.summary_text import described, first_line, titled
-from dittybag.library.formats.yaml_nodes import Node, argument_text, text_of
+from dittybag.library.formats.yaml_nodes import YamlNode, argument_text, text_of
 
 #: `name?(array, the names)`
 _PICO: Final = re.compile(r"([^?( ]+) ?(\?)? ?(?:\(([^)]*)\))?")
@@ -38,11 +38,11 @@ _PER_LINE: Final = "one per line"
 class _Field(Struct, frozen=True):
     """A field of an input schema."""
 
-    wanted: Wanted
+    wanted: DeclaredArgument
     kind: str = ""
 
 
-def draft(file: str, key: str, document: Document, notes: Notes) -> Draft | None:
+def draft(file: str, key: str, document: FrontMatterDocument, notes: Diagnostics) -> ParsedPrompt | None:
     """The prompt in a `.prompt` file; None if it cannot be translated."""
     fields = list(_fields(document, notes))
     flags = {field.wanted.written for field in fields if field.kind == "boolean"}
@@ -55,17 +55,21 @@ def draft(file: str, key: str, document: Document, notes: Notes) -> Draft | None
 
 
 def handlebars_draft(
-    file: str, key: str, document: Document, parts: tuple[Signature, Translation], notes: Notes
-) -> Draft:
+    file: str,
+    key: str,
+    document: FrontMatterDocument,
+    parts: tuple[Signature, Translation],
+    notes: Diagnostics,
+) -> ParsedPrompt:
     """A prompt whose text has been translated from Handlebars."""
     found, done = parts
     for line, path in done.members[:10]:
-        shown = clipped(path, 60)
+        shown = clip(path, 60)
         notes.warning(
             f"'{shown}' is empty: arguments are texts here, without members", line + document.lines_before
         )
     said = document.text("description")
-    return Draft(
+    return ParsedPrompt(
         key=key,
         title=titled(document.text("title") or document.text("name")),
         description=described(said) or first_line(_TAG.sub("", document.body[:8000])),
@@ -78,7 +82,7 @@ def handlebars_draft(
     )
 
 
-def _with_used(found: Signature, done: Translation, notes: Notes) -> tuple[Argument, ...]:
+def _with_used(found: Signature, done: Translation, notes: Diagnostics) -> tuple[Argument, ...]:
     lists = {done.names[name] for name in done.lists}
     declared = tuple(
         Argument(
@@ -104,7 +108,7 @@ def _per_line(description: str | None) -> str:
     return described(f"{description} ({_PER_LINE})") or "" if description else _PER_LINE.capitalize()
 
 
-def _fields(document: Document, notes: Notes) -> Iterator[_Field]:
+def _fields(document: FrontMatterDocument, notes: Diagnostics) -> Iterator[_Field]:
     given = document.fields.get("input")
     if given is None:
         return
@@ -118,10 +122,10 @@ def _fields(document: Document, notes: Notes) -> Iterator[_Field]:
         yield _Field(replace(field.wanted, default=_default(values.get(name))), field.kind)
     for name, value in values.items():
         if name not in declared:
-            yield _Field(Wanted(written=name, default=_default(value), line=value.line))
+            yield _Field(DeclaredArgument(written=name, default=_default(value), line=value.line))
 
 
-def _default(node: Node | None) -> str | None:
+def _default(node: YamlNode | None) -> str | None:
     """A list is given as lines, as the template goes through it."""
     if (
         node is not None
@@ -132,7 +136,7 @@ def _default(node: Node | None) -> str | None:
     return argument_text(node)
 
 
-def _schema_fields(schema: Node) -> dict[str, _Field]:
+def _schema_fields(schema: YamlNode) -> dict[str, _Field]:
     """None are known of a schema that has only a name."""
     if not isinstance(schema.value, dict):
         return {}
@@ -152,10 +156,10 @@ def _schema_fields(schema: Node) -> dict[str, _Field]:
     return fields
 
 
-def _json_field(name: str, node: Node, *, required: bool) -> _Field:
+def _json_field(name: str, node: YamlNode, *, required: bool) -> _Field:
     if not isinstance(node.value, dict):
-        return _typed(Wanted(written=name, required=required, line=node.line), text_of(node) or "")
-    wanted = Wanted(
+        return _typed(DeclaredArgument(written=name, required=required, line=node.line), text_of(node) or "")
+    wanted = DeclaredArgument(
         written=name,
         description=text_of(node.value.get("description")),
         required=required,
@@ -165,13 +169,13 @@ def _json_field(name: str, node: Node, *, required: bool) -> _Field:
     return _typed(wanted, text_of(node.value.get("type")) or "")
 
 
-def _pico_field(written: str, node: Node) -> _Field | None:
+def _pico_field(written: str, node: YamlNode) -> _Field | None:
     """`name?: type, description` or `name?(type, description): what is in it`."""
     found = _PICO.fullmatch(" ".join(written[:500].split()))
     if found is None:
         return None
     kind, _, about = (found[3] if found[3] is not None else text_of(node) or "").partition(",")
-    wanted = Wanted(
+    wanted = DeclaredArgument(
         written=found[1],
         description=about.strip() or None,
         required=not found[2],
@@ -181,7 +185,7 @@ def _pico_field(written: str, node: Node) -> _Field | None:
     return _typed(wanted, kind.strip())
 
 
-def _typed(wanted: Wanted, kind: str) -> _Field:
+def _typed(wanted: DeclaredArgument, kind: str) -> _Field:
     kind = kind.strip().lower()
     if kind == "boolean":
         return _Field(replace(wanted, choices=wanted.choices or ("true", "false")), kind)

@@ -14,20 +14,20 @@ import re
 from typing import Final
 
 from dittybag.domain.prompts import MAX_ARGUMENTS
-from dittybag.library.formats.argument_declarations import Wanted, signature
-from dittybag.library.formats.diagnostics import Notes
+from dittybag.library.formats.argument_declarations import DeclaredArgument, signature
+from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.escaping import literal
-from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.summary_text import first_line
 
 _VARIABLE: Final = re.compile(r"\{\{[ \t]*([A-Za-z_]\w{0,99})[ \t]*\}\}", re.ASCII)
 
 
-def draft(file: str, key: str, text: str, notes: Notes) -> Draft:
+def draft(file: str, key: str, text: str, notes: Diagnostics) -> ParsedPrompt:
     """The prompt in a `system.md`."""
     used = list(dict.fromkeys(found[1] for found in _VARIABLE.finditer(text)))
-    wanted = [Wanted(written="input", description="What the pattern is applied to")]
-    wanted += [Wanted(written=name) for name in used if name != "input"]
+    wanted = [DeclaredArgument(written="input", description="What the pattern is applied to")]
+    wanted += [DeclaredArgument(written=name) for name in used if name != "input"]
     if len(wanted) > MAX_ARGUMENTS:
         notes.warning(f"It has more than {MAX_ARGUMENTS} variables; the others come out as they are written")
     found = signature(wanted[:MAX_ARGUMENTS], notes, rename=True)
@@ -40,7 +40,7 @@ def draft(file: str, key: str, text: str, notes: Notes) -> Draft:
     pieces.append(literal(text[at:]))
     if "input" not in used:
         pieces.append(appended_input(text))
-    return Draft(
+    return ParsedPrompt(
         key=key,
         description=first_line(text, headings=False),
         arguments=found.arguments,

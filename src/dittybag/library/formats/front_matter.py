@@ -12,17 +12,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.library.formats.diagnostics import Notes
-from dittybag.library.formats.yaml_nodes import Node, parsed, text_of
+from dittybag.library.formats.diagnostics import Diagnostics
+from dittybag.library.formats.yaml_nodes import YamlNode, parsed, text_of
 
 _FENCE: Final = re.compile(r"---[ \t]*\r?")
 _FIELD: Final = re.compile(r"([A-Za-z_][\w.-]{0,99})[ \t]*:(?:[ \t]+(.*))?")
 
 
-class Document(Struct, frozen=True):
+class FrontMatterDocument(Struct, frozen=True):
     """A text, and what its front matter says about it."""
 
-    fields: dict[str, Node]
+    fields: dict[str, YamlNode]
     body: str
     #: Lines of the file that stand before the body.
     lines_before: int = 0
@@ -31,19 +31,19 @@ class Document(Struct, frozen=True):
         return text_of(self.fields.get(field))
 
 
-def read_document(content: str, notes: Notes, *, comments_first: bool = False) -> Document:
+def read_document(content: str, notes: Diagnostics, *, comments_first: bool = False) -> FrontMatterDocument:
     """Take a file apart. With `comments_first`, comment lines (`#`) may stand above the front matter."""
     lines = content.split("\n")
     start = _start(lines, comments_first=comments_first)
     if start is None:
-        return Document({}, content)
+        return FrontMatterDocument({}, content)
     end = next((at for at in range(start + 1, len(lines)) if _FENCE.fullmatch(lines[at])), None)
     if end is None:
-        return Document({}, content)
+        return FrontMatterDocument({}, content)
     fields = _fields(lines[start + 1 : end], start + 1, notes)
     if fields is None:
-        return Document({}, content)
-    return Document(fields, "\n".join(lines[end + 1 :]), end + 1)
+        return FrontMatterDocument({}, content)
+    return FrontMatterDocument(fields, "\n".join(lines[end + 1 :]), end + 1)
 
 
 def _start(lines: list[str], *, comments_first: bool) -> int | None:
@@ -55,12 +55,12 @@ def _start(lines: list[str], *, comments_first: bool) -> int | None:
     return None
 
 
-def _fields(lines: list[str], lines_before: int, notes: Notes) -> dict[str, Node] | None:
+def _fields(lines: list[str], lines_before: int, notes: Diagnostics) -> dict[str, YamlNode] | None:
     """None if this is no front matter."""
     whole = parsed("\n".join(lines), lines_before)
     if whole is None:
         return {}
-    if isinstance(whole, Node):
+    if isinstance(whole, YamlNode):
         return whole.value if isinstance(whole.value, dict) else None
     fields = _field_by_field(lines, lines_before)
     if fields:
@@ -72,7 +72,7 @@ def _fields(lines: list[str], lines_before: int, notes: Notes) -> dict[str, Node
     return fields or None
 
 
-def _field_by_field(lines: list[str], lines_before: int) -> dict[str, Node]:
+def _field_by_field(lines: list[str], lines_before: int) -> dict[str, YamlNode]:
     found = [(at, field[1]) for at, line in enumerate(lines) if (field := _FIELD.fullmatch(line.rstrip()))]
     ends = [at for at, _ in found[1:]] + [len(lines)]
     return {
@@ -81,13 +81,13 @@ def _field_by_field(lines: list[str], lines_before: int) -> dict[str, Node]:
     }
 
 
-def _field(name: str, lines: list[str], lines_before: int) -> Node:
+def _field(name: str, lines: list[str], lines_before: int) -> YamlNode:
     alone = parsed("\n".join(lines), lines_before)
-    if isinstance(alone, Node) and isinstance(alone.value, dict) and list(alone.value) == [name]:
+    if isinstance(alone, YamlNode) and isinstance(alone.value, dict) and list(alone.value) == [name]:
         return alone.value[name]
     _, _, first = lines[0].partition(":")
     words = " ".join(word for line in (first, *lines[1:]) if (word := line.strip()))
-    return Node(_unquoted(words), lines_before + 1, plain=True)
+    return YamlNode(_unquoted(words), lines_before + 1, plain=True)
 
 
 def _unquoted(text: str) -> str:

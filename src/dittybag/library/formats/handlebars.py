@@ -16,10 +16,10 @@ from typing import Final, NoReturn
 
 from msgspec import Struct
 
-from dittybag.domain.errors import clipped
+from dittybag.domain.errors import clip
 from dittybag.library.formats.argument_declarations import identifier
 from dittybag.library.formats.escaping import literal, quoted
-from dittybag.library.formats.handlebars_lexer import Piece, Untranslatable, taken_apart
+from dittybag.library.formats.handlebars_lexer import HandlebarsToken, Untranslatable, taken_apart
 
 DEPTH: Final = 50
 
@@ -124,7 +124,7 @@ class _Translator:
             "role": self._role_block,
         }
 
-    def translated(self, pieces: list[Piece]) -> Translation:
+    def translated(self, pieces: list[HandlebarsToken]) -> Translation:
         after_role = False
         for index, piece in enumerate(pieces):
             self._line = piece.line
@@ -140,7 +140,7 @@ class _Translator:
         if self._blocks:
             block = self._blocks[-1]
             self._line = block.line
-            self._fail(f"{{{{#{clipped(block.name, 60)}}}}} is not closed")
+            self._fail(f"{{{{#{clip(block.name, 60)}}}}} is not closed")
         return Translation(
             text="".join(self._out),
             changed=any(piece.kind == "tag" for piece in pieces) or len(pieces) > 1,
@@ -164,9 +164,9 @@ class _Translator:
         elif sigil in ("#", "^"):
             self._open(words, inverted=sigil == "^", used_as_list=used_as_list)
         elif sigil == ">":
-            self._fail(f"the partial {{{{>{clipped(rest, 60)}}}}} is in another file; put its text here")
+            self._fail(f"the partial {{{{>{clip(rest, 60)}}}}} is in another file; put its text here")
         elif sigil in ("=", "*") or not words:
-            self._fail(f"{{{{{clipped(content, 60)}}}}} cannot be translated")
+            self._fail(f"{{{{{clip(content, 60)}}}}} cannot be translated")
         else:
             self._value(words)
 
@@ -175,7 +175,7 @@ class _Translator:
         if (helper is not None and words[0] not in self._declared) or (helper is not None and len(words) > 1):
             helper(words)
         elif len(words) > 1:
-            self._fail(f"there is no helper '{clipped(words[0], 60)}' here")
+            self._fail(f"there is no helper '{clip(words[0], 60)}' here")
         else:
             self._out.append(f"{{{{ {self._expression(words[0])} }}}}")
 
@@ -213,7 +213,7 @@ class _Translator:
         if opener is not None:
             opener(words)
         elif len(words) > 1:
-            self._fail(f"there is no helper '{clipped(words[0], 60)}' here")
+            self._fail(f"there is no helper '{clip(words[0], 60)}' here")
         elif used_as_list and not inverted:
             self._loop(words[0], words[0], [])
         else:
@@ -265,7 +265,7 @@ class _Translator:
         block = self._blocks[-1]
         if words:
             if words[0] != "if" or block.scoped or block.ending != "{% endif %}":
-                self._fail(f"{{{{else {clipped(words[0], 60)}}}}} cannot be translated here")
+                self._fail(f"{{{{else {clip(words[0], 60)}}}}} cannot be translated here")
             self._out.append(f"{{% elif {self._test(self._only(words))} %}}")
             return
         if block.scoped:
@@ -275,7 +275,7 @@ class _Translator:
 
     def _close(self, name: str) -> None:
         if not self._blocks or self._blocks[-1].name != name:
-            self._fail(f"{{{{/{clipped(name, 60)}}}}} closes nothing that is open")
+            self._fail(f"{{{{/{clip(name, 60)}}}}} closes nothing that is open")
         block = self._blocks.pop()
         if block.scoped:
             self._scopes.pop()
@@ -284,7 +284,7 @@ class _Translator:
 
     def _only(self, words: list[str]) -> str:
         if len(words) != 2:
-            self._fail(f"{{{{#{clipped(' '.join(words), 60)}}}}} must have exactly one value")
+            self._fail(f"{{{{#{clip(' '.join(words), 60)}}}}} must have exactly one value")
         return words[1]
 
     def _test(self, word: str) -> str:
@@ -304,7 +304,7 @@ class _Translator:
 
     def _data(self, name: str) -> str:
         if name not in _LOOP or not any(block.ending == "{% endfor %}" for block in self._blocks):
-            self._fail(f"'@{clipped(name, 60)}' cannot be translated here")
+            self._fail(f"'@{clip(name, 60)}' cannot be translated here")
         return _LOOP[name]
 
     def _path(self, path: str, *, is_list: bool) -> str:
@@ -355,7 +355,7 @@ class _Translator:
             else:
                 break
         if at != len(rest) or not all(segments):
-            self._fail(f"'{clipped(path, 60)}' cannot be translated")
+            self._fail(f"'{clip(path, 60)}' cannot be translated")
         return segments
 
     def _alias(self, name: str) -> str | None:
@@ -365,7 +365,7 @@ class _Translator:
         if name not in self._used:
             found = self._declared.get(name) or identifier(name, self._taken)
             if found is None:
-                self._fail(f"'{clipped(name, 60)}' cannot be the name of an argument")
+                self._fail(f"'{clip(name, 60)}' cannot be the name of an argument")
             self._used[name] = found
             self._taken.add(found)
         return self._used[name]
@@ -384,7 +384,7 @@ def _without_first_break(text: str) -> str:
     return re.sub(r"\A[ \t]*(?:\r?\n)?", "", text)
 
 
-def _used_as_list(pieces: list[Piece], index: int) -> bool:
+def _used_as_list(pieces: list[HandlebarsToken], index: int) -> bool:
     """Whether a section is about each line of its value: `{{#xs}} - {{.}} {{/xs}}`."""
     name = pieces[index].content[1:].strip()
     if pieces[index].content[:1] != "#" or " " in name:

@@ -20,7 +20,7 @@ _STANDALONE: Final = ("else", "history", "section", "log")
 Kind = Literal["text", "tag"]
 
 
-class Piece(Struct, frozen=True):
+class HandlebarsToken(Struct, frozen=True):
     """A tag without its braces, or text."""
 
     kind: Kind
@@ -36,9 +36,9 @@ class Untranslatable(Struct, frozen=True):
     line: int
 
 
-def taken_apart(text: str) -> list[Piece] | Untranslatable:
+def taken_apart(text: str) -> list[HandlebarsToken] | Untranslatable:
     """The pieces of a text, with the whitespace gone that `~` and tags alone on a line take with them."""
-    pieces: list[Piece] = []
+    pieces: list[HandlebarsToken] = []
     trims: list[tuple[bool, bool]] = []
     at = line = 0
     while (start := text.find("{{", at)) >= 0:
@@ -49,11 +49,11 @@ def taken_apart(text: str) -> list[Piece] | Untranslatable:
         first_line = line + 1
         line += before.count("\n")
         if before:
-            pieces.append(Piece("text", before, first_line))
+            pieces.append(HandlebarsToken("text", before, first_line))
             trims.append((False, False))
         if escaped and not before.endswith("\\"):
             # `\{{name}}` is the text {{name}}.
-            pieces.append(Piece("text", "{{", line + 1))
+            pieces.append(HandlebarsToken("text", "{{", line + 1))
             trims.append((False, False))
             at = start + 2
             continue
@@ -62,11 +62,11 @@ def taken_apart(text: str) -> list[Piece] | Untranslatable:
             return Untranslatable(tag, line + 1)
         content, end = tag
         trims.append((content.startswith("~"), content.endswith("~")))
-        pieces.append(Piece("tag", _sigil_closed(content.strip("~").strip()), line + 1))
+        pieces.append(HandlebarsToken("tag", _sigil_closed(content.strip("~").strip()), line + 1))
         line += text.count("\n", start, end)
         at = end
     if text[at:]:
-        pieces.append(Piece("text", text[at:], line + 1))
+        pieces.append(HandlebarsToken("text", text[at:], line + 1))
         trims.append((False, False))
     return _trimmed(pieces, trims)
 
@@ -96,7 +96,7 @@ def _sigil_closed(content: str) -> str:
     return content[0] + content[1:].lstrip() if content[:1] in ("#", "/", "^", ">", "&") else content
 
 
-def _trimmed(pieces: list[Piece], trims: list[tuple[bool, bool]]) -> list[Piece]:
+def _trimmed(pieces: list[HandlebarsToken], trims: list[tuple[bool, bool]]) -> list[HandlebarsToken]:
     texts = [piece.content for piece in pieces]
     for index, piece in enumerate(pieces):
         if piece.kind == "text":
@@ -121,12 +121,12 @@ def _without_line_end(text: str) -> str:
     return text[found.end() :] if found else text.lstrip(" \t")
 
 
-def _leaves_no_line(piece: Piece) -> bool:
+def _leaves_no_line(piece: HandlebarsToken) -> bool:
     word = piece.content.split(maxsplit=1)[0] if piece.content.strip() else ""
     return piece.content[:1] in _SIGILS or word in _STANDALONE
 
 
-def _starts_line(pieces: list[Piece], index: int) -> bool:
+def _starts_line(pieces: list[HandlebarsToken], index: int) -> bool:
     if index == 0:
         return True
     before = pieces[index - 1]
@@ -134,7 +134,7 @@ def _starts_line(pieces: list[Piece], index: int) -> bool:
     return before.kind == "text" and not line.strip(" \t") and (index == 1 or "\n" in before.content)
 
 
-def _ends_line(pieces: list[Piece], index: int) -> bool:
+def _ends_line(pieces: list[HandlebarsToken], index: int) -> bool:
     if index + 1 == len(pieces):
         return True
     after = pieces[index + 1]

@@ -14,23 +14,23 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from dittybag.domain.errors import clipped
-from dittybag.library.formats.argument_declarations import Wanted, signature
-from dittybag.library.formats.diagnostics import Notes
+from dittybag.domain.errors import clip
+from dittybag.library.formats.argument_declarations import DeclaredArgument, signature
+from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.escaping import literal
 from dittybag.library.formats.fabric import appended_input
-from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.summary_text import described, first_line, titled
-from dittybag.library.formats.yaml_nodes import Node, Trouble, argument_text, parsed, text_of
+from dittybag.library.formats.yaml_nodes import YamlNode, YamlProblem, argument_text, parsed, text_of
 
 _VARIABLE: Final = re.compile(r"\$(?:(\$)|([_a-zA-Z]\w*)|\{([_a-zA-Z]\w*)\}|)", re.ASCII)
 _MEANT: Final = re.compile(r"^(?:prompt|system)[ \t]*:", re.MULTILINE)
 
 
-def read(file: str, key: str, content: str, notes: Notes) -> Iterator[Draft]:
+def read(file: str, key: str, content: str, notes: Diagnostics) -> Iterator[ParsedPrompt]:
     """The prompt in a YAML file, if there is one."""
     document = parsed(content)
-    if isinstance(document, Trouble):
+    if isinstance(document, YamlProblem):
         message = f"Not read as an llm template: it is not valid YAML ({document.message})"
         tell = notes.error if _MEANT.search(content) else notes.warning
         tell(message, document.line)
@@ -51,17 +51,17 @@ def read(file: str, key: str, content: str, notes: Notes) -> Iterator[Draft]:
 
 
 def _draft(
-    file: str, key: str, fields: dict[str, Node], texts: list[tuple[str, Node]], notes: Notes
-) -> Draft:
+    file: str, key: str, fields: dict[str, YamlNode], texts: list[tuple[str, YamlNode]], notes: Diagnostics
+) -> ParsedPrompt:
     defaults = _defaults(fields.get("defaults"), notes)
     text = "\n\n".join(_joined(node, last=node is texts[-1][1]) for _, node in texts)
     used = dict.fromkeys(found[2] or found[3] for found in _VARIABLE.finditer(text) if found[2] or found[3])
     wanted = [
-        Wanted(written=name, required=True, default=None if name == "input" else defaults.get(name))
+        DeclaredArgument(written=name, required=True, default=None if name == "input" else defaults.get(name))
         for name in used
     ]
     if "input" not in used:
-        wanted.append(Wanted(written="input", description="Added after the text"))
+        wanted.append(DeclaredArgument(written="input", description="Added after the text"))
     names = signature(wanted, notes, rename=True)
     pieces = []
     at = 0
@@ -75,7 +75,7 @@ def _draft(
         notes.warning("A '$' is not followed by a name; write '$$' for a dollar sign", texts[0][1].line)
     if "input" not in used and "input" in names.names:
         pieces.append(appended_input(text))
-    return Draft(
+    return ParsedPrompt(
         key=key,
         title=titled(text_of(fields.get("title")) or text_of(fields.get("name"))),
         description=described(text_of(fields.get("description"))) or first_line(text),
@@ -87,12 +87,12 @@ def _draft(
     )
 
 
-def _joined(node: Node, *, last: bool) -> str:
+def _joined(node: YamlNode, *, last: bool) -> str:
     text = text_of(node) or ""
     return text if last else text.rstrip("\r\n")
 
 
-def _defaults(node: Node | None, notes: Notes) -> dict[str, str]:
+def _defaults(node: YamlNode | None, notes: Diagnostics) -> dict[str, str]:
     if node is None or (isinstance(node.value, str) and text_of(node) is None):
         return {}
     if not isinstance(node.value, dict):
@@ -100,5 +100,5 @@ def _defaults(node: Node | None, notes: Notes) -> dict[str, str]:
         return {}
     found = {name: argument_text(value) for name, value in node.value.items()}
     for name in (name for name, value in found.items() if value is None):
-        notes.warning(f"The default of '{clipped(name, 60)}' has no value", node.value[name].line)
+        notes.warning(f"The default of '{clip(name, 60)}' has no value", node.value[name].line)
     return {name: value for name, value in found.items() if value is not None}

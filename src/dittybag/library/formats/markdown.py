@@ -13,19 +13,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.library.formats.argument_declarations import Wanted, declared, signature
-from dittybag.library.formats.diagnostics import Notes
-from dittybag.library.formats.front_matter import Document
-from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.argument_declarations import DeclaredArgument, declared, signature
+from dittybag.library.formats.diagnostics import Diagnostics
+from dittybag.library.formats.front_matter import FrontMatterDocument
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.summary_text import described, first_line, titled
 
 _ARGUMENTS: Final = ("arguments", "args", "variables", "inputs", "parameters")
 
 
-def draft(file: str, key: str, document: Document, notes: Notes) -> Draft:
+def draft(file: str, key: str, document: FrontMatterDocument, notes: Diagnostics) -> ParsedPrompt:
     """The prompt in a Markdown file."""
     found = signature(declared_arguments(document, notes), notes, rename=False)
-    return Draft(
+    return ParsedPrompt(
         key=key,
         title=titled(document.text("title") or document.text("name")),
         description=description(document, notes),
@@ -38,7 +38,7 @@ def draft(file: str, key: str, document: Document, notes: Notes) -> Draft:
     )
 
 
-def description(document: Document, notes: Notes) -> str | None:
+def description(document: FrontMatterDocument, notes: Diagnostics) -> str | None:
     """What the front matter says about the text, else how it begins."""
     said = document.fields.get("description")
     if said is not None and not isinstance(said.value, str):
@@ -46,7 +46,7 @@ def description(document: Document, notes: Notes) -> str | None:
     return described(document.text("description")) or first_line(document.body)
 
 
-def declared_arguments(document: Document, notes: Notes) -> list[Wanted]:
+def declared_arguments(document: FrontMatterDocument, notes: Diagnostics) -> list[DeclaredArgument]:
     """The arguments that the front matter declares, under the first of their names that is there."""
     for field in _ARGUMENTS:
         if field in document.fields:

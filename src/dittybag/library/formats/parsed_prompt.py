@@ -8,7 +8,7 @@ from dittybag.domain.libraries import FileProblem
 from dittybag.domain.prompts import Argument
 
 
-class Draft(Struct, frozen=True, kw_only=True):
+class ParsedPrompt(Struct, frozen=True, kw_only=True):
     """A prompt as its file describes it."""
 
     key: str
@@ -27,8 +27,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     lines_before: int = 0
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class ParsedFile(Struct, frozen=True, kw_only=True):
     """What a file turned out to hold."""
 
-    drafts: tuple[Draft, ...] = ()
+    drafts: tuple[ParsedPrompt, ...] = ()
     problems: tuple[FileProblem, ...] = ()

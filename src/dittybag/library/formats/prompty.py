@@ -8,19 +8,19 @@ with a `default` is optional; one without is required unless it says `required: 
 
 from __future__ import annotations
 
-from dittybag.library.formats.argument_declarations import Wanted, declared, signature
-from dittybag.library.formats.diagnostics import Notes
+from dittybag.library.formats.argument_declarations import DeclaredArgument, declared, signature
+from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.dotprompt import handlebars_draft
-from dittybag.library.formats.front_matter import Document
+from dittybag.library.formats.front_matter import FrontMatterDocument
 from dittybag.library.formats.handlebars import translated
 from dittybag.library.formats.handlebars_lexer import Untranslatable
 from dittybag.library.formats.markdown import description
-from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.summary_text import titled
-from dittybag.library.formats.yaml_nodes import Node, text_of
+from dittybag.library.formats.yaml_nodes import YamlNode, text_of
 
 
-def draft(file: str, key: str, document: Document, notes: Notes) -> Draft | None:
+def draft(file: str, key: str, document: FrontMatterDocument, notes: Diagnostics) -> ParsedPrompt | None:
     """The prompt in a `.prompty` file; None if it cannot be translated."""
     wanted = _wanted(document, notes)
     if "mustache" in _engine(document.fields.get("template")):
@@ -31,7 +31,7 @@ def draft(file: str, key: str, document: Document, notes: Notes) -> Draft | None
             return None
         return handlebars_draft(file, key, document, (found, done), notes)
     found = signature(wanted, notes, rename=False)
-    return Draft(
+    return ParsedPrompt(
         key=key,
         title=titled(document.text("title") or document.text("name")),
         description=description(document, notes),
@@ -44,8 +44,8 @@ def draft(file: str, key: str, document: Document, notes: Notes) -> Draft | None
     )
 
 
-def _wanted(document: Document, notes: Notes) -> list[Wanted]:
-    wanted: list[Wanted] = []
+def _wanted(document: FrontMatterDocument, notes: Diagnostics) -> list[DeclaredArgument]:
+    wanted: list[DeclaredArgument] = []
     for field in ("inputs", "inputSchema"):
         if (node := document.fields.get(field)) is not None:
             wanted += declared(_properties(node), notes, scalar="default", required=True)
@@ -53,18 +53,20 @@ def _wanted(document: Document, notes: Notes) -> list[Wanted]:
     if sample is not None and isinstance(sample.value, dict):
         known = {one.written for one in wanted}
         wanted += [
-            Wanted(written=name, line=value.line) for name, value in sample.value.items() if name not in known
+            DeclaredArgument(written=name, line=value.line)
+            for name, value in sample.value.items()
+            if name not in known
         ]
     return wanted
 
 
-def _properties(node: Node) -> Node:
+def _properties(node: YamlNode) -> YamlNode:
     """The inputs themselves, which some versions put one level deeper."""
     inner = node.value.get("properties") if isinstance(node.value, dict) else None
     return inner if inner is not None and not isinstance(inner.value, str) else node
 
 
-def _engine(node: Node | None) -> str:
+def _engine(node: YamlNode | None) -> str:
     """`template: mustache`, or a table that says so under `type`, `format` or `format.kind`."""
     for member in ("format", "type", "kind"):
         if node is not None and isinstance(node.value, dict):

@@ -8,14 +8,14 @@ of the folder are the skill's own: whoever runs it reads them there.
 from __future__ import annotations
 
 from dittybag.library.formats import claude_command, markdown
-from dittybag.library.formats.diagnostics import Notes
-from dittybag.library.formats.front_matter import Document
-from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.diagnostics import Diagnostics
+from dittybag.library.formats.front_matter import FrontMatterDocument
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.prompt_names import own_key
 from dittybag.library.formats.summary_text import titled
 
 
-def draft(file: str, key: str, document: Document, notes: Notes) -> Draft:
+def draft(file: str, key: str, document: FrontMatterDocument, notes: Diagnostics) -> ParsedPrompt:
     """The prompt in a `SKILL.md`."""
     key = key or own_key(document.text("name"))
     if claude_command.is_jinja(document, notes):
@@ -23,7 +23,7 @@ def draft(file: str, key: str, document: Document, notes: Notes) -> Draft:
     has_arguments = any(field in document.fields for field in ("argument-hint", "arguments"))
     if has_arguments or claude_command.takes_arguments(document):
         return claude_command.draft(file, key, document, notes)
-    return Draft(
+    return ParsedPrompt(
         key=key,
         title=titled(document.text("title") or document.text("name")),
         description=markdown.description(document, notes),

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
-from dittybag.domain.errors import clipped
+from dittybag.domain.errors import clip
 from dittybag.domain.prompts import MAX_ARGUMENTS, Argument
 from dittybag.library.formats.argument_declarations import usable
-from dittybag.library.formats.diagnostics import Notes
-from dittybag.library.formats.parsed_prompt import Draft
+from dittybag.library.formats.diagnostics import Diagnostics
+from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.formats.prompt_names import KEY_LENGTH
 from dittybag.library.formats.summary_text import described
 
@@ -29,7 +29,7 @@ _MEMBERS: Final = frozenset({"description", "arguments"})
 _ARGUMENT_MEMBERS: Final = frozenset({"name", "description", "required"})
 
 
-def read(content: str, notes: Notes) -> Iterator[Draft]:
+def read(content: str, notes: Diagnostics) -> Iterator[ParsedPrompt]:
     """The prompts that a `twig.toml` lists."""
     import rtoml
 
@@ -88,13 +88,13 @@ class _Refused(Exception):
 class _One:
     """A prompt that is being read."""
 
-    def __init__(self, key: str, notes: Notes, lines: _Lines) -> None:
+    def __init__(self, key: str, notes: Diagnostics, lines: _Lines) -> None:
         self._key = key
-        self._shown = clipped(key, 60)
+        self._shown = clip(key, 60)
         self._notes = notes
         self._lines = lines
 
-    def draft(self, table: Any) -> Draft:
+    def draft(self, table: Any) -> ParsedPrompt:
         if problem := _key_problem(self._key):
             self._refuse(problem)
         if not isinstance(table, dict):
@@ -103,7 +103,7 @@ class _One:
         description = table.get("description")
         if description is not None and not isinstance(description, str):
             self._refuse("'description' must be text")
-        return Draft(
+        return ParsedPrompt(
             key=self._key,
             description=described(description),
             arguments=self._arguments(table.get("arguments", [])),
@@ -120,7 +120,7 @@ class _One:
         for number, table in enumerate(listed, 1):
             argument = self._argument(number, table)
             if argument.name in arguments:
-                self._refuse(f"argument '{clipped(argument.name, 60)}' is declared twice")
+                self._refuse(f"argument '{clip(argument.name, 60)}' is declared twice")
             arguments[argument.name] = argument
         return tuple(arguments.values())
 
@@ -128,7 +128,7 @@ class _One:
         name = table.get("name")
         if not isinstance(name, str) or not name.strip():
             self._refuse(f"argument {number} has no 'name'")
-        shown = clipped(name, 60)
+        shown = clip(name, 60)
         description, required = table.get("description"), table.get("required", False)
         if description is not None and not isinstance(description, str):
             self._refuse(f"argument '{shown}': 'description' must be text")
@@ -143,7 +143,7 @@ class _One:
         for member in table:
             if member not in known:
                 allowed = ", ".join(sorted(known))
-                self._warn(f"{where}'{clipped(member, 60)}' is not known here (typo?); known: {allowed}")
+                self._warn(f"{where}'{clip(member, 60)}' is not known here (typo?); known: {allowed}")
 
     def _refuse(self, message: str) -> NoReturn:
         raise _Refused(f"Prompt '{self._shown}': {message}")

@@ -39,22 +39,22 @@ main(sys.argv[1])
 """
 
 
-class Owner(Protocol):
+class ChildOwner(Protocol):
     """Whose child it is."""
 
     def answered(self, line: bytes) -> bool:
         """Called for every answer, in the order of the jobs; whether there is more to do."""
         ...
 
-    def died(self, child: Child, problem: str, *, ready: bool) -> None:
+    def died(self, child: ChildProcess, problem: str, *, ready: bool) -> None:
         """Called once, when it has ended. `ready`: it had begun to work."""
         ...
 
 
-class Child:
+class ChildProcess:
     """A process and the wire to it."""
 
-    def __init__(self, owner: Owner, role: str, loop: AbstractEventLoop) -> None:
+    def __init__(self, owner: ChildOwner, role: str, loop: AbstractEventLoop) -> None:
         """Raises `OSError` if there can be no process."""
         self._owner = owner
         self._loop = loop

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from dittybag.domain.libraries import FileProblem
-from dittybag.library.formats.parsed_prompt import Reading
+from dittybag.library.formats.parsed_prompt import ParsedFile
 from dittybag.library.render.resource_limits import DEADLINE_SECONDS
-from dittybag.library.render.worker_pool import Crew, WorkerDied
+from dittybag.library.render.worker_pool import WorkerCrashed, WorkerPool
 
 
-class _Answer(Reading, frozen=True, kw_only=True):
+class _Answer(ParsedFile, frozen=True, kw_only=True):
     seconds: float
 
 
@@ -22,9 +22,9 @@ class FileReader:
 
     def __init__(self) -> None:
         # A second one would take longer to start than it saves.
-        self._crew = Crew("files", 1)
+        self._crew = WorkerPool("files", 1)
 
-    async def read(self, format: str, file: str, content: str) -> tuple[Reading, float]:
+    async def read(self, format: str, file: str, content: str) -> tuple[ParsedFile, float]:
         """What a file says, and the seconds it took to find out.
 
         A file that is too much for the child is a problem like any other.
@@ -32,9 +32,9 @@ class FileReader:
         job = {"format": format, "file": file, "content": content}
         try:
             answer = _answer.decode(await self._crew.ask(job))
-        except WorkerDied as death:
+        except WorkerCrashed as death:
             problem = FileProblem(file, f"cannot be read: {death.problem}")
-            return Reading(problems=(problem,)), DEADLINE_SECONDS
+            return ParsedFile(problems=(problem,)), DEADLINE_SECONDS
         return answer, answer.seconds
 
     def close(self) -> None:

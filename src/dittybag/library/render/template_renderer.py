@@ -14,7 +14,7 @@ from dittybag.domain.ports import Partials
 from dittybag.library.render.resource_limits import DEADLINE_SECONDS, TOO_LONG
 
 if TYPE_CHECKING:
-    from dittybag.library.render.worker_pool import Crew
+    from dittybag.library.render.worker_pool import WorkerPool
 
 #: A template and what it includes are at most so many files.
 _MAX_FILES: Final = 50
@@ -42,7 +42,7 @@ class TemplateRenderer:
     """Renders templates; its children are started when they are first needed."""
 
     def __init__(self) -> None:
-        self._crew: Crew | None = None
+        self._crew: WorkerPool | None = None
 
     async def render(
         self, source: str, values: Mapping[str, str], *, file: str = "", partials: Partials | None = None
@@ -74,13 +74,13 @@ class TemplateRenderer:
 
     async def _ask(self, job: dict[str, object], file: str) -> _Answer:
         # Most servers never render anything, and all of them should start in a blink.
-        from dittybag.library.render.worker_pool import Crew, WorkerDied
+        from dittybag.library.render.worker_pool import WorkerCrashed, WorkerPool
 
         if self._crew is None:
-            self._crew = Crew("templates", _CHILDREN)
+            self._crew = WorkerPool("templates", _CHILDREN)
         try:
             answer = _answer.decode(await self._crew.ask(job))
-        except WorkerDied as death:
+        except WorkerCrashed as death:
             raise RenderingFailed(death.problem) from death
         if answer.problem is not None:
             elsewhere = answer.file if answer.file != file else None

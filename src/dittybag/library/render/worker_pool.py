@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from dittybag.library.render.child_process import Child
+from dittybag.library.render.child_process import ChildProcess
 
 #: A child without work is not kept.
 _IDLE_SECONDS: Final = 60.0
@@ -17,7 +17,7 @@ _IDLE_SECONDS: Final = 60.0
 _MAX_STARTS: Final = 3
 
 
-class WorkerDied(Exception):
+class WorkerCrashed(Exception):
     """The child that did the job has died of it, or could not be started."""
 
     def __init__(self, problem: str) -> None:
@@ -39,7 +39,7 @@ class Worker:
     def __init__(self, role: str) -> None:
         self._role = role
         self._jobs: deque[_Job] = deque()
-        self._child: Child | None = None
+        self._child: ChildProcess | None = None
         self._failed_starts = 0
         #: How many children have died of a job.
         self.deaths = 0
@@ -51,7 +51,7 @@ class Worker:
         return len(self._jobs)
 
     def ask(self, frame: bytes) -> Future[bytes]:
-        """The answer to a job, which fails with `WorkerDied` if the child does not survive it."""
+        """The answer to a job, which fails with `WorkerCrashed` if the child does not survive it."""
         loop = get_running_loop()
         job = _Job(frame, loop.create_future())
         self._jobs.append(job)
@@ -77,7 +77,7 @@ class Worker:
 
     def _start(self, loop: AbstractEventLoop) -> None:
         try:
-            self._child = Child(self, self._role, loop)
+            self._child = ChildProcess(self, self._role, loop)
         except OSError:
             self._fail_all()
             return
@@ -95,7 +95,7 @@ class Worker:
         self._rest = get_running_loop().call_later(_IDLE_SECONDS, self.close)
         return False
 
-    def died(self, child: Child, problem: str, *, ready: bool) -> None:
+    def died(self, child: ChildProcess, problem: str, *, ready: bool) -> None:
         """Called by the child, once, when it has ended."""
         if child is not self._child:
             return
@@ -122,17 +122,17 @@ class Worker:
 
     def _fail(self, job: _Job, problem: str) -> None:
         if not job.answer.done():
-            job.answer.set_exception(WorkerDied(problem))
+            job.answer.set_exception(WorkerCrashed(problem))
 
 
-class Crew:
+class WorkerPool:
     """Several workers of one role: one that is stuck does not keep the others' jobs waiting."""
 
     def __init__(self, role: str, size: int) -> None:
         self._workers = [Worker(role) for _ in range(size)]
 
     async def ask(self, job: dict[str, Any]) -> bytes:
-        """The answer to a job. Raises `WorkerDied`."""
+        """The answer to a job. Raises `WorkerCrashed`."""
         frame = msgspec.json.encode(job) + b"\n"
         # The first of those with the least to do: the others need not even be started.
         return await min(self._workers, key=lambda worker: worker.waiting).ask(frame)

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from dittybag.domain.errors import LibraryRefused, SourceNotFound
-from dittybag.library.relative_paths import encodable, shown
+from dittybag.library.relative_paths import replace_surrogates, shown
 
 _CONTROL: Final = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]")
 _HOST: Final = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_][A-Za-z0-9._-]*")
@@ -26,7 +26,7 @@ _MAGIC: Final = (b"PK\3\4", b"PK\5\6")
 _LONGEST: Final = 4096
 
 
-class Repository(Struct, frozen=True, kw_only=True):
+class GitRemote(Struct, frozen=True, kw_only=True):
     """Where Git finds something."""
 
     scheme: Literal["file", "http", "https", "ssh"]
@@ -38,7 +38,7 @@ class Repository(Struct, frozen=True, kw_only=True):
     secrets: tuple[str, ...] = ()
 
 
-class Source(Struct, frozen=True, kw_only=True):
+class LibrarySource(Struct, frozen=True, kw_only=True):
     """Something a library can be made of."""
 
     kind: Literal["folder", "git", "zip"]
@@ -46,16 +46,16 @@ class Source(Struct, frozen=True, kw_only=True):
     location: str
     #: What a library made of it is called, if nobody says otherwise; not normalised.
     name: str
-    repository: Repository | None = None
+    repository: GitRemote | None = None
 
 
-def recognise(text: str) -> Source:
+def recognise(text: str) -> LibrarySource:
     """What `text` means. Raises `LibraryRefused` or `SourceNotFound`, saying what was tried."""
     if not text or text.startswith("-") or "\0" in text or len(text) > _LONGEST:
         raise LibraryRefused(
             shown(text) or "''", "is neither a folder, a zip file nor the address of a Git repository"
         )
-    if encodable(text) != text:
+    if replace_surrogates(text) != text:
         # Nobody could write it down.
         raise LibraryRefused(shown(text), "has a name that is not UTF-8")
     if (source := _on_this_machine(text)) is not None:
@@ -77,7 +77,7 @@ def _existing(text: str) -> Path | None:
     return path.absolute()
 
 
-def _on_this_machine(text: str) -> Source | None:
+def _on_this_machine(text: str) -> LibrarySource | None:
     path = _existing(text)
     if path is None:
         return None
@@ -85,11 +85,11 @@ def _on_this_machine(text: str) -> Source | None:
         path = Path(_without_dots(path))
         if _is_bare_repository(path):
             return _local_repository(path, None)
-        return Source(kind="folder", location=str(path), name=path.name)
+        return LibrarySource(kind="folder", location=str(path), name=path.name)
     if not stat.S_ISREG(path.stat().st_mode):
         raise LibraryRefused(shown(text), "is neither a file nor a folder")
     if path.suffix.lower() == ".zip" or _begins_like_a_zip(path):
-        return Source(kind="zip", location=_without_dots(path), name=path.stem)
+        return LibrarySource(kind="zip", location=_without_dots(path), name=path.stem)
     raise LibraryRefused(shown(text), "is a file, but no zip archive; give the folder it is in")
 
 
@@ -112,7 +112,7 @@ def _is_bare_repository(path: Path) -> bool:
     return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
 
 
-def _local_repository(path: Path, ref: str | None) -> Source:
+def _local_repository(path: Path, ref: str | None) -> LibrarySource:
     from urllib.parse import quote
 
     where = _without_dots(path)
@@ -120,11 +120,11 @@ def _local_repository(path: Path, ref: str | None) -> Source:
         raise LibraryRefused(shown(where), f"is no Git repository, so there is no '{ref}' in it")
     # As an address, because Git copies a path by linking its files.
     address = f"file://{quote(where)}"
-    return Source(
+    return LibrarySource(
         kind="git",
         location=where if ref is None else f"{where}#{ref}",
         name=path.name.removesuffix(".git"),
-        repository=Repository(scheme="file", address=address, ref=ref),
+        repository=GitRemote(scheme="file", address=address, ref=ref),
     )
 
 
@@ -143,7 +143,7 @@ def _told(address: str) -> str:
     return shown(f"{scheme[0]}://{after}" if at and scheme[1] else before + at + after)
 
 
-def _remote(address: str, ref: str | None) -> Source:
+def _remote(address: str, ref: str | None) -> LibrarySource:
     told = _told(address)
     if "::" in address.partition("/")[0]:
         raise LibraryRefused(told, "would make Git run another program; give an https or ssh address")
@@ -160,21 +160,21 @@ def _remote(address: str, ref: str | None) -> Source:
     raise SourceNotFound(told, f"there is no such folder or file, and it is no Git address{hint}")
 
 
-def _by_scp(user: str, host: str, path: str, ref: str | None) -> Source:
+def _by_scp(user: str, host: str, path: str, ref: str | None) -> LibrarySource:
     told = f"{user}@{host}:{path}"
     if not _USER.fullmatch(user) or not _HOST.fullmatch(host) or path.startswith("-"):
         raise LibraryRefused(shown(told), "is no valid Git address")
-    return _source(told, Repository(scheme="ssh", address=told, ref=ref))
+    return _source(told, GitRemote(scheme="ssh", address=told, ref=ref))
 
 
-def _by_url(scheme: str, rest: str, told: str, ref: str | None) -> Source:
+def _by_url(scheme: str, rest: str, told: str, ref: str | None) -> LibrarySource:
     network, slash, path = rest.partition("/")
     credentials, at, place = network.rpartition("@")
     if scheme == "file":
         if network not in ("", "localhost"):
             raise LibraryRefused(told, "a file address has three slashes, as in file:///srv/prompts.git")
         address = f"file:///{path}"
-        return _source(address, Repository(scheme="file", address=address, ref=ref))
+        return _source(address, GitRemote(scheme="file", address=address, ref=ref))
     user, _, password = credentials.partition(":")
     host = re.sub(r":\d{1,5}$", "", place)
     _check_url(scheme, told, host=host, user=user, path=path)
@@ -191,7 +191,7 @@ def _by_url(scheme: str, rest: str, told: str, ref: str | None) -> Source:
         secrets = [credentials, password, user]
     return _source(
         f"{scheme}://{public}{place}{slash}{path}",
-        Repository(
+        GitRemote(
             scheme=scheme,  # type: ignore[arg-type]  # one of them, as was checked
             address=f"{scheme}://{rest}",
             ref=ref,
@@ -225,8 +225,8 @@ def _check_url(scheme: str, told: str, *, host: str, user: str, path: str) -> No
         )
 
 
-def _source(location: str, repository: Repository) -> Source:
+def _source(location: str, repository: GitRemote) -> LibrarySource:
     name = re.split(r"[/:]", location.rstrip("/"))[-1].removesuffix(".git")
     if repository.ref is not None:
         location = f"{location}#{repository.ref}"
-    return Source(kind="git", location=location, name=name, repository=repository)
+    return LibrarySource(kind="git", location=location, name=name, repository=repository)

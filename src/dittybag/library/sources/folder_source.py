@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from dittybag.library.file_walk import Found, TooManyFiles, content, walk
+from dittybag.library.file_walk import TooManyFiles, WalkedFile, content, walk
 from dittybag.library.relative_paths import shown
-from dittybag.library.sources.limited_copy import Intake
+from dittybag.library.sources.limited_copy import LimitedCopy
 
 _KINDS: Final = {
     "link": "a symbolic link",
@@ -16,7 +16,7 @@ _KINDS: Final = {
 }
 
 
-def copy(folder: str, intake: Intake) -> None:
+def copy(folder: str, intake: LimitedCopy) -> None:
     """Take all files below `folder`.
 
     Raises `SourceFailed` if one of them cannot be read: to leave it out would look like its deletion to the
@@ -28,7 +28,7 @@ def copy(folder: str, intake: Intake) -> None:
             intake.take(found.path, _content(found, intake))
 
 
-def _found(folder: str, intake: Intake) -> Iterator[Found]:
+def _found(folder: str, intake: LimitedCopy) -> Iterator[WalkedFile]:
     try:
         yield from walk(folder, most=intake.limits.entries)
     except OSError as error:
@@ -37,7 +37,7 @@ def _found(folder: str, intake: Intake) -> Iterator[Found]:
         raise intake.refusal(f"holds more than {intake.limits.entries:,} files and folders") from None
 
 
-def _content(found: Found, intake: Intake) -> Iterator[bytes]:
+def _content(found: WalkedFile, intake: LimitedCopy) -> Iterator[bytes]:
     try:
         yield from content(found)
     except OSError as error:

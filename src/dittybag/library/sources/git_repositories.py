@@ -21,8 +21,8 @@ from typing import IO, Final
 from msgspec import Struct
 
 from dittybag.library.relative_paths import shown
-from dittybag.library.sources import Repository
-from dittybag.library.sources.limited_copy import Intake, Progress
+from dittybag.library.sources import GitRemote
+from dittybag.library.sources.limited_copy import LimitedCopy, Progress
 
 _SOURCE: Final = "refs/dittybag/source"
 
@@ -62,14 +62,14 @@ _POLL_SECONDS: Final = 0.1
 _PIECE: Final = 64 * 1024
 
 
-class Bounds(Struct, frozen=True):
+class FetchLimits(Struct, frozen=True):
     """How much of this machine fetching a repository may take."""
 
     seconds: float = 600
     bytes: int = 256 * 1024 * 1024
 
 
-BOUNDS: Final = Bounds()
+FETCH_LIMITS: Final = FetchLimits()
 
 
 class _Blob(Struct, frozen=True):
@@ -79,13 +79,13 @@ class _Blob(Struct, frozen=True):
 
 
 def fetch(
-    repository: Repository,
+    repository: GitRemote,
     folder: str,
     work: Path,
-    intake: Intake,
+    intake: LimitedCopy,
     *,
     progress: Progress | None = None,
-    bounds: Bounds = BOUNDS,
+    bounds: FetchLimits = FETCH_LIMITS,
 ) -> str:
     """Take the files of a repository, or of a folder in it; the commit they are from."""
     git = _Git(repository, work / "repository", intake, bounds)
@@ -103,7 +103,7 @@ def fetch(
 class _Git:
     """Git, at work on one repository, within its bounds."""
 
-    def __init__(self, repository: Repository, folder: Path, intake: Intake, bounds: Bounds) -> None:
+    def __init__(self, repository: GitRemote, folder: Path, intake: LimitedCopy, bounds: FetchLimits) -> None:
         self.folder = folder
         self._repository = repository
         self._intake = intake
@@ -289,7 +289,7 @@ class _Git:
         return self._intake.failure(shown(words, 400))
 
 
-def _environment(repository: Repository) -> dict[str, str]:
+def _environment(repository: GitRemote) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from dittybag.domain.errors import LibraryRefused, SourceFailed
-from dittybag.library.file_walk import ENTRIES
-from dittybag.library.install_records import FILE_BYTES
-from dittybag.library.relative_paths import in_repository, is_dropping, path_problem, shown
+from dittybag.library.file_walk import MAX_WALK_ENTRIES
+from dittybag.library.install_records import MAX_FILE_BYTES
+from dittybag.library.relative_paths import is_in_git_folder, is_junk_file, path_problem, shown
 
 #: Told from time to time how far it is, in a line for people.
 Progress: TypeAlias = Callable[[str], None]
@@ -22,20 +22,20 @@ Progress: TypeAlias = Callable[[str], None]
 _BETWEEN_REPORTS: Final = 0.1
 
 
-class Limits(Struct, frozen=True):
+class CopyLimits(Struct, frozen=True):
     """How much a library may be."""
 
     files: int = 10_000
-    file_bytes: int = FILE_BYTES
+    file_bytes: int = MAX_FILE_BYTES
     bytes: int = 64 * 1024 * 1024
     #: Also counting what is left out.
-    entries: int = ENTRIES
+    entries: int = MAX_WALK_ENTRIES
 
 
-LIMITS: Final = Limits()
+COPY_LIMITS: Final = CopyLimits()
 
 
-class LeftOut(Struct, frozen=True):
+class SkippedFile(Struct, frozen=True):
     """Something that does not belong into a library."""
 
     file: str
@@ -43,15 +43,15 @@ class LeftOut(Struct, frozen=True):
     reason: str
 
 
-class Intake:
+class LimitedCopy:
     """Takes the files of one source."""
 
     def __init__(
-        self, folder: Path, source: str, *, limits: Limits = LIMITS, progress: Progress | None = None
+        self, folder: Path, source: str, *, limits: CopyLimits = COPY_LIMITS, progress: Progress | None = None
     ) -> None:
         """`source`: as messages name it."""
         self.files: dict[str, str] = {}
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[SkippedFile] = []
         self.limits = limits
         self.source = source
         self._folder = folder
@@ -74,9 +74,9 @@ class Intake:
         `kind`: what it is, if it is no file, to be read after "is".
         """
         self.count()
-        if in_repository(path):
+        if is_in_git_folder(path):
             reason = "belongs to a Git repository"
-        elif is_dropping(path.rpartition("/")[2]):
+        elif is_junk_file(path.rpartition("/")[2]):
             reason = "was left there by a file manager"
         elif kind is not None:
             reason = f"is {kind}"
@@ -95,7 +95,7 @@ class Intake:
         return False
 
     def leave_out(self, path: str, reason: str) -> None:
-        self.left_out.append(LeftOut(shown(path), reason))
+        self.left_out.append(SkippedFile(shown(path), reason))
 
     def take(self, path: str, content: Iterable[bytes]) -> None:
         """Write a file. What `content` announced does not count: it is measured."""

@@ -17,8 +17,8 @@ from typing import BinaryIO, Final
 
 from msgspec import Struct
 
-from dittybag.library.relative_paths import is_dropping, path_problem, shown
-from dittybag.library.sources.limited_copy import Intake
+from dittybag.library.relative_paths import is_junk_file, path_problem, shown
+from dittybag.library.sources.limited_copy import LimitedCopy
 
 #: What is left out may make an archive larger than a library.
 ARCHIVE_BYTES: Final = 256 * 1024 * 1024
@@ -41,7 +41,7 @@ _SIZES_FOLLOW: Final = 0x8
 _ABSENT: Final = 0xFFFFFFFF
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class ZipEntry(Struct, frozen=True, kw_only=True):
     """A file or folder, as the directory of the archive describes it."""
 
     path: str
@@ -55,7 +55,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     at: int
 
 
-def unpack(archive: Path, folder: str, intake: Intake) -> None:
+def unpack(archive: Path, folder: str, intake: LimitedCopy) -> None:
     """Take all files of an archive that nobody else writes to, or only those below `folder`."""
     with archive.open("rb") as file:
         entries, directory_at = _directory(file, intake)
@@ -74,7 +74,7 @@ def unpack(archive: Path, folder: str, intake: Intake) -> None:
                 intake.take(path, _content(file, entry, places[entry.at], intake))
 
 
-def _directory(file: BinaryIO, intake: Intake) -> tuple[list[Entry], int]:
+def _directory(file: BinaryIO, intake: LimitedCopy) -> tuple[list[ZipEntry], int]:
     """All entries, and where their directory begins."""
     length = file.seek(0, 2)
     at, (_, disk, directory_disk, here, count, size, offset, _) = _end(file, length, intake)
@@ -98,7 +98,7 @@ def _directory(file: BinaryIO, intake: Intake) -> tuple[list[Entry], int]:
     return entries, offset
 
 
-def _end(file: BinaryIO, length: int, intake: Intake) -> tuple[int, tuple[int, ...]]:
+def _end(file: BinaryIO, length: int, intake: LimitedCopy) -> tuple[int, tuple[int, ...]]:
     """Where the last record begins, and what it says. A comment may follow it."""
     tail = min(length, _END.size + 0xFFFF)
     file.seek(length - tail)
@@ -113,7 +113,7 @@ def _end(file: BinaryIO, length: int, intake: Intake) -> tuple[int, tuple[int, .
     raise intake.refusal("is no complete zip archive; fetch it again")
 
 
-def _entry(data: bytes, position: int, intake: Intake) -> tuple[Entry, int]:
+def _entry(data: bytes, position: int, intake: LimitedCopy) -> tuple[ZipEntry, int]:
     if position + _ENTRY.size > len(data):
         raise intake.refusal("is damaged: its directory breaks off")
     fields = _ENTRY.unpack_from(data, position)
@@ -142,7 +142,7 @@ def _entry(data: bytes, position: int, intake: Intake) -> tuple[Entry, int]:
         raise intake.refusal(f"{label} is a symbolic link; unpack the archive and add the folder")
     if kind not in (0, stat.S_IFDIR if is_folder else stat.S_IFREG):
         raise intake.refusal(f"{label} is neither a file nor a folder")
-    entry = Entry(
+    entry = ZipEntry(
         path=name,
         raw_name=raw_name,
         is_folder=is_folder,
@@ -156,7 +156,7 @@ def _entry(data: bytes, position: int, intake: Intake) -> tuple[Entry, int]:
     return entry, end
 
 
-def _check_names(entries: Sequence[Entry], intake: Intake) -> None:
+def _check_names(entries: Sequence[ZipEntry], intake: LimitedCopy) -> None:
     """Every path stays inside, and no two are the same file on any file system."""
     files: dict[str, str] = {}
     folders: dict[str, str] = {}
@@ -179,7 +179,9 @@ def _check_names(entries: Sequence[Entry], intake: Intake) -> None:
             raise intake.refusal(f"entry '{shown(path)}' is both a file and a folder")
 
 
-def _places(file: BinaryIO, entries: Sequence[Entry], directory_at: int, intake: Intake) -> dict[int, int]:
+def _places(
+    file: BinaryIO, entries: Sequence[ZipEntry], directory_at: int, intake: LimitedCopy
+) -> dict[int, int]:
     """Where the content of each entry begins, by where the entry does. No two may overlap."""
     places = {}
     ordered = sorted(entries, key=lambda entry: entry.at)
@@ -192,7 +194,7 @@ def _places(file: BinaryIO, entries: Sequence[Entry], directory_at: int, intake:
     return places
 
 
-def _content_at(file: BinaryIO, entry: Entry, intake: Intake) -> int:
+def _content_at(file: BinaryIO, entry: ZipEntry, intake: LimitedCopy) -> int:
     """Where the content of an entry begins, whose own header must say what the directory says."""
     label = f"entry '{shown(entry.path)}'"
     file.seek(entry.at)
@@ -220,9 +222,9 @@ def _long_sizes(extra: bytes) -> tuple[int, int]:
     return _ABSENT, _ABSENT
 
 
-def _common_top(entries: Sequence[Entry]) -> str:
+def _common_top(entries: Sequence[ZipEntry]) -> str:
     """The folder that everything is in, as in archives of a repository; nothing if there is none."""
-    paths = [entry.path for entry in entries if not is_dropping(entry.path.rpartition("/")[2])]
+    paths = [entry.path for entry in entries if not is_junk_file(entry.path.rpartition("/")[2])]
     tops = {path.partition("/")[0] for path in paths}
     if len(tops) != 1 or not all("/" in path for path in paths):
         return ""
@@ -231,7 +233,7 @@ def _common_top(entries: Sequence[Entry]) -> str:
     return "" if top.startswith(".") else f"{top}/"
 
 
-def _is_no_bomb(entry: Entry, intake: Intake) -> bool:
+def _is_no_bomb(entry: ZipEntry, intake: LimitedCopy) -> bool:
     if entry.size > _SMALL and entry.size > _RATIO * entry.packed:
         raise intake.refusal(
             f"entry '{shown(entry.path)}' grows to {entry.size:,} bytes from {entry.packed:,}, as bombs do"
@@ -239,7 +241,7 @@ def _is_no_bomb(entry: Entry, intake: Intake) -> bool:
     return True
 
 
-def _content(file: BinaryIO, entry: Entry, begin: int, intake: Intake) -> Iterator[bytes]:
+def _content(file: BinaryIO, entry: ZipEntry, begin: int, intake: LimitedCopy) -> Iterator[bytes]:
     """The content of an entry, never more of it than the entry says, and checked at its end."""
     label = f"entry '{shown(entry.path)}'"
     if entry.method not in (_STORED, _DEFLATED):
@@ -261,7 +263,7 @@ def _content(file: BinaryIO, entry: Entry, begin: int, intake: Intake) -> Iterat
         raise intake.refusal(f"{label} is damaged: its checksum is wrong; fetch the archive again")
 
 
-def _stored(file: BinaryIO, begin: int, entry: Entry) -> Iterator[bytes]:
+def _stored(file: BinaryIO, begin: int, entry: ZipEntry) -> Iterator[bytes]:
     file.seek(begin)
     left = entry.packed
     while left and (piece := file.read(min(_PIECE, left))):
@@ -269,7 +271,7 @@ def _stored(file: BinaryIO, begin: int, entry: Entry) -> Iterator[bytes]:
         yield piece
 
 
-def _inflated(file: BinaryIO, begin: int, entry: Entry) -> Iterator[bytes]:
+def _inflated(file: BinaryIO, begin: int, entry: ZipEntry) -> Iterator[bytes]:
     """What a compressed entry unpacks to. Raises `zlib.error` unless it ends where the entry does."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     for piece in _stored(file, begin, entry):

@@ -66,7 +66,7 @@ class Exchange:
 
         async def work(transaction: Transaction) -> Intake:
             reading = Reading(source, tell)
-            first = await transaction.untouched()
+            first = await transaction.initial_change()
             if reading.own and project is None and first is not None and possible(reading, first):
                 reproduction = Reproduction(reading, transaction, first)
                 if history and reading.has_history:

@@ -8,10 +8,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from dittybag.domain.changes import KINDS, Change, Entity, Kind, key_of, kind_of, label_of, project_of
-from dittybag.domain.errors import Problem, clipped
+from dittybag.domain.errors import Problem, clip
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
-from dittybag.domain.prompts import Prompt, merged_tags
+from dittybag.domain.prompts import Prompt, normalise_tags
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.domain.text import body_problem
@@ -83,7 +83,7 @@ class Reproduction:
         projects = [project.id for _, project in self._reading.projects if project.name != DEFAULT_PROJECT]
         self._reading.require_sound()
         for _, _, content in self._reading.resources():
-            await self._transaction.keep(content)
+            await self._transaction.store_content(content)
         numbering = Numbering(projects, numbered, tasks)
         await self._transaction.replay(self._creations(actor, numbering))
         self._reading.require_sound()
@@ -92,7 +92,7 @@ class Reproduction:
     # With the history
 
     async def _keep(self, content: bytes) -> None:
-        self._known[await self._transaction.keep(content)] = facts(content)
+        self._known[await self._transaction.store_content(content)] = facts(content)
 
     async def _log(self) -> AsyncIterator[Change]:
         """The changes, each with what was there before it. Raises `Invalid`: after it nothing makes sense."""
@@ -157,7 +157,7 @@ class Reproduction:
             yield from project_problems(after)
         elif isinstance(after, Prompt):
             yield from prompt_problems(after)
-            if not (after.name and after.title) or after.tags != merged_tags(after.tags):
+            if not (after.name and after.title) or after.tags != normalise_tags(after.tags):
                 yield Problem("after", "a prompt needs a name, a title, and tags in lower case")
         elif isinstance(after, Task):
             yield from task_problems(after)
@@ -179,7 +179,7 @@ class Reproduction:
             kind = kind_of(thing)
             listed[kind] += 1
             if await self._transaction.find(kind, id=thing.id) != thing:
-                name = clipped(label_of(thing), 100)
+                name = clip(label_of(thing), 100)
                 self._reading.problem(place, f"{kind} '{name}' is not what the history leads to")
         for kind in KINDS:
             found = sum([1 async for _ in all_things(self._transaction, kind)])

@@ -16,7 +16,7 @@ from dittybag.services.exchange.exchange_types import PAGE, Progress, Sink, Tell
 async def all_things(transaction: Transaction, kind: Kind) -> AsyncIterator[Any]:
     """All things of a kind in the order of creation, some at a time."""
     number = 0
-    while some := await transaction.things(kind, number, PAGE):
+    while some := await transaction.page_of_kind(kind, number, PAGE):
         for thing in some:
             yield thing
         number = some[-1].id if kind in ("project", "task") else some[-1].number

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from dittybag.domain.names import NAME_LENGTH, alternatives, name_from
+from dittybag.domain.names import NAME_LENGTH, name_from_title, numbered_names
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import TITLE_LENGTH, Prompt
 from dittybag.domain.resources import URI_LENGTH, Resource
 
 
 async def _free(wanted: str, form: str, length: int, taken: Callable[[str], Awaitable[object]]) -> str:
-    for candidate in alternatives(wanted, form, length):
+    for candidate in numbered_names(wanted, form, length):
         if not await taken(candidate):
             return candidate
     raise AssertionError("alternatives never end")
@@ -22,7 +22,7 @@ async def _free(wanted: str, form: str, length: int, taken: Callable[[str], Awai
 async def named(transaction: Transaction, prompt: Prompt, old: Prompt | None = None) -> Prompt:
     """A prompt with a name and a title that no other has but `old`."""
     prompts, project = transaction.prompts, prompt.project
-    name, title = prompt.name or name_from(prompt.title), prompt.title or prompt.name
+    name, title = prompt.name or name_from_title(prompt.title), prompt.title or prompt.name
     if old is None or old.name != name:
         name = await _free(name, "-{}", NAME_LENGTH, lambda name: prompts.name_taken(project, name))
     if old is None or old.title != title:

@@ -149,7 +149,7 @@ class Addition:
             if self._on_conflict in ("fail", "skip"):
                 self._intake.skipped["resource"] += 1
                 return
-        await self._transaction.keep(content)
+        await self._transaction.store_content(content)
         if rivals and self._on_conflict == "replace":
             changed = await placed(self._transaction, _like(rivals[0], resource), rivals[0])
             await self._replace(rivals[0], changed)

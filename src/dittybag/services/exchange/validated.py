@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dittybag.domain.changes import Change
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.projects import Project
-from dittybag.domain.prompts import Prompt, merged_tags
+from dittybag.domain.prompts import Prompt, normalise_tags
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.services.exchange.exchange_types import Found, Progress, Source, Tell
@@ -48,7 +48,7 @@ class Reading:
 
     def prompts(self) -> Iterator[tuple[str, Prompt]]:
         for place, given in self._each(self._source.prompts(), "prompts"):
-            prompt = replace(given, tags=merged_tags(given.tags), description=given.description or None)
+            prompt = replace(given, tags=normalise_tags(given.tags), description=given.description or None)
             if not self._wrong(place, prompt_problems(prompt)):
                 yield place, prompt
 

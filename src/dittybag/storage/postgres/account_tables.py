@@ -8,7 +8,7 @@ from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
 from dittybag.storage.postgres import row_writes
 from dittybag.storage.postgres.connections import Connection
 from dittybag.storage.postgres.rows import all_rows, first_row
-from dittybag.storage.row_mapping import token_of, user_of
+from dittybag.storage.row_mapping import token_from_row, user_from_row
 
 _TOKENS: Final = row_writes.Table("tokens", "id")
 
@@ -16,7 +16,7 @@ _USER: Final = "name, created_at, disabled_at"
 _TOKEN: Final = "id, user_name, scope, label, hint, created_at, expires_at, revoked_at, used_at"  # noqa: S105  # columns
 
 
-class Writing(Protocol):
+class TracksWrites(Protocol):
     """A transaction that wants to know whether anything was written."""
 
     wrote: bool
@@ -25,35 +25,35 @@ class Writing(Protocol):
 class AccountTables:
     """See `dittybag.domain.ports.AccountService`."""
 
-    def __init__(self, connection: Connection, transaction: Writing) -> None:
+    def __init__(self, connection: Connection, transaction: TracksWrites) -> None:
         self._connection = connection
         self._transaction = transaction
 
     async def user(self, name: str) -> User | None:
         sql = f"SELECT {_USER} FROM users WHERE lower(name) = lower($1)"
         row = await first_row(self._connection, sql, name)
-        return None if row is None else user_of(row)
+        return None if row is None else user_from_row(row)
 
     async def users(self) -> list[User]:
         rows = await all_rows(self._connection, f"SELECT {_USER} FROM users ORDER BY name")
-        return [user_of(row) for row in rows]
+        return [user_from_row(row) for row in rows]
 
     async def token(self, id: int) -> Token | None:
         if not 0 < id < 1 << 63:
             return None
         row = await first_row(self._connection, f"SELECT {_TOKEN} FROM tokens WHERE id = $1", id)
-        return None if row is None else token_of(row)
+        return None if row is None else token_from_row(row)
 
     async def token_by_hash(self, hash: str) -> Token | None:
         row = await first_row(self._connection, f"SELECT {_TOKEN} FROM tokens WHERE sha256 = $1", hash)
-        return None if row is None else token_of(row)
+        return None if row is None else token_from_row(row)
 
     async def tokens(self, user: str | None = None) -> list[Token]:
         narrowed, values = ("", ()) if user is None else ("WHERE user_name = $1", (user,))
         sql = f"SELECT {_TOKEN} FROM tokens {narrowed} ORDER BY id"
-        return [token_of(row) for row in await all_rows(self._connection, sql, *values)]
+        return [token_from_row(row) for row in await all_rows(self._connection, sql, *values)]
 
-    async def hashes(self) -> dict[int, str]:
+    async def token_hashes(self) -> dict[int, str]:
         rows = await all_rows(self._connection, "SELECT id, sha256 FROM tokens")
         return {row[0]: row[1] for row in rows}
 
@@ -61,7 +61,7 @@ class AccountTables:
         sql = "SELECT user_name, role FROM members WHERE project = $1 ORDER BY user_name"
         return [Member(*row) for row in await all_rows(self._connection, sql, project)]
 
-    async def hidden_from(self, user: str) -> set[int]:
+    async def projects_hidden_from(self, user: str) -> set[int]:
         sql = "SELECT project FROM members EXCEPT SELECT project FROM members WHERE user_name = $1"
         return {row[0] for row in await all_rows(self._connection, sql, user)}
 
@@ -126,7 +126,7 @@ class AccountTables:
                 role,
             )
 
-    async def note(self, event: AccountEvent) -> None:
+    async def add_event(self, event: AccountEvent) -> None:
         await self._write(
             "INSERT INTO account_events (at, actor, action, user_name, detail) VALUES ($1, $2, $3, $4, $5)",
             event.at,

@@ -10,41 +10,41 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from dittybag.domain.changes import ChangeNews, Kind
+from dittybag.domain.changes import ChangeNotification, Kind
 from dittybag.domain.errors import StorageError
-from dittybag.storage.postgres.change_table import newest, news_since
-from dittybag.storage.postgres.connections import DRIVER_ERRORS, Address, Connection, Lost, channel, connect
+from dittybag.storage.postgres.change_table import newest, notifications_since
+from dittybag.storage.postgres.connections import DRIVER_ERRORS, PostgresAddress, Connection, ConnectionLost, notification_channel, connect
 from dittybag.storage.postgres.rows import all_rows
 
 #: How long news wait, so that many are told at once.
-TELLING_SECONDS: Final = 0.01
+NOTIFY_DELAY_SECONDS: Final = 0.01
 
 #: The log is looked at so often even if nothing is heard: a connection may be dead and not say so.
 INTERVAL_SECONDS: Final = 10.0
 
 #: So many changes are read at once.
-MAX_NEWS: Final = 1000
+MAX_CHANGES_PER_READ: Final = 1000
 
 _LONGEST_PAUSE: Final = 1.0
 
-Listener: TypeAlias = Callable[[Sequence[ChangeNews]], Any]
+Listener: TypeAlias = Callable[[Sequence[ChangeNotification]], Any]
 
 
-class Feed:
+class ChangeFeed:
     """Follows the log on a connection of its own, as soon as there is anybody to tell."""
 
-    def __init__(self, where: Address, schema: str, seq: int) -> None:
+    def __init__(self, where: PostgresAddress, schema: str, seq: int) -> None:
         """`seq`: the last change that is no news any more."""
         self._where = where
-        self._channel = channel(schema)
+        self._channel = notification_channel(schema)
         self._seq = seq
         self._own = seq
         #: Each with the last change that was no news when it came.
         self._listeners: list[tuple[int, Listener]] = []
         self._task: asyncio.Task[None] | None = None
-        self._wanted = asyncio.Event()
+        self._wake_event = asyncio.Event()
 
-    def passed(self, seq: int) -> None:
+    def record_own_change(self, seq: int) -> None:
         """We have made a change ourselves. Whoever comes later need not hear of it."""
         self._own = max(self._own, seq)
         if self._task is None:
@@ -72,7 +72,7 @@ class Feed:
                     await self._listen(connection)
                 finally:
                     connection.terminate()
-            except (Lost, StorageError, *DRIVER_ERRORS):
+            except (ConnectionLost, StorageError, *DRIVER_ERRORS):
                 # Requests say so, if they meet it too.
                 await asyncio.sleep(pause)
                 pause = min(2 * pause + 0.02, _LONGEST_PAUSE)
@@ -81,38 +81,38 @@ class Feed:
         connection.add_termination_listener(self._wake)
         await connection.add_listener(self._channel, self._wake)
         while True:
-            self._wanted.clear()
-            while await self._read_on(connection):
+            self._wake_event.clear()
+            while await self._read_changes(connection):
                 pass
             try:
                 async with asyncio.timeout(INTERVAL_SECONDS):
-                    await self._wanted.wait()
+                    await self._wake_event.wait()
             except TimeoutError:
                 continue
-            await asyncio.sleep(TELLING_SECONDS)
+            await asyncio.sleep(NOTIFY_DELAY_SECONDS)
 
     def _wake(self, *_: object) -> None:
-        self._wanted.set()
+        self._wake_event.set()
 
-    async def _read_on(self, connection: Connection) -> bool:
+    async def _read_changes(self, connection: Connection) -> bool:
         """Tell what is new; whether there may be more."""
-        found = await news_since(connection, self._seq, MAX_NEWS)
+        found = await notifications_since(connection, self._seq, MAX_CHANGES_PER_READ)
         if not found:
             if await newest(connection) < self._seq:
-                await self._begin_again(connection)
+                await self._reset(connection)
             return False
         self._seq = found[-1][0]
         for since, listener in self._listeners:
             if news := [item for seq, item in found if seq > since]:
                 listener(news)
-        return len(found) == MAX_NEWS
+        return len(found) == MAX_CHANGES_PER_READ
 
-    async def _begin_again(self, connection: Connection) -> None:
+    async def _reset(self, connection: Connection) -> None:
         """The database was restored from a backup: its log is another, and everything counts as changed."""
         self._seq = self._own = await newest(connection)
         projects = [row[0] for row in await all_rows(connection, "SELECT id FROM projects ORDER BY id")]
         kinds: tuple[Kind, ...] = ("prompt", "resource")
-        everything = [ChangeNews(kind, project) for project in projects for kind in kinds]
+        everything = [ChangeNotification(kind, project) for project in projects for kind in kinds]
         self._listeners = [(self._seq, listener) for _, listener in self._listeners]
         for _, listener in self._listeners:
             listener(everything)

@@ -8,15 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
-from dittybag.domain.changes import KINDS, Change, ChangeNews, Kind
-from dittybag.domain.text import folded
+from dittybag.domain.changes import KINDS, Change, ChangeNotification, Kind
+from dittybag.domain.text import fold
 from dittybag.storage.postgres.connections import Connection
-from dittybag.storage.postgres.row_security import Viewing
+from dittybag.storage.postgres.row_security import RowSecurity
 from dittybag.storage.postgres.rows import Bindings, all_rows, first_row, value
-from dittybag.storage.row_mapping import change_of, news_of
+from dittybag.storage.row_mapping import change_from_row, notification_from_row
 
 #: Beyond every sequence number.
-_FAR: Final = (1 << 63) - 1
+_MAX_SEQ: Final = (1 << 63) - 1
 
 #: What a thing was called before and after a change: its name, its title and its URI.
 _NAMES: Final = ", ".join(
@@ -53,27 +53,27 @@ _DAY: Final = 86_400_000_000
 class ChangeTable:
     """Reading the log."""
 
-    def __init__(self, connection: Connection, viewing: Viewing) -> None:
+    def __init__(self, connection: Connection, row_security: RowSecurity) -> None:
         self._connection = connection
-        self._viewing = viewing
+        self._row_security = row_security
 
-    async def _some(self, rest: str, *values: Any) -> list[Change]:
+    async def _select(self, rest: str, *values: Any) -> list[Change]:
         rows = await all_rows(self._connection, f"SELECT {_COLUMNS} FROM changes {rest}", *values)
-        return [change_of(row) for row in rows]
+        return [change_from_row(row) for row in rows]
 
     async def get(self, seq: int) -> Change | None:
-        if not 0 < seq <= _FAR:
+        if not 0 < seq <= _MAX_SEQ:
             return None
         row = await first_row(self._connection, f"SELECT {_COLUMNS} FROM changes WHERE seq = $1", seq)
-        return None if row is None else change_of(row)
+        return None if row is None else change_from_row(row)
 
     async def batch(self, batch: int, limit: int | None = None) -> list[Change]:
-        return await self._some(f"WHERE {_IN_BATCH} ORDER BY seq LIMIT $3", batch, _FAR, limit)
+        return await self._select(f"WHERE {_IN_BATCH} ORDER BY seq LIMIT $3", batch, _MAX_SEQ, limit)
 
     async def batch_size(self, batch: int) -> int:
         sql = f"SELECT count(*) FROM changes WHERE {_IN_BATCH}"
-        async with self._viewing.by_operator():
-            return int(await value(self._connection, sql, batch, _FAR))
+        async with self._row_security.as_operator():
+            return int(await value(self._connection, sql, batch, _MAX_SEQ))
 
     async def page(
         self,
@@ -88,10 +88,10 @@ class ChangeTable:
         since: int | None = None,
         user: str | None = None,
     ) -> list[Change]:
-        before = _FAR if before is None else max(0, min(before, _FAR))
+        before = _MAX_SEQ if before is None else max(0, min(before, _MAX_SEQ))
         bindings = Bindings(before, limit)
         conditions = ["seq < $1"]
-        conditions += _seen(bindings, project, user)
+        conditions += _visibility_conditions(bindings, project, user)
         if entity is not None:
             kinds = list(KINDS) if kind is None else [kind]
             conditions.append(f"kind = ANY({bindings.add(kinds)}) AND entity = {bindings.add(entity)}")
@@ -106,22 +106,22 @@ class ChangeTable:
                 named = f"SELECT kind, entity FROM changes WHERE {bindings.add(name)} IN ({_NAMES})"
                 conditions.append(f"(kind, entity) IN ({named})")
         rest = f"WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT $2"
-        return await self._some(rest, *bindings.values)
+        return await self._select(rest, *bindings.values)
 
     async def since(self, seq: int, limit: int, *, kind: Kind | None = None) -> list[Change]:
         bindings = Bindings(seq, limit)
         narrowed = "" if kind is None else f"AND kind = {bindings.add(kind)}"
-        return await self._some(f"WHERE seq > $1 {narrowed} ORDER BY seq LIMIT $2", *bindings.values)
+        return await self._select(f"WHERE seq > $1 {narrowed} ORDER BY seq LIMIT $2", *bindings.values)
 
     async def latest(self, kind: Kind, entity: str) -> Change | None:
         rest = "WHERE kind = $1 AND entity = $2 ORDER BY seq DESC LIMIT 1"
-        found = await self._some(rest, kind, entity)
+        found = await self._select(rest, kind, entity)
         return found[0] if found else None
 
-    async def newest(self) -> int:
+    async def newest_seq(self) -> int:
         return await newest(self._connection)
 
-    async def matching(
+    async def find_seqs(
         self,
         project: int | None,
         *,
@@ -134,8 +134,8 @@ class ChangeTable:
         text: str | None = None,
         user: str | None = None,
     ) -> list[tuple[int, int]]:
-        bindings = Bindings(max(min(after, _FAR), 0), max(min(before, _FAR), 0))
-        conditions = ["seq > $1 AND seq < $2", *_seen(bindings, project, user)]
+        bindings = Bindings(max(min(after, _MAX_SEQ), 0), max(min(before, _MAX_SEQ), 0))
+        conditions = ["seq > $1 AND seq < $2", *_visibility_conditions(bindings, project, user)]
         if kind is not None:
             conditions.append(f"kind = {bindings.add(kind)}")
         if actor is not None:
@@ -144,39 +144,37 @@ class ChangeTable:
         if text is None:
             sql = f"SELECT seq, {_BYTES} FROM changes {rest} LIMIT {bindings.add(limit)}"
             return [(row[0], row[1]) for row in await all_rows(self._connection, sql, *bindings.values)]
-        needle = folded(text)
+        term = fold(text)
         sql = f"SELECT seq, {_BYTES}, was.*, becomes.* FROM changes {_ALL_NAMES} {rest}"
         named = await all_rows(self._connection, sql, *bindings.values)
         found = (
-            (seq, size)
-            for seq, size, *names in named
-            if any(name and needle in folded(name) for name in names)
+            (seq, size) for seq, size, *names in named if any(name and term in fold(name) for name in names)
         )
         return list(islice(found, limit))
 
-    async def these(self, seqs: Sequence[int]) -> list[Change]:
-        return await self._some("WHERE seq = ANY($1) ORDER BY seq DESC", seqs) if seqs else []
+    async def by_seqs(self, seqs: Sequence[int]) -> list[Change]:
+        return await self._select("WHERE seq = ANY($1) ORDER BY seq DESC", seqs) if seqs else []
 
-    async def reach(self, before: int, count: int, size: int) -> int:
+    async def window_start(self, before: int, count: int, size: int) -> int:
         sql = f"""SELECT min(seq) FROM (
                      SELECT seq, sum({_BYTES}) OVER (ORDER BY seq DESC) AS bytes
                      FROM changes WHERE seq >= $1 AND seq < $2) AS counted
                  WHERE bytes <= $3 OR seq = $4"""
-        before = max(min(before, _FAR), 1)
+        before = max(min(before, _MAX_SEQ), 1)
         found = await value(self._connection, sql, before - count, before, size, before - 1)
         return before if found is None else int(found)
 
     async def actors(self, project: int | None, *, after: int, limit: int, user: str | None) -> list[str]:
         bindings = Bindings(after, limit)
-        conditions = " AND ".join(["seq > $1", *_seen(bindings, project, user)])
+        conditions = " AND ".join(["seq > $1", *_visibility_conditions(bindings, project, user)])
         sql = f"SELECT DISTINCT actor FROM changes WHERE {conditions} ORDER BY actor LIMIT $2"
         return [row[0] for row in await all_rows(self._connection, sql, *bindings.values)]
 
-    async def per_day(
+    async def count_per_day(
         self, project: int, *, after: int, before: int, user: str | None
     ) -> list[tuple[int, str, int]]:
         bindings = Bindings(after, before)
-        conditions = " AND ".join(["seq > $1 AND seq < $2", *_seen(bindings, project, user)])
+        conditions = " AND ".join(["seq > $1 AND seq < $2", *_visibility_conditions(bindings, project, user)])
         sql = (
             f"SELECT at / {_DAY} AS day, actor, count(*) FROM changes WHERE {conditions} GROUP BY day, actor"
         )
@@ -190,7 +188,7 @@ class ChangeTable:
         return {str(row[0]): str(row[1]) for row in rows}
 
 
-def _seen(bindings: Bindings, project: int | None, user: str | None) -> list[str]:
+def _visibility_conditions(bindings: Bindings, project: int | None, user: str | None) -> list[str]:
     """SQL for which changes there are in a project, or everywhere, for a user."""
     conditions = [] if project is None else [f"(project = {bindings.add(project)} OR project IS NULL)"]
     if user is not None:
@@ -221,14 +219,14 @@ async def newest(connection: Connection) -> int:
     return int(await value(connection, "SELECT coalesce(max(seq), 0) FROM changes"))
 
 
-async def newest_then_shown_to(connection: Connection, viewer: str) -> int:
+async def newest_seq_then_set_viewer(connection: Connection, viewer: str) -> int:
     """The same, and from then on in this transaction a viewer is looking. They need not see that change."""
     sql = """WITH found AS MATERIALIZED (SELECT coalesce(max(seq), 0) AS seq FROM changes)
              SELECT seq, set_config('dittybag.viewer', $1, true) FROM found"""
     return int((await connection.fetchrow(sql, viewer))[0])
 
 
-async def news_since(connection: Connection, seq: int, limit: int) -> list[tuple[int, ChangeNews]]:
+async def notifications_since(connection: Connection, seq: int, limit: int) -> list[tuple[int, ChangeNotification]]:
     """What has changed after `seq`, up to `limit` changes."""
     rows = await all_rows(
         connection,
@@ -238,4 +236,4 @@ async def news_since(connection: Connection, seq: int, limit: int) -> list[tuple
         seq,
         limit,
     )
-    return [(row[0], news_of(row)) for row in rows]
+    return [(row[0], notification_from_row(row)) for row in rows]

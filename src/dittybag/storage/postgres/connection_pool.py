@@ -9,64 +9,64 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from dittybag.domain.errors import StorageBusy, StorageClosed
-from dittybag.storage.postgres.connections import STATEMENT_SECONDS, Address, connect
-from dittybag.storage.postgres.transaction import Tables
+from dittybag.storage.postgres.connections import STATEMENT_SECONDS, PostgresAddress, connect
+from dittybag.storage.postgres.transaction import ConnectedTables
 
 #: So many readers at once: a server has to serve many processes.
-MOST: Final = 8
+MAX_CONNECTIONS: Final = 8
 
 CLOSING_SECONDS: Final = 1.0
 
 
-class Pool:
+class ConnectionPool:
     """Lends connections, the one last returned first. Users have other connections than the operator."""
 
-    def __init__(self, where: Address) -> None:
+    def __init__(self, where: PostgresAddress) -> None:
         self._where = where
-        self._free: list[Tables] = []
-        self._lent: set[Tables] = set()
+        self._free: list[ConnectedTables] = []
+        self._in_use: set[ConnectedTables] = set()
         self._opening = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
 
     @asynccontextmanager
-    async def lent(self, viewer: str | None) -> AsyncIterator[Tables]:
+    async def acquire(self, viewer: str | None) -> AsyncIterator[ConnectedTables]:
         """A connection until the end of the block, and a user looks through it, or the operator.
 
-        Raises `Lost` if there is none to be had.
+        Raises `ConnectionLost` if there is none to be had.
         """
-        tables = await self._take(viewer)
-        self._lent.add(tables)
+        tables = await self._acquire(viewer)
+        self._in_use.add(tables)
         try:
             yield tables
         finally:
-            self._lent.discard(tables)
-            self._give_back(tables)
+            self._in_use.discard(tables)
+            self._release(tables)
 
-    async def _take(self, viewer: str | None) -> Tables:
+    async def _acquire(self, viewer: str | None) -> ConnectedTables:
         while True:
             if self._closed:
                 raise StorageClosed(self._where.shown)
             while self._free:
-                tables = self._free.pop(self._best(viewer))
+                tables = self._free.pop(self._best_match(viewer))
                 if not tables.connection.is_closed():
                     return tables
-            if len(self._lent) + self._opening < MOST:
+            if len(self._in_use) + self._opening < MAX_CONNECTIONS:
                 return await self._open()
             await self._wait()
 
-    def _best(self, viewer: str | None) -> int:
+    def _best_match(self, viewer: str | None) -> int:
         """The place of a free connection: one through which the same user looked last, if there is one."""
         if viewer is not None:
             for place in range(len(self._free) - 1, -1, -1):
-                if self._free[place].viewing.was_by(viewer):
+                if self._free[place].row_security.is_set_to(viewer):
                     return place
         return -1
 
-    async def _open(self) -> Tables:
+    async def _open(self) -> ConnectedTables:
         self._opening += 1
         try:
-            return Tables(await connect(self._where, writable=False))
+            return ConnectedTables(await connect(self._where, writable=False))
         finally:
             self._opening -= 1
             self._wake()
@@ -89,7 +89,7 @@ class Pool:
                 raise StorageBusy(self._where.shown) from None
             raise
 
-    def _give_back(self, tables: Tables) -> None:
+    def _release(self, tables: ConnectedTables) -> None:
         connection = tables.connection
         if self._closed or connection.is_closed() or connection.is_in_transaction():
             connection.terminate()
@@ -107,7 +107,7 @@ class Pool:
     async def close(self) -> None:
         """Close all connections, also those on which somebody waits for an answer."""
         self._closed = True
-        for tables in self._lent:
+        for tables in self._in_use:
             tables.connection.terminate()
         free, self._free = self._free, []
         closing = [tables.connection.close(timeout=CLOSING_SECONDS) for tables in free]

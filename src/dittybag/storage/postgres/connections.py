@@ -23,7 +23,7 @@ from dittybag.domain.errors import (
 )
 
 #: How long whoever waits keeps waiting for a server that is away.
-PATIENCE_SECONDS: Final = 5.0
+RETRY_SECONDS: Final = 5.0
 
 CONNECT_SECONDS: Final = 5.0
 
@@ -63,7 +63,7 @@ _READING: Final = {"default_transaction_read_only": "on", "default_transaction_i
 _WRITING: Final = {"default_transaction_read_only": "off", "default_transaction_isolation": "read committed"}
 
 #: Whatever the server's default is, an acknowledged write is on its disk.
-_DURABLE: Final = (
+_FORCE_DURABLE_COMMITS: Final = (
     "SELECT set_config('synchronous_commit', 'on', false)"
     " WHERE current_setting('synchronous_commit') IN ('off', 'local')"
 )
@@ -82,7 +82,7 @@ class Connection(Protocol):
 
     def transaction(self) -> Any: ...
 
-    async def add_listener(self, channel: str, callback: Callable[..., None]) -> None: ...
+    async def add_listener(self, notification_channel: str, callback: Callable[..., None]) -> None: ...
 
     def add_termination_listener(self, callback: Callable[..., None]) -> None: ...
 
@@ -95,7 +95,7 @@ class Connection(Protocol):
     async def close(self, *, timeout: float | None = None) -> None: ...  # noqa: ASYNC109  # its own word
 
 
-class Address(Struct, frozen=True):
+class PostgresAddress(Struct, frozen=True):
     """Where a workspace is: a schema of a database."""
 
     #: For the driver. It may have a password in it.
@@ -109,7 +109,7 @@ class Address(Struct, frozen=True):
         return f"Address({self.shown!r})"
 
 
-def address(url: str) -> Address:
+def parse_address(url: str) -> PostgresAddress:
     """What a `postgresql://` URL says. Raises `StorageFailed` if it makes no sense."""
     try:
         parts = urlsplit(url)
@@ -130,7 +130,7 @@ def address(url: str) -> Address:
     if any("\0" in text for text in (unquote(url), *options.values(), schema or "")):
         raise StorageFailed(shown.replace("\0", ""), "a URL must not contain NUL characters")
     dsn = urlunsplit(parts._replace(query=urlencode(options, quote_via=quote)))
-    return Address(dsn, shown, schema)
+    return PostgresAddress(dsn, shown, schema)
 
 
 def quoted(name: str) -> str:
@@ -144,7 +144,7 @@ def lock_keys(schema: str) -> str:
     return f"{LOCK_CLASS}, {crc32(schema.encode()) - (1 << 31)}"
 
 
-def channel(schema: str) -> str:
+def notification_channel(schema: str) -> str:
     """The channel on which a workspace tells its news."""
     return (
         f"dittybag_{schema}"
@@ -153,12 +153,12 @@ def channel(schema: str) -> str:
     )
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """There is no connection (any more). What was being done may be tried again."""
 
 
-async def connect(where: Address, *, writable: bool, seconds: float = CONNECT_SECONDS) -> Connection:
-    """Open a connection. A reader may not write. Raises `Lost` if nobody answers, or too many do."""
+async def connect(where: PostgresAddress, *, writable: bool, seconds: float = CONNECT_SECONDS) -> Connection:
+    """Open a connection. A reader may not write. Raises `ConnectionLost` if nobody answers, or too many do."""
     # The driver's deadline needs a task. Whoever answers at once has none yet, but has one after a pause.
     await asyncio.sleep(0)
     settings = {**_SETTINGS, **(_WRITING if writable else _READING)}
@@ -169,33 +169,33 @@ async def connect(where: Address, *, writable: bool, seconds: float = CONNECT_SE
             where.dsn, timeout=seconds, command_timeout=COMMAND_SECONDS, server_settings=settings
         )
     except Exception as error:
-        if isinstance(error, (OSError, asyncpg.InterfaceError, asyncpg.TooManyConnectionsError, *_GONE)):
-            if isinstance(error, (asyncpg.ClientConfigurationError, *_HOPELESS)):
-                raise StorageUnreachable(where.shown, _words(error)) from None
-            raise Lost(_words(error)) from error
-        raise meaning(error, where.shown) from None
-    _give_up_in_time(connection)
+        if isinstance(error, (OSError, asyncpg.InterfaceError, asyncpg.TooManyConnectionsError, *_CONNECTION_ENDED)):
+            if isinstance(error, (asyncpg.ClientConfigurationError, *_PERMANENT_FAILURES)):
+                raise StorageUnreachable(where.shown, _first_line(error)) from None
+            raise ConnectionLost(_first_line(error)) from error
+        raise to_storage_error(error, where.shown) from None
+    _set_tcp_timeout(connection)
     if writable:
         try:
-            await connection.execute(_DURABLE)
+            await connection.execute(_FORCE_DURABLE_COMMITS)
         except Exception as error:
             connection.terminate()
-            raise understood(error, connection, where.shown) from error
+            raise translate_error(error, connection, where.shown) from error
     return connection
 
 
-def _give_up_in_time(connection: Connection) -> None:
+def _set_tcp_timeout(connection: Connection) -> None:
     """Notice soon when what we send is not received by anybody any more."""
     transport = getattr(connection, "_transport", None)
     peer = None if transport is None else transport.get_extra_info("socket")
     if peer is not None and peer.family in (socket.AF_INET, socket.AF_INET6):
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
-            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(PATIENCE_SECONDS * 1000))
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(RETRY_SECONDS * 1000))
 
 
 #: The server ends the connection with these, or it is gone.
-_GONE: Final = (
+_CONNECTION_ENDED: Final = (
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -206,22 +206,22 @@ _GONE: Final = (
 )
 
 #: Trying again will not help.
-_HOPELESS: Final = (
+_PERMANENT_FAILURES: Final = (
     asyncpg.ConnectionRejectionError,
     asyncpg.ProtocolViolationError,
 )
 
 #: What was being done can be done again at once.
-_AGAIN: Final = (
+_RETRYABLE: Final = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
     asyncpg.InvalidCachedStatementError,
     asyncpg.OutdatedSchemaCacheError,
 )
 
-_Meaning: TypeAlias = tuple[type[Exception], type[StorageError]]
+_ErrorClass: TypeAlias = tuple[type[Exception], type[StorageError]]
 
-_MEANINGS: Final[tuple[_Meaning, ...]] = (
+_ERROR_CLASSES: Final[tuple[_ErrorClass, ...]] = (
     (TimeoutError, StorageBusy),
     (asyncpg.LockNotAvailableError, StorageBusy),
     (asyncpg.QueryCanceledError, StorageBusy),
@@ -242,26 +242,26 @@ DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.I
 ConstraintError: Final = asyncpg.IntegrityConstraintViolationError
 
 
-def understood(error: Exception, connection: Connection, where: str) -> Exception:
-    """An error of the driver as one of the store, or as `Lost`; every other as it is."""
+def translate_error(error: Exception, connection: Connection, where: str) -> Exception:
+    """An error of the driver as one of the store, or as `ConnectionLost`; every other as it is."""
     if not isinstance(error, DRIVER_ERRORS):
         return error
     broken = connection.is_closed() and isinstance(error, asyncpg.InterfaceError | OSError)
-    if broken or isinstance(error, (*_GONE, *_AGAIN)):
+    if broken or isinstance(error, (*_CONNECTION_ENDED, *_RETRYABLE)):
         # The driver may not have noticed yet.
         connection.terminate()
-        return Lost(_words(error))
-    return meaning(error, where)
+        return ConnectionLost(_first_line(error))
+    return to_storage_error(error, where)
 
 
-def meaning(error: Exception, where: str) -> StorageError:
+def to_storage_error(error: Exception, where: str) -> StorageError:
     """What an error of the driver says about the store."""
-    for kind, meant in _MEANINGS:
+    for kind, error_class in _ERROR_CLASSES:
         if isinstance(error, kind):
-            return meant(where, _words(error)) if issubclass(meant, StorageFailed) else meant(where)
-    return StorageFailed(where, _words(error))
+            return error_class(where, _first_line(error)) if issubclass(error_class, StorageFailed) else error_class(where)
+    return StorageFailed(where, _first_line(error))
 
 
-def _words(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """The first line: the others are hints for those who write SQL."""
     return (str(error) or type(error).__name__).partition("\n")[0]

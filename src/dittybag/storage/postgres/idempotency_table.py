@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dittybag.domain.idempotency import KeptAnswer
+from dittybag.domain.idempotency import StoredResult
 from dittybag.storage.postgres.connections import Connection
 from dittybag.storage.postgres.rows import first_row
-from dittybag.storage.row_mapping import answer_of
+from dittybag.storage.row_mapping import stored_result_of
 
 
-class AnswerTable:
+class IdempotencyTable:
     """Reading answers."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def get(self, owner: str, key: str) -> KeptAnswer | None:
+    async def get(self, owner: str, key: str) -> StoredResult | None:
         sql = "SELECT digest, at, first, last, answer FROM answers WHERE owner = $1 AND key = $2"
         row = await first_row(self._connection, sql, owner, key)
-        return None if row is None else answer_of(row)
+        return None if row is None else stored_result_of(row)
 
 
 async def note(

@@ -8,12 +8,12 @@ import msgspec
 
 from dittybag.domain.changes import Kind
 from dittybag.domain.projects import Project, ProjectSize
-from dittybag.domain.text import folded
+from dittybag.domain.text import fold
 from dittybag.storage.postgres.connections import Connection
-from dittybag.storage.postgres.quick_search import glance
-from dittybag.storage.postgres.row_writes import Contents, Table
+from dittybag.storage.postgres.quick_search import quick_search
+from dittybag.storage.postgres.row_writes import ContentReader, Table
 from dittybag.storage.postgres.rows import all_rows, first_row
-from dittybag.storage.row_mapping import project_of
+from dittybag.storage.row_mapping import project_from_row
 
 TABLE: Final = Table("projects", "id")
 
@@ -28,11 +28,11 @@ class ProjectTable:
 
     async def get(self, id: int) -> Project | None:
         row = await first_row(self._connection, f"SELECT {_COLUMNS} FROM projects WHERE id = $1", id)
-        return None if row is None else project_of(row)
+        return None if row is None else project_from_row(row)
 
     async def by_name(self, name: str) -> Project | None:
         row = await first_row(self._connection, f"SELECT {_COLUMNS} FROM projects WHERE name = $1", name)
-        return None if row is None else project_of(row)
+        return None if row is None else project_from_row(row)
 
     async def all(self) -> list[ProjectSize]:
         rows = await all_rows(
@@ -47,7 +47,7 @@ class ProjectTable:
                 ORDER BY id""",
         )
         return [
-            ProjectSize(project=project_of(row), prompts=row[5], resources=row[6], tasks=row[7])
+            ProjectSize(project=project_from_row(row), prompts=row[5], resources=row[6], tasks=row[7])
             for row in rows
         ]
 
@@ -55,28 +55,28 @@ class ProjectTable:
         names = (
             row[0] for row in await all_rows(self._connection, "SELECT name FROM projects ORDER BY name")
         )
-        return [name for name in names if folded(name).startswith(folded(prefix))][:limit]
+        return [name for name in names if fold(name).startswith(fold(prefix))][:limit]
 
-    async def contents(self, id: int, user: str) -> tuple[int, int, int]:
+    async def count_contents(self, id: int, user: str) -> tuple[int, int, int]:
         sql = """SELECT (SELECT count(*) FROM prompts WHERE project = $1),
                         (SELECT count(*) FROM resources WHERE project = $1),
                         (SELECT count(*) FROM tasks WHERE "user" = $2 AND completed_at IS NULL)"""
         row = await first_row(self._connection, sql, id, user)
         return (0, 0, 0) if row is None else (row[0], row[1], row[2])
 
-    async def glance(
+    async def quick_search(
         self, kind: Kind, project: int, user: str, query: str, limit: int
     ) -> list[tuple[str | int, str, str]]:
-        return await glance(self._connection, kind, user if kind == "task" else project, query, limit)
+        return await quick_search(self._connection, kind, user if kind == "task" else project, query, limit)
 
 
 async def some(connection: Connection, rest: str, *values: Any) -> list[Project]:
     """Those for which the rest of a query holds."""
     return [
-        project_of(row)
+        project_from_row(row)
         for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM projects {rest}", *values)
     ]
 
 
-async def values(content: Contents, project: Project) -> dict[str, Any]:
+async def values(content: ContentReader, project: Project) -> dict[str, Any]:
     return msgspec.structs.asdict(project)

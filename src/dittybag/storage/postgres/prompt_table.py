@@ -17,11 +17,11 @@ from dittybag.domain.prompts import (
     PromptSummary,
     TagCount,
 )
-from dittybag.domain.text import SNIPPET_LENGTH, beginning, neighbourhood
+from dittybag.domain.text import SNIPPET_LENGTH, snippet_around, snippet_start
 from dittybag.storage.postgres.connections import Connection
-from dittybag.storage.postgres.row_security import Viewing
-from dittybag.storage.postgres.row_writes import Contents, Table
-from dittybag.storage.postgres.rows import Bindings, Row, all_rows, first_row, knowable, value
+from dittybag.storage.postgres.row_security import RowSecurity
+from dittybag.storage.postgres.row_writes import ContentReader, Table
+from dittybag.storage.postgres.rows import Bindings, Row, all_rows, first_row, is_storable, value
 from dittybag.storage.postgres.text_search import contains, folded_or_none, pattern
 
 TABLE: Final = Table("prompts", "number")
@@ -31,7 +31,7 @@ _COLUMNS: Final = (
 )
 #: One character more than is shown, to know whether there is more.
 _SUMMARY: Final = f"id, name, title, substr(content, 1, {SNIPPET_LENGTH + 1}), tags, created_at, updated_at"
-_FOUND: Final = "id, name, title, content, tags, created_at, updated_at"
+_FULL_SUMMARY: Final = "id, name, title, content, tags, created_at, updated_at"
 _NEWEST_FIRST: Final = "ORDER BY updated_at DESC, number DESC"
 _ORDERS: Final[dict[PromptOrder, str]] = {
     "updated": _NEWEST_FIRST,
@@ -76,7 +76,7 @@ def _entry(row: Row, query: str) -> PromptEntry:
         name=row[1],
         title=row[2],
         description=row[3],
-        snippet=neighbourhood(row[4], query),
+        snippet=snippet_around(row[4], query),
         tags=tuple(row[5]),
         argument_count=len(_read_arguments(row[6])),
         created_at=row[7],
@@ -87,20 +87,20 @@ def _entry(row: Row, query: str) -> PromptEntry:
 class PromptTable:
     """Reading prompts."""
 
-    def __init__(self, connection: Connection, viewing: Viewing) -> None:
+    def __init__(self, connection: Connection, row_security: RowSecurity) -> None:
         self._connection = connection
-        self._viewing = viewing
+        self._row_security = row_security
 
     async def by_id(self, project: int, id: str) -> Prompt | None:
-        return await self._one("project = $1 AND id = $2", project, id)
+        return await self._select_one("project = $1 AND id = $2", project, id)
 
     async def by_name(self, project: int, name: str) -> Prompt | None:
-        return await self._one("project = $1 AND name = $2", project, name)
+        return await self._select_one("project = $1 AND name = $2", project, name)
 
     async def by_title(self, project: int, title: str) -> Prompt | None:
-        return await self._one("project = $1 AND title = $2", project, title)
+        return await self._select_one("project = $1 AND title = $2", project, title)
 
-    async def _one(self, condition: str, *bindings: Any) -> Prompt | None:
+    async def _select_one(self, condition: str, *bindings: Any) -> Prompt | None:
         sql = f"SELECT {_COLUMNS} FROM prompts WHERE {condition}"
         row = await first_row(self._connection, sql, *bindings)
         return None if row is None else _prompt(row)
@@ -134,13 +134,13 @@ class PromptTable:
     async def recent(self, project: int, limit: int, offset: int) -> list[PromptSummary]:
         sql = f"SELECT {_SUMMARY} FROM prompts WHERE project = $1 {_NEWEST_FIRST} LIMIT $2 OFFSET $3"
         rows = await all_rows(self._connection, sql, project, limit, offset)
-        return [_summary(row, beginning(row[3])) for row in rows]
+        return [_summary(row, snippet_start(row[3])) for row in rows]
 
-    async def tagged(
+    async def by_tags(
         self, project: int, tags: Sequence[str], limit: int, offset: int
     ) -> tuple[int, list[PromptSummary]]:
-        wanted = Bindings(project, [tag for tag in tags if knowable(tag)])
-        condition, bindings = await self._viewing.indexed("prompts", "project = $1 AND tags && $2", wanted)
+        wanted = Bindings(project, [tag for tag in tags if is_storable(tag)])
+        condition, bindings = await self._row_security.indexed_condition("prompts", "project = $1 AND tags && $2", wanted)
         sql = f"SELECT count(*) FROM prompts WHERE {condition}"
         total = await value(self._connection, sql, *bindings.values)
         page = f"LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
@@ -149,9 +149,9 @@ class PromptTable:
             f"SELECT {_SUMMARY} FROM prompts WHERE {condition} {_NEWEST_FIRST} {page}",
             *bindings.values,
         )
-        return int(total), [_summary(row, beginning(row[3])) for row in rows]
+        return int(total), [_summary(row, snippet_start(row[3])) for row in rows]
 
-    async def tags_carried(self, project: int, tags: Sequence[str]) -> list[str]:
+    async def existing_tags(self, project: int, tags: Sequence[str]) -> list[str]:
         sql = "SELECT 1 FROM prompts WHERE project = $1 AND tags @> ARRAY[$2] LIMIT 1"
         return [tag for tag in tags if await value(self._connection, sql, project, tag) is not None]
 
@@ -160,7 +160,7 @@ class PromptTable:
                  GROUP BY tag ORDER BY uses DESC, tag"""
         return [TagCount(*row) for row in await all_rows(self._connection, sql, project)]
 
-    async def ids_tagged(self, project: int, tag: str) -> list[str]:
+    async def ids_with_tag(self, project: int, tag: str) -> list[str]:
         sql = "SELECT id FROM prompts WHERE project = $1 AND tags @> ARRAY[$2] ORDER BY number"
         return [row[0] for row in await all_rows(self._connection, sql, project, tag)]
 
@@ -171,7 +171,7 @@ class PromptTable:
         condition = f"project = $1 AND ({contains('title', '$2')} OR {contains('content', '$2')})"
         if tags:
             condition += f" AND tags && {bindings.add([tag for tag in tags if knowable(tag)])}"
-        condition, bindings = await self._viewing.indexed("prompts", condition, bindings)
+        condition, bindings = await self._row_security.indexed_condition("prompts", condition, bindings)
         page = f"LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
         rows = await all_rows(
             self._connection,
@@ -180,14 +180,14 @@ class PromptTable:
         )
         if not rows and offset:
             return (await self.search(project, query, 1, 0, tags))[0], []
-        return (rows[0][1] if rows else 0), await self._found([row[0] for row in rows], query)
+        return (rows[0][1] if rows else 0), await self._summaries([row[0] for row in rows], query)
 
-    async def _found(self, numbers: list[int], query: str) -> list[PromptSummary]:
+    async def _summaries(self, numbers: list[int], query: str) -> list[PromptSummary]:
         sql = f"SELECT {_FOUND} FROM prompts WHERE number = ANY($1) {_NEWEST_FIRST}"
         rows = await all_rows(self._connection, sql, numbers) if numbers else []
-        return [_summary(row, neighbourhood(row[3], query)) for row in rows]
+        return [_summary(row, snippet_around(row[3], query)) for row in rows]
 
-    async def chosen(
+    async def filter(
         self,
         project: int,
         *,
@@ -199,7 +199,7 @@ class PromptTable:
         most: int,
     ) -> tuple[int, list[PromptEntry]]:
         if query or tags:
-            numbers = await self._matching(project, query, tags, order, most)
+            numbers = await self._matching_numbers(project, query, tags, order, most)
             shown = numbers[offset : offset + limit]
             return len(numbers), await self._entries(project, "number", shown, order, query)
         # What the index has, so that those on the pages before need not be read.
@@ -209,14 +209,14 @@ class PromptTable:
         entries = await self._entries(project, key, [row[0] for row in rows], order, "")
         return await self.count(project), entries
 
-    async def _matching(
+    async def _matching_numbers(
         self, project: int, query: str, tags: Sequence[str], order: PromptOrder, most: int
     ) -> list[int]:
         """The numbers of the first that have the text in them and carry the tags."""
         bindings = Bindings(project, most)
         conditions = "project = $1"
         if tags:
-            if not all(map(knowable, tags)):
+            if not all(map(is_storable, tags)):
                 return []
             conditions += f" AND tags @> {bindings.add(list(tags))}"
         if query:
@@ -255,7 +255,7 @@ async def some(connection: Connection, rest: str, *values: Any) -> list[Prompt]:
     return [_prompt(row) for row in rows]
 
 
-async def values(content: Contents, prompt: Prompt) -> dict[str, Any]:
+async def values(content: ContentReader, prompt: Prompt) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(prompt),
         "arguments": msgspec.json.encode(prompt.arguments).decode() if prompt.arguments else "[]",

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.domain.changes import Kind
-from dittybag.domain.text import neighbourhood
+from dittybag.domain.text import snippet_around
 from dittybag.storage.postgres import prompt_table, resource_table, task_table
 from dittybag.storage.postgres.connections import Connection
 from dittybag.storage.postgres.rows import all_rows
@@ -15,11 +15,11 @@ from dittybag.storage.postgres.text_search import contains, pattern
 
 #: Of more things than that, only the newest are looked at: at their titles, and, which takes longer, at what
 #: is behind them.
-_TITLES: Final = 10_000
-_TEXTS: Final = 2000
+_MAX_TITLES: Final = 10_000
+_MAX_TEXTS: Final = 2000
 
 
-class _Source(Struct, frozen=True):
+class _SearchedTable(Struct, frozen=True):
     """Where things of a kind are, and what is looked at."""
 
     table: str
@@ -37,8 +37,8 @@ class _Source(Struct, frozen=True):
     text: str
 
 
-_SOURCES: Final[dict[Kind, _Source]] = {
-    "prompt": _Source(
+_SEARCHED_TABLES: Final[dict[Kind, _SearchedTable]] = {
+    "prompt": _SearchedTable(
         table=prompt_table.TABLE.name,
         key=prompt_table.TABLE.key,
         owner="project",
@@ -49,7 +49,7 @@ _SOURCES: Final[dict[Kind, _Source]] = {
         in_text=contains("content", "$2"),
         text="content",
     ),
-    "resource": _Source(
+    "resource": _SearchedTable(
         table=resource_table.TABLE.name,
         key=resource_table.TABLE.key,
         owner="project",
@@ -62,7 +62,7 @@ _SOURCES: Final[dict[Kind, _Source]] = {
                     SELECT convert_from(bytes, 'UTF8') FROM contents WHERE contents.sha256 = resources.sha256)
                 ELSE description END""",
     ),
-    "task": _Source(
+    "task": _SearchedTable(
         table=task_table.TABLE.name,
         key=task_table.TABLE.key,
         owner='"user"',
@@ -76,24 +76,24 @@ _SOURCES: Final[dict[Kind, _Source]] = {
 }
 
 
-async def glance(
+async def quick_search(
     connection: Connection, kind: Kind, owner: int | str, query: str, limit: int
 ) -> list[tuple[str | int, str, str]]:
     """See `dittybag.domain.ports.ProjectService`."""
-    source = _SOURCES[kind]
-    needle = pattern(query)
+    source = _SEARCHED_TABLES[kind]
+    term = pattern(query)
 
     async def matching(condition: str, look: int) -> list[int]:
         sql = f"""SELECT {source.key} FROM (
                       SELECT * FROM {source.table} WHERE {source.owner} = $1 ORDER BY {source.newest} LIMIT $3
                   ) AS newest WHERE {condition} ORDER BY {source.key} DESC LIMIT $4"""
-        return [row[0] for row in await all_rows(connection, sql, owner, needle, look, limit)]
+        return [row[0] for row in await all_rows(connection, sql, owner, term, look, limit)]
 
-    keys = await matching(source.in_title, _TITLES)
+    keys = await matching(source.in_title, _MAX_TITLES)
     if len(keys) < limit:
-        keys += [key for key in await matching(source.in_text, _TEXTS) if key not in keys]
+        keys += [key for key in await matching(source.in_text, _MAX_TEXTS) if key not in keys]
     sql = f"""SELECT {source.key}, {source.address}, {source.title}, {source.text} FROM {source.table}
               WHERE {source.key} = ANY($1)"""
     rows = await all_rows(connection, sql, keys[:limit]) if keys else []
     rows = sorted(rows, key=lambda row: keys.index(row[0]))
-    return [(row[1], row[2], neighbourhood(row[3] or "", query)) for row in rows]
+    return [(row[1], row[2], snippet_around(row[3] or "", query)) for row in rows]

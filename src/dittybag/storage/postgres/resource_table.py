@@ -9,21 +9,21 @@ import msgspec
 
 from dittybag.domain.ports import ResourceOrder
 from dittybag.domain.resources import Resource
-from dittybag.domain.text import beginning, folded, neighbourhood
+from dittybag.domain.text import fold, snippet_around, snippet_start
 from dittybag.storage.postgres.connections import Connection
-from dittybag.storage.postgres.row_security import Viewing
-from dittybag.storage.postgres.row_writes import Contents, Table
+from dittybag.storage.postgres.row_security import RowSecurity
+from dittybag.storage.postgres.row_writes import ContentReader, Table
 from dittybag.storage.postgres.rows import (
     Bindings,
     all_rows,
     first_row,
-    knowable,
-    like_literal,
-    lowered,
+    is_storable,
+    escape_like,
+    ascii_lower,
     value,
 )
 from dittybag.storage.postgres.text_search import contains, folded_or_none, pattern
-from dittybag.storage.row_mapping import resource_of
+from dittybag.storage.row_mapping import resource_from_row
 
 TABLE: Final = Table("resources", "number")
 
@@ -46,22 +46,22 @@ def _digest(uri: str) -> bytes:
 class ResourceTable:
     """Reading resources."""
 
-    def __init__(self, connection: Connection, viewing: Viewing) -> None:
+    def __init__(self, connection: Connection, row_security: RowSecurity) -> None:
         self._connection = connection
-        self._viewing = viewing
+        self._row_security = row_security
 
     async def by_name(self, project: int, name: str) -> Resource | None:
-        return await self._one("project = $1 AND name = $2", project, name)
+        return await self._select_one("project = $1 AND name = $2", project, name)
 
     async def by_uri(self, project: int, uri: str) -> Resource | None:
-        if not knowable(uri):
+        if not is_storable(uri):
             return None
-        return await self._one("project = $1 AND uri_digest = $2 AND uri = $3", project, _digest(uri), uri)
+        return await self._select_one("project = $1 AND uri_digest = $2 AND uri = $3", project, _digest(uri), uri)
 
-    async def _one(self, condition: str, *bindings: Any) -> Resource | None:
+    async def _select_one(self, condition: str, *bindings: Any) -> Resource | None:
         sql = f"SELECT {_COLUMNS} FROM resources WHERE {condition}"
         row = await first_row(self._connection, sql, *bindings)
-        return None if row is None else resource_of(row)
+        return None if row is None else resource_from_row(row)
 
     async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
         rest = "WHERE project = $1 AND is_template = $2 AND number > $3 ORDER BY number LIMIT $4"
@@ -73,14 +73,14 @@ class ResourceTable:
     async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
         sql = """SELECT uri FROM resources WHERE project = $1 AND NOT is_template AND lower(uri) LIKE $2
                  ORDER BY uri LIMIT $3"""
-        beginning_so = like_literal(lowered(prefix)) + "%"
+        beginning_so = escape_like(ascii_lower(prefix)) + "%"
         return [row[0] for row in await all_rows(self._connection, sql, project, beginning_so, limit)]
 
     async def search(
         self, project: int, query: str, limit: int, offset: int
     ) -> tuple[int, list[tuple[Resource, str]]]:
         texts = f"lower(name) LIKE $2 OR {contains('title', '$2')} OR folded_content LIKE $2"
-        condition, bindings = await self._viewing.indexed(
+        condition, bindings = await self._row_security.indexed_condition(
             "resources", f"project = $1 AND ({texts})", Bindings(project, pattern(query))
         )
         page = f"LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
@@ -92,10 +92,10 @@ class ResourceTable:
         )
         if not rows and offset:
             return (await self.search(project, query, 1, 0))[0], []
-        found = [resource_of(row) for row in rows]
+        found = [resource_from_row(row) for row in rows]
         return (rows[0][-1] if rows else 0), [(item, await self._snippet(item, query)) for item in found]
 
-    async def chosen(
+    async def filter(
         self,
         project: int,
         *,
@@ -109,7 +109,7 @@ class ResourceTable:
         conditions = ["project = $1"]
         if text:
             # A URI is compared like a name, of which it often is the end.
-            plain, needle = bindings.add(f"%{like_literal(lowered(text))}%"), bindings.add(pattern(text))
+            plain, term = bindings.add(f"%{like_literal(lowered(text))}%"), bindings.add(pattern(text))
             conditions.append(
                 f"(lower(name) LIKE {plain} OR lower(uri) LIKE {plain} OR {contains('title', needle)})"
             )
@@ -129,8 +129,8 @@ class ResourceTable:
 
     async def _snippet(self, resource: Resource, query: str) -> str:
         if not resource.is_text:
-            return beginning(resource.description or "")
-        return neighbourhood((await content_of(self._connection, resource.sha256)).decode(), query)
+            return snippet_start(resource.description or "")
+        return snippet_around((await read_content(self._connection, resource.sha256)).decode(), query)
 
     async def in_project(self, project: int) -> list[Resource]:
         return await some(self._connection, "WHERE project = $1 ORDER BY number", project)
@@ -139,10 +139,10 @@ class ResourceTable:
 async def some(connection: Connection, rest: str, *values: Any) -> list[Resource]:
     """Those of any project for which the rest of a query holds."""
     rows = await all_rows(connection, f"SELECT {_COLUMNS} FROM resources {rest}", *values)
-    return [resource_of(row) for row in rows]
+    return [resource_from_row(row) for row in rows]
 
 
-async def keep(connection: Connection, content: bytes) -> str:
+async def store_content(connection: Connection, content: bytes) -> str:
     """Store bytes under their hash, once."""
     digest = sha256(content).hexdigest()
     sql = "INSERT INTO contents (sha256, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING"
@@ -150,7 +150,7 @@ async def keep(connection: Connection, content: bytes) -> str:
     return digest
 
 
-async def content_of(connection: Connection, digest: str) -> bytes:
+async def read_content(connection: Connection, digest: str) -> bytes:
     """The bytes with this hash."""
     found: bytes | None = await value(connection, "SELECT bytes FROM contents WHERE sha256 = $1", digest)
     if found is None:
@@ -158,7 +158,7 @@ async def content_of(connection: Connection, digest: str) -> bytes:
     return found
 
 
-async def values(content: Contents, resource: Resource) -> dict[str, Any]:
+async def values(content: ContentReader, resource: Resource) -> dict[str, Any]:
     text = (await content(resource.sha256)).decode() if resource.is_text else None
     return {
         **msgspec.structs.asdict(resource),
@@ -166,5 +166,5 @@ async def values(content: Contents, resource: Resource) -> dict[str, Any]:
         "is_text": resource.is_text,
         "is_template": resource.is_template,
         "folded_title": folded_or_none(resource.title),
-        "folded_content": None if text is None else folded(text),
+        "folded_content": None if text is None else fold(text),
     }

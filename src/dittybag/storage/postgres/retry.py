@@ -7,20 +7,20 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from dittybag.domain.errors import StorageUnreachable
-from dittybag.storage.postgres.connections import PATIENCE_SECONDS, Lost
+from dittybag.storage.postgres.connections import RETRY_SECONDS, ConnectionLost
 
 T = TypeVar("T")
 
 _LONGEST_PAUSE: Final = 0.2
 
 
-class Patience:
+class Backoff:
     """How long to keep trying, and how long to wait in between."""
 
     def __init__(self, since: float | None = None) -> None:
         """`since`: when, on the clock of the event loop, the waiting began."""
         self._loop = asyncio.get_running_loop()
-        self._end = (self._loop.time() if since is None else since) + PATIENCE_SECONDS
+        self._end = (self._loop.time() if since is None else since) + RETRY_SECONDS
         self._pause = 0.0
 
     @property
@@ -33,13 +33,13 @@ class Patience:
         self._pause = min(2 * self._pause + 0.005, _LONGEST_PAUSE)
 
 
-async def patiently(attempt: Callable[[], Awaitable[T]], where: str) -> T:
+async def retry_until_connected(attempt: Callable[[], Awaitable[T]], where: str) -> T:
     """What an attempt gives that may be repeated. Raises `StorageUnreachable` after a while."""
-    patience = Patience()
+    backoff = Backoff()
     while True:
         try:
             return await attempt()
-        except Lost as error:
-            if patience.exhausted:
+        except ConnectionLost as error:
+            if backoff.exhausted:
                 raise StorageUnreachable(where, str(error)) from error
-        await patience.wait()
+        await backoff.wait()

@@ -10,17 +10,17 @@ from dittybag.storage.postgres.connections import Connection
 from dittybag.storage.postgres.rows import Bindings, all_rows
 
 #: What the setting says where the operator looks for good: see the migration that guards rows.
-_FOR_GOOD: Final = "*"
+_PERMANENT_OPERATOR: Final = "*"
 
-_FOR_NOW: Final = "SELECT set_config('dittybag.viewer', $1, true)"
+_SET_FOR_TRANSACTION: Final = "SELECT set_config('dittybag.viewer', $1, true)"
 
 
-def setting(viewer: str | None) -> str:
+def viewer_setting(viewer: str | None) -> str:
     """What the setting says for somebody who looks for the moment; nothing is the operator."""
     return "" if viewer is None else f"user:{viewer}"
 
 
-class Viewing:
+class RowSecurity:
     """Who is looking through one connection."""
 
     def __init__(self, connection: Connection) -> None:
@@ -30,13 +30,13 @@ class Viewing:
         #: The user who looks for the rest of a transaction, or else between transactions.
         self._user: str | None = None
 
-    def was_by(self, viewer: str) -> bool:
+    def is_set_to(self, viewer: str) -> bool:
         """Whether it was this user who looked last."""
-        return self._kept == setting(viewer)
+        return self._kept == viewer_setting(viewer)
 
     async def begin(self, viewer: str | None) -> None:
         """From now on a user is looking, or the operator: a connection is for the one or for the other."""
-        wanted = _FOR_GOOD if viewer is None else setting(viewer)
+        wanted = _PERMANENT_OPERATOR if viewer is None else viewer_setting(viewer)
         if wanted != self._kept:
             # Should this be cancelled, nobody knows which of them it is.
             self._kept = None
@@ -44,17 +44,17 @@ class Viewing:
             self._kept = wanted
         self._user = viewer
 
-    def changed_to(self, viewer: str | None) -> None:
+    def assume_for_transaction(self, viewer: str | None) -> None:
         """For the rest of this transaction PostgreSQL has been told another one."""
         self._user = viewer
 
-    async def change_to(self, viewer: str | None) -> None:
+    async def set_for_transaction(self, viewer: str | None) -> None:
         """For the rest of this transaction a user is looking, or the operator."""
-        await self._connection.fetchval(_FOR_NOW, setting(viewer))
+        await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(viewer))
         self._user = viewer
 
     @asynccontextmanager
-    async def by_operator(self, how: str = "") -> AsyncIterator[None]:
+    async def as_operator(self, how: str = "") -> AsyncIterator[None]:
         """In this block, in the middle of a transaction, the operator is looking.
 
         What is found must not be shown. Should it fail, so does the transaction, and with it this ends.
@@ -62,11 +62,11 @@ class Viewing:
         if self._user is None:
             yield
             return
-        await self._connection.fetchval(_FOR_NOW, how)
+        await self._connection.fetchval(_SET_FOR_TRANSACTION, how)
         yield
-        await self._connection.fetchval(_FOR_NOW, setting(self._user))
+        await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(self._user))
 
-    async def indexed(self, table: str, condition: str, bindings: Bindings) -> tuple[str, Bindings]:
+    async def indexed_condition(self, table: str, condition: str, bindings: Bindings) -> tuple[str, Bindings]:
         """A condition for the same rows that finds them quickly, whoever is looking.
 
         For a user, PostgreSQL looks first at who may see a row, and only then at a text in it, without any
@@ -75,7 +75,7 @@ class Viewing:
         """
         if self._user is None:
             return condition, bindings
-        async with self.by_operator(_FOR_GOOD):
+        async with self.as_operator(_PERMANENT_OPERATOR):
             # Prepared for the operator for good, so nothing else may have these very words.
             sql = f"SELECT number AS to_be_narrowed FROM {table} WHERE {condition}"
             rows = await all_rows(self._connection, sql, *bindings.values)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from dittybag.storage.postgres.connections import Connection, quoted
 
 #: Bytes by their SHA-256.
-Contents: TypeAlias = Callable[[str], Awaitable[bytes]]
+ContentReader: TypeAlias = Callable[[str], Awaitable[bytes]]
 
 
 class Table(Struct, frozen=True):

@@ -11,7 +11,7 @@ from dittybag.storage.postgres.connections import Connection
 _ESCAPED: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 
 #: No text in a database has these in it, and PostgreSQL does not even want to hear of them.
-_UNKNOWN: Final = re.compile("[\0\ud800-\udfff]")
+_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 Row: TypeAlias = Sequence[Any]
 
@@ -29,29 +29,29 @@ class Bindings:
 
 async def all_rows(connection: Connection, sql: str, *values: Any) -> list[Row]:
     """The rows for which all of the values fit: none, if one of them is a text that cannot be there."""
-    return await connection.fetch(sql, *values) if all(map(knowable, values)) else []
+    return await connection.fetch(sql, *values) if all(map(is_storable, values)) else []
 
 
 async def first_row(connection: Connection, sql: str, *values: Any) -> Row | None:
-    row: Row | None = await connection.fetchrow(sql, *values) if all(map(knowable, values)) else None
+    row: Row | None = await connection.fetchrow(sql, *values) if all(map(is_storable, values)) else None
     return row
 
 
 async def value(connection: Connection, sql: str, *values: Any) -> Any:
     """The only column of the only row; nothing if there is none."""
-    return await connection.fetchval(sql, *values) if all(map(knowable, values)) else None
+    return await connection.fetchval(sql, *values) if all(map(is_storable, values)) else None
 
 
-def knowable(value: Any) -> bool:
+def is_storable(value: Any) -> bool:
     """Whether a value can be in a database at all."""
-    return not isinstance(value, str) or _UNKNOWN.search(value) is None
+    return not isinstance(value, str) or _UNSTORABLE.search(value) is None
 
 
-def like_literal(text: str) -> str:
+def escape_like(text: str) -> str:
     """The text as a part of a LIKE pattern in which every character stands for itself."""
     return text.translate(_ESCAPED)
 
 
-def lowered(text: str) -> str:
+def ascii_lower(text: str) -> str:
     """As `lower` of the collation "C" has it: only the letters of ASCII."""
     return text.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")

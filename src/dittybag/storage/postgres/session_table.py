@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dittybag.domain.ports import KeptSession
+from dittybag.domain.ports import StoredSession
 from dittybag.storage.postgres.connections import Connection
 from dittybag.storage.postgres.rows import first_row
 
@@ -13,9 +13,9 @@ class SessionTable:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def get(self, id: str) -> KeptSession | None:
+    async def get(self, id: str) -> StoredSession | None:
         row = await first_row(self._connection, "SELECT state, used_at FROM sessions WHERE id = $1", id)
-        return None if row is None else KeptSession(row[0], row[1])
+        return None if row is None else StoredSession(row[0], row[1])
 
 
 async def keep(connection: Connection, id: str, state: bytes, used_at: int) -> None:

@@ -7,24 +7,24 @@ from asyncio import get_running_loop
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Self, TypeVar
 
-from dittybag.domain.changes import ChangeNews, Kind
+from dittybag.domain.changes import ChangeNotification, Kind
 from dittybag.domain.errors import StorageClosed, StorageFailed
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.storage.postgres import trigram_indexes
-from dittybag.storage.postgres.change_feed import Feed
+from dittybag.storage.postgres.change_feed import ChangeFeed
 from dittybag.storage.postgres.change_table import newest
-from dittybag.storage.postgres.connection_pool import Pool
-from dittybag.storage.postgres.connections import DRIVER_ERRORS, Address, Connection, address, understood
+from dittybag.storage.postgres.connection_pool import ConnectionPool
+from dittybag.storage.postgres.connections import DRIVER_ERRORS, PostgresAddress, Connection, parse_address, translate_error
 from dittybag.storage.postgres.migrations import is_current, migrate
-from dittybag.storage.postgres.retry import patiently
-from dittybag.storage.postgres.transaction import PostgresTransaction, Tables
-from dittybag.storage.postgres.writer import Job, Writer
+from dittybag.storage.postgres.retry import retry_until_connected
+from dittybag.storage.postgres.transaction import PostgresTransaction, ConnectedTables
+from dittybag.storage.postgres.writer import WriteJob, Writer
 
 T = TypeVar("T")
 
 
-def microseconds() -> int:
+def now_microseconds() -> int:
     return time.time_ns() // 1000
 
 
@@ -34,25 +34,25 @@ class PostgresStore:
     Reads have a few connections, writes one of their own, and so has the news.
     """
 
-    def __init__(self, where: Address, clock: Callable[[], int] = microseconds) -> None:
+    def __init__(self, where: PostgresAddress, clock: Callable[[], int] = now_microseconds) -> None:
         """Use `open`, which also sees to the schema."""
         #: For people: there is no password in it.
         self.path = where.shown
         self._where = where
         self._clock = clock
-        self._pool = Pool(where)
+        self._pool = ConnectionPool(where)
         #: For users: what the operator's connections have prepared must not serve them.
-        self._users_pool = Pool(where)
+        self._users_pool = ConnectionPool(where)
         self._writer: Writer
-        self._feed: Feed
+        self._feed: ChangeFeed
         self._closed = False
 
     @classmethod
-    async def open(cls, url: str, clock: Callable[[], int] = microseconds) -> Self:
+    async def open(cls, url: str, clock: Callable[[], int] = now_microseconds) -> Self:
         """Open a workspace; it is made if it is not there, and brought to the newest schema if it is old."""
-        store = cls(address(url), clock)
+        store = cls(parse_address(url), clock)
         try:
-            await patiently(store._prepare, store.path)
+            await retry_until_connected(store._prepare, store.path)
             if await store.read(_default_project, single=True) is None:
                 await store.write(_create_default_project, actor="dittybag")
         except BaseException:
@@ -61,7 +61,7 @@ class PostgresStore:
         return store
 
     async def _prepare(self) -> None:
-        async def look(tables: Tables) -> tuple[str, bool]:
+        async def look(tables: ConnectedTables) -> tuple[str, bool]:
             connection = tables.connection
             schema = self._where.schema or await _first_schema(connection, self._where)
             ready = await is_current(connection, self._where) and not await trigram_indexes.are_missing(
@@ -69,33 +69,33 @@ class PostgresStore:
             )
             return schema, ready
 
-        async def ask(tables: Tables) -> int:
+        async def ask(tables: ConnectedTables) -> int:
             return await newest(tables.connection)
 
         schema, ready = await self._on_connection(look)
         if not ready:
             await migrate(self._where, schema)
         seq = await self._on_connection(ask)
-        self._feed = Feed(self._where, schema, seq)
-        self._writer = Writer(self._where, schema, self._clock, self._feed.passed)
+        self._feed = ChangeFeed(self._where, schema, seq)
+        self._writer = Writer(self._where, schema, self._clock, self._feed.record_own_change)
 
     async def check(self) -> None:
-        async def look(tables: Tables) -> None:
+        async def look(tables: ConnectedTables) -> None:
             if not await is_current(tables.connection, self._where):
                 raise StorageFailed(self.path, "the tables are not there any more")
             await tables.projects.all()
 
         self._require_open()
-        await patiently(lambda: self._on_connection(look), self.path)
+        await retry_until_connected(lambda: self._on_connection(look), self.path)
 
-    async def cautions(self) -> list[str]:
-        async def look(tables: Tables) -> str | None:
+    async def warnings(self) -> list[str]:
+        async def look(tables: ConnectedTables) -> str | None:
             name: str | None = await tables.connection.fetchval(
                 "SELECT rolname FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)"
             )
             return name
 
-        role = await patiently(lambda: self._on_connection(look), self.path)
+        role = await retry_until_connected(lambda: self._on_connection(look), self.path)
         if role is None:
             return []
         kept_apart = "what keeps users apart is Dittybag alone"
@@ -113,10 +113,10 @@ class PostgresStore:
     ) -> T:
         self._require_open()
 
-        async def at_once(tables: Tables) -> T:
+        async def at_once(tables: ConnectedTables) -> T:
             return await work(PostgresTransaction(tables, self._clock()))
 
-        async def on_one_view(tables: Tables) -> T:
+        async def on_one_view(tables: ConnectedTables) -> T:
             connection = tables.connection
             await connection.execute("BEGIN")
             try:
@@ -126,24 +126,24 @@ class PostgresStore:
                     await connection.execute("COMMIT")
 
         run = at_once if single else on_one_view
-        return await patiently(lambda: self._on_connection(run, viewer), self.path)
+        return await retry_until_connected(lambda: self._on_connection(run, viewer), self.path)
 
-    async def _on_connection(self, work: Callable[[Tables], Any], viewer: str | None = None) -> Any:
+    async def _on_connection(self, work: Callable[[ConnectedTables], Any], viewer: str | None = None) -> Any:
         """Run something on a connection for reading; errors of the driver become errors of the store."""
         pool = self._pool if viewer is None else self._users_pool
-        async with pool.lent(viewer) as tables:
+        async with pool.acquire(viewer) as tables:
             try:
-                await tables.viewing.begin(viewer)
+                await tables.row_security.begin(viewer)
                 return await work(tables)
             except DRIVER_ERRORS as error:
-                raise understood(error, tables.connection, self.path) from error
+                raise translate_error(error, tables.connection, self.path) from error
 
     # Writing
 
     async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
         self._require_open()
         loop = get_running_loop()
-        job = Job(work=work, actor=actor, viewer=viewer, future=loop.create_future(), since=loop.time())
+        job = WriteJob(work=work, actor=actor, viewer=viewer, future=loop.create_future(), since=loop.time())
         self._writer.submit(job)
         try:
             result: T = await job.future
@@ -159,7 +159,7 @@ class PostgresStore:
         self._require_open()
         return None
 
-    def subscribe(self, listener: Callable[[Sequence[ChangeNews]], Any]) -> None:
+    def subscribe(self, listener: Callable[[Sequence[ChangeNotification]], Any]) -> None:
         self._feed.subscribe(listener)
 
     async def close(self) -> None:
@@ -173,7 +173,7 @@ class PostgresStore:
         await self._users_pool.close()
 
 
-async def _first_schema(connection: Connection, where: Address) -> str:
+async def _first_schema(connection: Connection, where: PostgresAddress) -> str:
     schema: str | None = await connection.fetchval("SELECT current_schema()")
     if schema is None:
         raise StorageFailed(where.shown, "the search path has no schema; name one with ?schema=NAME")

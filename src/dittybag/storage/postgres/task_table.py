@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
-from dittybag.domain.tasks import Task, TaskChoice, TaskColumn, TaskGroup, TaskKey, TaskOrder
+from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
 from dittybag.storage.postgres.connections import Connection
-from dittybag.storage.postgres.row_writes import Contents, Table
+from dittybag.storage.postgres.row_writes import ContentReader, Table
 from dittybag.storage.postgres.rows import Bindings, all_rows, first_row, value
 from dittybag.storage.postgres.text_search import contains, folded_or_none, pattern
-from dittybag.storage.row_mapping import task_of
-from dittybag.storage.task_queries import QUARTER, BoardQuery, empty_columns, fill
+from dittybag.storage.row_mapping import task_from_row
+from dittybag.storage.task_queries import QUARTER_HOUR, BoardQuery, empty_columns, fill_columns
 
 TABLE: Final = Table("tasks", "id")
 
@@ -43,7 +43,7 @@ class TaskTable:
             return None
         sql = f'SELECT {_COLUMNS} FROM tasks WHERE id = $1 AND "user" = $2'
         row = await first_row(self._connection, sql, id, user)
-        return None if row is None else task_of(row)
+        return None if row is None else task_from_row(row)
 
     async def page(
         self,
@@ -62,7 +62,7 @@ class TaskTable:
         rest = f"WHERE {' AND '.join(conditions)} ORDER BY priority DESC, id LIMIT $1 OFFSET $2"
         return await some(self._connection, rest, *bindings.values)
 
-    async def chosen(
+    async def filter(
         self,
         user: str,
         *,
@@ -95,9 +95,9 @@ class TaskTable:
             pattern(query),
             limit,
         )
-        return (rows[0][-1] if rows else 0), [task_of(row) for row in rows]
+        return (rows[0][-1] if rows else 0), [task_from_row(row) for row in rows]
 
-    async def total(self) -> int:
+    async def count_all(self) -> int:
         return int(await value(self._connection, "SELECT count(*) FROM tasks"))
 
     async def groups(self, user: str) -> list[TaskGroup]:
@@ -108,8 +108,8 @@ class TaskTable:
     async def columns(
         self,
         user: str,
-        choice: TaskChoice,
-        by: TaskKey | None,
+        choice: TaskFilter,
+        by: TaskGrouping | None,
         keys: Sequence[int | str] | None,
         *,
         span: range,
@@ -122,16 +122,16 @@ class TaskTable:
         count, columns = empty_columns(sizes, keys, span)
         if any(column.total for column in columns):
             sql = query.tasks(by, columns, order, limit, offset)
-            fill(columns, await all_rows(self._connection, sql, *query.values), order)
+            fill_columns(columns, await all_rows(self._connection, sql, *query.values), order)
         return count, columns
 
-    async def done_times(self, user: str, since: int) -> dict[int, int]:
+    async def completion_counts(self, user: str, since: int) -> dict[int, int]:
         sql = f"""SELECT completed_at / {QUARTER}, count(*) FROM tasks
                   WHERE "user" = $1 AND completed_at >= $2 GROUP BY 1"""
         return {row[0]: row[1] for row in await all_rows(self._connection, sql, user, since)}
 
 
-def _query(user: str, choice: TaskChoice) -> BoardQuery:
+def _query(user: str, choice: TaskFilter) -> BoardQuery:
     query = BoardQuery(user, choice)
     if choice.text:
         placeholder = query.add(pattern(choice.text))
@@ -142,11 +142,11 @@ def _query(user: str, choice: TaskChoice) -> BoardQuery:
 async def some(connection: Connection, rest: str, *values: Any) -> list[Task]:
     """Those of any user for which the rest of a query holds."""
     return [
-        task_of(row) for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", *values)
+        task_from_row(row) for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", *values)
     ]
 
 
-async def values(content: Contents, task: Task) -> dict[str, Any]:
+async def values(content: ContentReader, task: Task) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(task),
         "folded_title": folded_or_none(task.title),

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dittybag.domain.text import folded
-from dittybag.storage.postgres.rows import like_literal, lowered
+from dittybag.domain.text import fold
+from dittybag.storage.postgres.rows import escape_like, ascii_lower
 
 
 def folded_or_none(text: str | None) -> str | None:
     """The folded text, unless `lower` makes the same of it, which knows only the letters of ASCII."""
     if text is None or text.isascii():
         return None
-    result = folded(text)
-    return None if result == lowered(text) else result
+    result = fold(text)
+    return None if result == ascii_lower(text) else result
 
 
 def pattern(query: str) -> str:
     """What folded texts with the query in them are LIKE."""
-    return f"%{like_literal(folded(query))}%"
+    return f"%{like_literal(fold(query))}%"
 
 
 def contains(column: str, placeholder: str) -> str:

@@ -24,11 +24,11 @@ from dittybag.storage.postgres import (
 from dittybag.storage.postgres.account_tables import AccountTables
 from dittybag.storage.postgres.change_table import ChangeTable
 from dittybag.storage.postgres.connections import Connection, ConstraintError, quoted
-from dittybag.storage.postgres.idempotency_table import AnswerTable
+from dittybag.storage.postgres.idempotency_table import IdempotencyTable
 from dittybag.storage.postgres.project_table import ProjectTable
 from dittybag.storage.postgres.prompt_table import PromptTable
 from dittybag.storage.postgres.resource_table import ResourceTable
-from dittybag.storage.postgres.row_security import Viewing, setting
+from dittybag.storage.postgres.row_security import RowSecurity, viewer_setting
 from dittybag.storage.postgres.session_table import SessionTable
 from dittybag.storage.postgres.task_table import TaskTable
 from dittybag.storage.uuid7 import uuid7
@@ -36,7 +36,7 @@ from dittybag.storage.uuid7 import uuid7
 E = TypeVar("E", bound=Entity)
 
 #: Each has a `TABLE`, `values` for a row of it and `some` that reads rows.
-_TABLES: Final[dict[Kind, ModuleType]] = {
+_TABLE_MODULES: Final[dict[Kind, ModuleType]] = {
     "project": project_table,
     "prompt": prompt_table,
     "resource": resource_table,
@@ -44,31 +44,31 @@ _TABLES: Final[dict[Kind, ModuleType]] = {
 }
 
 
-def _noun(kind: Kind) -> Any:
-    return _TABLES[kind]
+def _table_module(kind: Kind) -> Any:
+    return _TABLE_MODULES[kind]
 
 
-class Tables:
+class ConnectedTables:
     """Everything there is to read on one connection, and who is looking."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.viewing = Viewing(connection)
+        self.row_security = RowSecurity(connection)
         self.projects = ProjectTable(connection)
-        self.prompts = PromptTable(connection, self.viewing)
-        self.resources = ResourceTable(connection, self.viewing)
+        self.prompts = PromptTable(connection, self.row_security)
+        self.resources = ResourceTable(connection, self.row_security)
         self.tasks = TaskTable(connection)
-        self.changes = ChangeTable(connection, self.viewing)
+        self.changes = ChangeTable(connection, self.row_security)
         self.sessions = SessionTable(connection)
-        self.answers = AnswerTable(connection)
+        self.idempotency = IdempotencyTable(connection)
 
 
 class LogEnd:
     """The end of the log, for as long as a writer has the lock and nobody else can add to it."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: ConnectedTables) -> None:
         self._connection = tables.connection
-        self._viewing = tables.viewing
+        self._row_security = tables.row_security
         self._seq: int | None = None
         self._viewer: str | None = None
         #: Whether anything was added.
@@ -80,16 +80,16 @@ class LogEnd:
             self._seq = await change_table.newest(self._connection)
         return self._seq
 
-    async def show_to(self, viewer: str | None) -> None:
+    async def set_viewer(self, viewer: str | None) -> None:
         """For the rest of the transaction a user is looking, or the operator, as at its beginning."""
         if viewer == self._viewer:
             return
         if self._seq is None:
             # Only the operator sees the end, so it is looked for first.
-            self._seq = await change_table.newest_then_shown_to(self._connection, setting(viewer))
-            self._viewing.changed_to(viewer)
+            self._seq = await change_table.newest_seq_then_set_viewer(self._connection, viewer_setting(viewer))
+            self._row_security.assume_for_transaction(viewer)
         else:
-            await self._viewing.change_to(viewer)
+            await self._row_security.set_for_transaction(viewer)
         self._viewer = viewer
 
     def move(self, seq: int) -> None:
@@ -100,7 +100,7 @@ class LogEnd:
 class PostgresTransaction:
     """See `dittybag.domain.ports.Transaction`."""
 
-    def __init__(self, tables: Tables, now: int, actor: str = "", end: LogEnd | None = None) -> None:
+    def __init__(self, tables: ConnectedTables, now: int, actor: str = "", end: LogEnd | None = None) -> None:
         self.now = now
         self.projects = tables.projects
         self.prompts = tables.prompts
@@ -108,7 +108,7 @@ class PostgresTransaction:
         self.tasks = tables.tasks
         self.changes = tables.changes
         self.sessions = tables.sessions
-        self.answers = tables.answers
+        self.idempotency = tables.idempotency
         #: Whether anything has been written: then failing needs a rollback.
         self.wrote = False
         self._connection = tables.connection
@@ -125,9 +125,9 @@ class PostgresTransaction:
     def new_id(self) -> str:
         return uuid7(self.now)
 
-    async def keep(self, content: bytes) -> str:
+    async def store_content(self, content: bytes) -> str:
         self.wrote = True
-        digest = await resource_table.keep(self._connection, content)
+        digest = await resource_table.store_content(self._connection, content)
         self._kept = digest, content
         return digest
 
@@ -135,49 +135,49 @@ class PostgresTransaction:
         # What was kept just now belongs to no project yet, and is shown to nobody.
         if self._kept is not None and self._kept[0] == sha256:
             return self._kept[1]
-        return await resource_table.content_of(self._connection, sha256)
+        return await resource_table.read_content(self._connection, sha256)
 
-    async def keep_session(self, id: str, state: bytes) -> None:
+    async def save_session(self, id: str, state: bytes) -> None:
         self.wrote = True
         await session_table.keep(self._connection, id, state, self.now)
 
-    async def end_session(self, id: str) -> bool:
+    async def delete_session(self, id: str) -> bool:
         self.wrote = True
         return await session_table.end(self._connection, id)
 
-    async def forget_sessions(self, before: int, most: int) -> None:
+    async def prune_sessions(self, before: int, most: int) -> None:
         self.wrote = True
         await session_table.forget(self._connection, before, most)
 
-    async def note_call(self, owner: str, key: str, digest: bytes) -> None:
+    async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
         self.wrote = True
         seqs = self._batch or None, self._last or None
         await idempotency_table.note(self._connection, owner, key, digest, at=self.now, seqs=seqs)
 
-    async def keep_answer(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
+    async def save_idempotent_result(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
         self.wrote = True
         await idempotency_table.keep(self._connection, owner, key, digest, answer)
 
-    async def forget_answers(self, before: int, most: int) -> None:
+    async def prune_idempotency_keys(self, before: int, most: int) -> None:
         self.wrote = True
         await idempotency_table.forget(self._connection, before, most)
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
         conditions = " AND ".join(f"{quoted(name)} = ${place}" for place, name in enumerate(fields, 1))
-        found = await _noun(kind).some(self._connection, f"WHERE {conditions} LIMIT 1", *fields.values())
+        found = await _table_module(kind).some(self._connection, f"WHERE {conditions} LIMIT 1", *fields.values())
         return found[0] if found else None
 
-    async def things(self, kind: Kind, after: int, limit: int) -> Any:
-        noun = _noun(kind)
-        key = noun.TABLE.key
-        return await noun.some(self._connection, f"WHERE {key} > $1 ORDER BY {key} LIMIT $2", after, limit)
+    async def page_of_kind(self, kind: Kind, after: int, limit: int) -> Any:
+        module = _table_module(kind)
+        key = module.TABLE.key
+        return await module.some(self._connection, f"WHERE {key} > $1 ORDER BY {key} LIMIT $2", after, limit)
 
-    async def untouched(self) -> Change | None:
+    async def initial_change(self) -> Change | None:
         log = await self.changes.since(0, 2)
         return log[0] if len(log) == 1 and log[0].kind == "project" and log[0].action == "create" else None
 
     async def replay(self, log: AsyncIterable[Change]) -> None:
-        if await self.untouched() is None:
+        if await self.initial_change() is None:
             raise ValueError("something has happened here already")
         self.wrote = True
         await self._connection.execute("DELETE FROM projects")
@@ -189,19 +189,19 @@ class PostgresTransaction:
                 problem = "does not fit what is there at that time"
                 raise Invalid([Problem(f"change {change.seq}", f"change {change.seq} {problem}")]) from error
 
-    async def repeat(self, log: Sequence[Change]) -> None:
+    async def continue_replay(self, log: Sequence[Change]) -> None:
         self.wrote = True
         for change in log:
             await self._repeat(change)
 
     async def _repeat(self, change: Change) -> None:
         """Do and log what was done elsewhere."""
-        noun = _noun(change.kind)
+        module = _table_module(change.kind)
         if change.before is None:
-            row = await noun.values(self.content, change.after)
-            await row_writes.insert(self._connection, noun.TABLE, row)
+            row = await module.values(self.content, change.after)
+            await row_writes.insert(self._connection, module.TABLE, row)
         else:
-            await self._replace(noun, change.kind, change.before, change.after)
+            await self._replace(module, change.kind, change.before, change.after)
         await change_table.append(self._connection, change)
         self._end.move(change.seq)
 
@@ -210,13 +210,13 @@ class PostgresTransaction:
         entity = after if after is not None else before
         assert entity is not None
         kind = kind_of(entity)
-        noun = _noun(kind)
+        module = _table_module(kind)
         seq = await self._end.seq() + 1
         try:
             if before is None:
-                after = await self._insert(noun, after, seq)
+                after = await self._insert(module, after, seq)
             else:
-                await self._replace(noun, kind, before, after)
+                await self._replace(module, kind, before, after)
         except ConstraintError as error:
             if not isinstance(entity, Project):
                 raise
@@ -242,22 +242,22 @@ class PostgresTransaction:
         self._end.move(seq)
         return after
 
-    async def _insert(self, noun: Any, entity: Any, seq: int) -> Any:
+    async def _insert(self, module: Any, entity: Any, seq: int) -> Any:
         """Add a row, with a number if it has none yet; the entity as it is stored."""
-        key = noun.TABLE.key
+        key = module.TABLE.key
         if key == "number" and not entity.number:
             entity = replace(entity, number=seq)
-        row = await noun.values(self.content, entity)
-        number = await row_writes.insert(self._connection, noun.TABLE, row)
+        row = await module.values(self.content, entity)
+        number = await row_writes.insert(self._connection, module.TABLE, row)
         return entity if getattr(entity, key) == number else replace(entity, **{key: number})
 
-    async def _replace(self, noun: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
+    async def _replace(self, module: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
         """Change or delete a row. Raises `Outdated` if it is not as `before` says."""
-        number = getattr(before, noun.TABLE.key)
+        number = getattr(before, module.TABLE.key)
         if after is None:
-            done = await row_writes.delete(self._connection, noun.TABLE, number, before.version)
+            done = await row_writes.delete(self._connection, module.TABLE, number, before.version)
         else:
-            row = await noun.values(self.content, after)
-            done = await row_writes.update(self._connection, noun.TABLE, number, before.version, row)
+            row = await module.values(self.content, after)
+            done = await row_writes.update(self._connection, module.TABLE, number, before.version, row)
         if not done:
             raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))

@@ -23,7 +23,7 @@ async def are_missing(connection: Connection) -> bool:
     return bool(await connection.fetchval(sql))
 
 
-async def index_trigrams(connection: Connection) -> None:
+async def create_trigram_indexes(connection: Connection) -> None:
     """Make the indexes, if there can be any."""
     if await connection.fetchval(_EXTENSION) is None:
         await _try_to_install(connection)

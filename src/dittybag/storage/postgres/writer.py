@@ -19,16 +19,16 @@ from dittybag.domain.errors import StorageClosed, StorageError, StorageUnreachab
 from dittybag.domain.ports import Work
 from dittybag.storage.postgres.connections import (
     DRIVER_ERRORS,
-    Address,
+    PostgresAddress,
     Connection,
-    Lost,
-    channel,
+    ConnectionLost,
+    notification_channel,
     connect,
     lock_keys,
-    understood,
+    translate_error,
 )
-from dittybag.storage.postgres.retry import Patience
-from dittybag.storage.postgres.transaction import LogEnd, PostgresTransaction, Tables
+from dittybag.storage.postgres.retry import Backoff
+from dittybag.storage.postgres.transaction import LogEnd, PostgresTransaction, ConnectedTables
 
 #: So many pieces of work share a commit at most: the lock is held meanwhile.
 MAX_BATCH: Final = 64
@@ -37,10 +37,10 @@ MAX_BATCH: Final = 64
 CLOSING_SECONDS: Final = 5.0
 
 #: What a writer has committed is of no interest to anybody after so many microseconds.
-_FORGOTTEN: Final = 7 * 24 * 3600 * 1_000_000
+_RECORD_LIFETIME: Final = 7 * 24 * 3600 * 1_000_000
 
 #: Says in the transaction itself that it was committed, and to those who listen what is new.
-_SIGN: Final = """
+_RECORD_COMMIT: Final = """
 WITH signed AS (
     INSERT INTO writers (id, last, at) VALUES ($1, $2, $3)
     ON CONFLICT (id) DO UPDATE SET last = excluded.last, at = excluded.at
@@ -49,7 +49,7 @@ SELECT pg_notify($4, $5) WHERE $5 <> ''
 """
 
 
-class Job(Struct, eq=False):
+class WriteJob(Struct, eq=False):
     """A piece of work, and where its outcome goes."""
 
     work: Work[Any]
@@ -76,23 +76,23 @@ class Writer:
     """Runs jobs in the order of their arrival, and answers them when they are durable."""
 
     def __init__(
-        self, where: Address, schema: str, clock: Callable[[], int], committed: Callable[[int], None]
+        self, where: PostgresAddress, schema: str, clock: Callable[[], int], committed: Callable[[int], None]
     ) -> None:
         """`committed` is told the number of the last change after each commit that has one."""
         self._where = where
         self._clock = clock
         self._committed = committed
         self._begin = f"BEGIN; SELECT pg_advisory_xact_lock({lock_keys(schema)})"
-        self._channel = channel(schema)
+        self._channel = notification_channel(schema)
         self._id = uuid4()
         #: The number of the last transaction that was signed.
-        self._signed = 0
-        self._queue: deque[Job] = deque()
-        self._running: list[Job] = []
+        self._commit_number = 0
+        self._queue: deque[WriteJob] = deque()
+        self._running: list[WriteJob] = []
         self._task: asyncio.Task[None] | None = None
-        self._tables: Tables | None = None
+        self._tables: ConnectedTables | None = None
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: WriteJob) -> None:
         self._queue.append(job)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -117,54 +117,54 @@ class Writer:
         while self._queue:
             some = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
             self._running = [job for job in some if not job.abandoned]
-            await self._carry_out(self._running)
+            await self._run_jobs(self._running)
             for job in self._running:
                 job.deliver()
             self._running = []
 
-    async def _carry_out(self, jobs: list[Job]) -> None:
-        if jobs and not await self._commit_patiently(jobs) and len(jobs) > 1:
+    async def _run_jobs(self, jobs: list[WriteJob]) -> None:
+        if jobs and not await self._run_with_retry(jobs) and len(jobs) > 1:
             # One of them failed half-way. Alone, each harms only itself.
             for job in jobs:
-                await self._commit_patiently([job])
+                await self._run_with_retry([job])
 
-    async def _commit_patiently(self, jobs: Sequence[Job]) -> bool:
+    async def _run_with_retry(self, jobs: Sequence[WriteJob]) -> bool:
         """Carry out jobs in one transaction, as often as connections are lost; whether it was committed."""
-        patience = Patience(min(job.since for job in jobs))
+        backoff = Backoff(min(job.since for job in jobs))
         while True:
             for job in jobs:
                 job.result = job.error = None
             problem: Exception
             try:
-                return await self._commit_together(jobs)
-            except Lost as error:
-                self._hang_up()
-                if not patience.exhausted:
-                    await patience.wait()
+                return await self._run_in_transaction(jobs)
+            except ConnectionLost as error:
+                self._drop_connection()
+                if not backoff.exhausted:
+                    await backoff.wait()
                     continue
                 problem = StorageUnreachable(self._where.shown, str(error))
             except Exception as error:  # noqa: BLE001  # those who wait must not wait in vain
-                self._hang_up()
+                self._drop_connection()
                 problem = error
             for job in jobs:
                 job.error = job.error or problem
             return True
 
-    async def _commit_together(self, jobs: Sequence[Job]) -> bool:
-        """Carry out jobs in one transaction; whether it was committed. Raises `Lost` if it surely was not."""
+    async def _run_in_transaction(self, jobs: Sequence[WriteJob]) -> bool:
+        """Carry out jobs in one transaction; whether it was committed. Raises `ConnectionLost` if it surely was not."""
         if self._tables is None or self._tables.connection.is_closed():
-            self._tables = Tables(await connect(self._where, writable=True))
+            self._tables = ConnectedTables(await connect(self._where, writable=True))
         tables, connection = self._tables, self._tables.connection
         end = LogEnd(tables)
         # Every transaction begins with the operator.
-        tables.viewing.changed_to(None)
+        tables.row_security.assume_for_transaction(None)
         try:
             await connection.execute(self._begin)
             wrote = False
             for job in jobs:
-                await end.show_to(job.viewer)
+                await end.set_viewer(job.viewer)
                 transaction = PostgresTransaction(tables, self._clock(), job.actor, end)
-                if not await self._try(job, transaction):
+                if not await self._run_job(job, transaction):
                     await connection.execute("ROLLBACK")
                     return False
                 wrote = wrote or transaction.wrote
@@ -172,22 +172,22 @@ class Writer:
                 await connection.execute("ROLLBACK")
                 return True
             seq = await end.seq() if end.moved else 0
-            await self._sign(connection, seq)
+            await self._record_commit(connection, seq)
         except DRIVER_ERRORS as error:
-            raise understood(error, connection, self._where.shown) from error
+            raise translate_error(error, connection, self._where.shown) from error
         await self._commit(connection)
         if seq:
             self._committed(seq)
         return True
 
-    async def _try(self, job: Job, transaction: PostgresTransaction) -> bool:
+    async def _run_job(self, job: WriteJob, transaction: PostgresTransaction) -> bool:
         """Carry out one job; whether what it left behind may be committed."""
         connection = self._connection
         try:
             job.result = await job.work(transaction)
         except Exception as error:
-            job.error = understood(error, connection, self._where.shown)
-            if isinstance(job.error, Lost):
+            job.error = translate_error(error, connection, self._where.shown)
+            if isinstance(job.error, ConnectionLost):
                 raise job.error from error
             # After an error of its own, PostgreSQL does nothing more in this transaction.
             return not transaction.wrote and not isinstance(error, DRIVER_ERRORS)
@@ -198,48 +198,48 @@ class Writer:
         assert self._tables is not None
         return self._tables.connection
 
-    async def _sign(self, connection: Connection, seq: int) -> None:
+    async def _record_commit(self, connection: Connection, seq: int) -> None:
         """Leave a mark in the transaction by which we know it again."""
         now = self._clock()
-        if self._signed == 0:
-            await connection.execute("DELETE FROM writers WHERE at < $1", now - _FORGOTTEN)
-        self._signed += 1
-        await connection.fetch(_SIGN, self._id, self._signed, now, self._channel, str(seq or ""))
+        if self._commit_number == 0:
+            await connection.execute("DELETE FROM writers WHERE at < $1", now - _RECORD_LIFETIME)
+        self._commit_number += 1
+        await connection.fetch(_RECORD_COMMIT, self._id, self._commit_number, now, self._channel, str(seq or ""))
 
     async def _commit(self, connection: Connection) -> None:
-        """Commit, or find out whether that was done if the connection breaks. Raises `Lost` if it was not."""
+        """Commit, or find out whether that was done if the connection breaks. Raises `ConnectionLost` if it was not."""
         try:
             await connection.execute("COMMIT")
         except DRIVER_ERRORS as error:
-            self._hang_up()
+            self._drop_connection()
             if await self._was_committed():
                 return
-            problem = understood(error, connection, self._where.shown)
-            raise problem if isinstance(problem, Lost | StorageError) else Lost(str(error)) from error
+            problem = translate_error(error, connection, self._where.shown)
+            raise problem if isinstance(problem, ConnectionLost | StorageError) else ConnectionLost(str(error)) from error
 
     async def _was_committed(self) -> bool:
         """Whether the transaction that we signed last was committed. Raises `StorageUnsure`."""
-        patience = Patience()
+        backoff = Backoff()
         while True:
             try:
-                return await self._look_for_signature()
-            except (Lost, StorageError, *DRIVER_ERRORS) as error:
-                self._hang_up()
-                if patience.exhausted:
+                return await self._find_commit_record()
+            except (ConnectionLost, StorageError, *DRIVER_ERRORS) as error:
+                self._drop_connection()
+                if backoff.exhausted:
                     raise StorageUnsure(self._where.shown, str(error)) from error
-            await patience.wait()
+            await backoff.wait()
 
-    async def _look_for_signature(self) -> bool:
-        self._tables = Tables(await connect(self._where, writable=True))
+    async def _find_commit_record(self) -> bool:
+        self._tables = ConnectedTables(await connect(self._where, writable=True))
         # Once we have the lock, the transaction that had it is over, one way or the other.
         await self._connection.execute(self._begin)
         found: int | None = await self._connection.fetchval(
             "SELECT last FROM writers WHERE id = $1", self._id
         )
         await self._connection.execute("ROLLBACK")
-        return found == self._signed
+        return found == self._commit_number
 
-    def _hang_up(self) -> None:
+    def _drop_connection(self) -> None:
         """Have the next transaction on a new connection; the server forgets what was not committed."""
         if self._tables is not None:
             self._tables.connection.terminate()

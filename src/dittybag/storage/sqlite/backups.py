@@ -24,34 +24,34 @@ import apsw
 from msgspec import Struct
 
 from dittybag.domain.errors import StorageError, StorageFailed, StorageFull, StorageReadOnly, StorageTooNew
-from dittybag.storage.sqlite.connections import connect, meaning, prepare_folder, translated
+from dittybag.storage.sqlite.connections import connect, to_storage_error, prepare_folder, translate_errors
 from dittybag.storage.sqlite.integrity_check import (
-    Flaw,
-    Tell,
-    examine,
-    looking,
-    newest_change,
+    IntegrityProblem,
+    ReportProgress,
+    check_integrity,
+    open_snapshot,
+    newest_seq,
     rebuild_index,
-    sound,
-    version,
+    check_structure,
+    schema_version,
 )
 from dittybag.storage.sqlite.migrations import NEWEST, migrate
 
 #: What a file is called that is not finished.
-PART: Final = ".dittybag-part"
+TEMPORARY_SUFFIX: Final = ".dittybag-part"
 #: What a database is called that was moved aside, before the time.
-ASIDE: Final = ".before-restore-"
+ASIDE_INFIX: Final = ".before-restore-"
 
 #: What SQLite puts beside a database.
-_BESIDE: Final = ("-wal", "-shm", "-journal")
+_SIDE_FILE_SUFFIXES: Final = ("-wal", "-shm", "-journal")
 #: So many pages are copied before anybody is told.
-_PAGES: Final = 2048
+_PAGES_PER_STEP: Final = 2048
 #: Making the default project is the only change in a database that nobody has used.
-_UNUSED: Final = 1
+_INITIAL_SEQ: Final = 1
 #: How file systems say that a file can have only one name.
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 #: As much of a file's name as the name of its unfinished copy has.
-_STEM: Final = 40
+_STEM_LENGTH: Final = 40
 
 Reason = Literal["name", "missing", "exists", "folder", "no folder", "itself", "in use", "damaged"]
 
@@ -66,7 +66,7 @@ class FileRefused(Exception):
         super().__init__(f"{path}: {reason}")
 
 
-class Backup(Struct, frozen=True):
+class BackupResult(Struct, frozen=True):
     """A backup that was made."""
 
     file: str
@@ -74,10 +74,10 @@ class Backup(Struct, frozen=True):
     #: The last change that is in it.
     change: int
     #: What is wrong with the database, and thus with its backup.
-    flaws: list[Flaw]
+    problems: list[IntegrityProblem]
 
 
-class Restored(Struct, frozen=True):
+class RestoreResult(Struct, frozen=True):
     """A database that was made what it was in a backup."""
 
     database: str
@@ -85,26 +85,26 @@ class Restored(Struct, frozen=True):
     change: int
     #: Where the database is that was there before; nothing if there was none.
     aside: str | None
-    flaws: list[Flaw]
+    problems: list[IntegrityProblem]
 
 
-def back_up(database: str, file: str, *, force: bool, tell: Tell) -> Backup:
+def back_up(database: str, file: str, *, force: bool, report: ReportProgress) -> BackupResult:
     """Copy a database into a file. Raises `FileRefused` and `StorageError`."""
-    _require_names(file, database)
+    _require_utf8_names(file, database)
     if not os.path.lexists(database):
         raise FileRefused(database, "missing")
-    _require_free(file, database, force=force)
-    with _failures(file), _part(file, 0o600) as part:
-        with looking(database) as source:
-            number = version(source)
+    _require_usable_name(file, database, force=force)
+    with _translate_os_errors(file), _temporary_file(file, 0o600) as part:
+        with open_snapshot(database) as source:
+            number = schema_version(source)
             if number > NEWEST:
                 raise StorageTooNew(database, found=number, known=NEWEST)
-            _copy(source, part, tell)
-        with looking(part, alone=True) as copy:
-            flaws = examine(copy, tell)
+            _copy(source, part, report)
+        with open_snapshot(part, immutable=True) as copy:
+            problems = check_integrity(copy, report)
             # A file that has only been begun has no log.
-            change = newest_change(copy) if number else 0
-        if damage := [flaw.message for flaw in flaws if flaw.part == "structure"]:
+            change = newest_seq(copy) if number else 0
+        if damage := [problem.message for problem in problems if problem.part == "structure"]:
             raise FileRefused(database, "damaged", tuple(damage))
         size = os.path.getsize(part)  # noqa: PTH202  # pathlib is slow to import
         _sync(part)
@@ -113,15 +113,15 @@ def back_up(database: str, file: str, *, force: bool, tell: Tell) -> Backup:
         else:
             _publish(part, file)
         _sync(os.path.dirname(os.path.abspath(file)))  # noqa: PTH100, PTH120
-    return Backup(os.path.abspath(file), size, change, flaws)  # noqa: PTH100
+    return BackupResult(os.path.abspath(file), size, change, problems)  # noqa: PTH100
 
 
-def restore(file: str, database: str, *, force: bool, tell: Tell) -> Restored:
+def restore(file: str, database: str, *, force: bool, report: ReportProgress) -> RestoreResult:
     """Make a database what it was in a backup. Raises `FileRefused` and `StorageError`.
 
     Without `force`, only where there is nothing yet.
     """
-    _require_names(file, database)
+    _require_utf8_names(file, database)
     if not os.path.lexists(file):
         raise FileRefused(file, "missing")
     # What SQLite keeps beside a database is where the file really is.
@@ -130,50 +130,50 @@ def restore(file: str, database: str, *, force: bool, tell: Tell) -> Restored:
         raise FileRefused(file, "folder")
     if os.path.isdir(database):  # noqa: PTH112
         raise FileRefused(database, "folder")
-    if _same(file, database):
+    if _is_same_file(file, database):
         raise FileRefused(file, "itself")
-    if not force and _holds_something(database):
+    if not force and _has_data(database):
         raise FileRefused(database, "exists")
     prepare_folder(database)
-    with _failures(database), _part(database, _mode_of(database)) as part:
-        with looking(file) as source:
-            number = version(source)
+    with _translate_os_errors(database), _temporary_file(database, _mode_of(database)) as part:
+        with open_snapshot(file) as source:
+            number = schema_version(source)
             if number > NEWEST:
                 raise StorageTooNew(file, found=number, known=NEWEST)
-            _copy(source, part, tell)
-        flaws = _prepared(part, file, tell)
-        with looking(part, alone=True) as copy:
-            change = newest_change(copy)
+            _copy(source, part, report)
+        problems = _prepare_copy(part, file, report)
+        with open_snapshot(part, immutable=True) as copy:
+            change = newest_seq(copy)
         _sync(part)
-        aside = _put(part, database, force=force, tell=tell)
+        aside = _install(part, database, force=force, report=report)
         _sync(os.path.dirname(os.path.abspath(database)))  # noqa: PTH100, PTH120
-    return Restored(database, change, aside, flaws)
+    return RestoreResult(database, change, aside, problems)
 
 
-def _prepared(part: str, file: str, tell: Tell) -> list[Flaw]:
+def _prepare_copy(part: str, file: str, report: ReportProgress) -> list[IntegrityProblem]:
     """Bring a copy to the newest schema, and mend what can be mended; what is wrong with it beyond that."""
-    with looking(part, alone=True) as copy:
-        flaws = sound(copy)
-        old = version(copy) < NEWEST
-    _refuse_damage(file, flaws)
+    with open_snapshot(part, immutable=True) as copy:
+        problems = check_structure(copy)
+        old = schema_version(copy) < NEWEST
+    _refuse_damage(file, problems)
     if old:
-        tell("Bringing it to the newest schema")
+        report("Bringing it to the newest schema")
         migrate(part)
-    with looking(part, alone=True) as copy:
-        flaws = examine(copy, tell)
-    _refuse_damage(file, flaws)
-    if any(flaw.part == "index" for flaw in flaws):
-        tell("Making the search index anew")
+    with open_snapshot(part, immutable=True) as copy:
+        problems = check_integrity(copy, report)
+    _refuse_damage(file, problems)
+    if any(problem.part == "index" for problem in problems):
+        report("Making the search index anew")
         rebuild_index(part)
-    return [flaw for flaw in flaws if flaw.part != "index"]
+    return [problem for problem in problems if problem.part != "index"]
 
 
-def _refuse_damage(file: str, flaws: list[Flaw]) -> None:
-    if damage := [flaw.message for flaw in flaws if flaw.part in ("structure", "schema")]:
+def _refuse_damage(file: str, problems: list[IntegrityProblem]) -> None:
+    if damage := [problem.message for problem in problems if problem.part in ("structure", "schema")]:
         raise FileRefused(file, "damaged", tuple(damage))
 
 
-def _copy(source: apsw.Connection, part: str, tell: Tell) -> None:
+def _copy(source: apsw.Connection, part: str, report: ReportProgress) -> None:
     """Copy what a connection in a transaction sees into a file that nobody else knows."""
     target = apsw.Connection(part, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
@@ -181,35 +181,35 @@ def _copy(source: apsw.Connection, part: str, tell: Tell) -> None:
         target.execute("PRAGMA synchronous = OFF")
         target.execute("PRAGMA journal_mode = OFF")
         with target.backup("main", source, "main") as copying:
-            _finish(copying, "Copying", tell)
+            _run_steps(copying, "Copying", report)
     except (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
         # Of the copy, most likely: the source has just been read.
-        raise meaning(error, os.path.dirname(part)) from error  # noqa: PTH120
+        raise to_storage_error(error, os.path.dirname(part)) from error  # noqa: PTH120
     finally:
         target.close()
 
 
-def _finish(copying: apsw.Backup, words: str, tell: Tell) -> None:
+def _run_steps(copying: apsw.BackupResult, words: str, report: ReportProgress) -> None:
     while not copying.done:
-        copying.step(_PAGES)
+        copying.step(_PAGES_PER_STEP)
         if copying.page_count:
-            tell(f"{words}: {100 * (copying.page_count - copying.remaining) // copying.page_count} %")
+            report(f"{words}: {100 * (copying.page_count - copying.remaining) // copying.page_count} %")
 
 
 # Putting a prepared file into its place
 
 
-def _put(part: str, database: str, *, force: bool, tell: Tell) -> str | None:
+def _install(part: str, database: str, *, force: bool, report: ReportProgress) -> str | None:
     """Make the database what a prepared file is; where it is now that was there before."""
-    if os.path.lexists(database) and _sound_like(part, database):
-        return _write_over(part, database, force=force, tell=tell)
-    return _take_place(part, database, force=force)
+    if os.path.lexists(database) and _can_overwrite(part, database):
+        return _overwrite(part, database, force=force, report=report)
+    return _move_into_place(part, database, force=force)
 
 
-def _sound_like(part: str, database: str) -> bool:
+def _can_overwrite(part: str, database: str) -> bool:
     """Whether a database is sound, and of a kind that can be written over."""
     try:
-        with looking(part, alone=True) as copy, looking(database) as present:
+        with open_snapshot(part, immutable=True) as copy, open_snapshot(database) as present:
             if copy.pragma("page_size") != present.pragma("page_size"):
                 return False
             return bool(present.pragma("quick_check") == "ok")
@@ -217,20 +217,20 @@ def _sound_like(part: str, database: str) -> bool:
         return False
 
 
-def _write_over(part: str, database: str, *, force: bool, tell: Tell) -> str | None:
+def _overwrite(part: str, database: str, *, force: bool, report: ReportProgress) -> str | None:
     """Write over a database in one transaction, after what was in it has been copied aside."""
     target = connect(database, writable=True)
     try:
-        with looking(part, alone=True) as source, translated(database):
+        with open_snapshot(part, immutable=True) as source, translate_errors(database):
             with target.backup("main", source, "main") as copying:
                 # From the first page on nobody else can write.
                 copying.step(1)
                 aside = None
-                if _holds_something(database):
+                if _has_data(database):
                     if not force:
                         raise FileRefused(database, "exists")
-                    aside = _copied_aside(database, tell)
-                _finish(copying, "Restoring", tell)
+                    aside = _copy_aside(database, report)
+                _run_steps(copying, "Restoring", report)
             with suppress(apsw.BusyError):
                 target.execute("PRAGMA wal_checkpoint(PASSIVE)")
     finally:
@@ -238,12 +238,12 @@ def _write_over(part: str, database: str, *, force: bool, tell: Tell) -> str | N
     return aside
 
 
-def _copied_aside(database: str, tell: Tell) -> str:
-    with _part(database, _mode_of(database)) as part:
-        with looking(database) as present:
-            _copy(present, part, lambda text: tell(f"Keeping the present database. {text}"))
+def _copy_aside(database: str, report: ReportProgress) -> str:
+    with _temporary_file(database, _mode_of(database)) as part:
+        with open_snapshot(database) as present:
+            _copy(present, part, lambda text: report(f"Keeping the present database. {text}"))
         _sync(part)
-        for aside in _names_aside(database):
+        for aside in _aside_names(database):
             with suppress(FileExistsError):
                 _link(part, aside)
                 break
@@ -251,17 +251,17 @@ def _copied_aside(database: str, tell: Tell) -> str:
     return aside
 
 
-def _take_place(part: str, database: str, *, force: bool) -> str | None:
+def _move_into_place(part: str, database: str, *, force: bool) -> str | None:
     """Give a prepared file the name of a database that is not there, or is not sound and moved aside."""
     there = os.path.lexists(database)
     if there and not force:
         raise FileRefused(database, "exists")
     aside = None
-    if there or any(os.path.lexists(database + suffix) for suffix in _BESIDE):
-        aside = next(name for name in _names_aside(database) if not _any_of(name))
+    if there or any(os.path.lexists(database + suffix) for suffix in _SIDE_FILE_SUFFIXES):
+        aside = next(name for name in _aside_names(database) if not _any_exists(name))
         if there:
             _move_aside(database, aside)
-        for suffix in _BESIDE:
+        for suffix in _SIDE_FILE_SUFFIXES:
             with suppress(FileNotFoundError):
                 os.rename(database + suffix, aside + suffix)  # noqa: PTH104
     if os.path.lexists(database) and force:
@@ -281,11 +281,11 @@ def _move_aside(database: str, aside: str) -> None:
         os.rename(database, aside)  # noqa: PTH104
 
 
-def _any_of(path: str) -> bool:
-    return any(os.path.lexists(path + suffix) for suffix in ("", *_BESIDE))
+def _any_exists(path: str) -> bool:
+    return any(os.path.lexists(path + suffix) for suffix in ("", *_SIDE_FILE_SUFFIXES))
 
 
-def _names_aside(database: str) -> Iterator[str]:
+def _aside_names(database: str) -> Iterator[str]:
     stem, ending = os.path.splitext(os.path.abspath(database))  # noqa: PTH100, PTH122
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     yield f"{stem}{ASIDE}{stamp}{ending}"
@@ -294,19 +294,19 @@ def _names_aside(database: str) -> Iterator[str]:
     raise StorageFailed(database, "there is no name left for what is there now")
 
 
-def _holds_something(database: str) -> bool:
+def _has_data(database: str) -> bool:
     """Whether there is anything that would be missed."""
     if not os.path.lexists(database) or (os.path.isfile(database) and not os.path.getsize(database)):  # noqa: PTH113, PTH202
         return False
     try:
-        with looking(database) as present:
-            return newest_change(present) > _UNUSED or _knows_somebody(present)
+        with open_snapshot(database) as present:
+            return newest_seq(present) > _INITIAL_SEQ or _has_users(present)
     except StorageError:
         # What cannot be read may be worth a lot to somebody who can.
         return True
 
 
-def _knows_somebody(connection: apsw.Connection) -> bool:
+def _has_users(connection: apsw.Connection) -> bool:
     """Whether there are users, who are in no log."""
     there = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'users'").get
     return there is not None and connection.execute("SELECT 1 FROM users LIMIT 1").get is not None
@@ -315,7 +315,7 @@ def _knows_somebody(connection: apsw.Connection) -> bool:
 # Files
 
 
-def _require_names(*paths: str) -> None:
+def _require_utf8_names(*paths: str) -> None:
     """Raises `FileRefused` for a name that SQLite cannot have."""
     for path in paths:
         try:
@@ -324,24 +324,24 @@ def _require_names(*paths: str) -> None:
             raise FileRefused(path, "name") from None
 
 
-def _require_free(file: str, database: str, *, force: bool) -> None:
+def _require_usable_name(file: str, database: str, *, force: bool) -> None:
     """Raises `FileRefused` unless a backup can have this name."""
     folder = os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120
     if not os.path.isdir(folder):  # noqa: PTH112
         raise FileRefused(folder, "no folder")
     if os.path.isdir(file):  # noqa: PTH112
         raise FileRefused(file, "folder")
-    own = {os.path.realpath(database + suffix) for suffix in ("", *_BESIDE)}
-    if os.path.realpath(file) in own or _same(file, database):
+    own = {os.path.realpath(database + suffix) for suffix in ("", *_SIDE_FILE_SUFFIXES)}
+    if os.path.realpath(file) in own or _is_same_file(file, database):
         raise FileRefused(file, "itself")
     if os.path.lexists(file) and not force:
         raise FileRefused(file, "exists")
     # SQLite would take another file's log for that of the backup.
-    if any(os.path.lexists(file + suffix) for suffix in _BESIDE):
+    if any(os.path.lexists(file + suffix) for suffix in _SIDE_FILE_SUFFIXES):
         raise FileRefused(file, "in use")
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_file(one: str, other: str) -> bool:
     try:
         return os.path.samefile(one, other)  # noqa: PTH121
     except OSError:
@@ -357,16 +357,16 @@ def _mode_of(path: str) -> int:
 
 
 @contextmanager
-def _part(path: str, mode: int) -> Iterator[str]:
+def _temporary_file(path: str, mode: int) -> Iterator[str]:
     """An unfinished file beside another, gone afterwards unless it got its name."""
     folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
-    descriptor, part = tempfile.mkstemp(prefix=f".{name[:_STEM]}.", suffix=PART, dir=folder)
+    descriptor, part = tempfile.mkstemp(prefix=f".{name[:_STEM]}.", suffix=TEMPORARY_SUFFIX, dir=folder)
     os.close(descriptor)
     try:
         os.chmod(part, mode)  # noqa: PTH101
         yield part
     finally:
-        for suffix in ("", *_BESIDE):
+        for suffix in ("", *_SIDE_FILE_SUFFIXES):
             with suppress(FileNotFoundError):
                 os.unlink(part + suffix)  # noqa: PTH108
 
@@ -401,7 +401,7 @@ def _sync(path: str) -> None:
 
 
 @contextmanager
-def _failures(path: str) -> Iterator[None]:
+def _translate_os_errors(path: str) -> Iterator[None]:
     """Errors of the file system, as errors of the store."""
     try:
         yield

@@ -10,58 +10,58 @@ from typing import Final
 
 import apsw
 
-from dittybag.domain.changes import ChangeNews, Kind
-from dittybag.storage.sqlite.change_table import newest, news_since
+from dittybag.domain.changes import ChangeNotification, Kind
+from dittybag.storage.sqlite.change_table import newest, notifications_since
 
 #: How often other processes' commits are looked for.
 INTERVAL_SECONDS: Final = 0.25
 
 #: So many changes are read at once: what waits meanwhile should not wait long.
-MAX_NEWS: Final = 1000
+MAX_CHANGES_PER_READ: Final = 1000
 
 
-class Feed:
+class ChangeFeed:
     """Follows the log on a connection of the event loop's thread."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         #: Whether anybody wants to be told.
         self.listening = False
         self._connection = connection
-        self._commits = self._counted()
-        self._schema = self._cookie()
+        self._commits = self._data_version()
+        self._schema = self._read_schema_version()
         self._restores = 0
         self._seq = self._floor = newest(connection)
         #: Whether there is more to read.
         self.behind = False
         self._stamps: dict[tuple[Kind, int | None], int] = {}
-        self._untold: list[ChangeNews] = []
+        self._pending: list[ChangeNotification] = []
 
-    def _counted(self) -> int:
+    def _data_version(self) -> int:
         return int(self._connection.execute("PRAGMA data_version").get)
 
-    def _cookie(self) -> int:
+    def _read_schema_version(self) -> int:
         return int(self._connection.execute("PRAGMA schema_version").get)
 
     def check(self) -> None:
         """Read what is new."""
-        commits = self._counted()
+        commits = self._data_version()
         if commits == self._commits and not self.behind:
             return
         self._commits = commits
-        if (cookie := self._cookie()) != self._schema:
+        if (cookie := self._read_schema_version()) != self._schema:
             self._schema = cookie
-            self._begin_again()
-        found = news_since(self._connection, self._seq, MAX_NEWS)
+            self._reset()
+        found = notifications_since(self._connection, self._seq, MAX_CHANGES_PER_READ)
         for seq, item in found:
             self._stamps[item.kind, item.project] = self._seq = seq
         if self.listening:
-            self._untold += [item for _, item in found]
-        self.behind = len(found) == MAX_NEWS
+            self._pending += [item for _, item in found]
+        self.behind = len(found) == MAX_CHANGES_PER_READ
         if self.behind:
             # Until all of it has been read, everything counts as changed.
             self._floor = newest(self._connection)
 
-    def _begin_again(self) -> None:
+    def _reset(self) -> None:
         """The database was restored from a backup: its log is another one, and everything has changed."""
         self._restores += 1
         self._seq = self._floor = newest(self._connection)
@@ -70,14 +70,14 @@ class Feed:
         if self.listening:
             projects = [row[0] for row in self._connection.execute("SELECT id FROM projects")]
             kinds: tuple[Kind, ...] = ("prompt", "resource")
-            self._untold = [ChangeNews(kind, project) for project in projects for kind in kinds]
+            self._pending = [ChangeNotification(kind, project) for project in projects for kind in kinds]
 
-    def news(self) -> list[ChangeNews]:
+    def news(self) -> list[ChangeNotification]:
         """What nobody has been told of yet, as soon as all of it has been read."""
         self.check()
         if self.behind:
             return []
-        told, self._untold = self._untold, []
+        told, self._pending = self._pending, []
         return told
 
     def stamp(self, kind: Kind, project: int | None) -> int:

@@ -9,14 +9,14 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from dittybag.domain.changes import KINDS, Change, ChangeNews, Kind
+from dittybag.domain.changes import KINDS, Change, ChangeNotification, Kind
 from dittybag.domain.tasks import Task
-from dittybag.domain.text import folded
-from dittybag.storage.row_mapping import change_of, news_of
+from dittybag.domain.text import fold
+from dittybag.storage.row_mapping import change_from_row, notification_from_row
 from dittybag.storage.sqlite.rows import Row, all_rows, first_row, value
 
 #: Beyond every sequence number.
-_FAR: Final = (1 << 63) - 1
+_MAX_SEQ: Final = (1 << 63) - 1
 
 #: What the index of changes by entity covers; a query has to say so to use it.
 _INDEXED: Final = "(action <> 'create' OR kind IN ('project', 'task'))"
@@ -64,7 +64,7 @@ class ChangeTable:
         if not 0 < seq < 1 << 63:
             return None
         row = first_row(self._connection, f"SELECT {_COLUMNS} FROM changes WHERE seq = ?", (seq,))
-        return None if row is None else change_of(row)
+        return None if row is None else change_from_row(row)
 
     async def batch(self, batch: int, limit: int | None = None) -> list[Change]:
         # What was done together has no gap in it.
@@ -74,7 +74,7 @@ class ChangeTable:
         ):
             if row[1] != batch or len(found) == limit:
                 break
-            found.append(change_of(row))
+            found.append(change_from_row(row))
         return found
 
     async def batch_size(self, batch: int) -> int:
@@ -99,18 +99,18 @@ class ChangeTable:
         since: int | None = None,
         user: str | None = None,
     ) -> list[Change]:
-        before = _FAR if before is None else max(0, min(before, _FAR))
+        before = _MAX_SEQ if before is None else max(0, min(before, _MAX_SEQ))
         if entity is not None:
             kinds = KINDS if kind is None else (kind,)
-            found = [change for name in kinds for change in self._of(name, entity, before, limit)]
+            found = [change for name in kinds for change in self._entity_changes(name, entity, before, limit)]
             found.sort(key=lambda change: change.seq, reverse=True)
             return [
                 change
                 for change in found
-                if (project is None or change.project in (None, project)) and _is_for(user, change)
+                if (project is None or change.project in (None, project)) and _is_visible_to(user, change)
             ][:limit]
         conditions = ["seq < :before"]
-        conditions += _seen(project, user)
+        conditions += _visibility_conditions(project, user)
         if kind is not None:
             # Not by its index: the newest are wanted, and they are at the end of the log.
             conditions.append("+kind = :kind")
@@ -134,7 +134,7 @@ class ChangeTable:
                 "limit": limit,
             },
         )
-        return [change_of(row) for row in rows]
+        return [change_from_row(row) for row in rows]
 
     async def since(self, seq: int, limit: int, *, kind: Kind | None = None) -> list[Change]:
         narrowed = "" if kind is None else "AND kind = :kind"
@@ -143,16 +143,16 @@ class ChangeTable:
             f"SELECT {_COLUMNS} FROM changes WHERE seq > :seq {narrowed} ORDER BY seq LIMIT :limit",
             {"seq": seq, "kind": kind, "limit": limit},
         )
-        return [change_of(row) for row in rows]
+        return [change_from_row(row) for row in rows]
 
     async def latest(self, kind: Kind, entity: str) -> Change | None:
-        found = self._of(kind, entity, _FAR, 1)
+        found = self._entity_changes(kind, entity, _MAX_SEQ, 1)
         return found[0] if found else None
 
-    async def newest(self) -> int:
+    async def newest_seq(self) -> int:
         return newest(self._connection)
 
-    async def matching(
+    async def find_seqs(
         self,
         project: int | None,
         *,
@@ -165,7 +165,7 @@ class ChangeTable:
         text: str | None = None,
         user: str | None = None,
     ) -> list[tuple[int, int]]:
-        conditions = [*_seen(project, user), "seq > :after AND seq < :before"]
+        conditions = [*_visibility_conditions(project, user), "seq > :after AND seq < :before"]
         if kind is not None:
             conditions.append("+kind = :kind")
         if actor is not None:
@@ -174,8 +174,8 @@ class ChangeTable:
         bindings = {
             "project": project,
             "user": user,
-            "after": max(min(after, _FAR), 0),
-            "before": max(min(before, _FAR), 0),
+            "after": max(min(after, _MAX_SEQ), 0),
+            "before": max(min(before, _MAX_SEQ), 0),
             "kind": kind,
             "actor": actor,
             "limit": limit,
@@ -183,42 +183,40 @@ class ChangeTable:
         if text is None:
             rows = all_rows(self._connection, f"SELECT seq, {_BYTES} {rest} LIMIT :limit", bindings)
             return [(row[0], row[1]) for row in rows]
-        needle = folded(text)
+        term = fold(text)
         named = self._connection.execute(f"SELECT seq, {_BYTES}, {_ALL_NAMES} {rest}", bindings)
         found = (
-            (seq, size)
-            for seq, size, *names in named
-            if any(name and needle in folded(name) for name in names)
+            (seq, size) for seq, size, *names in named if any(name and term in fold(name) for name in names)
         )
         return list(islice(found, limit))
 
-    async def these(self, seqs: Sequence[int]) -> list[Change]:
+    async def by_seqs(self, seqs: Sequence[int]) -> list[Change]:
         sql = (
             f"SELECT {_COLUMNS} FROM changes WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq DESC"
         )
         rows = all_rows(self._connection, sql, (msgspec.json.encode(seqs).decode(),))
-        return [change_of(row) for row in rows]
+        return [change_from_row(row) for row in rows]
 
-    async def reach(self, before: int, count: int, size: int) -> int:
+    async def window_start(self, before: int, count: int, size: int) -> int:
         sql = f"""SELECT min(seq) FROM (
                      SELECT seq, sum({_BYTES}) OVER (ORDER BY seq DESC) AS bytes
                      FROM changes WHERE seq >= :from AND seq < :before)
                  WHERE bytes <= :size OR seq = :last"""
-        before = max(min(before, _FAR), 1)
+        before = max(min(before, _MAX_SEQ), 1)
         bindings = {"from": before - count, "before": before, "size": size, "last": before - 1}
         found = value(self._connection, sql, bindings)
         return before if found is None else int(found)
 
     async def actors(self, project: int | None, *, after: int, limit: int, user: str | None) -> list[str]:
-        conditions = " AND ".join([*_seen(project, user), "seq > :after"])
+        conditions = " AND ".join([*_visibility_conditions(project, user), "seq > :after"])
         sql = f"SELECT DISTINCT actor FROM changes WHERE {conditions} ORDER BY actor LIMIT :limit"
         bindings = {"project": project, "user": user, "after": after, "limit": limit}
         return [row[0] for row in all_rows(self._connection, sql, bindings)]
 
-    async def per_day(
+    async def count_per_day(
         self, project: int, *, after: int, before: int, user: str | None
     ) -> list[tuple[int, str, int]]:
-        conditions = " AND ".join([*_seen(project, user), "seq > :after AND seq < :before"])
+        conditions = " AND ".join([*_visibility_conditions(project, user), "seq > :after AND seq < :before"])
         sql = (
             f"SELECT at / {_DAY} AS day, actor, count(*) FROM changes WHERE {conditions} GROUP BY day, actor"
         )
@@ -234,7 +232,7 @@ class ChangeTable:
         rows = all_rows(self._connection, sql, {"ids": msgspec.json.encode(values).decode()})
         return {str(row[0]): str(row[1]) for row in rows}
 
-    def _of(self, kind: Kind, entity: str, before: int, limit: int) -> list[Change]:
+    def _entity_changes(self, kind: Kind, entity: str, before: int, limit: int) -> list[Change]:
         """The changes of one thing, the newest first."""
         rows = all_rows(
             self._connection,
@@ -243,10 +241,10 @@ class ChangeTable:
             (kind, entity, before, limit),
         )
         if kind in _NUMBERED and len(rows) < limit:
-            rows += self._creation(_NUMBERED[kind], entity, before)
-        return [change_of(row) for row in rows]
+            rows += self._creating_change(_NUMBERED[kind], entity, before)
+        return [change_from_row(row) for row in rows]
 
-    def _creation(self, table: str, entity: str, before: int) -> list[Row]:
+    def _creating_change(self, table: str, entity: str, before: int) -> list[Row]:
         """The change that created a thing, which has the number of that thing, whether it is there or not."""
         number = value(self._connection, f"SELECT number FROM {table} WHERE id = ?", (entity,))
         if number is None:
@@ -261,7 +259,7 @@ class ChangeTable:
         return all_rows(self._connection, sql, (number, entity, before))
 
 
-def _seen(project: int | None, user: str | None) -> list[str]:
+def _visibility_conditions(project: int | None, user: str | None) -> list[str]:
     """SQL for the changes in a project, or everywhere, for a user's eyes; it wants :project and :user."""
     conditions = [] if project is None else ["(project = :project OR project IS NULL)"]
     if user is not None:
@@ -269,7 +267,7 @@ def _seen(project: int | None, user: str | None) -> list[str]:
     return conditions
 
 
-def _is_for(user: str | None, change: Change) -> bool:
+def _is_visible_to(user: str | None, change: Change) -> bool:
     """Whether a change may be shown to a user: of tasks, only their own."""
     task = change.after if change.after is not None else change.before
     return user is None or not isinstance(task, Task) or task.user == user
@@ -301,7 +299,7 @@ def newest(connection: apsw.Connection) -> int:
     return (row[0] if row else None) or 0
 
 
-def news_since(connection: apsw.Connection, seq: int, limit: int) -> list[tuple[int, ChangeNews]]:
+def notifications_since(connection: apsw.Connection, seq: int, limit: int) -> list[tuple[int, ChangeNotification]]:
     """What has changed after `seq`, up to `limit` changes."""
     rows = all_rows(
         connection,
@@ -310,4 +308,4 @@ def news_since(connection: apsw.Connection, seq: int, limit: int) -> list[tuple[
            FROM changes WHERE seq > ? ORDER BY seq LIMIT ?""",
         (seq, limit),
     )
-    return [(row[0], news_of(row)) for row in rows]
+    return [(row[0], notification_from_row(row)) for row in rows]

@@ -45,10 +45,10 @@ _PRAGMAS: Final = (
 def connect(path: str, *, writable: bool) -> apsw.Connection:
     """Open a file. A reader may not write, whatever it is asked to do."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    with translated(path):
+    with translate_errors(path):
         connection = apsw.Connection(path, flags=flags)
         try:
-            connection.set_busy_handler(_patience())
+            connection.set_busy_handler(_busy_handler())
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
             if not writable:
@@ -59,7 +59,7 @@ def connect(path: str, *, writable: bool) -> apsw.Connection:
     return connection
 
 
-def _patience() -> Callable[[int], bool]:
+def _busy_handler() -> Callable[[int], bool]:
     """A busy handler that tries again soon, at random moments, so that nobody starves."""
     deadline = 0.0
 
@@ -77,31 +77,31 @@ def _patience() -> Callable[[int], bool]:
 
 
 @contextmanager
-def translated(where: str) -> Iterator[None]:
+def translate_errors(where: str) -> Iterator[None]:
     """Errors of SQLite, as errors of the store."""
     try:
         yield
     except apsw.Error as error:
-        raise meaning(error, where) from error
+        raise to_storage_error(error, where) from error
 
 
-def meaning(error: apsw.Error, where: str) -> StorageError:
+def to_storage_error(error: apsw.Error, where: str) -> StorageError:
     """What an error of SQLite says about the store."""
-    if isinstance(error, apsw.CantOpenError) and not _may_write(where):
+    if isinstance(error, apsw.CantOpenError) and not _is_writable(where):
         return StorageReadOnly(where)
-    for kind, meant in _MEANINGS:
+    for kind, error_class in _ERROR_CLASSES:
         if isinstance(error, kind):
-            return meant(where)
+            return error_class(where)
     return StorageFailed(where, str(error))
 
 
-def _may_write(path: str) -> bool:
+def _is_writable(path: str) -> bool:
     """Whether a file can be made or written, as far as permissions go."""
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120  # pathlib is slow to import
     return os.access(folder, os.W_OK) and (not os.path.exists(path) or os.access(path, os.W_OK))  # noqa: PTH110
 
 
-_MEANINGS: Final[tuple[tuple[type[apsw.Error], type[StorageError]], ...]] = (
+_ERROR_CLASSES: Final[tuple[tuple[type[apsw.Error], type[StorageError]], ...]] = (
     (apsw.BusyError, StorageBusy),
     (apsw.LockedError, StorageBusy),
     (apsw.FullError, StorageFull),
@@ -112,7 +112,7 @@ _MEANINGS: Final[tuple[tuple[type[apsw.Error], type[StorageError]], ...]] = (
 )
 
 
-def require_ours(path: str) -> None:
+def require_dittybag_file(path: str) -> None:
     """Raises `StorageForeign` for a file that other programs have written.
 
     SQLite must not open it as a database: closing it, it would tidy up another program's log.
@@ -121,7 +121,7 @@ def require_ours(path: str) -> None:
         return
     if not os.path.isfile(path):  # noqa: PTH113
         raise StorageForeign(path)
-    with translated(path):
+    with translate_errors(path):
         # Through SQLite: closing a descriptor of one's own would give up the locks of this process's
         # connections (https://www.sqlite.org/howtocorrupt.html, 2.2).
         file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
@@ -147,7 +147,7 @@ def prepare_folder(path: str) -> None:
         raise StorageFailed(path, str(error)) from error
 
 
-def identity(path: str) -> tuple[int, int] | None:
+def file_identity(path: str) -> tuple[int, int] | None:
     """Which file has this name now; nothing if there is none."""
     try:
         status = os.stat(path)  # noqa: PTH116  # pathlib is slow to import
@@ -156,7 +156,7 @@ def identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def require_same(path: str, opened: tuple[int, int] | None) -> None:
+def require_same_file(path: str, opened: tuple[int, int] | None) -> None:
     """Raises `StorageFailed` if a file that was opened is not the one that others would find there."""
-    if identity(path) != opened:
+    if file_identity(path) != opened:
         raise StorageFailed(path, "the file was moved, deleted or replaced while it was in use")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import apsw
 
-from dittybag.domain.idempotency import KeptAnswer
-from dittybag.storage.row_mapping import answer_of
+from dittybag.domain.idempotency import StoredResult
+from dittybag.storage.row_mapping import stored_result_of
 from dittybag.storage.sqlite.rows import first_row
 
 
-class AnswerTable:
+class IdempotencyTable:
     """Reading answers."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    async def get(self, owner: str, key: str) -> KeptAnswer | None:
+    async def get(self, owner: str, key: str) -> StoredResult | None:
         sql = "SELECT digest, at, first, last, answer FROM answers WHERE owner = ? AND key = ?"
         row = first_row(self._connection, sql, (owner, key))
-        return None if row is None else answer_of(row)
+        return None if row is None else stored_result_of(row)
 
 
 def note(

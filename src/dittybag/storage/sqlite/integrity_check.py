@@ -21,45 +21,45 @@ from msgspec import Struct
 
 from dittybag.domain.changes import KINDS, Entity, Kind
 from dittybag.storage.sqlite import project_table, prompt_table, resource_table, task_table
-from dittybag.storage.sqlite.connections import connect, identity, require_ours, require_same, translated
+from dittybag.storage.sqlite.connections import connect, file_identity, require_dittybag_file, require_same_file, translate_errors
 from dittybag.storage.sqlite.migrations import NEWEST, steps
 from dittybag.storage.sqlite.rows import Row, all_rows, first_row, value
 
 #: Told what is being done now.
-Tell: TypeAlias = Callable[[str], Any]
+ReportProgress: TypeAlias = Callable[[str], Any]
 
-Part = Literal["structure", "schema", "references", "contents", "log", "index"]
+CheckedPart = Literal["structure", "schema", "references", "contents", "log", "index"]
 
 #: So many things of a kind are named, and the others counted.
-_NAMED: Final = 3
+_MAX_NAMED: Final = 3
 #: So many problems of its own are asked of SQLite.
-_PROBLEMS: Final = 10
+_MAX_PROBLEMS: Final = 10
 #: After so many steps SQLite lets Python look for Ctrl-C.
-_STEPS: Final = 200_000
+_PROGRESS_STEPS: Final = 200_000
 #: One document, beside the sum of their numbers.
-_ONE: Final = 1 << 80
+_DOCUMENT_UNIT: Final = 1 << 80
 
-_NOUNS: Final[dict[Kind, ModuleType]] = {
+_TABLE_MODULES: Final[dict[Kind, ModuleType]] = {
     "project": project_table,
     "prompt": prompt_table,
     "resource": resource_table,
     "task": task_table,
 }
-_INDEXED: Final[dict[Kind, ModuleType]] = {kind: _NOUNS[kind] for kind in ("prompt", "resource", "task")}
-_OF_INDEX: Final = re.compile(r"table (?:main\.|\")(?:prompt|resource|task)_index\b")
+_INDEXED: Final[dict[Kind, ModuleType]] = {kind: _TABLE_MODULES[kind] for kind in ("prompt", "resource", "task")}
+_INDEX_TABLE: Final = re.compile(r"table (?:main\.|\")(?:prompt|resource|task)_index\b")
 
 #: Since which release of its branches SQLite has no https://sqlite.org/wal.html#walresetbug any more.
-_MENDED: Final = {(3, 44): 6, (3, 50): 7, (3, 51): 3}
+_FIXED_RELEASES: Final = {(3, 44): 6, (3, 50): 7, (3, 51): 3}
 
 
-class Flaw(Struct, frozen=True):
+class IntegrityProblem(Struct, frozen=True):
     """Something that is wrong with a database, as a sentence."""
 
-    part: Part
+    part: CheckedPart
     message: str
 
 
-class Large(Struct, frozen=True):
+class LargeEntity(Struct, frozen=True):
     """A prompt or a resource, and how much it holds."""
 
     project: str
@@ -67,54 +67,54 @@ class Large(Struct, frozen=True):
     bytes: int
 
 
-def engine() -> str:
+def sqlite_version() -> str:
     """The version of SQLite in this process."""
     return apsw.sqlite_lib_version()
 
 
-def engine_is_safe(version: str) -> bool:
+def is_safe_sqlite_version(version: str) -> bool:
     """Whether several processes may write with this SQLite: older ones can damage a file that way."""
     numbers = tuple(int(part) for part in version.split("."))
     branch = numbers[:2]
-    return branch > max(_MENDED) or (branch in _MENDED and numbers[2] >= _MENDED[branch])
+    return branch > max(_FIXED_RELEASES) or (branch in _FIXED_RELEASES and numbers[2] >= _FIXED_RELEASES[branch])
 
 
 @contextmanager
-def looking(path: str, *, alone: bool = False) -> Iterator[apsw.Connection]:
+def open_snapshot(path: str, *, immutable: bool = False) -> Iterator[apsw.Connection]:
     """A connection that sees one point in time and changes nothing, not even a log that others left.
 
-    `alone`: nobody else has the file, so nothing need be beside it.
+    `immutable`: nobody else has the file, so nothing need be beside it.
     """
-    require_ours(path)
-    with translated(path):
-        connection = _opened(path, alone=alone)
+    require_dittybag_file(path)
+    with translate_errors(path):
+        connection = _open_read_only(path, immutable=immutable)
         try:
             yield connection
         finally:
             connection.close()
 
 
-def _opened(path: str, *, alone: bool) -> apsw.Connection:
+def _open_read_only(path: str, *, immutable: bool) -> apsw.Connection:
     left = _size(f"{path}-wal")
-    if alone:
-        return _begun(_immutable(path))
+    if immutable:
+        return _begin_read(_immutable(path))
     try:
-        return _begun(path, leave_log=left > 0)
+        return _begin_read(path, leave_log=left > 0)
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         # In a folder that cannot be written to there is no place for what connections share.
         if left:
             raise
-        return _begun(_immutable(path))
+        return _begin_read(_immutable(path))
 
 
-def _begun(path: str, *, leave_log: bool = False) -> apsw.Connection:
+def _begin_read(path: str, *, leave_log: bool = False) -> apsw.Connection:
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
     try:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(leave_log))
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         connection.set_busy_timeout(5000)
-        connection.set_progress_handler(lambda: False, _STEPS)
+        connection.set_progress_handler(lambda: False, _PROGRESS_STEPS)
         connection.execute("PRAGMA cell_size_check = ON")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("BEGIN")
@@ -141,7 +141,7 @@ def version(connection: apsw.Connection) -> int:
     return int(connection.pragma("user_version"))
 
 
-def newest_change(connection: apsw.Connection) -> int:
+def newest_seq(connection: apsw.Connection) -> int:
     """The number of the last change; 0 if there was none."""
     return int(value(connection, "SELECT coalesce(max(seq), 0) FROM changes"))
 
@@ -151,80 +151,80 @@ def journal(connection: apsw.Connection) -> str:
     return str(connection.pragma("journal_mode"))
 
 
-def sound(connection: apsw.Connection) -> list[Flaw]:
+def check_structure(connection: apsw.Connection) -> list[IntegrityProblem]:
     """What is wrong with the pages of a file, and with the tables that it should have."""
     # What the pages of a damaged file lead to may have no end.
-    return _checked("structure", _structure, connection) or _checked("schema", _schema, connection)
+    return _run_check("structure", _structure, connection) or _run_check("schema", _schema, connection)
 
 
-def examine(connection: apsw.Connection, tell: Tell) -> list[Flaw]:
+def check_integrity(connection: apsw.Connection, report: ReportProgress) -> list[IntegrityProblem]:
     """Everything that is wrong with a file. Of old ones, only what the migrations leave as it is."""
-    tell("Checking the pages")
-    flaws = sound(connection)
-    if version(connection) != NEWEST or any(flaw.part != "index" for flaw in flaws):
-        return flaws
+    report("Checking the pages")
+    problems = check_structure(connection)
+    if version(connection) != NEWEST or any(problem.part != "index" for problem in problems):
+        return problems
     for part, words, check in _CHECKS:
-        tell(words)
-        flaws += _checked(part, check, connection)
-    return flaws
+        report(words)
+        problems += _run_check(part, check, connection)
+    return problems
 
 
-def _checked(
-    part: Part, check: Callable[[apsw.Connection], Iterable[Flaw]], connection: apsw.Connection
-) -> list[Flaw]:
-    found: list[Flaw] = []
+def _run_check(
+    part: CheckedPart, check: Callable[[apsw.Connection], Iterable[IntegrityProblem]], connection: apsw.Connection
+) -> list[IntegrityProblem]:
+    found: list[IntegrityProblem] = []
     try:
         found.extend(check(connection))
     except (apsw.CorruptError, apsw.SQLError, ValueError, TypeError, LookupError, RecursionError) as error:
         # A page or a text that is none, or JSON that is none.
-        found.append(Flaw(part, f"Something cannot be read: {str(error)[:200]}"))
+        found.append(IntegrityProblem(part, f"Something cannot be read: {str(error)[:200]}"))
     return found
 
 
-def _structure(connection: apsw.Connection) -> Iterator[Flaw]:
+def _structure(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     try:
-        yield from _problems(connection, str(_PROBLEMS))
+        yield from _integrity_check(connection, str(_MAX_PROBLEMS))
     except apsw.CorruptError as error:
-        if not _OF_INDEX.search(str(error)):
+        if not _INDEX_TABLE.search(str(error)):
             raise
         # It went no further than the index, which can be made anew if all else is sound.
-        yield Flaw("index", str(error))
+        yield IntegrityProblem("index", str(error))
         for (table,) in all_rows(
             connection, "SELECT name FROM sqlite_schema WHERE rootpage AND type = 'table'"
         ):
-            yield from _problems(connection, f"'{table}'")
+            yield from _integrity_check(connection, f"'{table}'")
 
 
-def _problems(connection: apsw.Connection, what: str) -> Iterator[Flaw]:
+def _integrity_check(connection: apsw.Connection, what: str) -> Iterator[IntegrityProblem]:
     """What SQLite finds by itself."""
     for (line,) in connection.execute(f"PRAGMA integrity_check({what})"):
         if line != "ok":
-            yield Flaw("index" if _OF_INDEX.search(line) else "structure", line)
+            yield IntegrityProblem("index" if _INDEX_TABLE.search(line) else "structure", line)
 
 
-def _schema(connection: apsw.Connection) -> Iterator[Flaw]:
+def _schema(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     """Whether the tables, indexes and triggers are those that the migrations make."""
     number = version(connection)
     if number > NEWEST:
         # What it should be like is not known here.
         return
-    expected = _objects(_made(number))
-    found = _objects(connection)
+    expected = _schema_objects(_build_schema(number))
+    found = _schema_objects(connection)
     if number == 0 and not found:
         # Somebody has only begun to make it.
         return
     for kind, name in sorted(expected.keys() - found.keys()):
-        yield Flaw("schema", f"The {kind} {name} is missing")
+        yield IntegrityProblem("schema", f"The {kind} {name} is missing")
     for kind, name in sorted(expected.keys() & found.keys()):
         if expected[kind, name] != found[kind, name]:
-            yield Flaw("schema", f"The {kind} {name} is not as Dittybag makes it")
+            yield IntegrityProblem("schema", f"The {kind} {name} is not as Dittybag makes it")
     for kind, name in sorted(found.keys() - expected.keys()):
         # Somebody's own table or index does nothing by itself.
         if kind in ("trigger", "view"):
-            yield Flaw("schema", f"The {kind} {name[:100]!r} is not Dittybag's")
+            yield IntegrityProblem("schema", f"The {kind} {name[:100]!r} is not Dittybag's")
 
 
-def _made(number: int) -> apsw.Connection:
+def _build_schema(number: int) -> apsw.Connection:
     """An empty database of this version."""
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT, applied_at INTEGER)")
@@ -234,7 +234,7 @@ def _made(number: int) -> apsw.Connection:
     return connection
 
 
-def _objects(connection: apsw.Connection) -> dict[tuple[str, str], str]:
+def _schema_objects(connection: apsw.Connection) -> dict[tuple[str, str], str]:
     """What a schema consists of, but for what SQLite adds by itself, and the record of the migrations."""
     rows = connection.execute(
         "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
@@ -245,13 +245,13 @@ def _objects(connection: apsw.Connection) -> dict[tuple[str, str], str]:
     }
 
 
-def _references(connection: apsw.Connection) -> Iterator[Flaw]:
+def _references(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     broken = Counter((row[0], row[2]) for row in connection.execute("PRAGMA foreign_key_check"))
     for (table, parent), count in broken.items():
-        yield Flaw("references", f"{count} rows of {table} refer to {parent} that are not there")
+        yield IntegrityProblem("references", f"{count} rows of {table} refer to {parent} that are not there")
 
 
-def _contents(connection: apsw.Connection) -> Iterator[Flaw]:
+def _contents(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     """Whether the bytes of resources are there and what their hashes say, for those in the log too."""
     from hashlib import sha256
 
@@ -261,12 +261,12 @@ def _contents(connection: apsw.Connection) -> Iterator[Flaw]:
         if sha256(content).hexdigest() != digest
     ]
     if wrong:
-        yield Flaw("contents", f"{_named(wrong)}: the bytes are not what was stored under these hashes")
+        yield IntegrityProblem("contents", f"{_named(wrong)}: the bytes are not what was stored under these hashes")
     sizes = connection.execute(
         """SELECT name FROM resources JOIN contents USING (sha256) WHERE size <> octet_length(bytes)"""
     )
     if wrong := [row[0] for row in sizes]:
-        yield Flaw("contents", f"Resources {_named(wrong)} do not have the size they say")
+        yield IntegrityProblem("contents", f"Resources {_named(wrong)} do not have the size they say")
     lost = connection.execute(
         """SELECT DISTINCT digest FROM (
                SELECT before ->> 'sha256' AS digest FROM changes WHERE kind = 'resource'
@@ -274,7 +274,7 @@ def _contents(connection: apsw.Connection) -> Iterator[Flaw]:
            WHERE digest IS NOT NULL AND digest NOT IN (SELECT sha256 FROM contents)"""
     )
     if wrong := [row[0] for row in lost]:
-        yield Flaw("contents", f"{_named(wrong)}: contents that the log names are missing")
+        yield IntegrityProblem("contents", f"{_named(wrong)}: contents that the log names are missing")
 
 
 def orphans(connection: apsw.Connection) -> tuple[int, int]:
@@ -291,7 +291,7 @@ def orphans(connection: apsw.Connection) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def _log(connection: apsw.Connection) -> Iterator[Flaw]:
+def _log(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     """The log, read from its beginning, must lead to the tables."""
     state: dict[tuple[Kind, str], int] = {}
     torn = []
@@ -304,18 +304,18 @@ def _log(connection: apsw.Connection) -> Iterator[Flaw]:
         if after is not None:
             state[key] = _digest(kind, after) or 0
     if torn:
-        yield Flaw("log", f"Changes {_named(torn)} do not begin where the thing was before")
-    for kind, noun in _NOUNS.items():
+        yield IntegrityProblem("log", f"Changes {_named(torn)} do not begin where the thing was before")
+    for kind, module in _TABLE_MODULES.items():
         differing = [
             entity.id
-            for entity, _ in _entities(connection, kind, noun)
+            for entity, _ in _entities(connection, kind, module)
             if state.pop((kind, str(entity.id)), None) != hash(msgspec.json.encode(entity))
         ]
         if differing:
-            yield Flaw("log", f"{noun.TABLE.name} {_named(differing)} are not what the log says")
+            yield IntegrityProblem("log", f"{noun.TABLE.name} {_named(differing)} are not what the log says")
     if state:
         missing = [f"{kind} {entity}" for kind, entity in state]
-        yield Flaw("log", f"The log knows of {_named(missing)}, which are not there")
+        yield IntegrityProblem("log", f"The log knows of {_named(missing)}, which are not there")
 
 
 def _digest(kind: Kind, text: str | None) -> int | None:
@@ -326,7 +326,7 @@ def _digest(kind: Kind, text: str | None) -> int | None:
 
 
 def _entities(
-    connection: apsw.Connection, kind: Kind, noun: ModuleType
+    connection: apsw.Connection, kind: Kind, module: ModuleType
 ) -> Iterator[tuple[Entity, dict[str, Any]]]:
     """What is in a table, each with its row."""
     cursor = connection.execute(f"SELECT * FROM {noun.TABLE.name}")
@@ -340,33 +340,33 @@ def _entities(
         yield msgspec.convert({**row, **lists}, KINDS[kind]), row
 
 
-def _indexes(connection: apsw.Connection) -> Iterator[Flaw]:
+def _indexes(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     """Each index must hold the trigrams of the texts and no others; likewise for tags and folded texts."""
-    for kind, noun in _INDEXED.items():
+    for kind, module in _INDEXED.items():
         expected: defaultdict[str, int] = defaultdict(int)
         numbers = set()
         unfolded = []
-        for entity, row in _entities(connection, kind, noun):
-            number = row[noun.TABLE.key]
+        for entity, row in _entities(connection, kind, module):
+            number = row[module.TABLE.key]
             numbers.add(number)
-            for trigram in _trigrams(noun.index_text(connection, entity)):
-                expected[trigram] += _ONE + number
-            if any(row[name] != folded for name, folded in _folded(connection, noun, entity).items()):
+            for trigram in _trigrams(module.index_text(connection, entity)):
+                expected[trigram] += _DOCUMENT_UNIT + number
+            if any(row[name] != folded for name, folded in _folded(connection, module, entity).items()):
                 unfolded.append(number)
-        differing = {trigram for trigram, _ in expected.items() ^ _found(connection, noun.INDEX).items()}
+        differing = {trigram for trigram, _ in expected.items() ^ _indexed_trigrams(connection, module.INDEX).items()}
         if differing:
             places = f"{len(differing)} places" if len(differing) > 1 else "one place"
-            yield Flaw("index", f"The search index of {noun.TABLE.name} differs from the texts in {places}")
+            yield IntegrityProblem("index", f"The search index of {noun.TABLE.name} differs from the texts in {places}")
         if wrong := {row[0] for row in connection.execute(f"SELECT id FROM {noun.INDEX}_docsize")} ^ numbers:
-            yield Flaw(
+            yield IntegrityProblem(
                 "index", f"The search index of {noun.TABLE.name} is wrong about {_named(sorted(wrong))}"
             )
         if unfolded:
-            yield Flaw(
+            yield IntegrityProblem(
                 "index", f"What searches compare of {noun.TABLE.name} {_named(unfolded)} is not the text"
             )
     if all_rows(connection, _TAGS_CARRIED) != all_rows(connection, _TAGS_LISTED):
-        yield Flaw("index", "The index of tags is not what the prompts say")
+        yield IntegrityProblem("index", "The index of tags is not what the prompts say")
 
 
 _TAGS_CARRIED: Final = """SELECT project, value, updated_at, number FROM prompts, json_each(prompts.tags)
@@ -374,7 +374,7 @@ _TAGS_CARRIED: Final = """SELECT project, value, updated_at, number FROM prompts
 _TAGS_LISTED: Final = "SELECT project, tag, updated_at, prompt FROM prompt_tags ORDER BY 1, 2, 3, 4"
 
 
-def _found(connection: apsw.Connection, index: str) -> dict[str, int]:
+def _indexed_trigrams(connection: apsw.Connection, index: str) -> dict[str, int]:
     """In how many documents an index has each trigram, and in which: a number of both."""
     for name in ("row", "instance"):
         connection.execute(f"CREATE VIRTUAL TABLE temp.{index}_{name} USING fts5vocab(main, {index}, {name})")
@@ -382,7 +382,7 @@ def _found(connection: apsw.Connection, index: str) -> dict[str, int]:
         f"""SELECT term, doc, (SELECT sum(doc) FROM temp.{index}_instance AS one WHERE one.term = every.term)
             FROM temp.{index}_row AS every"""
     )
-    found = {term: count * _ONE + numbers for term, count, numbers in rows}
+    found = {term: count * _DOCUMENT_UNIT + numbers for term, count, numbers in rows}
     for name in ("row", "instance"):
         connection.execute(f"DROP TABLE temp.{index}_{name}")
     return found
@@ -392,12 +392,12 @@ def _trigrams(text: str) -> set[str]:
     return set(map("".join, zip(text, text[1:], text[2:], strict=False)))
 
 
-def _folded(connection: apsw.Connection, noun: ModuleType, entity: Entity) -> dict[str, Any]:
-    values: dict[str, Any] = noun.values(connection, entity)
+def _folded(connection: apsw.Connection, module: ModuleType, entity: Entity) -> dict[str, Any]:
+    values: dict[str, Any] = module.values(connection, entity)
     return {name: folded for name, folded in values.items() if name.startswith("folded_")}
 
 
-_CHECKS: Final[tuple[tuple[Part, str, Callable[[apsw.Connection], Iterable[Flaw]]], ...]] = (
+_CHECKS: Final[tuple[tuple[CheckedPart, str, Callable[[apsw.Connection], Iterable[IntegrityProblem]]], ...]] = (
     ("references", "Checking what refers to what", _references),
     ("contents", "Checking the bytes of resources", _contents),
     ("log", "Comparing the log with what is there", _log),
@@ -405,14 +405,14 @@ _CHECKS: Final[tuple[tuple[Part, str, Callable[[apsw.Connection], Iterable[Flaw]
 )
 
 
-def _named(things: Iterable[Any]) -> str:
+def _summarise(things: Iterable[Any]) -> str:
     """A few things, and how many more there are."""
     every = list(map(str, things))
-    more = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
-    return ", ".join(every[:_NAMED]) + more
+    more = f" and {len(every) - _NAMED} more" if len(every) > _MAX_NAMED else ""
+    return ", ".join(every[:_MAX_NAMED]) + more
 
 
-def largest(connection: apsw.Connection, most: int) -> tuple[list[Large], list[Large]]:
+def largest(connection: apsw.Connection, most: int) -> tuple[list[LargeEntity], list[LargeEntity]]:
     """The largest prompts and the largest resources."""
     prompts_found = all_rows(
         connection,
@@ -426,36 +426,36 @@ def largest(connection: apsw.Connection, most: int) -> tuple[list[Large], list[L
            JOIN projects ON projects.id = resources.project ORDER BY 3 DESC, number LIMIT ?""",
         (most,),
     )
-    return [_large(row) for row in prompts_found], [_large(row) for row in resources_found]
+    return [_large_entity(row) for row in prompts_found], [_large_entity(row) for row in resources_found]
 
 
-def _large(row: Row) -> Large:
-    return Large(row[0], row[1], row[2])
+def _large_entity(row: Row) -> LargeEntity:
+    return LargeEntity(row[0], row[1], row[2])
 
 
 def rebuild_index(path: str) -> None:
     """Make the indexes of texts and tags anew. Readers see the old ones meanwhile."""
     connection = connect(path, writable=True)
     try:
-        with translated(path):
-            opened = identity(path)
+        with translate_errors(path):
+            opened = file_identity(path)
             connection.execute("BEGIN IMMEDIATE")
-            for kind, noun in _INDEXED.items():
-                _rebuild(connection, kind, noun)
+            for kind, module in _INDEXED.items():
+                _rebuild(connection, kind, module)
             connection.execute("DELETE FROM prompt_tags")
             connection.execute(f"INSERT INTO prompt_tags {_TAGS_CARRIED}")
-            require_same(path, opened)
+            require_same_file(path, opened)
             connection.execute("COMMIT")
     finally:
         # What is not committed is rolled back.
         connection.close()
 
 
-def _rebuild(connection: apsw.Connection, kind: Kind, noun: ModuleType) -> None:
+def _rebuild(connection: apsw.Connection, kind: Kind, module: ModuleType) -> None:
     corrections = []
-    for entity, row in _entities(connection, kind, noun):
-        number = row[noun.TABLE.key]
-        folded = _folded(connection, noun, entity)
+    for entity, row in _entities(connection, kind, module):
+        number = row[module.TABLE.key]
+        folded = _folded(connection, module, entity)
         if any(row[name] != text for name, text in folded.items()):
             corrections.append((folded, number))
     for folded, number in corrections:
@@ -463,8 +463,8 @@ def _rebuild(connection: apsw.Connection, kind: Kind, noun: ModuleType) -> None:
         sql = f"UPDATE {noun.TABLE.name} SET {assignments} WHERE {noun.TABLE.key} = ?"
         connection.execute(sql, (*folded.values(), number))
     connection.execute(f"INSERT INTO {noun.INDEX} ({noun.INDEX}) VALUES ('delete-all')")
-    for entity, row in _entities(connection, kind, noun):
+    for entity, row in _entities(connection, kind, module):
         connection.execute(
             f"INSERT INTO {noun.INDEX} (rowid, text) VALUES (?, ?)",
-            (row[noun.TABLE.key], noun.index_text(connection, entity)),
+            (row[module.TABLE.key], module.index_text(connection, entity)),
         )

@@ -9,9 +9,9 @@ import msgspec
 
 from dittybag.domain.changes import Kind
 from dittybag.domain.projects import Project, ProjectSize
-from dittybag.domain.text import folded
-from dittybag.storage.row_mapping import project_of
-from dittybag.storage.sqlite.quick_search import glance
+from dittybag.domain.text import fold
+from dittybag.storage.row_mapping import project_from_row
+from dittybag.storage.sqlite.quick_search import quick_search
 from dittybag.storage.sqlite.row_writes import Table
 from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row
 
@@ -28,11 +28,11 @@ class ProjectTable:
 
     async def get(self, id: int) -> Project | None:
         row = first_row(self._connection, f"SELECT {_COLUMNS} FROM projects WHERE id = ?", (id,))
-        return None if row is None else project_of(row)
+        return None if row is None else project_from_row(row)
 
     async def by_name(self, name: str) -> Project | None:
         row = first_row(self._connection, f"SELECT {_COLUMNS} FROM projects WHERE name = ?", (name,))
-        return None if row is None else project_of(row)
+        return None if row is None else project_from_row(row)
 
     async def all(self) -> list[ProjectSize]:
         rows = all_rows(
@@ -47,31 +47,31 @@ class ProjectTable:
                 ORDER BY id""",
         )
         return [
-            ProjectSize(project=project_of(row), prompts=row[5], resources=row[6], tasks=row[7])
+            ProjectSize(project=project_from_row(row), prompts=row[5], resources=row[6], tasks=row[7])
             for row in rows
         ]
 
     async def names(self, prefix: str, limit: int) -> list[str]:
         names = (row[0] for row in all_rows(self._connection, "SELECT name FROM projects ORDER BY name"))
-        return [name for name in names if folded(name).startswith(folded(prefix))][:limit]
+        return [name for name in names if fold(name).startswith(fold(prefix))][:limit]
 
-    async def contents(self, id: int, user: str) -> tuple[int, int, int]:
+    async def count_contents(self, id: int, user: str) -> tuple[int, int, int]:
         sql = """SELECT (SELECT count(*) FROM prompts WHERE project = :id),
                         (SELECT count(*) FROM resources WHERE project = :id),
                         (SELECT count(*) FROM tasks WHERE user = :user AND completed_at IS NULL)"""
         prompts, resources, tasks = all_rows(self._connection, sql, {"id": id, "user": user})[0]
         return prompts, resources, tasks
 
-    async def glance(
+    async def quick_search(
         self, kind: Kind, project: int, user: str, query: str, limit: int
     ) -> list[tuple[str | int, str, str]]:
-        return glance(self._connection, kind, user if kind == "task" else project, query, limit)
+        return quick_search(self._connection, kind, user if kind == "task" else project, query, limit)
 
 
 def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Project]:
     """Those for which the rest of a query holds."""
     return [
-        project_of(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM projects {rest}", bindings)
+        project_from_row(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM projects {rest}", bindings)
     ]
 
 

@@ -17,10 +17,10 @@ from dittybag.domain.prompts import (
     PromptSummary,
     TagCount,
 )
-from dittybag.domain.text import SNIPPET_LENGTH, beginning, folded, neighbourhood
+from dittybag.domain.text import SNIPPET_LENGTH, fold, snippet_around, snippet_start
 from dittybag.storage.sqlite.row_writes import Table
 from dittybag.storage.sqlite.rows import Bindings, Row, all_rows, first_row, value
-from dittybag.storage.sqlite.text_search import Needle, PendingIndex, contains, folded_or_none
+from dittybag.storage.sqlite.text_search import SearchTerm, PendingIndex, contains, folded_or_none
 
 TABLE: Final = Table("prompts", "number")
 INDEX: Final = "prompt_index"
@@ -30,7 +30,7 @@ _COLUMNS: Final = (
 )
 #: One character more than is shown, to know whether there is more.
 _SUMMARY: Final = f"id, name, title, substr(content, 1, {SNIPPET_LENGTH + 1}), tags, created_at, updated_at"
-_FOUND: Final = "id, name, title, content, tags, created_at, updated_at"
+_FULL_SUMMARY: Final = "id, name, title, content, tags, created_at, updated_at"
 #: Only the beginning of the content, unless something is looked for in it.
 _ENTRY: Final = f"""id, name, title, description,
     CASE WHEN :query = '' THEN substr(content, 1, {SNIPPET_LENGTH + 1}) ELSE content END,
@@ -82,7 +82,7 @@ def _entry(row: Row, query: str) -> PromptEntry:
         name=row[1],
         title=row[2],
         description=row[3],
-        snippet=neighbourhood(row[4], query),
+        snippet=snippet_around(row[4], query),
         tags=_read_tags(row[5]),
         argument_count=row[6],
         created_at=row[7],
@@ -98,15 +98,15 @@ class PromptTable:
         self._pending = pending
 
     async def by_id(self, project: int, id: str) -> Prompt | None:
-        return self._one("id = ? AND project = ?", (id, project))
+        return self._select_one("id = ? AND project = ?", (id, project))
 
     async def by_name(self, project: int, name: str) -> Prompt | None:
-        return self._one("project = ? AND name = ?", (project, name))
+        return self._select_one("project = ? AND name = ?", (project, name))
 
     async def by_title(self, project: int, title: str) -> Prompt | None:
-        return self._one("project = ? AND title = ?", (project, title))
+        return self._select_one("project = ? AND title = ?", (project, title))
 
-    def _one(self, condition: str, bindings: tuple[Any, ...]) -> Prompt | None:
+    def _select_one(self, condition: str, bindings: tuple[Any, ...]) -> Prompt | None:
         row = first_row(self._connection, f"SELECT {_COLUMNS} FROM prompts WHERE {condition}", bindings)
         return None if row is None else _prompt(row)
 
@@ -144,16 +144,16 @@ class PromptTable:
                 ORDER BY updated_at DESC, number DESC""",
             (project, limit, offset),
         )
-        return [_summary(row, beginning(row[3])) for row in rows]
+        return [_summary(row, snippet_start(row[3])) for row in rows]
 
-    async def tagged(
+    async def by_tags(
         self, project: int, tags: Sequence[str], limit: int, offset: int
     ) -> tuple[int, list[PromptSummary]]:
         if not tags:
             return 0, []
         # Each tag is read in the order of its index, and they are merged.
         one = "SELECT updated_at, prompt FROM prompt_tags WHERE project = ? AND tag = ?"
-        carrying = " UNION ".join([one] * len(tags))
+        tagged_sql = " UNION ".join([one] * len(tags))
         bindings = [binding for tag in tags for binding in (project, tag)]
         total = value(self._connection, f"SELECT count(*) FROM ({carrying})", bindings)
         rows = all_rows(
@@ -163,9 +163,9 @@ class PromptTable:
                 ORDER BY updated_at DESC, number DESC""",
             [*bindings, limit, offset],
         )
-        return int(total), [_summary(row, beginning(row[3])) for row in rows]
+        return int(total), [_summary(row, snippet_start(row[3])) for row in rows]
 
-    async def tags_carried(self, project: int, tags: Sequence[str]) -> list[str]:
+    async def existing_tags(self, project: int, tags: Sequence[str]) -> list[str]:
         sql = "SELECT 1 FROM prompt_tags WHERE project = ? AND tag = ? LIMIT 1"
         return [tag for tag in tags if value(self._connection, sql, (project, tag)) is not None]
 
@@ -174,7 +174,7 @@ class PromptTable:
                  GROUP BY tag ORDER BY uses DESC, tag"""
         return [TagCount(*row) for row in all_rows(self._connection, sql, (project,))]
 
-    async def ids_tagged(self, project: int, tag: str) -> list[str]:
+    async def ids_with_tag(self, project: int, tag: str) -> list[str]:
         sql = """SELECT id FROM prompts WHERE number IN (
                      SELECT prompt FROM prompt_tags WHERE project = ? AND tag = ?)
                  ORDER BY number"""
@@ -184,9 +184,9 @@ class PromptTable:
         self, project: int, query: str, limit: int, offset: int, tags: Sequence[str] = ()
     ) -> tuple[int, list[PromptSummary]]:
         self._pending.write()
-        needle = Needle(query)
+        term = SearchTerm(query)
         carried = {f"tag{number}": tag for number, tag in enumerate(tags)}
-        carrying = (
+        tagged_sql = (
             f"""AND number IN (SELECT prompt FROM prompt_tags
                  WHERE project = :project AND tag IN ({", ".join(f":{name}" for name in carried)}))"""
             if tags
@@ -197,22 +197,22 @@ class PromptTable:
             f"""SELECT number, count(*) OVER () FROM prompts
                 WHERE +project = :project {needle.candidates(INDEX, TABLE.key)} AND {_MATCHES} {carrying}
                 ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
-            {**needle.bindings(), **carried, "project": project, "limit": limit, "offset": offset},
+            {**term.bindings(), **carried, "project": project, "limit": limit, "offset": offset},
         )
         if not rows and offset:
             return (await self.search(project, query, 1, 0, tags))[0], []
-        return (rows[0][1] if rows else 0), self._found([row[0] for row in rows], query)
+        return (rows[0][1] if rows else 0), self._summaries([row[0] for row in rows], query)
 
-    def _found(self, numbers: list[int], query: str) -> list[PromptSummary]:
+    def _summaries(self, numbers: list[int], query: str) -> list[PromptSummary]:
         rows = all_rows(
             self._connection,
             f"""SELECT {_FOUND} FROM prompts WHERE number IN ({",".join("?" * len(numbers))})
                 ORDER BY updated_at DESC, number DESC""",
             numbers,
         )
-        return [_summary(row, neighbourhood(row[3], query)) for row in rows]
+        return [_summary(row, snippet_around(row[3], query)) for row in rows]
 
-    async def chosen(
+    async def filter(
         self,
         project: int,
         *,
@@ -224,12 +224,12 @@ class PromptTable:
         most: int,
     ) -> tuple[int, list[PromptEntry]]:
         bindings: dict[str, Any] = {"project": project, "most": most, "limit": limit, "offset": offset}
-        carrying = self._carrying(project, tags, bindings)
+        tagged_sql = self._tagged_sql(project, tags, bindings)
         if query or tags:
             numbers = (
-                self._matching(query, carrying, order, bindings)
+                self._matching_numbers(query, tagged_sql, order, bindings)
                 if query
-                else self._numbers(carrying, order, "LIMIT :most", bindings)
+                else self._numbers(tagged_sql, order, "LIMIT :most", bindings)
             )
             total, numbers = len(numbers), numbers[offset : offset + limit]
         else:
@@ -243,7 +243,7 @@ class PromptTable:
         )
         return total, [_entry(row, query) for row in rows]
 
-    def _carrying(self, project: int, tags: Sequence[str], bindings: dict[str, Any]) -> str:
+    def _tagged_sql(self, project: int, tags: Sequence[str], bindings: dict[str, Any]) -> str:
         """SQL for the numbers of those that carry all of the tags; nothing if there are no tags."""
         if not tags:
             return ""
@@ -258,23 +258,23 @@ class PromptTable:
         )
         return f"SELECT prompt FROM prompt_tags AS rarest WHERE project = :project AND tag = :tag0{others}"
 
-    def _matching(self, query: str, carrying: str, order: PromptOrder, bindings: dict[str, Any]) -> list[int]:
+    def _matching_numbers(self, query: str, tagged_sql: str, order: PromptOrder, bindings: dict[str, Any]) -> list[int]:
         """The first that have the query in them."""
         self._pending.write()
-        needle = Needle(query)
-        wanted = {**bindings, **needle.bindings()}
-        if needle.match is None and order != "created":
+        term = SearchTerm(query)
+        wanted = {**bindings, **term.bindings()}
+        if term.match is None and order != "created":
             # Every text may have to be compared, which is fastest in the order in which they are stored.
-            numbers = self._numbers(carrying, "created", "LIMIT :most", wanted, matches=_MATCHES)
+            numbers = self._numbers(tagged_sql, "created", "LIMIT :most", wanted, matches=_MATCHES)
             if len(numbers) < bindings["most"]:
-                return self._sorted(numbers, order)
+                return self._sort_numbers(numbers, order)
         # In the order of an index, so that nothing is compared after enough were found.
-        candidates = needle.candidates(INDEX, "+" + TABLE.key).removeprefix("AND ") or "1"
-        return self._numbers(carrying, order, "LIMIT :most", wanted, candidates=candidates, matches=_MATCHES)
+        candidates = term.candidates(INDEX, "+" + TABLE.key).removeprefix("AND ") or "1"
+        return self._numbers(tagged_sql, order, "LIMIT :most", wanted, candidates=candidates, matches=_MATCHES)
 
     def _numbers(
         self,
-        carrying: str,
+        tagged_sql: str,
         order: PromptOrder,
         pages: str,
         bindings: dict[str, Any],
@@ -283,13 +283,13 @@ class PromptTable:
         matches: str = "1",
     ) -> list[int]:
         by, index = _ORDERS[order]
-        among = f"+number IN ({carrying})" if carrying else "1"
+        among = f"+number IN ({carrying})" if tagged_sql else "1"
         # CASE keeps the order: texts are read only for those that passed everything else.
         sql = f"""SELECT number FROM prompts INDEXED BY {index} WHERE project = :project
                   AND CASE WHEN {among} AND {candidates} THEN {matches} ELSE 0 END ORDER BY {by} {pages}"""
         return [row[0] for row in all_rows(self._connection, sql, bindings)]
 
-    def _sorted(self, numbers: list[int], order: PromptOrder) -> list[int]:
+    def _sort_numbers(self, numbers: list[int], order: PromptOrder) -> list[int]:
         listed = ", ".join(map(str, numbers))
         sql = f"SELECT number FROM prompts WHERE number IN ({listed}) ORDER BY {_ORDERS[order][0]}"
         return [row[0] for row in all_rows(self._connection, sql)]
@@ -315,4 +315,4 @@ def values(connection: apsw.Connection, prompt: Prompt) -> dict[str, Any]:
 
 
 def index_text(connection: apsw.Connection, prompt: Prompt) -> str:
-    return folded(f"{prompt.title}\n{prompt.content}")
+    return fold(f"{prompt.title}\n{prompt.content}")

@@ -9,18 +9,18 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.domain.changes import Kind
-from dittybag.domain.text import neighbourhood
+from dittybag.domain.text import snippet_around
 from dittybag.storage.sqlite import prompt_table, resource_table, task_table
 from dittybag.storage.sqlite.rows import all_rows
-from dittybag.storage.sqlite.text_search import Needle, contains
+from dittybag.storage.sqlite.text_search import SearchTerm, contains
 
 #: Of more than so many that may have the text in them, only the newest are looked at: at their titles,
 #: and, which takes longer, at what is behind them.
-_TITLES: Final = 5000
-_TEXTS: Final = 1000
+_MAX_TITLES: Final = 5000
+_MAX_TEXTS: Final = 1000
 
 
-class _Source(Struct, frozen=True):
+class _SearchedTable(Struct, frozen=True):
     """Where things of a kind are, and what is looked at."""
 
     table: str
@@ -41,8 +41,8 @@ class _Source(Struct, frozen=True):
 
 _CONTENT: Final = "(SELECT CAST(bytes AS TEXT) FROM contents WHERE contents.sha256 = resources.sha256)"
 
-_SOURCES: Final[dict[Kind, _Source]] = {
-    "prompt": _Source(
+_SEARCHED_TABLES: Final[dict[Kind, _SearchedTable]] = {
+    "prompt": _SearchedTable(
         table=prompt_table.TABLE.name,
         key=prompt_table.TABLE.key,
         index=prompt_table.INDEX,
@@ -54,7 +54,7 @@ _SOURCES: Final[dict[Kind, _Source]] = {
         in_text=contains("content", "folded_content"),
         text="content",
     ),
-    "resource": _Source(
+    "resource": _SearchedTable(
         table=resource_table.TABLE.name,
         key=resource_table.TABLE.key,
         index=resource_table.INDEX,
@@ -66,7 +66,7 @@ _SOURCES: Final[dict[Kind, _Source]] = {
         in_text=f"(is_text AND {contains(_CONTENT, 'folded_content')})",
         text=f"iif(is_text, {_CONTENT}, description)",
     ),
-    "task": _Source(
+    "task": _SearchedTable(
         table=task_table.TABLE.name,
         key=task_table.TABLE.key,
         index=task_table.INDEX,
@@ -81,12 +81,12 @@ _SOURCES: Final[dict[Kind, _Source]] = {
 }
 
 
-def glance(
+def quick_search(
     connection: apsw.Connection, kind: Kind, owner: int | str, query: str, limit: int
 ) -> list[tuple[str | int, str, str]]:
     """See `dittybag.domain.ports.ProjectService`."""
-    source, needle = _SOURCES[kind], Needle(query)
-    bindings = {**needle.bindings(), "owner": owner, "limit": limit}
+    source, term = _SEARCHED_TABLES[kind], SearchTerm(query)
+    bindings = {**term.bindings(), "owner": owner, "limit": limit}
     candidates = _candidates(connection, source, bindings)
 
     def matching(condition: str, among: list[int]) -> list[int]:
@@ -99,7 +99,7 @@ def glance(
 
     keys = matching(source.in_title, candidates)
     if len(keys) < limit:
-        keys += [key for key in matching(source.in_text, candidates[:_TEXTS]) if key not in keys]
+        keys += [key for key in matching(source.in_text, candidates[:_MAX_TEXTS]) if key not in keys]
     rows = all_rows(
         connection,
         f"""SELECT {source.key}, {source.address}, {source.title}, {source.text} FROM {source.table}
@@ -107,10 +107,10 @@ def glance(
         keys[:limit],
     )
     rows.sort(key=lambda row: keys.index(row[0]))
-    return [(row[1], row[2], neighbourhood(row[3] or "", query)) for row in rows]
+    return [(row[1], row[2], snippet_around(row[3] or "", query)) for row in rows]
 
 
-def _candidates(connection: apsw.Connection, source: _Source, bindings: dict[str, Any]) -> list[int]:
+def _candidates(connection: apsw.Connection, source: _SearchedTable, bindings: dict[str, Any]) -> list[int]:
     """The numbers of what may have the needle in it, the newest first."""
 
     def numbers(sql: str) -> list[int]:
@@ -123,9 +123,9 @@ def _candidates(connection: apsw.Connection, source: _Source, bindings: dict[str
         return numbers(newest)
     matching = f"SELECT rowid FROM {source.index} WHERE {source.index} MATCH :match"
     count = len(numbers(owned))
-    if count <= _TEXTS:
+    if count <= _MAX_TEXTS:
         return numbers(newest)
-    if count < _TITLES:
+    if count < _MAX_TITLES:
         # None of them is passed over because others have many more.
         return numbers(f"{owned} AND {source.key} IN ({matching}) ORDER BY {source.key} DESC")
     return numbers(f"{matching} ORDER BY rowid DESC")

@@ -9,11 +9,11 @@ import msgspec
 
 from dittybag.domain.ports import ResourceOrder
 from dittybag.domain.resources import Resource
-from dittybag.domain.text import beginning, folded, neighbourhood
-from dittybag.storage.row_mapping import resource_of
+from dittybag.domain.text import fold, snippet_around, snippet_start
+from dittybag.storage.row_mapping import resource_from_row
 from dittybag.storage.sqlite.row_writes import Table
-from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row, like_literal, value
-from dittybag.storage.sqlite.text_search import Needle, PendingIndex, contains, folded_or_none
+from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row, escape_like, value
+from dittybag.storage.sqlite.text_search import SearchTerm, PendingIndex, contains, folded_or_none
 
 TABLE: Final = Table("resources", "number")
 INDEX: Final = "resource_index"
@@ -31,7 +31,7 @@ _MATCHES: Final = (
     + "))"
 )
 #: A URI is compared like a name, of which it often is the end.
-_CALLED: Final = (
+_NAME_MATCHES: Final = (
     f"(name LIKE :plain ESCAPE '\\' OR uri LIKE :plain ESCAPE '\\' OR {contains('title', 'folded_title')})"
 )
 _ORDERS: Final[dict[ResourceOrder, str]] = {
@@ -50,14 +50,14 @@ class ResourceTable:
         self._pending = pending
 
     async def by_name(self, project: int, name: str) -> Resource | None:
-        return self._one("project = ? AND name = ?", (project, name))
+        return self._select_one("project = ? AND name = ?", (project, name))
 
     async def by_uri(self, project: int, uri: str) -> Resource | None:
-        return self._one("project = ? AND uri = ?", (project, uri))
+        return self._select_one("project = ? AND uri = ?", (project, uri))
 
-    def _one(self, condition: str, bindings: tuple[Any, ...]) -> Resource | None:
+    def _select_one(self, condition: str, bindings: tuple[Any, ...]) -> Resource | None:
         row = first_row(self._connection, f"SELECT {_COLUMNS} FROM resources WHERE {condition}", bindings)
-        return None if row is None else resource_of(row)
+        return None if row is None else resource_from_row(row)
 
     async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
         rows = all_rows(
@@ -66,37 +66,37 @@ class ResourceTable:
                 ORDER BY number LIMIT ?""",
             (project, templates, after, limit),
         )
-        return [resource_of(row) for row in rows]
+        return [resource_from_row(row) for row in rows]
 
     async def templates(self, project: int) -> list[Resource]:
         sql = f"SELECT {_COLUMNS} FROM resources WHERE project = ? AND is_template ORDER BY number"
-        return [resource_of(row) for row in all_rows(self._connection, sql, (project,))]
+        return [resource_from_row(row) for row in all_rows(self._connection, sql, (project,))]
 
     async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
         sql = r"""SELECT uri FROM resources WHERE project = ? AND NOT is_template AND uri LIKE ? ESCAPE '\'
                   ORDER BY uri LIMIT ?"""
         return [
-            row[0] for row in all_rows(self._connection, sql, (project, like_literal(prefix) + "%", limit))
+            row[0] for row in all_rows(self._connection, sql, (project, escape_like(prefix) + "%", limit))
         ]
 
     async def search(
         self, project: int, query: str, limit: int, offset: int
     ) -> tuple[int, list[tuple[Resource, str]]]:
         self._pending.write()
-        needle = Needle(query)
+        term = SearchTerm(query)
         rows = all_rows(
             self._connection,
             f"""SELECT {_COLUMNS}, count(*) OVER () FROM resources
                 WHERE project = :project {needle.candidates(INDEX, TABLE.key)} AND {_MATCHES}
                 ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
-            {**needle.bindings(), "project": project, "limit": limit, "offset": offset},
+            {**term.bindings(), "project": project, "limit": limit, "offset": offset},
         )
         if not rows and offset:
             return (await self.search(project, query, 1, 0))[0], []
-        found = [resource_of(row) for row in rows]
+        found = [resource_from_row(row) for row in rows]
         return (rows[0][-1] if rows else 0), [(item, self._snippet(item, query)) for item in found]
 
-    async def chosen(
+    async def filter(
         self,
         project: int,
         *,
@@ -108,12 +108,12 @@ class ResourceTable:
     ) -> tuple[int, list[Resource]]:
         conditions = ["project = :project"]
         if text:
-            conditions.append(_CALLED)
+            conditions.append(_NAME_MATCHES)
         if mime_type is not None:
             conditions.append("mime_type = :mime_type")
         source = f"FROM resources WHERE {' AND '.join(conditions)}"
         bindings = {
-            **Needle(text).bindings(),
+            **SearchTerm(text).bindings(),
             "plain": f"%{like_literal(text)}%",
             "project": project,
             "mime_type": mime_type,
@@ -133,7 +133,7 @@ class ResourceTable:
         )
         if not rows and offset:
             return value(self._connection, f"SELECT count(*) {source}", bindings), []
-        return (rows[0][-1] if rows else 0), [resource_of(row) for row in rows]
+        return (rows[0][-1] if rows else 0), [resource_from_row(row) for row in rows]
 
     async def types(self, project: int, limit: int) -> list[tuple[str, int]]:
         sql = """SELECT mime_type, count(*) FROM resources WHERE project = ?
@@ -142,21 +142,21 @@ class ResourceTable:
 
     def _snippet(self, resource: Resource, query: str) -> str:
         if not resource.is_text:
-            return beginning(resource.description or "")
-        return neighbourhood(content_of(self._connection, resource.sha256).decode(), query)
+            return snippet_start(resource.description or "")
+        return snippet_around(read_content(self._connection, resource.sha256).decode(), query)
 
     async def in_project(self, project: int) -> list[Resource]:
         sql = f"SELECT {_COLUMNS} FROM resources WHERE project = ? ORDER BY number"
-        return [resource_of(row) for row in all_rows(self._connection, sql, (project,))]
+        return [resource_from_row(row) for row in all_rows(self._connection, sql, (project,))]
 
 
 def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Resource]:
     """Those of any project for which the rest of a query holds."""
     rows = all_rows(connection, f"SELECT {_COLUMNS} FROM resources {rest}", bindings)
-    return [resource_of(row) for row in rows]
+    return [resource_from_row(row) for row in rows]
 
 
-def keep(connection: apsw.Connection, content: bytes) -> str:
+def store_content(connection: apsw.Connection, content: bytes) -> str:
     """Store bytes under their hash, once."""
     # It loads OpenSSL, and most servers never store a resource.
     from hashlib import sha256
@@ -166,7 +166,7 @@ def keep(connection: apsw.Connection, content: bytes) -> str:
     return digest
 
 
-def content_of(connection: apsw.Connection, digest: str) -> bytes:
+def read_content(connection: apsw.Connection, digest: str) -> bytes:
     """The bytes with this hash."""
     found: bytes | None = value(connection, "SELECT bytes FROM contents WHERE sha256 = ?", (digest,))
     if found is None:
@@ -175,7 +175,7 @@ def content_of(connection: apsw.Connection, digest: str) -> bytes:
 
 
 def values(connection: apsw.Connection, resource: Resource) -> dict[str, Any]:
-    text = content_of(connection, resource.sha256).decode() if resource.is_text else None
+    text = read_content(connection, resource.sha256).decode() if resource.is_text else None
     return {
         **msgspec.structs.asdict(resource),
         "is_text": resource.is_text,
@@ -186,5 +186,5 @@ def values(connection: apsw.Connection, resource: Resource) -> dict[str, Any]:
 
 
 def index_text(connection: apsw.Connection, resource: Resource) -> str:
-    text = content_of(connection, resource.sha256).decode() if resource.is_text else ""
-    return folded(f"{resource.name}\n{resource.title or ''}\n{text}")
+    text = read_content(connection, resource.sha256).decode() if resource.is_text else ""
+    return fold(f"{resource.name}\n{resource.title or ''}\n{text}")

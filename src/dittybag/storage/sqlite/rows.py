@@ -26,6 +26,6 @@ def value(connection: apsw.Connection, sql: str, bindings: Bindings = ()) -> Any
     return connection.execute(sql, bindings).get
 
 
-def like_literal(text: str) -> str:
+def escape_like(text: str) -> str:
     """The text as a part of a LIKE pattern with `ESCAPE '\\'` in which every character stands for itself."""
     return text.translate(_ESCAPED)

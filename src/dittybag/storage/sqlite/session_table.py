@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apsw
 
-from dittybag.domain.ports import KeptSession
+from dittybag.domain.ports import StoredSession
 from dittybag.storage.sqlite.rows import first_row
 
 
@@ -14,9 +14,9 @@ class SessionTable:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    async def get(self, id: str) -> KeptSession | None:
+    async def get(self, id: str) -> StoredSession | None:
         row = first_row(self._connection, "SELECT state, used_at FROM sessions WHERE id = ?", (id,))
-        return None if row is None else KeptSession(row[0], row[1])
+        return None if row is None else StoredSession(row[0], row[1])
 
 
 def keep(connection: apsw.Connection, id: str, state: bytes, used_at: int) -> None:

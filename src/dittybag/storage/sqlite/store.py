@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import apsw
 
-from dittybag.domain.changes import ChangeNews, Kind
+from dittybag.domain.changes import ChangeNotification, Kind
 from dittybag.domain.errors import StorageClosed
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
-from dittybag.storage.sqlite.change_feed import INTERVAL_SECONDS, Feed
+from dittybag.storage.sqlite.change_feed import INTERVAL_SECONDS, ChangeFeed
 from dittybag.storage.sqlite.connections import (
     connect,
-    identity,
-    meaning,
+    file_identity,
+    to_storage_error,
     prepare_folder,
-    require_ours,
-    require_same,
-    translated,
+    require_dittybag_file,
+    require_same_file,
+    translate_errors,
 )
 from dittybag.storage.sqlite.migrations import is_current, migrate
-from dittybag.storage.sqlite.transaction import SqliteTransaction, Tables
-from dittybag.storage.sqlite.writer import Job, Writer, run_to_end
+from dittybag.storage.sqlite.transaction import SqliteTransaction, ConnectedTables
+from dittybag.storage.sqlite.writer import WriteJob, Writer, run_synchronously
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: How long our own writes wait to be told of.
-TELLING_SECONDS: Final = 0.01
+NOTIFY_DELAY_SECONDS: Final = 0.01
 
 #: How long closing waits for a write that nobody waits for any more: another process may hold the lock.
 CLOSING_SECONDS: Final = 0.15
 
 
-def microseconds() -> int:
+def now_microseconds() -> int:
     return time.time_ns() // 1000
 
 
-async def _anything(transaction: Transaction) -> None:
+async def _read_projects(transaction: Transaction) -> None:
     await transaction.projects.all()
 
 
@@ -55,36 +55,36 @@ class SqliteStore:
     itself keeps nothing from anybody: `viewer` makes no difference.
     """
 
-    def __init__(self, path: str, clock: Callable[[], int] = microseconds) -> None:
+    def __init__(self, path: str, clock: Callable[[], int] = now_microseconds) -> None:
         """Open the file; it is made if it is not there, and brought to the newest schema if it is old."""
         self.path = path
         self._clock = clock
         reader = self._open()
-        self._tables = Tables(reader)
+        self._tables = ConnectedTables(reader)
         self._single = SqliteTransaction(self._tables, 0)
-        self._file = identity(path)
-        with translated(path):
-            self._feed = Feed(reader)
+        self._file = file_identity(path)
+        with translate_errors(path):
+            self._feed = ChangeFeed(reader)
         self._writer = Writer(path, clock, self._deliver)
         self._loop: AbstractEventLoop | None = None
-        self._waiting: dict[Job, Future[Any]] = {}
-        self._listeners: list[Callable[[Sequence[ChangeNews]], Any]] = []
-        self._telling = False
+        self._waiting: dict[WriteJob, Future[Any]] = {}
+        self._listeners: list[Callable[[Sequence[ChangeNotification]], Any]] = []
+        self._notify_scheduled = False
         self._pool: ThreadPoolExecutor | None = None
-        self._pool_tables: list[Tables] = []
-        self._pooled = threading.local()
+        self._pool_tables: list[ConnectedTables] = []
+        self._thread_local = threading.local()
         self._closed = False
 
     def _open(self) -> apsw.Connection:
         prepare_folder(self.path)
-        require_ours(self.path)
+        require_dittybag_file(self.path)
         reader = connect(self.path, writable=False)
         try:
             if not is_current(reader, self.path):
                 reader.close()
                 migrate(self.path)
                 reader = connect(self.path, writable=False)
-            with translated(self.path):
+            with translate_errors(self.path):
                 if not reader.execute("SELECT 1 FROM projects WHERE name = ?", (DEFAULT_PROJECT,)).get:
                     self._create_default_project()
         except BaseException:
@@ -100,17 +100,17 @@ class SqliteStore:
                 await transaction.write("create", None, project)
 
         writer = Writer(self.path, self._clock, lambda jobs: None)
-        job = Job(work=create, actor="dittybag")
+        job = WriteJob(work=create, actor="dittybag")
         writer.submit(job)
         writer.close()
         if job.error is not None:
             raise job.error
 
     async def check(self) -> None:
-        await self.read(_anything)
-        require_same(self.path, self._file)
+        await self.read(_read_projects)
+        require_same_file(self.path, self._file)
 
-    async def cautions(self) -> list[str]:
+    async def warnings(self) -> list[str]:
         return []
 
     def _require_open(self) -> None:
@@ -135,22 +135,22 @@ class SqliteStore:
 
     def _read_single(self, work: Work[T]) -> T:
         try:
-            return run_to_end(work(self._single))
+            return run_synchronously(work(self._single))
         except apsw.Error as error:
-            raise meaning(error, self.path) from error
+            raise to_storage_error(error, self.path) from error
 
     def _read_in_thread(self, work: Work[T]) -> T:
-        tables: Tables | None = getattr(self._pooled, "tables", None)
+        tables: ConnectedTables | None = getattr(self._thread_local, "tables", None)
         if tables is None:
-            tables = self._pooled.tables = Tables(connect(self.path, writable=False))
+            tables = self._thread_local.tables = ConnectedTables(connect(self.path, writable=False))
             self._pool_tables.append(tables)
         return self._read(tables, work)
 
-    def _read(self, tables: Tables, work: Work[T]) -> T:
-        with translated(self.path):
+    def _read(self, tables: ConnectedTables, work: Work[T]) -> T:
+        with translate_errors(self.path):
             tables.connection.execute("BEGIN")
             try:
-                return run_to_end(work(SqliteTransaction(tables, self._clock())))
+                return run_synchronously(work(SqliteTransaction(tables, self._clock())))
             finally:
                 # After some errors SQLite has ended it by itself.
                 if tables.connection.in_transaction:
@@ -161,7 +161,7 @@ class SqliteStore:
     async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
         self._require_open()
         loop = self._loop = get_running_loop()
-        job = Job(work=work, actor=actor)
+        job = WriteJob(work=work, actor=actor)
         future: Future[T] = loop.create_future()
         self._waiting[job] = future
         self._writer.submit(job)
@@ -171,16 +171,16 @@ class SqliteStore:
             # If nobody waits any more and it has not begun, it need not.
             job.abandoned = True
 
-    def _deliver(self, jobs: Sequence[Job]) -> None:
+    def _deliver(self, jobs: Sequence[WriteJob]) -> None:
         """Called in the writer's thread."""
         assert self._loop is not None
         try:
-            self._loop.call_soon_threadsafe(self._hand_out, jobs)
+            self._loop.call_soon_threadsafe(self._resolve_futures, jobs)
         except RuntimeError:
             # The loop is closed, and nobody waits.
             return
 
-    def _hand_out(self, jobs: Sequence[Job]) -> None:
+    def _resolve_futures(self, jobs: Sequence[WriteJob]) -> None:
         assert self._loop is not None
         for job in jobs:
             future = self._waiting.pop(job)
@@ -190,37 +190,37 @@ class SqliteStore:
                 future.set_exception(job.error)
             else:
                 future.set_result(job.result)
-        self._tell_soon(self._loop)
+        self._notify_soon(self._loop)
 
     # News
 
     def stamp(self, kind: Kind, project: int | None) -> Hashable:
         self._require_open()
-        with translated(self.path):
+        with translate_errors(self.path):
             return self._feed.stamp(kind, project)
 
-    def subscribe(self, listener: Callable[[Sequence[ChangeNews]], Any]) -> None:
+    def subscribe(self, listener: Callable[[Sequence[ChangeNotification]], Any]) -> None:
         loop = get_running_loop()
         # What has happened up to now is not news to the one who comes now.
-        self._tell(loop)
+        self._notify(loop)
         if not self._listeners:
             self._feed.listening = True
-            loop.call_later(INTERVAL_SECONDS, self._watch, loop)
+            loop.call_later(INTERVAL_SECONDS, self._poll, loop)
         self._listeners.append(listener)
 
-    def _watch(self, loop: AbstractEventLoop) -> None:
+    def _poll(self, loop: AbstractEventLoop) -> None:
         if not self._closed:
-            self._tell(loop)
-            loop.call_later(INTERVAL_SECONDS, self._watch, loop)
+            self._notify(loop)
+            loop.call_later(INTERVAL_SECONDS, self._poll, loop)
 
-    def _tell_soon(self, loop: AbstractEventLoop) -> None:
+    def _notify_soon(self, loop: AbstractEventLoop) -> None:
         """Tell of our own writes: after they have been answered, and of many at once."""
-        if self._listeners and not self._telling:
-            self._telling = True
-            loop.call_later(TELLING_SECONDS, self._tell, loop)
+        if self._listeners and not self._notify_scheduled:
+            self._notify_scheduled = True
+            loop.call_later(NOTIFY_DELAY_SECONDS, self._notify, loop)
 
-    def _tell(self, loop: AbstractEventLoop) -> None:
-        self._telling = False
+    def _notify(self, loop: AbstractEventLoop) -> None:
+        self._notify_scheduled = False
         if self._closed:
             return
         try:
@@ -229,7 +229,7 @@ class SqliteStore:
             # What keeps us from reading keeps requests from it too, and they say so.
             return
         if self._feed.behind:
-            self._tell_soon(loop)
+            self._notify_soon(loop)
         if news:
             for listener in self._listeners:
                 listener(news)

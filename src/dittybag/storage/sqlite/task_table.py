@@ -8,13 +8,13 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from dittybag.domain.tasks import Task, TaskChoice, TaskColumn, TaskGroup, TaskKey, TaskOrder
-from dittybag.domain.text import folded
-from dittybag.storage.row_mapping import task_of
+from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
+from dittybag.domain.text import fold
+from dittybag.storage.row_mapping import task_from_row
 from dittybag.storage.sqlite.row_writes import Table
 from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row, value
-from dittybag.storage.sqlite.text_search import Needle, PendingIndex, contains, folded_or_none
-from dittybag.storage.task_queries import QUARTER, BoardQuery, empty_columns, fill
+from dittybag.storage.sqlite.text_search import SearchTerm, PendingIndex, contains, folded_or_none
+from dittybag.storage.task_queries import QUARTER_HOUR, BoardQuery, empty_columns, fill_columns
 
 TABLE: Final = Table("tasks", "id")
 INDEX: Final = "task_index"
@@ -26,7 +26,7 @@ _COLUMNS: Final = (
 #: If more may have a text in them, it is quicker to look at all of them.
 _MAX_CANDIDATES: Final = 5000
 #: So many characters of a text leave few enough of them.
-_LEAD: Final = 8
+_LEAD_LENGTH: Final = 8
 _TITLE: Final = contains("title", "folded_title")
 _NOTES: Final = contains("notes", "folded_notes")
 
@@ -43,7 +43,7 @@ class TaskTable:
             return None
         sql = f"SELECT {_COLUMNS} FROM tasks WHERE id = ? AND user = ?"
         row = first_row(self._connection, sql, (id, user))
-        return None if row is None else task_of(row)
+        return None if row is None else task_from_row(row)
 
     async def page(
         self,
@@ -71,9 +71,9 @@ class TaskTable:
                 ORDER BY priority DESC, id""",
             {"user": user, "project": project, "priority": priority, "limit": limit, "offset": offset},
         )
-        return [task_of(row) for row in rows]
+        return [task_from_row(row) for row in rows]
 
-    async def chosen(
+    async def filter(
         self,
         user: str,
         *,
@@ -105,24 +105,24 @@ class TaskTable:
                 "limit": -1 if limit is None else limit,
             },
         )
-        return [task_of(row) for row in rows]
+        return [task_from_row(row) for row in rows]
 
     async def search(
         self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
     ) -> tuple[int, list[Task]]:
         self._pending.write()
-        needle = Needle(query)
+        term = SearchTerm(query)
         matches = " OR ".join([_TITLE] * title + [_NOTES] * notes)
         rows = all_rows(
             self._connection,
             f"""SELECT {_COLUMNS}, count(*) OVER () FROM tasks
                 WHERE +user = :user {needle.candidates(INDEX, TABLE.key)} AND ({matches})
                 ORDER BY priority DESC, id LIMIT :limit""",
-            {**needle.bindings(), "user": user, "limit": -1 if limit is None else limit},
+            {**term.bindings(), "user": user, "limit": -1 if limit is None else limit},
         )
-        return (rows[0][-1] if rows else 0), [task_of(row) for row in rows]
+        return (rows[0][-1] if rows else 0), [task_from_row(row) for row in rows]
 
-    async def total(self) -> int:
+    async def count_all(self) -> int:
         return int(value(self._connection, "SELECT count(*) FROM tasks"))
 
     async def groups(self, user: str) -> list[TaskGroup]:
@@ -133,8 +133,8 @@ class TaskTable:
     async def columns(
         self,
         user: str,
-        choice: TaskChoice,
-        by: TaskKey | None,
+        choice: TaskFilter,
+        by: TaskGrouping | None,
         keys: Sequence[int | str] | None,
         *,
         span: range,
@@ -143,45 +143,45 @@ class TaskTable:
         offset: int = 0,
     ) -> tuple[int, list[TaskColumn]]:
         query, bindings = self._query(user, choice)
-        sizes = all_rows(self._connection, query.sizes(by), _numbered(query) | bindings)
+        sizes = all_rows(self._connection, query.sizes(by), _numbered_bindings(query) | bindings)
         count, columns = empty_columns(sizes, keys, span)
         if any(column.total for column in columns):
             sql = query.tasks(by, columns, order, limit, offset)
-            fill(columns, all_rows(self._connection, sql, _numbered(query) | bindings), order)
+            fill_columns(columns, all_rows(self._connection, sql, _numbered_bindings(query) | bindings), order)
         return count, columns
 
-    def _query(self, user: str, choice: TaskChoice) -> tuple[BoardQuery, dict[str, Any]]:
-        query = BoardQuery(user, choice, scanned='+"user"')
+    def _query(self, user: str, choice: TaskFilter) -> tuple[BoardQuery, dict[str, Any]]:
+        query = BoardQuery(user, choice, unindexed_user='+"user"')
         if not choice.text:
             return query, {}
         self._pending.write()
         # The index is asked for the beginning only: the more it is asked for, the longer it takes.
-        lead = Needle(choice.text[:_LEAD])
+        lead = SearchTerm(choice.text[:_LEAD_LENGTH])
         candidates = lead.candidates(INDEX, TABLE.key) if self._is_rare(lead) else ""
         query.require_text(f"({_TITLE} OR {_NOTES}) {candidates}")
-        return query, Needle(choice.text).bindings() | {"match": lead.match}
+        return query, SearchTerm(choice.text).bindings() | {"match": lead.match}
 
-    def _is_rare(self, needle: Needle) -> bool:
+    def _is_rare(self, term: SearchTerm) -> bool:
         """Whether the index leaves few enough to look at."""
-        if needle.match is None:
+        if term.match is None:
             return False
         sql = f"SELECT count(*) FROM (SELECT 1 FROM {INDEX} WHERE {INDEX} MATCH ? LIMIT ?)"
-        found: int = value(self._connection, sql, (needle.match, _MAX_CANDIDATES + 1))
+        found: int = value(self._connection, sql, (term.match, _MAX_CANDIDATES + 1))
         return found <= _MAX_CANDIDATES
 
-    async def done_times(self, user: str, since: int) -> dict[int, int]:
+    async def completion_counts(self, user: str, since: int) -> dict[int, int]:
         sql = f"""SELECT completed_at / {QUARTER}, count(*) FROM tasks WHERE user = ? AND completed_at >= ?
                   GROUP BY 1"""
         return dict(all_rows(self._connection, sql, (user, since)))
 
 
-def _numbered(query: BoardQuery) -> dict[str, Any]:
+def _numbered_bindings(query: BoardQuery) -> dict[str, Any]:
     return {str(number): value for number, value in enumerate(query.values, 1)}
 
 
 def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Task]:
     """Those of any user for which the rest of a query holds."""
-    return [task_of(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", bindings)]
+    return [task_from_row(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", bindings)]
 
 
 def values(connection: apsw.Connection, task: Task) -> dict[str, Any]:
@@ -193,4 +193,4 @@ def values(connection: apsw.Connection, task: Task) -> dict[str, Any]:
 
 
 def index_text(connection: apsw.Connection, task: Task) -> str:
-    return folded(f"{task.title}\n{task.notes or ''}")
+    return fold(f"{task.title}\n{task.notes or ''}")

@@ -7,8 +7,8 @@ from typing import Final
 import apsw
 from msgspec import Struct
 
-from dittybag.domain.text import folded
-from dittybag.storage.sqlite.rows import like_literal
+from dittybag.domain.text import fold
+from dittybag.storage.sqlite.rows import escape_like
 
 #: So many trigrams of a query narrow it down enough.
 _MAX_TRIGRAMS: Final = 24
@@ -18,7 +18,7 @@ def folded_or_none(text: str | None) -> str | None:
     """The folded text, unless SQLite's `lower` makes the same of it."""
     if text is None or text.isascii():
         return None
-    result = folded(text)
+    result = fold(text)
     # Bytes know only ASCII letters, like SQLite.
     return None if result == text.encode().lower().decode() else result
 
@@ -32,7 +32,7 @@ class IndexEntry(Struct, frozen=True):
     #: Nothing, if it is gone.
     text: str | None
     #: Whether it is in the index already.
-    known: bool
+    in_index: bool
 
 
 class PendingIndex:
@@ -58,7 +58,7 @@ class PendingIndex:
         if not self._entries:
             return
         for entry in sorted(self._entries, key=lambda entry: entry.name):
-            if entry.known:
+            if entry.in_index:
                 self._connection.execute(f"DELETE FROM {entry.name} WHERE rowid = ?", (entry.number,))
             if entry.text is not None:
                 sql = f"INSERT INTO {entry.name} (rowid, text) VALUES (?, ?)"
@@ -66,11 +66,11 @@ class PendingIndex:
         self._entries.clear()
 
 
-class Needle:
+class SearchTerm:
     """A query, in the forms that SQL needs."""
 
     def __init__(self, query: str) -> None:
-        self.folded = folded(query)
+        self.folded = fold(query)
         self.pattern = f"%{like_literal(self.folded)}%"
         trigrams = dict.fromkeys(self.folded[at : at + 3] for at in range(len(self.folded) - 2))
         #: For `MATCH`; nothing if the query is too short for the index.

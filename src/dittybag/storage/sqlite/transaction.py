@@ -23,7 +23,7 @@ from dittybag.storage.sqlite import (
 )
 from dittybag.storage.sqlite.account_tables import AccountTables
 from dittybag.storage.sqlite.change_table import ChangeTable
-from dittybag.storage.sqlite.idempotency_table import AnswerTable
+from dittybag.storage.sqlite.idempotency_table import IdempotencyTable
 from dittybag.storage.sqlite.project_table import ProjectTable
 from dittybag.storage.sqlite.prompt_table import PromptTable
 from dittybag.storage.sqlite.resource_table import ResourceTable
@@ -36,7 +36,7 @@ E = TypeVar("E", bound=Entity)
 
 #: Each has a `TABLE`, `values` for a row of it and `some` that reads rows; all but projects an `INDEX` and
 #: an `index_text`.
-_TABLES: Final[dict[Kind, ModuleType]] = {
+_TABLE_MODULES: Final[dict[Kind, ModuleType]] = {
     "project": project_table,
     "prompt": prompt_table,
     "resource": resource_table,
@@ -45,17 +45,17 @@ _TABLES: Final[dict[Kind, ModuleType]] = {
 
 
 #: In characters: what the indexes have yet to learn is written when there is more of it.
-_INDEX_ROOM: Final = 16 * 1024 * 1024
+_MAX_UNINDEXED: Final = 16 * 1024 * 1024
 
 #: So many things are looked at in one go.
-_PAGE: Final = 100
+_PAGE_SIZE: Final = 100
 
 
-def _noun(kind: Kind) -> Any:
-    return _TABLES[kind]
+def _table_module(kind: Kind) -> Any:
+    return _TABLE_MODULES[kind]
 
 
-class Tables:
+class ConnectedTables:
     """Everything there is to read on one connection, and what its indexes have yet to learn."""
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -67,13 +67,13 @@ class Tables:
         self.tasks = TaskTable(connection, self.pending)
         self.changes = ChangeTable(connection)
         self.sessions = SessionTable(connection)
-        self.answers = AnswerTable(connection)
+        self.idempotency = IdempotencyTable(connection)
 
 
 class SqliteTransaction:
     """See `dittybag.domain.ports.Transaction`. Nothing here ever waits."""
 
-    def __init__(self, tables: Tables, now: int, actor: str = "") -> None:
+    def __init__(self, tables: ConnectedTables, now: int, actor: str = "") -> None:
         self.now = now
         self.projects = tables.projects
         self.prompts = tables.prompts
@@ -81,7 +81,7 @@ class SqliteTransaction:
         self.tasks = tables.tasks
         self.changes = tables.changes
         self.sessions = tables.sessions
-        self.answers = tables.answers
+        self.idempotency = tables.idempotency
         #: Whether anything has been written: then failing needs a rollback.
         self.wrote = False
         self._connection = tables.connection
@@ -97,54 +97,54 @@ class SqliteTransaction:
     def new_id(self) -> str:
         return uuid7(self.now)
 
-    async def keep(self, content: bytes) -> str:
+    async def store_content(self, content: bytes) -> str:
         self.wrote = True
-        return resource_table.keep(self._connection, content)
+        return resource_table.store_content(self._connection, content)
 
     async def content(self, sha256: str) -> bytes:
-        return resource_table.content_of(self._connection, sha256)
+        return resource_table.read_content(self._connection, sha256)
 
-    async def keep_session(self, id: str, state: bytes) -> None:
+    async def save_session(self, id: str, state: bytes) -> None:
         self.wrote = True
         session_table.keep(self._connection, id, state, self.now)
 
-    async def end_session(self, id: str) -> bool:
+    async def delete_session(self, id: str) -> bool:
         self.wrote = True
         return session_table.end(self._connection, id)
 
-    async def forget_sessions(self, before: int, most: int) -> None:
+    async def prune_sessions(self, before: int, most: int) -> None:
         self.wrote = True
         session_table.forget(self._connection, before, most)
 
-    async def note_call(self, owner: str, key: str, digest: bytes) -> None:
+    async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
         self.wrote = True
         seqs = self._batch or None, self._last or None
         idempotency_table.note(self._connection, owner, key, digest, at=self.now, seqs=seqs)
 
-    async def keep_answer(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
+    async def save_idempotent_result(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
         self.wrote = True
         idempotency_table.keep(self._connection, owner, key, digest, answer)
 
-    async def forget_answers(self, before: int, most: int) -> None:
+    async def prune_idempotency_keys(self, before: int, most: int) -> None:
         self.wrote = True
         idempotency_table.forget(self._connection, before, most)
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
         conditions = " AND ".join(f"{name} = :{name}" for name in fields)
-        found = _noun(kind).some(self._connection, f"WHERE {conditions} LIMIT 1", fields)
+        found = _table_module(kind).some(self._connection, f"WHERE {conditions} LIMIT 1", fields)
         return found[0] if found else None
 
-    async def things(self, kind: Kind, after: int, limit: int) -> Any:
-        noun = _noun(kind)
-        key = noun.TABLE.key
-        return noun.some(self._connection, f"WHERE {key} > ? ORDER BY {key} LIMIT ?", (after, limit))
+    async def page_of_kind(self, kind: Kind, after: int, limit: int) -> Any:
+        module = _table_module(kind)
+        key = module.TABLE.key
+        return module.some(self._connection, f"WHERE {key} > ? ORDER BY {key} LIMIT ?", (after, limit))
 
-    async def untouched(self) -> Change | None:
+    async def initial_change(self) -> Change | None:
         log = await self.changes.since(0, 2)
         return log[0] if len(log) == 1 and log[0].kind == "project" and log[0].action == "create" else None
 
     async def replay(self, log: AsyncIterable[Change]) -> None:
-        if await self.untouched() is None:
+        if await self.initial_change() is None:
             raise ValueError("something has happened here already")
         self.wrote = True
         self._connection.execute("DELETE FROM projects")
@@ -158,41 +158,41 @@ class SqliteTransaction:
         for kind in KINDS:
             await self._index_all(kind)
 
-    async def repeat(self, log: Sequence[Change]) -> None:
+    async def continue_replay(self, log: Sequence[Change]) -> None:
         self.wrote = True
         for change in log:
             self._repeat(change)
-            self._index(_noun(change.kind), change.before, change.after)
+            self._index(_table_module(change.kind), change.before, change.after)
 
     def _repeat(self, change: Change) -> None:
         """Do and log what was done elsewhere. Whoever calls it tells the index."""
-        noun = _noun(change.kind)
+        module = _table_module(change.kind)
         if change.before is None:
-            row_writes.insert(self._connection, noun.TABLE, noun.values(self._connection, change.after))
+            row_writes.insert(self._connection, module.TABLE, module.values(self._connection, change.after))
         else:
-            self._replace(noun, change.kind, change.before, change.after)
+            self._replace(module, change.kind, change.before, change.after)
         change_table.append(self._connection, change)
 
     async def _index_all(self, kind: Kind) -> None:
-        noun = _noun(kind)
+        module = _table_module(kind)
         number = 0
-        while kind != "project" and (some := await self.things(kind, number, _PAGE)):
+        while kind != "project" and (some := await self.page_of_kind(kind, number, _PAGE_SIZE)):
             for entity in some:
-                self._index(noun, None, entity)
-            number = getattr(some[-1], noun.TABLE.key)
+                self._index(module, None, entity)
+            number = getattr(some[-1], module.TABLE.key)
 
     async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
         self.wrote = True
         entity = after if after is not None else before
         assert entity is not None
         kind = kind_of(entity)
-        noun = _noun(kind)
+        module = _table_module(kind)
         seq = change_table.newest(self._connection) + 1
         if before is None:
-            after = self._insert(noun, after, seq)
+            after = self._insert(module, after, seq)
         else:
-            self._replace(noun, kind, before, after)
-        self._index(noun, before, after)
+            self._replace(module, kind, before, after)
+        self._index(module, before, after)
         entity = after if after is not None else before
         assert entity is not None
         self._batch = self._batch or seq
@@ -212,34 +212,34 @@ class SqliteTransaction:
         change_table.append(self._connection, change)
         return after
 
-    def _insert(self, noun: Any, entity: Any, seq: int) -> Any:
+    def _insert(self, module: Any, entity: Any, seq: int) -> Any:
         """Add a row, with a number if it has none yet; the entity as it is stored."""
-        key = noun.TABLE.key
+        key = module.TABLE.key
         if key == "number" and not entity.number:
             entity = replace(entity, number=seq)
-        number = row_writes.insert(self._connection, noun.TABLE, noun.values(self._connection, entity))
+        number = row_writes.insert(self._connection, module.TABLE, module.values(self._connection, entity))
         return entity if getattr(entity, key) == number else replace(entity, **{key: number})
 
-    def _replace(self, noun: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
+    def _replace(self, module: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
         """Change or delete a row. Raises `Outdated` if it is not as `before` says."""
-        number = getattr(before, noun.TABLE.key)
+        number = getattr(before, module.TABLE.key)
         if after is None:
-            done = row_writes.delete(self._connection, noun.TABLE, number, before.version)
+            done = row_writes.delete(self._connection, module.TABLE, number, before.version)
         else:
-            row = noun.values(self._connection, after)
-            done = row_writes.update(self._connection, noun.TABLE, number, before.version, row)
+            row = module.values(self._connection, after)
+            done = row_writes.update(self._connection, module.TABLE, number, before.version, row)
         if not done:
             raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))
 
-    def _index(self, noun: Any, before: Entity | None, after: Entity | None) -> None:
-        if noun is project_table:
+    def _index(self, module: Any, before: Entity | None, after: Entity | None) -> None:
+        if module is project_table:
             return
-        old = None if before is None else noun.index_text(self._connection, before)
-        new = None if after is None else noun.index_text(self._connection, after)
+        old = None if before is None else module.index_text(self._connection, before)
+        new = None if after is None else module.index_text(self._connection, after)
         if old != new:
-            number = getattr(after if after is not None else before, noun.TABLE.key)
-            self._pending.add(IndexEntry(noun.INDEX, number, new, known=old is not None))
+            number = getattr(after if after is not None else before, module.TABLE.key)
+            self._pending.add(IndexEntry(module.INDEX, number, new, known=old is not None))
             self._unindexed += len(new or "")
-            if self._unindexed > _INDEX_ROOM:
+            if self._unindexed > _MAX_UNINDEXED:
                 self._unindexed = 0
                 self._pending.write()

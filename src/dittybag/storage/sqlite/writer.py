@@ -11,8 +11,8 @@ import apsw
 from msgspec import Struct
 
 from dittybag.domain.ports import Work
-from dittybag.storage.sqlite.connections import connect, identity, meaning, require_same
-from dittybag.storage.sqlite.transaction import SqliteTransaction, Tables
+from dittybag.storage.sqlite.connections import connect, file_identity, to_storage_error, require_same_file
+from dittybag.storage.sqlite.transaction import SqliteTransaction, ConnectedTables
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 MAX_BATCH: Final = 128
 
 
-class Job(Struct, eq=False):
+class WriteJob(Struct, eq=False):
     """A piece of work, and where its outcome goes."""
 
     work: Work[Any]
@@ -31,7 +31,7 @@ class Job(Struct, eq=False):
     error: Exception | None = None
 
 
-def run_to_end(awaitable: Awaitable[T]) -> T:
+def run_synchronously(awaitable: Awaitable[T]) -> T:
     """Run a coroutine that never waits, without an event loop."""
     steps = awaitable.__await__()
     try:
@@ -45,89 +45,89 @@ def run_to_end(awaitable: Awaitable[T]) -> T:
 class Writer:
     """Runs jobs in the order of their arrival, and hands them back when they are durable."""
 
-    def __init__(self, path: str, clock: Callable[[], int], deliver: Callable[[Sequence[Job]], None]) -> None:
+    def __init__(self, path: str, clock: Callable[[], int], deliver: Callable[[Sequence[WriteJob]], None]) -> None:
         """`deliver` is called from the writer's thread, with jobs that are done."""
         self._path = path
         self._clock = clock
         self._deliver = deliver
-        self._queue: deque[Job] = deque()
-        self._wanted = threading.Condition()
+        self._queue: deque[WriteJob] = deque()
+        self._work_available = threading.Condition()
         self._closing = False
         self._thread: threading.Thread | None = None
-        self._tables: Tables | None = None
+        self._tables: ConnectedTables | None = None
         self._file: tuple[int, int] | None = None
 
-    def submit(self, job: Job) -> None:
-        with self._wanted:
+    def submit(self, job: WriteJob) -> None:
+        with self._work_available:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="dittybag-writer", daemon=True)
                 self._thread.start()
             self._queue.append(job)
-            self._wanted.notify()
+            self._work_available.notify()
 
     def close(self, seconds: float | None = None) -> None:
         """Finish what is queued, then end; after `seconds`, leave the rest undone and unacknowledged."""
-        with self._wanted:
+        with self._work_available:
             self._closing = True
-            self._wanted.notify()
+            self._work_available.notify()
         if self._thread is not None:
             self._thread.join(seconds)
 
     def _run(self) -> None:
         while jobs := self._next():
-            self._carry_out([job for job in jobs if not job.abandoned])
+            self._run_jobs([job for job in jobs if not job.abandoned])
             self._deliver(jobs)
         if self._tables is not None:
             self._tables.connection.close()
 
-    def _next(self) -> list[Job]:
-        with self._wanted:
+    def _next(self) -> list[WriteJob]:
+        with self._work_available:
             while not self._queue and not self._closing:
-                self._wanted.wait()
+                self._work_available.wait()
             return [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
 
-    def _carry_out(self, jobs: list[Job]) -> None:
-        if jobs and not self._commit_together(jobs) and len(jobs) > 1:
+    def _run_jobs(self, jobs: list[WriteJob]) -> None:
+        if jobs and not self._run_in_transaction(jobs) and len(jobs) > 1:
             # One of them failed half-way. Alone, each harms only itself.
             for job in jobs:
                 job.result = job.error = None
-                self._commit_together([job])
+                self._run_in_transaction([job])
 
-    def _commit_together(self, jobs: Sequence[Job]) -> bool:
+    def _run_in_transaction(self, jobs: Sequence[WriteJob]) -> bool:
         """Carry out jobs in one transaction; whether it was committed."""
         try:
             if self._tables is None:
-                self._tables = Tables(connect(self._path, writable=True))
-                self._file = identity(self._path)
+                self._tables = ConnectedTables(connect(self._path, writable=True))
+                self._file = file_identity(self._path)
             tables, connection = self._tables, self._tables.connection
             connection.execute("BEGIN IMMEDIATE")
             try:
-                if not all(self._try(job, tables) for job in jobs):
+                if not all(self._run_job(job, tables) for job in jobs):
                     return False
                 tables.pending.write()
                 # What is written to a file that nobody can find is lost.
-                require_same(self._path, self._file)
+                require_same_file(self._path, self._file)
                 connection.execute("COMMIT")
             finally:
                 tables.pending.forget()
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
         except Exception as error:  # noqa: BLE001  # those who wait must not wait in vain
-            problem = self._understood(error)
+            problem = self._translate_error(error)
             for job in jobs:
                 job.error = job.error or problem
         return True
 
-    def _try(self, job: Job, tables: Tables) -> bool:
+    def _run_job(self, job: WriteJob, tables: ConnectedTables) -> bool:
         """Carry out one job; whether what it left behind may be committed."""
         transaction = SqliteTransaction(tables, self._clock(), job.actor)
         try:
-            job.result = run_to_end(job.work(transaction))
+            job.result = run_synchronously(job.work(transaction))
         except Exception as error:  # noqa: BLE001  # whoever waits for the job gets it
-            job.error = self._understood(error)
+            job.error = self._translate_error(error)
             # SQLite itself may have rolled back by now.
             return not transaction.wrote and not isinstance(error, apsw.Error)
         return True
 
-    def _understood(self, error: Exception) -> Exception:
-        return meaning(error, self._path) if isinstance(error, apsw.Error) else error
+    def _translate_error(self, error: Exception) -> Exception:
+        return to_storage_error(error, self._path) if isinstance(error, apsw.Error) else error

@@ -7,7 +7,7 @@ from typing import Final
 from dittybag.domain.changes import KINDS
 from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound
 from dittybag.domain.text import one_line
-from dittybag.services.history_service import Filter, Look
+from dittybag.services.history_service import ChangeFilter, ChangePage
 from dittybag.web.browser_requests import Answer, Request, Route, redirect
 from dittybag.web.pages.change_display import compared, deeds_of, effects, row_of, rows_of
 from dittybag.web.template_rendering import page
@@ -21,14 +21,14 @@ _NAMED: Final = 20
 _TEXT_LENGTH: Final = 200
 
 
-def _wanted(request: Request) -> Filter:
+def _wanted(request: Request) -> ChangeFilter:
     """What the address asks for."""
     query = request.query
-    return Filter(
+    return ChangeFilter(
         kind=next((kind for kind in KINDS if kind == query.get("kind")), None),
         actor=query.get("actor") or None,
         text=one_line(query.get("text", ""), _TEXT_LENGTH) or None,
-        everywhere=query.get("where") == "all" and request.caller.grant is None,
+        everywhere=query.get("where") == "all" and request.caller.principal is None,
     )
 
 
@@ -39,10 +39,10 @@ async def listed(request: Request) -> Answer:
     after = request.number("after", -1, 0, _FAR) if before is None and "after" in request.query else None
     after = None if after is not None and after < 0 else after
     history = request.workspace.history
-    look = await history.look(request.caller, wanted, before=before, after=after, limit=_PER_PAGE)
+    look = await history.browse(request.caller, wanted, before=before, after=after, limit=_PER_PAGE)
     if after is not None and look.newer is None and len(look.changes) < _PER_PAGE:
         # There is less than a page after it: the newest page has all of that.
-        look = await history.look(request.caller, wanted, limit=_PER_PAGE)
+        look = await history.browse(request.caller, wanted, limit=_PER_PAGE)
     actors = await history.actors(request.caller, wanted)
     if wanted.actor is not None and wanted.actor not in actors:
         actors.append(wanted.actor)
@@ -53,13 +53,13 @@ async def listed(request: Request) -> Answer:
         deeds=deeds_of(rows_of(request, look), look),
         look=look,
         wanted=wanted,
-        is_filtered=wanted != Filter(everywhere=wanted.everywhere),
+        is_filtered=wanted != ChangeFilter(everywhere=wanted.everywhere),
         actors=actors,
         kinds=list(KINDS),
         is_newest=look.newer is None,
         seen=_last(look, 0),
         undone=undone if request.can_write and undone else 0,
-        sees_all=request.caller.grant is None,
+        sees_all=request.caller.principal is None,
         older=None if look.older is None else _feed(request, before=look.older),
         newer=None if look.newer is None else _feed(request, after=look.newer),
         newest=_feed(request),
@@ -72,7 +72,7 @@ def _feed(request: Request, **place: int) -> str:
     return request.link("/activity", **chosen, **place)
 
 
-def _last(look: Look, otherwise: int) -> int:
+def _last(look: ChangePage, otherwise: int) -> int:
     """After which change there is something new to whoever sees this."""
     return look.newer or (look.changes[0].seq if look.changes else otherwise)
 
@@ -81,11 +81,11 @@ async def news(request: Request) -> Answer:
     """What has come on top of the feed since."""
     wanted = _wanted(request)
     seen = request.number("seen", 0, 0, _FAR)
-    look = await request.workspace.history.look(request.caller, wanted, after=seen, limit=_PER_PAGE)
+    look = await request.workspace.history.browse(request.caller, wanted, after=seen, limit=_PER_PAGE)
     shown = request.number("shown", 0, 0, _FAR) + len(look.changes)
-    is_much = (look.newer is not None and not look.is_cut) or shown > _MOST_SHOWN
+    is_much = (look.newer is not None and not look.is_truncated) or shown > _MOST_SHOWN
     if is_much:
-        look = await request.workspace.history.look(request.caller, wanted, limit=_PER_PAGE)
+        look = await request.workspace.history.browse(request.caller, wanted, limit=_PER_PAGE)
         shown = len(look.changes)
     answer = page(
         request,
@@ -106,12 +106,12 @@ async def shown(request: Request, problem: str = "") -> Answer:
     """One change: what it was before, and what undoing it means."""
     seq = _seq(request)
     history = request.workspace.history
-    change, old, new = await history.show(request.caller, seq)
+    change, old, new = await history.get_with_contents(request.caller, seq)
     parts = compared(change, old, new)
     row = row_of(request, change)
     if request.is_part and request.method == "GET":
         return page(request, "activity/change_diff.html", parts=parts, row=row)
-    undoing = await history.undoing(request.caller, seq) if request.can_write else None
+    undoing = await history.plan_undo(request.caller, seq) if request.can_write else None
     planned = [] if undoing is None else effects(undoing.together)
     later = [] if undoing is None else undoing.later
     return page(
@@ -135,9 +135,11 @@ async def undone(request: Request) -> Answer:
     text = request.form.get("seen", "")
     seen = int(text) if text.isdecimal() and len(text) < 19 else 0
     try:
-        done = await request.workspace.history.undo_anywhere(request.caller, seq, seen=seen)
+        done = await request.workspace.history.undo_in_any_project(request.caller, seq, seen=seen)
     except ChangedMeanwhile:
-        return await shown(request, "Something of it was changed again meanwhile. Look at it once more.")
+        return await shown(
+            request, "Something of it was changed again meanwhile. ChangePage at it once more."
+        )
     if done.by is None:
         return redirect(request.link("/activity"), "Everything is already as it was before")
     return redirect(request.link("/activity", undone=done.by))

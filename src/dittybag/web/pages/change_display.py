@@ -9,13 +9,13 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dittybag.domain.changes import Change, Entity, Kind, label_of
-from dittybag.domain.errors import clipped
+from dittybag.domain.errors import clip
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.domain.times import iso
-from dittybag.services.history_service import Look
+from dittybag.services.history_service import ChangePage
 from dittybag.services.project_overview import is_person
 from dittybag.web.browser_requests import Request, project_link
 from dittybag.web.pages.prompt_history import Difference, differences
@@ -93,12 +93,12 @@ def verb_of(change: Change) -> str:
     return "completed" if after.completed else "reopened"
 
 
-def rows_of(request: Request, look: Look) -> list[ChangeRow]:
+def rows_of(request: Request, look: ChangePage) -> list[ChangeRow]:
     """Changes as rows of a list."""
     return [_row(request, change, look.addresses) for change in look.changes]
 
 
-def deeds_of(rows: Iterable[ChangeRow], look: Look) -> list[Deed]:
+def deeds_of(rows: Iterable[ChangeRow], look: ChangePage) -> list[Deed]:
     """The same, with those together that were done together."""
     batches = {change.seq: change.batch for change in look.changes}
     return [Deed(list(group)) for _, group in groupby(rows, lambda row: batches[row.seq])]
@@ -118,11 +118,11 @@ def _row(request: Request, change: Change, addresses: Mapping[tuple[Kind, str], 
     return ChangeRow(
         seq=change.seq,
         at=change.at,
-        actor=clipped(change.actor, _LABEL_LENGTH),
+        actor=clip(change.actor, _LABEL_LENGTH),
         is_by_person=is_person(change.actor, request.site.person),
         verb=verb_of(change),
         kind=change.kind,
-        label=clipped(label_of(thing_of(change)), _LABEL_LENGTH),
+        label=clip(label_of(thing_of(change)), _LABEL_LENGTH),
         link="" if address is None or not place else thing_link(place, change.kind, address),
         change_link=request.link(f"/activity/{change.seq}"),
         project="" if place == here.name else place or "a deleted project",

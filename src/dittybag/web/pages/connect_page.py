@@ -19,7 +19,11 @@ async def show(request: Request) -> Answer:
 
 async def calls(request: Request) -> Answer:
     """The panel alone."""
-    return page(request, "connect/recent_requests.html", calls=request.site.calls.latest(request.visitor.name)[:_SHOWN])
+    return page(
+        request,
+        "connect/recent_requests.html",
+        calls=request.site.calls.latest(request.visitor.name)[:_SHOWN],
+    )
 
 
 async def connect(request: Request) -> Answer:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from dittybag.services.history_service import Look
-from dittybag.services.project_overview import Day, Usage
+from dittybag.services.history_service import ChangePage
+from dittybag.services.project_overview import DailyUsage, DayUsage
 from dittybag.web import charts
 from dittybag.web.browser_requests import Answer, Request, Route, project_link
 from dittybag.web.pages import project_pages, search_pages
@@ -22,13 +22,13 @@ _LOOKED: Final = 60
 
 async def show(request: Request) -> Answer:
     """The first page."""
-    grant = request.caller.grant
-    if grant is not None and not grant.sees_project:
+    principal = request.caller.principal
+    if principal is not None and not principal.sees_project:
         return await _elsewhere(request)
     workspace, caller = request.workspace, request.caller
-    contents = await workspace.overview.contents(caller)
+    contents = await workspace.overview.count_contents(caller)
     usage = await workspace.overview.usage(caller, request.site.person)
-    look = await workspace.history.look(caller, limit=_LOOKED)
+    look = await workspace.history.browse(caller, limit=_LOOKED)
     reports = await request.site.libraries.reports()
     rows = rows_of(request, look)
     library_prompts = sum(report.prompts for report in reports)
@@ -56,7 +56,7 @@ async def _elsewhere(request: Request) -> Answer:
     return page(request, "home/no_access.html", places=places)
 
 
-def _things(rows: list[ChangeRow], look: Look) -> list[ChangeRow]:
+def _things(rows: list[ChangeRow], look: ChangePage) -> list[ChangeRow]:
     """What was changed last and is there, each thing once, by its newest change."""
     newest: dict[tuple[str, str], ChangeRow] = {}
     for row, change in zip(rows, look.changes, strict=True):
@@ -65,15 +65,15 @@ def _things(rows: list[ChangeRow], look: Look) -> list[ChangeRow]:
     return list(newest.values())[:_THINGS]
 
 
-def _chart(usage: Usage) -> charts.Chart:
+def _chart(usage: DailyUsage) -> charts.Chart:
     return charts.columns([(_words(day), (day.people, day.agents)) for day in usage.days])
 
 
-def _day(day: Day) -> str:
+def _day(day: DayUsage) -> str:
     return f"{datetime.fromtimestamp(day.at / 1_000_000, UTC):%d %b}"
 
 
-def _words(day: Day) -> str:
+def _words(day: DayUsage) -> str:
     return f"{_day(day)}: {day.people} by people, {day.agents} by agents"
 
 

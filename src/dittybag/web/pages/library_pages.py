@@ -157,7 +157,7 @@ class _Places:
     """Where files are, in words: paths of this machine are for those who own it."""
 
     def __init__(self, request: Request, origins: Mapping[str, tuple[str, str]]) -> None:
-        self._is_owner = request.visitor.grant is None
+        self._is_owner = request.visitor.principal is None
         self._origins = origins
 
     def origin(self, report: LibraryReport) -> str:

@@ -6,8 +6,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from dittybag.domain.errors import Conflict, Invalid, Problem
-from dittybag.domain.text import folded
-from dittybag.services.project_service import may_create
+from dittybag.domain.text import fold
+from dittybag.services.project_service import can_create_projects
 from dittybag.web.browser_requests import Answer, Request, Route, project_link, redirect
 from dittybag.web.template_rendering import page
 
@@ -26,7 +26,7 @@ async def _show(
 ) -> Answer:
     sizes = await request.workspace.projects.all(request.caller)
     words = request.query.get("filter", "").strip()[:200]
-    chosen = [size for size in sizes if folded(words) in folded(size.project.name)]
+    chosen = [size for size in sizes if fold(words) in fold(size.project.name)]
     section = _section(request)
     return page(
         request,
@@ -36,7 +36,7 @@ async def _show(
         left_out=max(len(chosen) - _LISTED, 0),
         has_filter=len(sizes) > _LISTED,
         filter=words,
-        can_create=may_create(request.caller) and not request.site.read_only,
+        can_create=can_create_projects(request.caller) and not request.site.read_only,
         name=name,
         problems=problems,
     )

@@ -45,7 +45,7 @@ async def listed(request: Request) -> Answer:
         (o for o in get_args(PromptOrder) if o == request.query.get("order")), "updated"
     )
     current = request.number("page", 1, 1, 10**6)
-    found = await request.workspace.prompts.chosen(
+    found = await request.workspace.prompts.filter(
         request.caller,
         query=query,
         tags=tags,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from dittybag.domain.changes import ChangeNews
+from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.ports import Store
 from dittybag.domain.prompts import TagCount
 from dittybag.web.browser_requests import Request
@@ -25,7 +25,7 @@ class _Known:
         self._heard = 0
         store.subscribe(self._forget)
 
-    def _forget(self, news: Sequence[ChangeNews]) -> None:
+    def _forget(self, news: Sequence[ChangeNotification]) -> None:
         self._heard += 1
         for item in news:
             if item.kind == "prompt" and item.project is not None:

@@ -20,7 +20,7 @@ from dittybag.domain.errors import (
     SeveralConflicts,
     UriTaken,
 )
-from dittybag.domain.mime_types import guessed
+from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.services.resource_service import ResourceChange
@@ -83,7 +83,7 @@ async def create(request: Request) -> Answer:
             name=form.name,
             uri=form.uri or _own_uri(form.name),
             content=content,
-            mime_type=form.mime_type or guessed(form.name, content),
+            mime_type=form.mime_type or guess_mime_type(form.name, content),
             title=form.title,
             description=form.description,
         )
@@ -194,7 +194,13 @@ def _form_page(
     given = {"resource": None, "theirs": None, "fields": (), "rows": (), "latest": None, **values}
     wrong = {problem.field: problem.message for problem in problems if problem.field}
     return page(
-        request, "resources/resource_form.html", status=status, form=form, problems=problems, wrong=wrong, **given
+        request,
+        "resources/resource_form.html",
+        status=status,
+        form=form,
+        problems=problems,
+        wrong=wrong,
+        **given,
     )
 
 
@@ -223,7 +229,7 @@ async def upload(request: Request) -> Answer:
     """Store a file that was sent as it is; answers a script."""
     name = _NOT_IN_NAMES.sub("-", request.query.get("name", "")).strip("-")[:NAME_LENGTH] or "document"
     content = await request.body(CONTENT_BYTES)
-    kind = guessed(name, content)
+    kind = guess_mime_type(name, content)
     resources = request.workspace.resources
     try:
         if request.query.get("replace") == "1":

@@ -9,8 +9,8 @@ from msgspec import Struct
 from dittybag.domain.changes import Kind
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries
-from dittybag.domain.text import folded, neighbourhood
-from dittybag.services.search_service import SEARCHED, Hit
+from dittybag.domain.text import fold, snippet_around
+from dittybag.services.search_service import SEARCH_KINDS, SearchHit
 from dittybag.web.browser_requests import Answer, Request, Route
 from dittybag.web.pages.change_display import thing_link
 from dittybag.web.side_by_side import Piece
@@ -58,9 +58,9 @@ async def found(request: Request) -> Answer:
 
 
 async def _groups(request: Request, query: str, limit: int) -> list[FoundGroup]:
-    grant = request.caller.grant
-    kinds = SEARCHED if grant is None or grant.sees_project else ()
-    hits = await request.workspace.search.glance(request.caller, query, kinds, limit)
+    principal = request.caller.principal
+    kinds = SEARCH_KINDS if principal is None or principal.sees_project else ()
+    hits = await request.workspace.search.quick_search(request.caller, query, kinds, limit)
     groups = [
         FoundGroup(
             _TITLES[kind],
@@ -75,7 +75,7 @@ async def _groups(request: Request, query: str, limit: int) -> list[FoundGroup]:
         FoundRow(
             request.link("/libraries/prompt", name=prompt.name),
             marked(prompt.title or prompt.name, query),
-            marked(f"{prompt.name} · {neighbourhood(prompt.description or '', query)}", query),
+            marked(f"{prompt.name} · {snippet_around(prompt.description or '', query)}", query),
         )
         for prompt in await library_prompts(request.site.libraries, query, limit)
     ]
@@ -84,7 +84,7 @@ async def _groups(request: Request, query: str, limit: int) -> list[FoundGroup]:
     return [group for group in groups if group.rows]
 
 
-def _row(request: Request, hit: Hit, query: str) -> FoundRow:
+def _row(request: Request, hit: SearchHit, query: str) -> FoundRow:
     link = thing_link(request.project.name, hit.kind, str(hit.id))
     return FoundRow(link, marked(hit.title, query), _led_in(marked(" ".join(hit.snippet.split()), query)))
 
@@ -100,7 +100,7 @@ def _led_in(pieces: list[Piece]) -> list[Piece]:
 
 async def library_prompts(libraries: Libraries, query: str, limit: int) -> list[LibraryPrompt]:
     """Some prompts of libraries with a text in their name, title or description, in any case."""
-    needle = folded(query)
+    needle = fold(query)
     matching: list[LibraryPrompt] = []
     looked, after = 0, ""
     while looked < _MOST_LIBRARY_PROMPTS and len(matching) < limit:
@@ -108,7 +108,7 @@ async def library_prompts(libraries: Libraries, query: str, limit: int) -> list[
         matching += [
             prompt
             for prompt in prompts
-            if any(needle in folded(text or "") for text in (prompt.name, prompt.title, prompt.description))
+            if any(needle in fold(text or "") for text in (prompt.name, prompt.title, prompt.description))
         ]
         if len(prompts) < _LIBRARY_PAGE:
             break
@@ -118,10 +118,10 @@ async def library_prompts(libraries: Libraries, query: str, limit: int) -> list[
 
 def marked(text: str, query: str) -> list[Piece]:
     """A short text in pieces, of which those that match are marked."""
-    needle = folded(query)
+    needle = fold(query)
     # Folding may make several characters of one.
-    origins = [at for at, character in enumerate(text) for _ in folded(character)]
-    whole = "".join(folded(character) for character in text)
+    origins = [at for at, character in enumerate(text) for _ in fold(character)]
+    whole = "".join(fold(character) for character in text)
     pieces, done = [], 0
     at = whole.find(needle) if needle else -1
     while at >= 0:

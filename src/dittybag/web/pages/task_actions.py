@@ -87,7 +87,7 @@ async def undo(request: Request) -> Answer:
     """Take back what was done last to a task, if it still is that."""
     task, seq = task_number(request), request.form.get("seq", "")
     number = int(seq) if seq.isdecimal() and len(seq) < 19 else 0
-    await request.workspace.tasks.take_back(request.caller, task, number)
+    await request.workspace.tasks.undo_latest(request.caller, task, number)
     return await acted(request, task)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dittybag.domain.due_dates import EXAMPLES, NotADate, meant
+from dittybag.domain.due_dates import EXAMPLES, NotADate, parse_optional_due_date
 from dittybag.domain.errors import Invalid, Outdated, Problem, TaskNotFound
 from dittybag.domain.tasks import NOTES_LENGTH, PROJECT_LENGTH, TIME_ESTIMATE_LENGTH, TITLE_LENGTH, Task
 from dittybag.web.browser_requests import Answer, Request, Route
@@ -77,7 +77,7 @@ async def state(request: Request) -> Answer:
 
 
 def _meant(typed: Mapping[str, str]) -> dict[str, Any]:
-    """The fields that are meant. Raises `Invalid`."""
+    """The fields that are parse_optional_due_date. Raises `Invalid`."""
     fields: dict[str, Any] = dict(typed)
     for name in ("title", "project", "time_estimate"):
         if name in fields:
@@ -88,7 +88,7 @@ def _meant(typed: Mapping[str, str]) -> dict[str, Any]:
         fields["priority"] = int(text) if text.isdecimal() and len(text) < 3 else 0
     if "due_date" in fields:
         try:
-            fields["due_date"] = meant(fields["due_date"], now().date())
+            fields["due_date"] = parse_optional_due_date(fields["due_date"], now().date())
         except NotADate as error:
             message = f"Due must be a day, written like one of these: {EXAMPLES}"
             raise Invalid([Problem("due_date", message)]) from error

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from dittybag.domain.errors import NotFound
-from dittybag.domain.tasks import TaskKey, TaskListing, TaskOrder
+from dittybag.domain.tasks import TaskGrouping, TaskListing, TaskOrder
 from dittybag.services.task_service import TaskBoard
 from dittybag.web.browser_requests import Answer, Request, Route
 from dittybag.web.pages import task_actions, task_form
@@ -69,7 +69,7 @@ async def show(request: Request) -> Answer:
     )
 
 
-def _by(request: Request) -> TaskKey:
+def _by(request: Request) -> TaskGrouping:
     return next((key for key in KEYS if key == request.query.get("by")), KEYS[0])
 
 
@@ -101,7 +101,7 @@ async def _board(request: Request) -> dict[str, Any]:
     }
 
 
-def _columns(request: Request, board: TaskBoard, by: TaskKey, here: datetime) -> list[Column]:
+def _columns(request: Request, board: TaskBoard, by: TaskGrouping, here: datetime) -> list[Column]:
     return [
         Column(
             value=str(column.key),
@@ -143,7 +143,7 @@ async def _stats(request: Request) -> dict[str, Any]:
     here, tasks = now(), request.workspace.tasks
     since = int(first_day(here).timestamp()) * 1_000_000
     groups = await tasks.groups(request.caller)
-    quarters = await tasks.done_times(request.caller, since)
+    quarters = await tasks.completion_counts(request.caller, since)
     return {
         "stats": statistics(groups, quarters, here.date()),
         "listed": lambda **filters: f"{request.path}?{urlencode({'view': 'list', **filters})}",

@@ -23,7 +23,7 @@
   const tell = (name, words) => {
     if (!state) return;
     state.dataset.state = name;
-    state.querySelector("[data-live-words]").textContent = words;
+    state.querySelector("[data-live-text]").textContent = words;
   };
 
   function listen(address) {
@@ -85,7 +85,7 @@
   function copyTheOldWay(text) {
     const area = document.createElement("textarea");
     area.value = text;
-    area.className = "unseen";
+    area.className = "visually-hidden";
     document.body.append(area);
     area.select();
     const copied = document.execCommand("copy");
@@ -93,15 +93,15 @@
     return copied;
   }
 
-  // Forms that take something away ask first: <form data-ask="Delete it?">.
+  // Forms that take something away ask first: <form data-confirm="Delete it?">.
   document.addEventListener("submit", (event) => {
-    const question = event.target.dataset.ask;
+    const question = event.target.dataset.confirm;
     if (question && !window.confirm(question)) event.preventDefault();
   });
 
-  // Filters act when they are changed: <form data-at-once>.
+  // Filters act when they are changed: <form data-auto-submit>.
   document.addEventListener("change", (event) => {
-    event.target.closest("form[data-at-once]")?.requestSubmit();
+    event.target.closest("form[data-auto-submit]")?.requestSubmit();
   });
 
   // Dialogs: <button data-dialog="id">.
@@ -142,7 +142,7 @@
     }
     if (event.key === "Escape") {
       for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
-      const found = document.getElementById("found");
+      const found = document.getElementById("search-dropdown");
       if (found) found.replaceChildren();
       if (isTyping(event.target)) event.target.blur();
       return;
@@ -171,11 +171,11 @@
 
   // The search box: arrows go through what was found.
   document.getElementById("find")?.addEventListener("keydown", (event) => {
-    const first = document.querySelector("#found a");
+    const first = document.querySelector("#search-dropdown a");
     if (event.key === "ArrowDown" && first) { event.preventDefault(); first.focus(); }
   });
-  document.getElementById("found")?.addEventListener("keydown", (event) => {
-    const links = [...document.querySelectorAll("#found a")];
+  document.getElementById("search-dropdown")?.addEventListener("keydown", (event) => {
+    const links = [...document.querySelectorAll("#search-dropdown a")];
     const at = links.indexOf(document.activeElement);
     if (event.key === "ArrowDown" && at < links.length - 1) { event.preventDefault(); links[at + 1].focus(); }
     if (event.key === "ArrowUp") {
@@ -184,6 +184,6 @@
     }
   });
   document.addEventListener("click", (event) => {
-    if (!event.target.closest(".find")) document.getElementById("found")?.replaceChildren();
+    if (!event.target.closest(".find")) document.getElementById("search-dropdown")?.replaceChildren();
   });
 })();

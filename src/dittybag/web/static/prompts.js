@@ -67,7 +67,7 @@
       const isChosen = chosen.includes(button.dataset.tag);
       button.setAttribute("aria-pressed", String(isChosen));
       // While a tag is typed, those that begin like it come first.
-      button.classList.toggle("fits", !isChosen && last !== "" && button.dataset.tag.startsWith(last));
+      button.classList.toggle("matches", !isChosen && last !== "" && button.dataset.tag.startsWith(last));
     }
   }
 

@@ -58,7 +58,7 @@
   }
 
   function isTooLarge(place, file, shown) {
-    const most = Number(place.dataset.most);
+    const most = Number(place.dataset.maxBytes);
     if (file.size <= most) return false;
     fail(shown, `It has ${megabytes(file.size)}; at most ${megabytes(most)} are allowed.`);
     return true;

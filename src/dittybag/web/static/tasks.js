@@ -33,9 +33,9 @@
 
   // A day that is picked is typed.
   document.addEventListener("change", (event) => {
-    const picker = event.target.closest("[data-fills]");
+    const picker = event.target.closest("[data-fill-target]");
     if (!picker) return;
-    const field = document.getElementById(picker.dataset.fills);
+    const field = document.getElementById(picker.dataset.fillTarget);
     field.value = picker.value;
     field.dispatchEvent(new Event("input", { bubbles: true }));
   });
@@ -52,7 +52,7 @@
   const isWritable = region.hasAttribute("data-writable");
 
   function post(task, what, values = {}) {
-    return window.htmx.ajax("POST", `${region.dataset.tasks}/${task}/${what}`, { values, target: "#said", swap: "innerHTML" });
+    return window.htmx.ajax("POST", `${region.dataset.tasks}/${task}/${what}`, { values, target: "#task-notice", swap: "innerHTML" });
   }
   const move = (task, by, value) => post(task, "move", { by, value });
   const remove = (card) => {
@@ -70,7 +70,7 @@
     document.getElementById(neighbour)?.focus();
     neighbour = null;
   });
-  document.getElementById("acts")?.addEventListener("submit", (event) => {
+  document.getElementById("task-actions")?.addEventListener("submit", (event) => {
     event.preventDefault();
     const card = event.submitter.closest("[data-task]");
     leave(card);
@@ -124,7 +124,7 @@
     document.getElementById("card-menu-title").textContent = card.dataset.title;
     const places = [...region.querySelectorAll("[data-column]")];
     const current = card.closest("[data-column]");
-    menu.querySelector("[data-places]").replaceChildren(...places.map((column) => {
+    menu.querySelector("[data-columns]").replaceChildren(...places.map((column) => {
       const button = document.createElement("button");
       button.type = "button";
       button.className = "button";
@@ -136,7 +136,7 @@
       });
       return button;
     }));
-    document.getElementById("card-menu-words").hidden = places.length === 0;
+    document.getElementById("card-menu-label").hidden = places.length === 0;
     menu.showModal();
   }
   menu?.querySelector("[data-delete]").addEventListener("click", () => { menu.close(); remove(chosen); });

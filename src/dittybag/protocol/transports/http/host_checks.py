@@ -11,11 +11,11 @@ from typing import Final
 
 from dittybag.protocol.transports.http.asgi_messages import (
     Application,
+    AsgiScope,
     CompleteResponse,
     Headers,
     HttpError,
     Receive,
-    AsgiScope,
     Send,
     SyncHandler,
     send_error,

@@ -12,10 +12,10 @@ from dittybag.protocol.current_request import request_in_hand
 from dittybag.protocol.transports.http.asgi_messages import (
     REQUEST_ID,
     Application,
+    AsgiScope,
     CompleteResponse,
     Headers,
     Receive,
-    AsgiScope,
     Send,
     SyncHandler,
 )

@@ -20,7 +20,13 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from dittybag.protocol import eager_tasks
-from dittybag.protocol.transports.http.asgi_messages import HEADERS, Application, Headers, AsgiScope, SyncHandler
+from dittybag.protocol.transports.http.asgi_messages import (
+    HEADERS,
+    Application,
+    AsgiScope,
+    Headers,
+    SyncHandler,
+)
 
 #: A request's head has this long to arrive, from the connection or its first byte on.
 HEAD_SECONDS: Final = 10

@@ -10,21 +10,21 @@ from typing import Final
 from dittybag.domain.errors import StorageFailed, StorageForeign, StorageTooNew
 from dittybag.storage.postgres.connections import (
     DRIVER_ERRORS,
-    Address,
+    PostgresAddress,
     Connection,
     connect,
     lock_keys,
     quoted,
-    understood,
+    translate_error,
 )
-from dittybag.storage.postgres.trigram_indexes import index_trigrams
+from dittybag.storage.postgres.trigram_indexes import create_trigram_indexes
 
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 
 #: The comment by which our tables are known from others of the same name.
 _MARK: Final = "The migrations of a Dittybag workspace"
 
-_RECORDS: Final = f"""
+_CREATE_RECORDS: Final = f"""
 CREATE TABLE IF NOT EXISTS migrations (
     number     bigint PRIMARY KEY,
     name       text   COLLATE "C" NOT NULL,
@@ -34,7 +34,7 @@ COMMENT ON TABLE migrations IS '{_MARK}'
 """
 
 #: Names that a schema of somebody else's may have taken.
-_TABLES: Final = (
+_OWN_TABLES: Final = (
     "migrations",
     "projects",
     "prompts",
@@ -69,17 +69,17 @@ def steps() -> list[tuple[int, str, str]]:
     return result
 
 
-async def is_current(connection: Connection, where: Address) -> bool:
+async def is_current(connection: Connection, where: PostgresAddress) -> bool:
     """Whether the schema is the newest. Refuses what newer Dittybags or other programs have made."""
     return await _version(connection, where) == NEWEST
 
 
-async def _version(connection: Connection, where: Address) -> int:
+async def _version(connection: Connection, where: PostgresAddress) -> int:
     rows = await connection.fetch(
         """SELECT relname::text, obj_description(pg_class.oid, 'pg_class') FROM pg_class
            JOIN pg_namespace ON pg_namespace.oid = relnamespace
            WHERE nspname = current_schema() AND relname::text = ANY($1)""",
-        _TABLES,
+        _OWN_TABLES,
     )
     comments: dict[str, str | None] = {row[0]: row[1] for row in rows}
     if not comments:
@@ -92,7 +92,7 @@ async def _version(connection: Connection, where: Address) -> int:
     return found
 
 
-async def migrate(where: Address, schema: str) -> None:
+async def migrate(where: PostgresAddress, schema: str) -> None:
     """Bring a schema, new or old, to the newest state. Any number of processes may do so at once."""
     connection = await connect(where, writable=True)
     try:
@@ -106,13 +106,13 @@ async def migrate(where: Address, schema: str) -> None:
         for number, name, sql in steps():
             if number > done:
                 async with connection.transaction():
-                    await connection.execute(_RECORDS)
+                    await connection.execute(_CREATE_RECORDS)
                     await connection.execute(sql)
                     record = (number, name, time.time_ns() // 1000)
                     await connection.execute("INSERT INTO migrations VALUES ($1, $2, $3)", *record)
-        await index_trigrams(connection)
+        await create_trigram_indexes(connection)
         await connection.close(timeout=1)
     except DRIVER_ERRORS as error:
-        raise understood(error, connection, where.shown) from error
+        raise translate_error(error, connection, where.shown) from error
     finally:
         connection.terminate()

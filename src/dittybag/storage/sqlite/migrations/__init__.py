@@ -10,11 +10,11 @@ from typing import Final
 import apsw
 
 from dittybag.domain.errors import StorageFailed, StorageTooNew
-from dittybag.storage.sqlite.connections import APPLICATION_ID, BUSY_SECONDS, connect, translated
+from dittybag.storage.sqlite.connections import APPLICATION_ID, BUSY_SECONDS, connect, translate_errors
 
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 
-_RECORDS: Final = """
+_CREATE_RECORDS: Final = """
 CREATE TABLE IF NOT EXISTS migrations (
     number     INTEGER PRIMARY KEY,
     name       TEXT    NOT NULL,
@@ -39,7 +39,7 @@ def steps() -> list[tuple[int, str, str]]:
 
 def is_current(connection: apsw.Connection, path: str) -> bool:
     """Whether the schema is the newest. Refuses files of newer Dittybags."""
-    with translated(path):
+    with translate_errors(path):
         found = int(connection.pragma("user_version"))
     if found > NEWEST:
         raise StorageTooNew(path, found=found, known=NEWEST)
@@ -50,19 +50,19 @@ def migrate(path: str) -> None:
     """Bring a file, new or old, to the newest schema. Any number of processes may do so at once."""
     connection = connect(path, writable=True)
     try:
-        with translated(path):
+        with translate_errors(path):
             # The first thing that is ever written, and into the file itself: there is no log yet.
             if connection.pragma("application_id") == 0:
                 connection.pragma("application_id", APPLICATION_ID)
-            _switch_to_log(connection, path)
+            _enable_write_ahead_log(connection, path)
         for number, name, sql in steps():
-            with translated(path):
+            with translate_errors(path):
                 _apply(connection, path, number, name, sql)
     finally:
         connection.close()
 
 
-def _switch_to_log(connection: apsw.Connection, path: str) -> None:
+def _enable_write_ahead_log(connection: apsw.Connection, path: str) -> None:
     """Have a write-ahead log from now on. SQLite does not wait for others with this, so we do."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
@@ -82,7 +82,7 @@ def _apply(connection: apsw.Connection, path: str, number: int, name: str, sql: 
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not is_current(connection, path) and connection.pragma("user_version") < number:
-            connection.execute(_RECORDS)
+            connection.execute(_CREATE_RECORDS)
             connection.execute(sql)
             record = (number, name, time.time_ns() // 1000)
             connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", record)
