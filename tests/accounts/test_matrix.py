@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dittybag.contracts.profiles import PROFILES
-from dittybag.protocol.method_handlers import IMPLEMENTATIONS
+from dittybag.protocol.method_handlers import HANDLERS
 from tests.accounts.rows import ELSEWHERE, METHODS, TOOLS, Row
 from tests.accounts.world import (
     SECRET,
@@ -47,7 +47,7 @@ def test_a_row_says_whether_its_tool_writes() -> None:
 
 
 def test_every_method_has_a_row() -> None:
-    assert {name.partition(" ")[0] for name in METHODS} | ELSEWHERE.keys() == IMPLEMENTATIONS.keys()
+    assert {name.partition(" ")[0] for name in METHODS} | ELSEWHERE.keys() == HANDLERS.keys()
 
 
 # Those who are not known

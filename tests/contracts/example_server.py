@@ -14,7 +14,7 @@ from dittybag.protocol import (
     ResourceTemplateDefinition,
     Server,
 )
-from dittybag.protocol.features import PromptAnswer
+from dittybag.protocol.features import PromptReturn
 from dittybag.protocol.types import (
     Capabilities,
     Content,
@@ -75,7 +75,7 @@ def build() -> Server:
         )
     )
 
-    def code_review(arguments: Mapping[str, str], ctx: Context) -> PromptAnswer:
+    def code_review(arguments: Mapping[str, str], ctx: Context) -> PromptReturn:
         text = Text(text=f"Please review this code: {arguments['code']}")
         return PromptResult(
             description="Code review prompt", messages=(PromptMessage(role="user", content=text),)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from dittybag.protocol import Context, PromptDefinition, Server
-from dittybag.protocol.features import PromptAnswer
+from dittybag.protocol.features import PromptReturn
 from dittybag.protocol.types import (
     Content,
     EmbeddedResource,
@@ -76,7 +76,7 @@ def offer(server: Server) -> None:
     )
 
 
-def _with_arguments(arguments: Mapping[str, str], ctx: Context) -> PromptAnswer:
+def _with_arguments(arguments: Mapping[str, str], ctx: Context) -> PromptReturn:
     return f"Prompt with arguments: arg1='{arguments['arg1']}', arg2='{arguments['arg2']}'"
 
 
@@ -86,7 +86,7 @@ def _second_argument(typed: str, others: Mapping[str, str]) -> Sequence[str]:
     return [value for value in (f"after-{first}", f"beside-{first}") if value.startswith(typed)]
 
 
-def _with_resource(arguments: Mapping[str, str], ctx: Context) -> PromptAnswer:
+def _with_resource(arguments: Mapping[str, str], ctx: Context) -> PromptReturn:
     contents = TextContents(
         uri=arguments["resourceUri"],
         mime_type="text/plain",
@@ -97,11 +97,11 @@ def _with_resource(arguments: Mapping[str, str], ctx: Context) -> PromptAnswer:
     )
 
 
-def _with_image(arguments: Mapping[str, str], ctx: Context) -> PromptAnswer:
+def _with_image(arguments: Mapping[str, str], ctx: Context) -> PromptReturn:
     return _said(Image(data=media.PNG, mime_type="image/png"), Text(text="Please analyze the image above."))
 
 
-async def _with_question(arguments: Mapping[str, str], ctx: Context) -> PromptAnswer:
+async def _with_question(arguments: Mapping[str, str], ctx: Context) -> PromptReturn:
     elicited = await ctx.elicit("What context should the prompt use?", ContextForm, key="user_context")
     return f"Prompt with context: {(elicited.content or {}).get('context', elicited.action)}"
 

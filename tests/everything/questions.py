@@ -12,7 +12,14 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from dittybag.protocol import Context, MissingClientCapability, NoArguments, Server
-from dittybag.protocol.client_input import Elicit, Elicited, ListRoots, Question, Sample, SamplingMessage
+from dittybag.protocol.client_input import (
+    Elicit,
+    ElicitationResult,
+    ListRoots,
+    Question,
+    SampleModel,
+    SamplingMessage,
+)
 
 
 class Message(Struct):
@@ -162,7 +169,7 @@ def _offer_rounds(server: Server) -> None:
         answers = await ctx.ask(
             {
                 "user_name": Elicit("What is your name?", NameForm),
-                "greeting": Sample(messages=(_user("Generate a greeting"),), max_tokens=50),
+                "greeting": SampleModel(messages=(_user("Generate a greeting"),), max_tokens=50),
                 "client_roots": ListRoots(),
             }
         )
@@ -183,7 +190,7 @@ def _offer_rounds(server: Server) -> None:
 def _offer_capability_checks(server: Server) -> None:
     @server.tool("test_missing_capability", description="Works only with clients that can sample")
     def missing_capability(arguments: NoArguments, ctx: Context) -> str:
-        if not ctx.can_ask(Sample):
+        if not ctx.can_ask(SampleModel):
             raise MissingClientCapability({"sampling": {}})
         return "The client declares sampling"
 
@@ -193,7 +200,7 @@ def _offer_capability_checks(server: Server) -> None:
     async def capabilities(arguments: NoArguments, ctx: Context) -> str:
         possible: dict[str, Question[Any]] = {
             "elicit_input": Elicit("Elicitation input", ValueForm),
-            "sample_input": Sample(messages=(_user("Sample request"),), max_tokens=50),
+            "sample_input": SampleModel(messages=(_user("Sample request"),), max_tokens=50),
         }
         questions = {key: question for key, question in possible.items() if ctx.can_ask(question)}
         if not questions:
@@ -205,9 +212,9 @@ def _user(text: str) -> SamplingMessage:
     return SamplingMessage(role="user", content={"type": "text", "text": text})
 
 
-def _told(elicited: Elicited) -> str:
+def _told(elicited: ElicitationResult) -> str:
     return f"action={elicited.action}, content={json.dumps(elicited.content or {})}"
 
 
-def _given(elicited: Elicited, field: str) -> Any:
+def _given(elicited: ElicitationResult, field: str) -> Any:
     return (elicited.content or {}).get(field, f"({elicited.action})")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dittybag.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, VERSIONS
-from dittybag.protocol.jsonrpc import id_in
+from dittybag.protocol.jsonrpc import find_request_id
 from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.protocol.servers import full_server
 
@@ -180,7 +180,7 @@ async def test_params_may_be_absent_or_null() -> None:
 def test_the_id_of_a_frame_that_is_too_much_is_read_from_its_ends(
     frame: bytes, found: str | int | None
 ) -> None:
-    assert id_in(frame) == found
+    assert find_request_id(frame) == found
 
 
 # Batches

@@ -17,7 +17,7 @@ from dittybag.protocol import (
     Server,
     ToolDefinition,
 )
-from dittybag.protocol.client_input import Elicit, ElicitUrl, ListRoots, Sample, SamplingMessage
+from dittybag.protocol.client_input import Elicit, ElicitUrl, ListRoots, SampleModel, SamplingMessage
 from dittybag.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28
 from dittybag.protocol.request_state import StateSealer
 from dittybag.protocol.transports.in_memory import MemoryClient
@@ -51,7 +51,7 @@ def asking_server(state_key: bytes | None = None) -> Server:
 
     @server.tool("together")
     async def together(arguments: object, ctx: Context) -> str:
-        question = Sample(
+        question = SampleModel(
             messages=(SamplingMessage(role="user", content=Text(text="?")),),
             max_tokens=5,
             system_prompt="Be brief",
@@ -295,7 +295,7 @@ async def test_what_the_client_refuses_is_worded_by_the_tool() -> None:
         ToolDefinition(
             name="worded",
             run=lambda arguments, ctx: ctx.elicit("Who?", Person),
-            explain=lambda error: ToolResult.of(f"No: {error}", is_error=True),
+            format_error=lambda error: ToolResult.from_text(f"No: {error}", is_error=True),
         )
     )
     async with MemoryClient(server, V2025_11_25) as client:

@@ -17,7 +17,7 @@ from dittybag.protocol.eras import (
     V2026_07_28,
     VERSIONS,
 )
-from dittybag.protocol.method_handlers import IMPLEMENTATIONS
+from dittybag.protocol.method_handlers import HANDLERS
 from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.protocol.servers import full_server
 
@@ -76,11 +76,11 @@ FOREIGN = [
 
 def test_the_table_is_that_of_the_specification() -> None:
     assert set(METHODS) == SPECIFIED
-    assert set(IMPLEMENTATIONS) == {method for method, _ in METHODS}
+    assert set(HANDLERS) == {method for method, _ in METHODS}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("method", sorted(set(IMPLEMENTATIONS) - {"subscriptions/listen"}))
+@pytest.mark.parametrize("method", sorted(set(HANDLERS) - {"subscriptions/listen"}))
 async def test_a_method_works_where_it_exists_and_is_not_found_where_not(method: str, version: str) -> None:
     params, members = SUCCESSES[method]
     async with MemoryClient(full_server(), version) as client:

@@ -90,7 +90,9 @@ async def test_a_tool_may_word_its_failures_itself() -> None:
     class Title(Struct):
         title: str
 
-    @server.tool("worded", Title, explain=lambda error: ToolResult.of(f"No: {error}", is_error=True))
+    @server.tool(
+        "worded", Title, format_error=lambda error: ToolResult.from_text(f"No: {error}", is_error=True)
+    )
     async def worded(arguments: Title, ctx: Context) -> str:
         raise ToolError("later")
 
@@ -163,7 +165,7 @@ async def test_a_result_that_cannot_be_encoded_is_an_internal_error() -> None:
 
 
 async def test_an_answer_that_clients_would_drop_becomes_an_error_that_says_so() -> None:
-    server = full_server(limits=ServerLimits(answer_bytes=1000))
+    server = full_server(limits=ServerLimits(response_bytes=1000))
 
     @server.tool("big")
     def big(arguments: object, ctx: Context) -> str:

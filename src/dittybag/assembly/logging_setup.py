@@ -10,7 +10,7 @@ from collections import deque
 from typing import Final
 
 from dittybag.domain.times import iso
-from dittybag.protocol.current_request import request_in_hand
+from dittybag.protocol.current_request import current_request_id
 from dittybag.protocol.jsonrpc import encode
 
 #: What is logged faster than it is read is forgotten, the oldest first.
@@ -90,7 +90,7 @@ class _Json(logging.Formatter):
 
 def _request_id() -> str:
     """Of the request that is being handled; empty if it is none that came over HTTP."""
-    return request_in_hand.get().decode()
+    return current_request_id.get().decode()
 
 
 def log_patiently(*, access: bool = False) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dittybag import __version__
-from dittybag.protocol.method_handlers import IMPLEMENTATIONS
+from dittybag.protocol.method_handlers import HANDLERS
 
 #: In seconds.
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -31,7 +31,7 @@ class Metrics:
 
     def observe(self, method: str, outcome: str, seconds: float) -> None:
         """Count a request. What clients make up is one method: their number must not grow."""
-        if method not in IMPLEMENTATIONS:
+        if method not in HANDLERS:
             method = "other"
         key = (method, outcome)
         self._requests[key] = self._requests.get(key, 0) + 1

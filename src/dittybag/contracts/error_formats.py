@@ -49,19 +49,19 @@ def top_level_argument(path: str) -> str:
 
 def prose_error(error: DittybagError) -> ToolResult:
     """Format an error of the mcpkg tools: sentences after `Error: `."""
-    return ToolResult.of(f"Error: {error}", is_error=True)
+    return ToolResult.from_text(f"Error: {error}", is_error=True)
 
 
 def plain_text_error(error: DittybagError) -> ToolResult:
     """Format an error of the task tools: sentences, after `Validation error: ` if the arguments are invalid."""
     text = f"Validation error: {error}" if isinstance(error, Invalid) else str(error)
-    return ToolResult.of(text, is_error=True)
+    return ToolResult.from_text(text, is_error=True)
 
 
 def json_error(error: DittybagError) -> ToolResult:
     """Format an error of the prompt-store tools: JSON with a code."""
     code, message = _code_and_message(error)
-    return ToolResult.of(encode({"error": {"code": code, "message": message}}).decode(), is_error=True)
+    return ToolResult.from_text(encode({"error": {"code": code, "message": message}}).decode(), is_error=True)
 
 
 def _code_and_message(error: DittybagError) -> tuple[str, str]:

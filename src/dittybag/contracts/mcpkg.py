@@ -58,7 +58,7 @@ class DeleteResource(Struct, kw_only=True):
 
 
 def _confirmation(verb: str, link: str, kind: str, item: Prompt | Resource, project: Project) -> ToolResult:
-    return ToolResult.of(
+    return ToolResult.from_text(
         f"{verb} {kind} '{item.name}' {link} project '{project.name}'",
         structured={"id": item.id, "name": item.name, "project": project.name},
     )

@@ -25,7 +25,7 @@ from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.prompts import Argument
 from dittybag.domain.times import iso
 from dittybag.protocol import ToolResult
-from dittybag.protocol.argument_schemas import violations
+from dittybag.protocol.argument_schemas import find_violations
 from dittybag.protocol.types import JsonObject
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.search_service import SEARCH_KINDS
@@ -142,7 +142,7 @@ def _with_parsed_arguments(fields: dict[str, Any]) -> dict[str, Any]:
     if "arguments" not in fields:
         return fields
     declared = fields["arguments"]
-    found = violations({"arguments": declared}, _DECLARED_SCHEMA)
+    found = find_violations({"arguments": declared}, _DECLARED_SCHEMA)
     if found:
         others = {name: value for name, value in fields.items() if name != "arguments"}
         raise Invalid([*prompts.problems(**others), *map(problem_of, found)])
@@ -194,7 +194,7 @@ async def undo_change(session: WorkspaceSession, arguments: UndoChange) -> ToolR
 
 
 def _prompt_problems(id: str = "", arguments: Any = None, **parts: Any) -> Iterable[Problem]:
-    if arguments is not None and not violations({"arguments": arguments}, _DECLARED_SCHEMA):
+    if arguments is not None and not find_violations({"arguments": arguments}, _DECLARED_SCHEMA):
         parts["arguments"] = msgspec.convert(arguments, tuple[Argument, ...])
     return prompts.problems(**parts)
 

@@ -84,7 +84,7 @@ def _update_problems(id: str = "", **parts: Any) -> Iterable[Problem]:
 
 def json_result(value: JsonObject) -> ToolResult:
     """A result in compact JSON."""
-    return ToolResult.of(encode(value).decode(), structured=value)
+    return ToolResult.from_text(encode(value).decode(), structured=value)
 
 
 def _summary(prompt: PromptSummary) -> JsonObject:

@@ -142,7 +142,7 @@ def _json_result(value: Any, structured: JsonObject | None = None) -> ToolResult
     # The only place that needs blanks in its JSON, and so the standard library.
     from json import dumps
 
-    return ToolResult.of(dumps(value, ensure_ascii=False), structured=structured or value)
+    return ToolResult.from_text(dumps(value, ensure_ascii=False), structured=structured or value)
 
 
 def _list_result(found: list[Task]) -> ToolResult:

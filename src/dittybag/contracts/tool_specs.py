@@ -131,8 +131,8 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             arguments=self.arguments,
             output_schema=self.output,
             run=run,
-            explain=self._explain,
-            light=True,
+            format_error=self._explain,
+            starts_without_task=True,
             annotations=ToolAnnotations(
                 read_only_hint=not self.effect.writes,
                 destructive_hint=self.effect.destructive if self.effect.writes else None,

@@ -1,4 +1,4 @@
-"""The HTTP face of the task contract, in every profile: `HEAD /`, and `POST /` with or without envelope."""
+"""The task contract's HTTP face, served in every profile: `HEAD /`, and `POST /` with or without JSON-RPC envelope."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _BODY_SECONDS: Final = 12.0
 
 
 class BareEndpoint:
-    """Answers a body without `jsonrpc` with the bare result; one with it goes to the endpoint."""
+    """Responds to a body without `jsonrpc` with the bare result, and passes a JSON-RPC body to the endpoint."""
 
     def __init__(self, server: Server, endpoint: Application, version: str) -> None:
-        """`version`: the revision that `HEAD` advertises."""
+        """`version`: the MCP revision that `HEAD` advertises."""
         self._server = server
         self._endpoint = endpoint
         self._version = (b"mcp-protocol-version", version.encode())
@@ -46,8 +46,8 @@ class BareEndpoint:
         headers = Headers.from_scope(scope)
         try:
             body = await read_body(headers, receive, _BODY_BYTES, _BODY_SECONDS)
-        except HttpError as refused:
-            await send_error(send, refused)
+        except HttpError as error:
+            await send_error(send, error)
             return
         try:
             decoded = decode(body)
@@ -58,32 +58,30 @@ class BareEndpoint:
                 await _fail(send, 400, malformed.error.code, malformed.error.message)
             return
         if type(decoded.value) is dict and "jsonrpc" not in decoded.value:
-            await self._bare(decoded, scope.get(AUTH_INFO, ANONYMOUS), receive, send)
+            await self._handle_bare(decoded, scope.get(AUTH_INFO, ANONYMOUS), receive, send)
         elif type(decoded.value) is not dict and type(decoded.value) is not list:
-            await _fail(send, 400, -32600, "Invalid Request: a request is an object")
+            await _fail(send, 400, -32600, "Invalid Request: a request must be a JSON object")
         else:
-            await self._endpoint(scope, _again(body, receive), send)
+            await self._endpoint(scope, _replay(body, receive), send)
 
-    async def _bare(self, decoded: Decoded, auth: AuthInfo, receive: Receive, send: Send) -> None:
-        """As if it had an envelope, which is taken off again."""
-        # There is no room for anything but the result.
+    async def _handle_bare(self, decoded: Decoded, auth: AuthInfo, receive: Receive, send: Send) -> None:
+        """Add an envelope, run the request, and send the result without the envelope."""
+        # The response has no room for notifications.
         stream = ResponseOnlyStream()
         session = Session(self._server, stream, principal_id=auth.principal_id)
         session.set_principal(auth.principal, receives_notifications=auth.receives_notifications)
         request = {"jsonrpc": "2.0", "id": 0, **{key: decoded.value.get(key) for key in ("method", "params")}}
         if request["method"] is None:
-            await _fail(send, 400, -32600, "Invalid Request: a request needs a method")
+            await _fail(send, 400, -32600, "Invalid Request: `method` is missing")
             return
         if str(request["method"]).startswith("notifications/"):
-            # Nobody waits for an answer, and nothing is kept that it could change.
+            # A notification has no response, and without a session it has no effect.
             await respond(send, 202)
             return
         if request["method"] == "subscriptions/listen":
-            await _fail(
-                send, 400, -32600, "Invalid Request: to listen, send a request with an envelope to /mcp"
-            )
+            await _fail(send, 400, -32600, "Invalid Request: to listen, send a JSON-RPC request to /mcp")
             return
-        session.take(Decoded(request, decoded.broken_text), stream)
+        session.receive_decoded(Decoded(request, decoded.has_lone_surrogates), stream)
 
         async def unwrapped(message: Any) -> None:
             if message["type"] == "http.response.body":
@@ -95,8 +93,8 @@ class BareEndpoint:
             await session.close(0)
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """The same body for somebody else to read."""
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that yields a body that has already been read."""
     unread = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def read() -> Any:
@@ -106,11 +104,11 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 async def _unwrap(send: Send, frame: bytes) -> None:
-    answer = msgspec.json.decode(frame, type=dict[str, msgspec.Raw])
-    if "result" in answer:
-        await respond(send, 200, bytes(answer["result"]))
+    response = msgspec.json.decode(frame, type=dict[str, msgspec.Raw])
+    if "result" in response:
+        await respond(send, 200, bytes(response["result"]))
         return
-    error = msgspec.json.decode(answer["error"])
+    error = msgspec.json.decode(response["error"])
     await _fail(send, 404 if error["code"] == METHOD_NOT_FOUND else 400, error["code"], error["message"])
 
 

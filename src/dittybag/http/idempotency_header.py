@@ -1,4 +1,4 @@
-"""Idempotency keys in the header of HTTP that is made for them."""
+"""The `Idempotency-Key` header of HTTP requests."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _HEADER: Final = b"idempotency-key"
 
 
 def has_key(headers: Headers) -> bool:
-    """Whether a request has such a header, be it valid or not."""
+    """Return whether a request has the header, valid or not."""
     return headers.get(_HEADER) is not None
 
 
 @contextmanager
-def beside(headers: Headers) -> Iterator[None]:
-    """While a request with these headers is answered, its calls find the key."""
-    # Several are one that is not valid, unless they are the same.
+def key_from_header(headers: Headers) -> Iterator[None]:
+    """Make the key available to the tool calls of a request with these headers."""
+    # Different values are joined, and are then rejected as one invalid key.
     found = ", ".join(dict.fromkeys(headers.get_all(_HEADER)))
     before = header_key.get()
     header_key.set(found if has_key(headers) else None)
     try:
         yield
     finally:
-        # Not by a token: a request may begin without a task and end in one, which has another context.
+        # `reset` would fail: a request may begin outside a task and end in one, which has another context.
         header_key.set(before)

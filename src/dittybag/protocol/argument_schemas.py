@@ -60,7 +60,7 @@ def convert(arguments: JsonObject, kind: type[T]) -> T:
         return msgspec.convert(arguments, kind)
     except msgspec.ValidationError:
         # JSON has one kind of number: 5.0 is an integer to a schema, but a float to the decoder.
-        return msgspec.convert(_with_whole_numbers(arguments), kind)
+        return msgspec.convert(_whole_floats_to_int(arguments), kind)
 
 
 def without_nulls(arguments: JsonObject, schema: JsonObject) -> JsonObject:
@@ -79,21 +79,21 @@ def without_nulls(arguments: JsonObject, schema: JsonObject) -> JsonObject:
 def _allows_null(schema: JsonObject) -> bool:
     if "anyOf" in schema:
         return any(_allows_null(choice) for choice in schema["anyOf"])
-    types = _types_in(schema)
+    types = _allowed_types(schema)
     return "null" in types or None in schema.get("enum", ()) or not (types or "enum" in schema)
 
 
-def _with_whole_numbers(value: Any) -> Any:
+def _whole_floats_to_int(value: Any) -> Any:
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if isinstance(value, dict):
-        return {key: _with_whole_numbers(item) for key, item in value.items()}
+        return {key: _whole_floats_to_int(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_with_whole_numbers(item) for item in value]
+        return [_whole_floats_to_int(item) for item in value]
     return value
 
 
-def broken_text(value: Any, path: str = "") -> Iterator[Violation]:
+def surrogate_violations(value: Any, path: str = "") -> Iterator[Violation]:
     """A violation for every string that is not valid Unicode text."""
     if isinstance(value, str):
         if has_surrogate(value):
@@ -102,15 +102,15 @@ def broken_text(value: Any, path: str = "") -> Iterator[Violation]:
         for key, item in value.items():
             if has_surrogate(key):
                 shown = key.encode("ascii", "backslashreplace").decode()
-                yield Violation(_member(path, shown), "text", "has a name that is not valid Unicode text")
+                yield Violation(_join_path(path, shown), "text", "has a name that is not valid Unicode text")
             else:
-                yield from broken_text(item, _member(path, key))
+                yield from surrogate_violations(item, _join_path(path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from broken_text(item, f"{path}[{index}]")
+            yield from surrogate_violations(item, f"{path}[{index}]")
 
 
-def violations(value: Any, schema: JsonObject) -> list[Violation]:
+def find_violations(value: Any, schema: JsonObject) -> list[Violation]:
     """Every way in which `value` breaks `schema`, in the part of JSON Schema that structs make use of.
 
     A schema written by hand may hold more: what is not known here is passed over.
@@ -133,13 +133,13 @@ def _check(
         return
     if "enum" in schema:
         if not any(value == item and type(value) is type(item) for item in schema["enum"]):
-            allowed = ", ".join(_shown(item) for item in schema["enum"])
-            yield Violation(path, "enum", f"must be one of {allowed}, not {_shown(value)}")
+            allowed = ", ".join(_quote_value(item) for item in schema["enum"])
+            yield Violation(path, "enum", f"must be one of {allowed}, not {_quote_value(value)}")
         return
-    expected = _types_in(schema)
+    expected = _allowed_types(schema)
     if expected and not any(_has_type(value, name) for name in expected):
         allowed = " or ".join(_TYPES[name] for name in expected)
-        yield Violation(path, "type", f"must be {allowed}, not {_kind(value)}")
+        yield Violation(path, "type", f"must be {allowed}, not {_describe_type(value)}")
         return
     if isinstance(value, str):
         yield from _check_text(value, schema, path)
@@ -165,11 +165,13 @@ def _check_choices(
     if meant:
         yield from meant[0]
         return
-    allowed = [_TYPES[name] for choice in choices for name in _types_in(choice)]
-    yield Violation(path, "type", f"must be {' or '.join(allowed) or 'of another type'}, not {_kind(value)}")
+    allowed = [_TYPES[name] for choice in choices for name in _allowed_types(choice)]
+    yield Violation(
+        path, "type", f"must be {' or '.join(allowed) or 'of another type'}, not {_describe_type(value)}"
+    )
 
 
-def _types_in(schema: JsonObject) -> list[str]:
+def _allowed_types(schema: JsonObject) -> list[str]:
     """The types that a schema allows; none, if it does not say."""
     named = schema.get("type", [])
     return [name for name in ([named] if isinstance(named, str) else named) if name in _TYPES]
@@ -194,13 +196,13 @@ _BOUNDS: Final[tuple[tuple[str, Callable[[float, float], bool], str], ...]] = (
 
 
 def _check_number(value: float, schema: JsonObject, path: str) -> Iterator[Violation]:
-    for rule, is_kept, words in _BOUNDS:
+    for rule, is_within, words in _BOUNDS:
         limit = schema.get(rule)
-        if limit is not None and not is_kept(value, limit):
-            yield Violation(path, rule, f"must be {words} {limit}, not {_shown(value)}")
+        if limit is not None and not is_within(value, limit):
+            yield Violation(path, rule, f"must be {words} {limit}, not {_quote_value(value)}")
     multiple = schema.get("multipleOf")
     if multiple and value % multiple:
-        yield Violation(path, "multipleOf", f"must be a multiple of {multiple}, not {_shown(value)}")
+        yield Violation(path, "multipleOf", f"must be a multiple of {multiple}, not {_quote_value(value)}")
 
 
 def _check_size(size: int, schema: JsonObject, path: str, noun: str, unit: str) -> Iterator[Violation]:
@@ -219,18 +221,18 @@ def _check_object(
     properties: Mapping[str, JsonObject] = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in value:
-            yield Violation(_member(path, name), "required", "is required")
+            yield Violation(_join_path(path, name), "required", "is required")
     others = schema.get("additionalProperties", True)
     for name, item in value.items():
         if name in properties:
-            yield from _check(item, properties[name], _member(path, name), definitions)
+            yield from _check(item, properties[name], _join_path(path, name), definitions)
         elif others is False:
             known = ", ".join(properties) or "none"
             yield Violation(
-                _member(path, _clipped(name)), "additionalProperties", f"is not known here (known: {known})"
+                _join_path(path, _clip(name)), "additionalProperties", f"is not known here (known: {known})"
             )
         elif isinstance(others, dict):
-            yield from _check(item, others, _member(path, _clipped(name)), definitions)
+            yield from _check(item, others, _join_path(path, _clip(name)), definitions)
 
 
 _TYPES: Final = {
@@ -261,27 +263,27 @@ _PYTHON_TYPES: Final[dict[str, type]] = {
 }
 
 
-def _kind(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     for name, kind in _PYTHON_TYPES.items():
         if type(value) is kind:
             return _TYPES[name]
-    return f"the number {_shown(value)}"
+    return f"the number {_quote_value(value)}"
 
 
-def _shown(value: Any) -> str:
+def _quote_value(value: Any) -> str:
     text = (
         msgspec.json.encode(value).decode()
         if not isinstance(value, str) or not has_surrogate(value)
         else "this"
     )
-    return _clipped(text)
+    return _clip(text)
 
 
-def _clipped(text: str, most: int = 60) -> str:
+def _clip(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[:most] + "..."
 
 
-def _member(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name

@@ -12,33 +12,33 @@ class BatchOutlet:
 
     def __init__(self, outlet: Outlet, messages: list[Any]) -> None:
         self._outlet = outlet
-        self._left = sum(map(expects_answer, messages))
+        self._left = sum(map(expects_response, messages))
         self._answers: list[bytes] = []
 
     @property
     def full(self) -> bool:
         return self._outlet.full
 
-    def message(self, frame: bytes) -> None:
-        self._outlet.message(frame)
+    def send_message(self, frame: bytes) -> None:
+        self._outlet.send_message(frame)
 
-    def answer(self, frame: bytes, error: int | None) -> None:
+    def send_response(self, frame: bytes, error: int | None) -> None:
         self._answers.append(frame)
-        self._count_one()
+        self._finish_one()
 
-    def drop(self) -> None:
-        self._count_one()
+    def drop_response(self) -> None:
+        self._finish_one()
 
-    def _count_one(self) -> None:
+    def _finish_one(self) -> None:
         self._left -= 1
         if self._left == 0:
             if self._answers:
-                self._outlet.answer(b"[" + b",".join(self._answers) + b"]", None)
+                self._outlet.send_response(b"[" + b",".join(self._answers) + b"]", None)
             else:
-                self._outlet.drop()
+                self._outlet.drop_response()
 
 
-def expects_answer(message: Any) -> bool:
+def expects_response(message: Any) -> bool:
     """Whether a message is answered, if only with an error."""
     if type(message) is not dict:
         return True

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
-from dittybag.protocol.argument_schemas import schema_of, violations
+from dittybag.protocol.argument_schemas import find_violations, schema_of
 from dittybag.protocol.eras import Revision
 from dittybag.protocol.types import JsonObject, Meta, Role, Wire
 from dittybag.protocol.wire_errors import InvalidParams
@@ -38,21 +38,21 @@ class Question(Protocol[A_co]):
         ...
 
 
-def _converted(question: Question[Any], answer: Any, kind: type[T]) -> T:
+def _convert_answer(question: Question[Any], answer: Any, kind: type[T]) -> T:
     try:
         return msgspec.convert(answer, kind)
     except msgspec.ValidationError as problem:
         raise InvalidParams(f"The answer to {question.method} is not valid: {problem}") from None
 
 
-class Elicited(Struct, frozen=True, rename="camel"):
+class ElicitationResult(Struct, frozen=True, rename="camel"):
     """What the user did with a form or a page; the content is there only when it was accepted."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, str | int | float | bool | list[str] | None] | None = None
 
 
-class Sampled(Struct, frozen=True, rename="camel"):
+class SamplingResult(Struct, frozen=True, rename="camel"):
     """What the client's model said."""
 
     role: Role
@@ -74,7 +74,7 @@ class Root(Struct, frozen=True):
     name: str | None = None
 
 
-class Roots(Struct, frozen=True):
+class RootList(Struct, frozen=True):
     roots: list[Root]
 
 
@@ -94,9 +94,9 @@ class Elicit(Struct, frozen=True):
     def params(self, revision: Revision, key: str) -> JsonObject:
         return {"message": self.message, "requestedSchema": self.schema}
 
-    def read(self, answer: Any) -> Elicited:
-        elicited = _converted(self, answer, Elicited)
-        broken = violations(elicited.content or {}, self.schema) if elicited.action == "accept" else []
+    def read(self, answer: Any) -> ElicitationResult:
+        elicited = _convert_answer(self, answer, ElicitationResult)
+        broken = find_violations(elicited.content or {}, self.schema) if elicited.action == "accept" else []
         if broken:
             listed = "; ".join(map(str, broken))
             raise InvalidParams(f"The answer to {self.method} is not valid: {listed}")
@@ -116,8 +116,8 @@ class ElicitUrl(Struct, frozen=True):
         params = {"mode": "url", "message": self.message, "url": self.url}
         return {**params, "elicitationId": key} if revision.elicitation_ids else params
 
-    def read(self, answer: Any) -> Elicited:
-        return _converted(self, answer, Elicited)
+    def read(self, answer: Any) -> ElicitationResult:
+        return _convert_answer(self, answer, ElicitationResult)
 
 
 class SamplingMessage(Wire, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ class SamplingMessage(Wire, frozen=True, kw_only=True):
     meta: Meta | None = msgspec.field(name="_meta", default=None)
 
 
-class Sample(Struct, frozen=True, kw_only=True):
+class SampleModel(Struct, frozen=True, kw_only=True):
     """A completion by the client's model. `more` holds the rarer parameters, as the protocol spells them."""
 
     method: ClassVar[str] = "sampling/createMessage"
@@ -147,8 +147,8 @@ class Sample(Struct, frozen=True, kw_only=True):
             params["systemPrompt"] = self.system_prompt
         return params
 
-    def read(self, answer: Any) -> Sampled:
-        return _converted(self, answer, Sampled)
+    def read(self, answer: Any) -> SamplingResult:
+        return _convert_answer(self, answer, SamplingResult)
 
 
 class ListRoots(Struct, frozen=True):
@@ -160,11 +160,11 @@ class ListRoots(Struct, frozen=True):
     def params(self, revision: Revision, key: str) -> JsonObject:
         return {}
 
-    def read(self, answer: Any) -> Roots:
-        return _converted(self, answer, Roots)
+    def read(self, answer: Any) -> RootList:
+        return _convert_answer(self, answer, RootList)
 
 
-def declares(capabilities: JsonObject, path: tuple[str, ...]) -> bool:
+def declares_capability(capabilities: JsonObject, path: tuple[str, ...]) -> bool:
     """Whether a client's capabilities include what `path` leads to."""
     if path == Elicit.capability and capabilities.get("elicitation") == {}:
         # The first revision with elicitation knew only forms, and its clients are still understood.
@@ -175,7 +175,7 @@ def declares(capabilities: JsonObject, path: tuple[str, ...]) -> bool:
     return value is not None and value is not False
 
 
-def nested(path: tuple[str, ...]) -> JsonObject:
+def nest_capability(path: tuple[str, ...]) -> JsonObject:
     """The capabilities that declare just `path`."""
     value: JsonObject = {}
     for name in reversed(path):

@@ -6,4 +6,4 @@ from contextvars import ContextVar
 from typing import Final
 
 #: The id that a request over HTTP and its answer have; empty for any other.
-request_in_hand: Final[ContextVar[bytes]] = ContextVar("request_in_hand", default=b"")
+current_request_id: Final[ContextVar[bytes]] = ContextVar("current_request_id", default=b"")

@@ -19,10 +19,10 @@ from dittybag.protocol.jsonrpc import (
     result_frame,
 )
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.method_handlers import IMPLEMENTATIONS
-from dittybag.protocol.pending_requests import OpenQuestions
+from dittybag.protocol.method_handlers import HANDLERS
+from dittybag.protocol.pending_requests import PendingRequests
 from dittybag.protocol.request_context import Context, InputRequired
-from dittybag.protocol.result_encoding import encoded
+from dittybag.protocol.result_encoding import encode_result
 from dittybag.protocol.server import Server
 from dittybag.protocol.subscriptions import Subscriptions
 from dittybag.protocol.transports import Outlet
@@ -53,7 +53,7 @@ class Session:
     #: Whether the client is told of changes.
     receives_notifications = True
     _subscriptions: Subscriptions | None = None
-    _questions: OpenQuestions | None = None
+    _pending_requests: PendingRequests | None = None
 
     def __init__(self, server: Server, outlet: Outlet, *, principal_id: str = "") -> None:
         """`outlet`: for what belongs to no request. `principal`: who the transport knows the client to be."""
@@ -77,11 +77,11 @@ class Session:
         return self._subscriptions
 
     @property
-    def questions(self) -> OpenQuestions:
+    def pending_requests(self) -> PendingRequests:
         """What the client has been asked."""
-        if self._questions is None:
-            self._questions = OpenQuestions()
-        return self._questions
+        if self._pending_requests is None:
+            self._pending_requests = PendingRequests()
+        return self._pending_requests
 
     def set_principal(self, principal: object | None, *, receives_notifications: bool = True) -> None:
         """The requests that come from now on are made by somebody with this grant."""
@@ -100,14 +100,14 @@ class Session:
         except MalformedFrame as malformed:
             self.refuse(malformed.error, malformed.request_id, outlet)
         else:
-            self.take(decoded, outlet)
+            self.receive_decoded(decoded, outlet)
 
-    def take(self, decoded: Decoded, outlet: Outlet) -> None:
+    def receive_decoded(self, decoded: Decoded, outlet: Outlet) -> None:
         """Take a frame that somebody has decoded already."""
         if type(decoded.value) is list:
-            self._receive_batch(decoded.value, outlet, broken=decoded.broken_text)
+            self._receive_batch(decoded.value, outlet, lone_surrogates=decoded.has_lone_surrogates)
         else:
-            self._receive_message(decoded.value, outlet, broken=decoded.broken_text)
+            self._receive_message(decoded.value, outlet, lone_surrogates=decoded.has_lone_surrogates)
 
     def refuse(
         self, error: ProtocolError, request_id: RequestId | None, outlet: Outlet | None = None
@@ -115,7 +115,7 @@ class Session:
         """Answer a frame that did not become a request."""
         self._send_error(outlet or self.outlet, request_id, to_wire(error, self.revision), self.revision)
 
-    def _receive_batch(self, messages: list[Any], outlet: Outlet, *, broken: bool) -> None:
+    def _receive_batch(self, messages: list[Any], outlet: Outlet, *, lone_surrogates: bool) -> None:
         limit = self.server.limits.batch_messages
         if not self.revision.batches:
             self.refuse(
@@ -129,23 +129,23 @@ class Session:
         else:
             together = BatchOutlet(outlet, messages)
             for message in messages:
-                self._receive_message(message, together, broken=broken)
+                self._receive_message(message, together, lone_surrogates=lone_surrogates)
 
-    def _receive_message(self, message: Any, outlet: Outlet, *, broken: bool) -> None:
+    def _receive_message(self, message: Any, outlet: Outlet, *, lone_surrogates: bool) -> None:
         if type(message) is not dict:
             self.refuse(InvalidRequest("Invalid Request: a message is an object"), None, outlet)
         elif "method" in message:
             if "id" in message:
-                self._receive_request(message, outlet, broken=broken)
+                self._receive_request(message, outlet, lone_surrogates=lone_surrogates)
             else:
                 self._receive_notification(message)
         elif "result" in message or "error" in message:
-            self.questions.answered(message)
+            self.pending_requests.resolve(message)
         else:
             problem = InvalidRequest("Invalid Request: a message needs a method, a result or an error")
             self.refuse(problem, request_id_of(message), outlet)
 
-    def _receive_request(self, message: JsonObject, outlet: Outlet, *, broken: bool) -> None:
+    def _receive_request(self, message: JsonObject, outlet: Outlet, *, lone_surrogates: bool) -> None:
         request_id = request_id_of(message)
         if request_id is None:
             problem = "Invalid Request: an id is a string or an integer"
@@ -164,17 +164,17 @@ class Session:
             self.refuse(InvalidRequest("Invalid Request: this id is already in use"), request_id, outlet)
         else:
             ctx = Context(self, outlet, request_id, method, params)
-            ctx.broken_text = broken
+            ctx.has_lone_surrogates = lone_surrogates
             if self.server.observe is not None:
-                ctx.begun = perf_counter()
+                ctx.started_at = perf_counter()
             self._start(ctx)
 
     def _start(self, ctx: Context) -> None:
         try:
             request_meta.read(ctx)
-            outcome = self._implementation(ctx)(ctx)
+            outcome = self._find_handler(ctx)(ctx)
             if type(outcome) is CoroutineType:
-                start = eager_tasks.attempt if ctx.light else eager_tasks.start
+                start = eager_tasks.start_without_task if ctx.starts_without_task else eager_tasks.start
                 task = start(self._finish(ctx, outcome), asyncio.get_running_loop())
                 if task is not None and not task.done():
                     ctx.task = task
@@ -190,21 +190,21 @@ class Session:
         try:
             result = await outcome
         except asyncio.CancelledError as error:
-            self._forget(ctx)
+            self._remove_running(ctx)
             self._fail(ctx, InternalError(_SHUTTING_DOWN) if self._closing else error)
         except BaseException as error:  # noqa: BLE001  # the boundary: whatever it is, the request is answered
-            self._forget(ctx)
+            self._remove_running(ctx)
             self._fail(ctx, error)
         else:
-            self._forget(ctx)
+            self._remove_running(ctx)
             self._succeed(ctx, result)
 
-    def _forget(self, ctx: Context) -> None:
+    def _remove_running(self, ctx: Context) -> None:
         # Another request may have its id by now, if it was cancelled.
         if self._running.get(ctx.id) is ctx:
             del self._running[ctx.id]
 
-    def _implementation(self, ctx: Context) -> Callable[[Context], Any]:
+    def _find_handler(self, ctx: Context) -> Callable[[Context], Any]:
         """What answers this request, if it may be asked here and now."""
         limit = self.server.limits.requests_in_flight
         if len(self._running) >= limit:
@@ -222,10 +222,10 @@ class Session:
             if isinstance(ctx.outlet, BatchOutlet):
                 raise InvalidRequest(f"Invalid Request: {ctx.method} cannot be part of a batch here")
         elif self._subscriptions is not None and not self._subscriptions.ready:
-            self._subscriptions.begin()
-        if method.asks and ctx.revision.stateless:
+            self._subscriptions.finish_handshake()
+        if method.may_ask and ctx.revision.stateless:
             self._read_answers(ctx)
-        return IMPLEMENTATIONS[ctx.method]
+        return HANDLERS[ctx.method]
 
     def _read_answers(self, ctx: Context) -> None:
         """Take the client's answers to the questions of earlier rounds of this request."""
@@ -249,45 +249,45 @@ class Session:
     # Answers out
 
     def _succeed(self, ctx: Context, result: Result | bytes) -> None:
-        if ctx.over:
+        if ctx.is_finished:
             return
         try:
-            body = result if isinstance(result, bytes) else encoded(result, ctx)
+            body = result if isinstance(result, bytes) else encode_result(result, ctx)
         except (UnicodeEncodeError, TypeError, ValueError, RecursionError) as error:
             self._fail(ctx, error)
             return
         frame = result_frame(ctx.id, body)
-        limit = self.server.limits.answer_bytes
+        limit = self.server.limits.response_bytes
         if len(frame) > limit:
             self._fail_as_too_large(ctx, len(frame), limit)
         else:
-            ctx.over = True
-            self._observed(ctx, "ok")
-            ctx.outlet.answer(frame, None)
+            ctx.is_finished = True
+            self._observe(ctx, "ok")
+            ctx.outlet.send_response(frame, None)
 
     def _fail_as_too_large(self, ctx: Context, size: int, limit: int) -> None:
         message = f"The answer has {size} bytes, more than the {limit} that fit in a message; ask for less"
         if ctx.method == "tools/call":
-            self._succeed(ctx, ToolResult.of(message, is_error=True))
+            self._succeed(ctx, ToolResult.from_text(message, is_error=True))
         else:
             self._fail(ctx, InternalError(message))
 
     def _fail(self, ctx: Context, error: BaseException) -> None:
-        if ctx.over:
+        if ctx.is_finished:
             return
         if isinstance(error, InputRequired):
-            self._ask_back(ctx, error)
+            self._request_input(ctx, error)
             return
-        ctx.over = True
-        self._observed(ctx, "error")
+        ctx.is_finished = True
+        self._observe(ctx, "error")
         self._send_error(ctx.outlet, ctx.id, to_wire(error, ctx.revision), ctx.revision)
 
-    def _observed(self, ctx: Context, outcome: str) -> None:
+    def _observe(self, ctx: Context, outcome: str) -> None:
         if self.server.observe is not None:
-            self.server.observe(ctx, outcome, perf_counter() - ctx.begun)
+            self.server.observe(ctx, outcome, perf_counter() - ctx.started_at)
 
-    def _ask_back(self, ctx: Context, required: InputRequired) -> None:
-        if not METHODS[ctx.method, ctx.revision.version].asks:
+    def _request_input(self, ctx: Context, required: InputRequired) -> None:
+        if not METHODS[ctx.method, ctx.revision.version].may_ask:
             self._fail(ctx, RuntimeError(f"a handler of {ctx.method} asked the client something"))
             return
         state = self.server.sealer.seal(
@@ -304,12 +304,12 @@ class Session:
             message = error.message.encode("ascii", "backslashreplace").decode()
             plain = WireError(error.code, message)
             frame = error_frame(request_id, plain, null_id=revision.null_id_in_errors)
-        outlet.answer(frame, error.code)
+        outlet.send_response(frame, error.code)
 
     def _receive_notification(self, message: JsonObject) -> None:
         method, params = message["method"], message.get("params")
         if method == "notifications/initialized":
-            self.subscriptions.begin()
+            self.subscriptions.finish_handshake()
         elif method == "notifications/cancelled" and type(params) is dict:
             request_id = params.get("requestId")
             if type(request_id) is int or type(request_id) is str:
@@ -320,9 +320,9 @@ class Session:
         if self._is_listening(request_id):
             self.subscriptions.cancel(request_id)
         elif ctx := self._running.pop(request_id, None):
-            ctx.over = True
-            self._observed(ctx, "cancelled")
-            ctx.outlet.drop()
+            ctx.is_finished = True
+            self._observe(ctx, "cancelled")
+            ctx.outlet.drop_response()
             if ctx.task is not None:
                 ctx.task.cancel()
 
@@ -335,7 +335,7 @@ class Session:
         self.capabilities = capabilities
         self.client = client
         self.log_level = DEFAULT_LOG_LEVEL
-        self.subscriptions.greet()
+        self.subscriptions.start_handshake()
 
     def is_idle(self) -> bool:
         """Whether no request is under way."""
@@ -348,8 +348,8 @@ class Session:
         self._closing = True
         if self._subscriptions is not None:
             self._subscriptions.close()
-        if self._questions is not None:
-            self._questions.close()
+        if self._pending_requests is not None:
+            self._pending_requests.close()
         await self._wait(grace)
         for ctx in tuple(self._running.values()):
             if ctx.task is not None:
@@ -358,7 +358,7 @@ class Session:
         for ctx in tuple(self._running.values()):
             self._fail(ctx, InternalError(_SHUTTING_DOWN))
 
-    async def finished(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait until nothing is under way."""
         while tasks := [ctx.task for ctx in self._running.values() if ctx.task is not None]:
             await asyncio.wait(tasks)

@@ -2,7 +2,7 @@
 
 Most handlers never wait. Started here, such a handler has answered by the time `start` returns, without a
 turn of the event loop, and yet runs inside a task, as timeouts and task groups expect. What uses neither of
-them before it first waits can do without a task until then: `attempt` is for that, and costs less.
+them before it first waits can do without a task until then: `start_without_task` is for that, and costs less.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from dittybag.protocol.lazy_tls import asyncio
 T = TypeVar("T")
 
 
-def attempt(running: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
+def start_without_task(
+    running: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
+) -> asyncio.Task[None] | None:
     """Run a coroutine until it waits or ends; a task for the rest of it, if there is any."""
     try:
         waits_for = running.send(None)

@@ -38,18 +38,18 @@ from dittybag.protocol.wire_errors import InvalidParams, ToolError, UnknownResou
 
 T = TypeVar("T")
 Arguments = TypeVar("Arguments")
-Described = TypeVar("Described", PromptInfo, ResourceInfo, ResourceTemplateInfo)
+Info = TypeVar("Info", PromptInfo, ResourceInfo, ResourceTemplateInfo)
 
 #: A handler may be an ordinary function or a coroutine function.
 MaybeAwaitable: TypeAlias = Awaitable[T] | T
 
-ToolAnswer = ToolResult | str | Content | Sequence[Content] | Struct
-PromptAnswer = PromptResult | str | Sequence[PromptMessage]
-ResourceAnswer = ReadResult | str | bytes
-CompletionAnswer = Completion | Sequence[str]
+ToolReturn = ToolResult | str | Content | Sequence[Content] | Struct
+PromptReturn = PromptResult | str | Sequence[PromptMessage]
+ResourceReturn = ReadResult | str | bytes
+CompletionReturn = Completion | Sequence[str]
 
 #: The values to choose from, or a function of what has been typed and of the other arguments.
-Completer = Sequence[str] | Callable[[str, Mapping[str, str]], MaybeAwaitable[CompletionAnswer]]
+Completer = Sequence[str] | Callable[[str, Mapping[str, str]], MaybeAwaitable[CompletionReturn]]
 
 #: A first page of this size shows everything a person would keep, also to clients that ignore cursors.
 PAGE_SIZE: Final = 1000
@@ -62,7 +62,7 @@ class ToolDefinition(Struct, Generic[Arguments], frozen=True, kw_only=True):
     """A tool: one function and one argument struct, which is both the schema and the validator."""
 
     name: str
-    run: Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]]
+    run: Callable[[Arguments, Context], MaybeAwaitable[ToolReturn]]
     arguments: type[Arguments] = NoArguments  # type: ignore[assignment]  # the default fits tools without arguments
     description: str | None = None
     title: str | None = None
@@ -75,12 +75,12 @@ class ToolDefinition(Struct, Generic[Arguments], frozen=True, kw_only=True):
     input_schema: JsonObject | None = None
     output_schema: JsonObject | None = None
     #: How this tool words its failures (wrong arguments among them), if not in the usual way.
-    explain: Callable[[ToolError], ToolResult] | None = None
+    format_error: Callable[[ToolError], ToolResult] | None = None
     #: It uses no timeouts and no task groups before it first waits: then it costs less.
-    light: bool = False
+    starts_without_task: bool = False
 
 
-def _described(feature: Struct, kind: type[Described]) -> Described:
+def _build_info(feature: Struct, kind: type[Info]) -> Info:
     """The part of a feature that is shown in lists."""
     return kind(**{name: getattr(feature, name) for name in kind.__struct_fields__})
 
@@ -89,7 +89,7 @@ class PromptDefinition(Struct, frozen=True, kw_only=True):
     """A prompt with a handler."""
 
     name: str
-    run: Callable[[Mapping[str, str], Context], MaybeAwaitable[PromptAnswer]]
+    run: Callable[[Mapping[str, str], Context], MaybeAwaitable[PromptReturn]]
     description: str | None = None
     title: str | None = None
     arguments: tuple[PromptArgument, ...] = ()
@@ -100,7 +100,7 @@ class PromptDefinition(Struct, frozen=True, kw_only=True):
 
     @property
     def info(self) -> PromptInfo:
-        return _described(self, PromptInfo)
+        return _build_info(self, PromptInfo)
 
 
 class ResourceDefinition(Struct, frozen=True, kw_only=True):
@@ -108,7 +108,7 @@ class ResourceDefinition(Struct, frozen=True, kw_only=True):
 
     uri: str
     name: str
-    read: Callable[[Context], MaybeAwaitable[ResourceAnswer]]
+    read: Callable[[Context], MaybeAwaitable[ResourceReturn]]
     title: str | None = None
     description: str | None = None
     mime_type: str | None = None
@@ -119,7 +119,7 @@ class ResourceDefinition(Struct, frozen=True, kw_only=True):
 
     @property
     def info(self) -> ResourceInfo:
-        return _described(self, ResourceInfo)
+        return _build_info(self, ResourceInfo)
 
 
 class ResourceTemplateDefinition(Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ class ResourceTemplateDefinition(Struct, frozen=True, kw_only=True):
 
     uri_template: str
     name: str
-    read: Callable[[Mapping[str, str], Context], MaybeAwaitable[ResourceAnswer]]
+    read: Callable[[Mapping[str, str], Context], MaybeAwaitable[ResourceReturn]]
     title: str | None = None
     description: str | None = None
     mime_type: str | None = None
@@ -139,7 +139,7 @@ class ResourceTemplateDefinition(Struct, frozen=True, kw_only=True):
 
     @property
     def info(self) -> ResourceTemplateInfo:
-        return _described(self, ResourceTemplateInfo)
+        return _build_info(self, ResourceTemplateInfo)
 
 
 class Page(Struct, Generic[T], frozen=True):
@@ -170,11 +170,11 @@ class PromptSource(Protocol):
 
     def list(self, position: Position | None, ctx: Context) -> MaybeAwaitable[Page[PromptInfo]]: ...
 
-    def get(self, name: str, arguments: Mapping[str, str], ctx: Context) -> MaybeAwaitable[PromptAnswer]:
+    def get(self, name: str, arguments: Mapping[str, str], ctx: Context) -> MaybeAwaitable[PromptReturn]:
         """Raises `InvalidParams` for an unknown prompt or a missing argument."""
         ...
 
-    def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionAnswer]: ...
+    def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionReturn]: ...
 
 
 class ResourceSource(Protocol):
@@ -190,11 +190,11 @@ class ResourceSource(Protocol):
         self, position: Position | None, ctx: Context
     ) -> MaybeAwaitable[Page[ResourceTemplateInfo]]: ...
 
-    def read(self, uri: str, ctx: Context) -> MaybeAwaitable[ResourceAnswer]:
+    def read(self, uri: str, ctx: Context) -> MaybeAwaitable[ResourceReturn]:
         """Raises `UnknownResource`."""
         ...
 
-    def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionAnswer]: ...
+    def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionReturn]: ...
 
 
 class PromptRegistry:
@@ -220,10 +220,10 @@ class PromptRegistry:
         return self._version
 
     def list(self, position: Position | None, ctx: Context) -> Page[PromptInfo]:
-        page = page_of(tuple(self._prompts.values()), position, self._page_size)
+        page = slice_page(tuple(self._prompts.values()), position, self._page_size)
         return Page(tuple(prompt.info for prompt in page.items), page.next)
 
-    def get(self, name: str, arguments: Mapping[str, str], ctx: Context) -> MaybeAwaitable[PromptAnswer]:
+    def get(self, name: str, arguments: Mapping[str, str], ctx: Context) -> MaybeAwaitable[PromptReturn]:
         prompt = self._find(name)
         missing = [
             argument.name
@@ -235,11 +235,11 @@ class PromptRegistry:
             raise InvalidParams(f"Missing required arguments for the prompt {name}: {listed}")
         return prompt.run(arguments, ctx)
 
-    def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionAnswer]:
+    def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionReturn]:
         prompt = self._find(request.target)
         if request.argument not in {argument.name for argument in prompt.arguments}:
             raise InvalidParams(f"The prompt {prompt.name} has no argument {request.argument}")
-        return completed(prompt.completions.get(request.argument), request)
+        return complete_argument(prompt.completions.get(request.argument), request)
 
     def _find(self, name: str) -> PromptDefinition:
         prompt = self._prompts.get(name)
@@ -280,38 +280,40 @@ class ResourceRegistry:
         return self._version
 
     def list(self, position: Position | None, ctx: Context) -> Page[ResourceInfo]:
-        page = page_of(tuple(self._resources.values()), position, self._page_size)
+        page = slice_page(tuple(self._resources.values()), position, self._page_size)
         return Page(tuple(resource.info for resource in page.items), page.next)
 
     def templates(self, position: Position | None, ctx: Context) -> Page[ResourceTemplateInfo]:
         known = tuple(template for template, _ in self._templates.values())
-        page = page_of(known, position, self._page_size)
+        page = slice_page(known, position, self._page_size)
         return Page(tuple(template.info for template in page.items), page.next)
 
     async def read(self, uri: str, ctx: Context) -> ReadResult:
         if resource := self._resources.get(uri):
-            return contents(await settled(resource.read(ctx)), uri, resource.mime_type)
+            return to_read_result(await await_if_needed(resource.read(ctx)), uri, resource.mime_type)
         for template, parsed in self._templates.values():
             if (variables := parsed.match(uri)) is not None:
-                return contents(await settled(template.read(variables, ctx)), uri, template.mime_type)
+                return to_read_result(
+                    await await_if_needed(template.read(variables, ctx)), uri, template.mime_type
+                )
         raise UnknownResource(uri)
 
-    def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionAnswer]:
+    def complete(self, request: CompletionRequest, ctx: Context) -> MaybeAwaitable[CompletionReturn]:
         known = self._templates.get(request.target)
         if known is None:
             raise InvalidParams(f"Unknown resource template: {request.target}")
         template, parsed = known
         if request.argument not in parsed.variables:
             raise InvalidParams(f"The template {request.target} has no variable {request.argument}")
-        return completed(template.completions.get(request.argument), request)
+        return complete_argument(template.completions.get(request.argument), request)
 
 
-async def settled(value: MaybeAwaitable[T]) -> T:
+async def await_if_needed(value: MaybeAwaitable[T]) -> T:
     """The value itself, waited for if need be."""
     return await value if isinstance(value, Awaitable) else value
 
 
-def page_of(items: tuple[T, ...], position: Position | None, size: int) -> Page[T]:
+def slice_page(items: tuple[T, ...], position: Position | None, size: int) -> Page[T]:
     """The page of `items` that begins at `position`."""
     start = position or 0
     if not isinstance(start, int) or not 0 <= start <= len(items):
@@ -320,7 +322,7 @@ def page_of(items: tuple[T, ...], position: Position | None, size: int) -> Page[
     return Page(items[start:end], end if end < len(items) else None)
 
 
-def contents(answer: ResourceAnswer, uri: str, mime_type: str | None) -> ReadResult:
+def to_read_result(answer: ResourceReturn, uri: str, mime_type: str | None) -> ReadResult:
     """What a resource handler returned, as the result of `resources/read`."""
     if isinstance(answer, ReadResult):
         return answer
@@ -329,7 +331,9 @@ def contents(answer: ResourceAnswer, uri: str, mime_type: str | None) -> ReadRes
     return ReadResult(contents=(BlobContents(uri=uri, blob=answer, mime_type=mime_type),))
 
 
-def completed(completer: Completer | None, request: CompletionRequest) -> MaybeAwaitable[CompletionAnswer]:
+def complete_argument(
+    completer: Completer | None, request: CompletionRequest
+) -> MaybeAwaitable[CompletionReturn]:
     """The completions of one argument."""
     if completer is None:
         return ()

@@ -41,7 +41,7 @@ class Decoded(Struct, frozen=True):
 
     value: Any
     #: Somewhere a string holds half a surrogate pair: JSON allows it, text does not.
-    broken_text: bool = False
+    has_lone_surrogates: bool = False
 
 
 def decode(frame: bytes) -> Decoded:
@@ -49,11 +49,11 @@ def decode(frame: bytes) -> Decoded:
     try:
         value = _decode(frame)
         if len(frame) > _SHORT:
-            _refuse_depth(value, frame)
+            _check_depth(value, frame)
         # Most clients write JSON just as we do, and we never write a key twice. For the others: each pair
         # needs a colon, so as many colons as keys means that no key came twice. The rest is looked at again.
         if encode(value) != frame and frame.count(b":") != _count_keys(value):
-            _refuse_duplicates(frame)
+            _check_duplicates(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_slowly(frame)
     return Decoded(value)
@@ -97,7 +97,7 @@ def request_frame(request_id: RequestId, method: str, params: JsonObject) -> byt
     return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (*head, encode(params))
 
 
-def _refuse_depth(value: Any, frame: bytes) -> None:
+def _check_depth(value: Any, frame: bytes) -> None:
     # Few brackets cannot be nested deeply.
     if frame.count(b"{") + frame.count(b"[") <= MAX_DEPTH:
         return
@@ -127,12 +127,12 @@ def _count_keys(value: Any) -> int:
 
 
 class _DuplicateKey(Exception):
-    def refused(self, frame: bytes) -> MalformedFrame:
-        problem = f"Invalid Request: the key {_quoted(str(self))} occurs twice"
+    def to_malformed_frame(self, frame: bytes) -> MalformedFrame:
+        problem = f"Invalid Request: the key {_quote_key(str(self))} occurs twice"
         return MalformedFrame(InvalidRequest(problem), _unambiguous_id(frame))
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of the decoder; a key that comes twice raises `_DuplicateKey`."""
     result = dict(pairs)
     if len(result) != len(pairs):
@@ -144,14 +144,14 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _refuse_duplicates(frame: bytes) -> None:
+def _check_duplicates(frame: bytes) -> None:
     # The standard library's decoder is the one that shows every pair.
     import json
 
     try:
-        json.loads(frame, object_pairs_hook=_pairs)
+        json.loads(frame, object_pairs_hook=_object_without_duplicates)
     except _DuplicateKey as duplicate:
-        raise duplicate.refused(frame) from None
+        raise duplicate.to_malformed_frame(frame) from None
 
 
 def _unambiguous_id(frame: bytes) -> RequestId | None:
@@ -176,48 +176,53 @@ def _decode_slowly(frame: bytes) -> Decoded:
     frame = frame.removeprefix(_BOM)
     try:
         text = frame.decode()
-        value = json.loads(text, object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=_finite)
+        value = json.loads(
+            text,
+            object_pairs_hook=_object_without_duplicates,
+            parse_constant=_reject_constant,
+            parse_float=_parse_finite_float,
+        )
     except _DuplicateKey as duplicate:
-        raise duplicate.refused(frame) from None
+        raise duplicate.to_malformed_frame(frame) from None
     except RecursionError:
-        raise MalformedFrame(InvalidRequest(_TOO_DEEP), id_in(frame)) from None
+        raise MalformedFrame(InvalidRequest(_TOO_DEEP), find_request_id(frame)) from None
     except ValueError as problem:
-        raise MalformedFrame(ParseError(_explained(problem)), _tolerant_id(frame)) from None
-    _refuse_depth(value, frame)
-    return Decoded(value, broken_text=True)
+        raise MalformedFrame(ParseError(_parse_error_message(problem)), _find_id_leniently(frame)) from None
+    _check_depth(value, frame)
+    return Decoded(value, has_lone_surrogates=True)
 
 
-def _explained(problem: ValueError) -> str:
+def _parse_error_message(problem: ValueError) -> str:
     if isinstance(problem, UnicodeDecodeError):
         return f"Parse error: not UTF-8 (byte {problem.start})"
     position = getattr(problem, "pos", None)
     return "Parse error" if position is None else f"Parse error: not JSON (character {position})"
 
 
-def _refuse(constant: str) -> Any:
+def _reject_constant(constant: str) -> Any:
     raise ValueError(constant)
 
 
-def _finite(digits: str) -> float:
+def _parse_finite_float(digits: str) -> float:
     number = float(digits)
     if number in (float("inf"), float("-inf")):
         raise ValueError("number out of range")
     return number
 
 
-def _tolerant_id(frame: bytes) -> RequestId | None:
+def _find_id_leniently(frame: bytes) -> RequestId | None:
     """The id of what is nearly JSON: a stray NaN, control character or bad byte does not hide it."""
     import json
 
     try:
         text = frame.decode(errors="replace")
-        value = json.loads(text, strict=False, parse_int=_bounded_int)
+        value = json.loads(text, strict=False, parse_int=_parse_bounded_int)
     except (ValueError, RecursionError):
         return None
     return request_id_of(value)
 
 
-def _bounded_int(digits: str) -> int | None:
+def _parse_bounded_int(digits: str) -> int | None:
     return int(digits) if len(digits) <= 1000 else None
 
 
@@ -230,13 +235,13 @@ _TAIL: Final = re.compile(rb"((?:," + _MEMBER + rb")++)\}\s*\Z")
 END_BYTES: Final = 4096
 
 
-def id_in(frame: bytes) -> RequestId | None:
+def find_request_id(frame: bytes) -> RequestId | None:
     """The id of a message that is not decoded as a whole, read from the plain members at either end."""
-    return id_at_ends(frame[:END_BYTES], frame[-END_BYTES:])
+    return find_request_id_at_ends(frame[:END_BYTES], frame[-END_BYTES:])
 
 
-def id_at_ends(head: bytes, tail: bytes) -> RequestId | None:
-    """Like `id_in`, for a message of which only the ends were kept.
+def find_request_id_at_ends(head: bytes, tail: bytes) -> RequestId | None:
+    """Like `find_request_id`, for a message of which only the ends were kept.
 
     The members before the first and after the last object or array of a message belong to the message
     itself, so an id found there is its id.
@@ -254,6 +259,6 @@ def id_at_ends(head: bytes, tail: bytes) -> RequestId | None:
     return None
 
 
-def _quoted(key: str) -> str:
+def _quote_key(key: str) -> str:
     shown = key if len(key) <= 60 else key[:60] + "..."
     return '"' + shown.encode("ascii", "backslashreplace").decode() + '"'

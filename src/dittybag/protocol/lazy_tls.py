@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 
-class _Later(ModuleType):
+class _LazyModule(ModuleType):
     """Stands for a module until something in it is used."""
 
     def __getattr__(self, name: str) -> Any:
@@ -22,14 +22,14 @@ class _Later(ModuleType):
         return getattr(module, name)
 
 
-_later = [] if "asyncio" in sys.modules or "ssl" in sys.modules else ["ssl", "asyncio.sslproto"]
-for _name in _later:
-    sys.modules[_name] = _Later(_name)
+_lazy_names = [] if "asyncio" in sys.modules or "ssl" in sys.modules else ["ssl", "asyncio.sslproto"]
+for _name in _lazy_names:
+    sys.modules[_name] = _LazyModule(_name)
 
 import asyncio  # noqa: E402  # after the lines above, which is the point
 
 # asyncio has its stand-ins now; everybody else shall get the real modules.
-for _name in _later:
+for _name in _lazy_names:
     del sys.modules[_name]
 
 __all__ = ["asyncio"]

@@ -8,26 +8,26 @@ from typing import Any, Final
 import msgspec
 
 from dittybag.protocol import cursors
-from dittybag.protocol.argument_schemas import broken_text, convert, violations, without_nulls
+from dittybag.protocol.argument_schemas import convert, find_violations, surrogate_violations, without_nulls
 from dittybag.protocol.cursors import Position
 from dittybag.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS
-from dittybag.protocol.eras.field_table import fit
+from dittybag.protocol.eras.field_table import downgrade
 from dittybag.protocol.features import (
     MAX_COMPLETIONS,
-    CompletionAnswer,
     CompletionRequest,
+    CompletionReturn,
     MaybeAwaitable,
     Page,
-    PromptAnswer,
-    ResourceAnswer,
+    PromptReturn,
+    ResourceReturn,
     ToolDefinition,
-    contents,
-    page_of,
-    settled,
+    await_if_needed,
+    slice_page,
+    to_read_result,
 )
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.request_context import LOG_LEVELS, Context
-from dittybag.protocol.result_encoding import encoded
+from dittybag.protocol.result_encoding import encode_result
 from dittybag.protocol.types import (
     CompleteResult,
     Completion,
@@ -77,8 +77,8 @@ def initialize(ctx: Context) -> Result:
     ctx.revision = revision
     return InitializeResult(
         protocol_version=revision.version,
-        capabilities=fit(server.capabilities, revision.version),
-        server_info=fit(server.info, revision.version),
+        capabilities=downgrade(server.capabilities, revision.version),
+        server_info=downgrade(server.info, revision.version),
         instructions=server.instructions,
     )
 
@@ -118,12 +118,12 @@ def set_level(ctx: Context) -> Result:
 
 
 def subscribe(ctx: Context) -> Result:
-    ctx.session.subscriptions.subscribe(_text(ctx, "uri"))
+    ctx.session.subscriptions.subscribe(_required_string(ctx, "uri"))
     return Result()
 
 
 def unsubscribe(ctx: Context) -> Result:
-    ctx.session.subscriptions.unsubscribe(_text(ctx, "uri"))
+    ctx.session.subscriptions.unsubscribe(_required_string(ctx, "uri"))
     return Result()
 
 
@@ -131,31 +131,31 @@ def unsubscribe(ctx: Context) -> Result:
 
 
 def list_tools(ctx: Context) -> Outcome:
-    return _listed(ctx, ctx.session.server.tools_stamp, _tool_page, ToolList, "tools")
+    return _list_page(ctx, ctx.session.server.tools_stamp, _tool_page, ToolList, "tools")
 
 
 def _tool_page(position: Position | None, ctx: Context) -> Page[ToolInfo]:
     server = ctx.session.server
-    page = page_of(tuple(server.tools.values()), position, server.page_size)
+    page = slice_page(tuple(server.tools.values()), position, server.page_size)
     return Page(tuple(server.tool_info(tool, ctx.revision) for tool in page.items), page.next)
 
 
 def list_prompts(ctx: Context) -> Outcome:
     source = ctx.session.server.prompts
-    return _listed(ctx, source.stamp(ctx), source.list, PromptList, "prompts")
+    return _list_page(ctx, source.stamp(ctx), source.list, PromptList, "prompts")
 
 
 def list_resources(ctx: Context) -> Outcome:
     source = ctx.session.server.resources
-    return _listed(ctx, source.stamp(ctx), source.list, ResourceList, "resources")
+    return _list_page(ctx, source.stamp(ctx), source.list, ResourceList, "resources")
 
 
 def list_templates(ctx: Context) -> Outcome:
     source = ctx.session.server.resources
-    return _listed(ctx, source.stamp(ctx), source.templates, ResourceTemplateList, "resource_templates")
+    return _list_page(ctx, source.stamp(ctx), source.templates, ResourceTemplateList, "resource_templates")
 
 
-def _listed(
+def _list_page(
     ctx: Context,
     stamp: Hashable,
     fetch: Callable[[Position | None, Context], MaybeAwaitable[Page[Any]]],
@@ -167,10 +167,10 @@ def _listed(
     if stamp is not None and (known := ctx.session.server.encoded_lists.get(key)) is not None:
         return known
 
-    def finished(page: Page[Any]) -> bytes:
+    def encode_page(page: Page[Any]) -> bytes:
         cursor = None if page.next is None else cursors.write(ctx.method, page.next)
         members: JsonObject = {field: page.items, "next_cursor": cursor}
-        body = encoded(kind(**members), ctx)
+        body = encode_result(kind(**members), ctx)
         if stamp is not None:
             cache = ctx.session.server.encoded_lists
             if len(cache) >= MAX_ENCODED_LISTS:
@@ -178,37 +178,37 @@ def _listed(
             cache[key] = body
         return body
 
-    async def awaited(page: Awaitable[Page[Any]]) -> bytes:
-        return finished(await page)
+    async def await_page(page: Awaitable[Page[Any]]) -> bytes:
+        return encode_page(await page)
 
     page = fetch(position, ctx)
-    return awaited(page) if isinstance(page, Awaitable) else finished(page)
+    return await_page(page) if isinstance(page, Awaitable) else encode_page(page)
 
 
 # Tools
 
 
 def call_tool(ctx: Context) -> Outcome:
-    name = _text(ctx, "name")
+    name = _required_string(ctx, "name")
     server = ctx.session.server
     tool = server.tools.get(name)
     if tool is None:
         raise InvalidParams(f"Unknown tool: {name}")
-    if tool.light:
-        ctx.light = True
+    if tool.starts_without_task:
+        ctx.starts_without_task = True
     try:
-        value = tool.run(_converted(tool, _arguments(ctx), ctx), ctx)
-    except _EXPLAINABLE as error:
-        return _explained(tool, error, ctx)
+        value = tool.run(_convert_arguments(tool, _arguments(ctx), ctx), ctx)
+    except _REPORTABLE_ERRORS as error:
+        return _error_result(tool, error, ctx)
     return _finish_tool(tool, value, ctx) if isinstance(value, Awaitable) else _tool_result(tool, value, ctx)
 
 
 #: What may be said to the model in the tool's own words.
-_EXPLAINABLE: Final = (ToolError, InputRejected, ProtocolError)
+_REPORTABLE_ERRORS: Final = (ToolError, InputRejected, ProtocolError)
 
 
-def _converted(tool: ToolDefinition[Any], arguments: JsonObject, ctx: Context) -> Any:
-    broken = list(broken_text(arguments)) if ctx.broken_text else []
+def _convert_arguments(tool: ToolDefinition[Any], arguments: JsonObject, ctx: Context) -> Any:
+    broken = list(surrogate_violations(arguments)) if ctx.has_lone_surrogates else []
     if not broken:
         try:
             return convert(arguments, tool.arguments)
@@ -218,7 +218,7 @@ def _converted(tool: ToolDefinition[Any], arguments: JsonObject, ctx: Context) -
     schema, _ = ctx.session.server.tool_schemas(tool)
     arguments = without_nulls(arguments, schema)
     unreadable = {violation.path for violation in broken}
-    found = [*broken, *(item for item in violations(arguments, schema) if item.path not in unreadable)]
+    found = [*broken, *(item for item in find_violations(arguments, schema) if item.path not in unreadable)]
     if not found:
         try:
             return convert(arguments, tool.arguments)
@@ -230,17 +230,19 @@ def _converted(tool: ToolDefinition[Any], arguments: JsonObject, ctx: Context) -
 async def _finish_tool(tool: ToolDefinition[Any], answer: Awaitable[Any], ctx: Context) -> Result:
     try:
         value = await answer
-    except _EXPLAINABLE as error:
-        return _explained(tool, error, ctx)
+    except _REPORTABLE_ERRORS as error:
+        return _error_result(tool, error, ctx)
     return _tool_result(tool, value, ctx)
 
 
-def _explained(tool: ToolDefinition[Any], error: Exception, ctx: Context) -> ToolResult:
+def _error_result(tool: ToolDefinition[Any], error: Exception, ctx: Context) -> ToolResult:
     """The failure as a result of the tool. Raises it again if it is one of the protocol."""
     failure = as_tool_error(error, ctx.revision)
     if failure is None:
         raise error
-    return tool.explain(failure) if tool.explain else ToolResult.of(str(failure), is_error=True)
+    return (
+        tool.format_error(failure) if tool.format_error else ToolResult.from_text(str(failure), is_error=True)
+    )
 
 
 def _tool_result(tool: ToolDefinition[Any], answer: Any, ctx: Context) -> ToolResult:
@@ -264,15 +266,15 @@ def _tool_result(tool: ToolDefinition[Any], answer: Any, ctx: Context) -> ToolRe
 
 
 def get_prompt(ctx: Context) -> Outcome:
-    answer = ctx.session.server.prompts.get(_text(ctx, "name"), _arguments(ctx), ctx)
+    answer = ctx.session.server.prompts.get(_required_string(ctx, "name"), _arguments(ctx), ctx)
     return _finish_prompt(answer) if isinstance(answer, Awaitable) else _prompt_result(answer)
 
 
-async def _finish_prompt(answer: Awaitable[PromptAnswer]) -> Result:
+async def _finish_prompt(answer: Awaitable[PromptReturn]) -> Result:
     return _prompt_result(await answer)
 
 
-def _prompt_result(answer: PromptAnswer) -> PromptResult:
+def _prompt_result(answer: PromptReturn) -> PromptResult:
     if isinstance(answer, PromptResult):
         return answer
     if isinstance(answer, str):
@@ -281,20 +283,20 @@ def _prompt_result(answer: PromptAnswer) -> PromptResult:
 
 
 def read_resource(ctx: Context) -> Outcome:
-    uri = _text(ctx, "uri")
+    uri = _required_string(ctx, "uri")
     answer = ctx.session.server.resources.read(uri, ctx)
-    return _finish_reading(answer, uri) if isinstance(answer, Awaitable) else contents(answer, uri, None)
+    return _finish_read(answer, uri) if isinstance(answer, Awaitable) else to_read_result(answer, uri, None)
 
 
-async def _finish_reading(answer: Awaitable[ResourceAnswer], uri: str) -> ReadResult:
-    return contents(await answer, uri, None)
+async def _finish_read(answer: Awaitable[ResourceReturn], uri: str) -> ReadResult:
+    return to_read_result(await answer, uri, None)
 
 
 async def complete(ctx: Context) -> Result:
     request = _completion_request(ctx.params)
     server = ctx.session.server
     source = server.prompts if request.kind == "prompt" else server.resources
-    return CompleteResult(completion=_completion(await settled(source.complete(request, ctx))))
+    return CompleteResult(completion=_completion(await await_if_needed(source.complete(request, ctx))))
 
 
 def _completion_request(params: JsonObject) -> CompletionRequest:
@@ -317,7 +319,7 @@ def _completion_request(params: JsonObject) -> CompletionRequest:
     )
 
 
-def _completion(answer: CompletionAnswer) -> Completion:
+def _completion(answer: CompletionReturn) -> Completion:
     if not isinstance(answer, Completion):
         answer = Completion(values=tuple(answer), total=len(answer), has_more=False)
     if len(answer.values) > MAX_COMPLETIONS:
@@ -326,7 +328,7 @@ def _completion(answer: CompletionAnswer) -> Completion:
     return answer
 
 
-def _text(ctx: Context, name: str) -> str:
+def _required_string(ctx: Context, name: str) -> str:
     value = ctx.params.get(name)
     if type(value) is not str:
         raise InvalidParams(f"Invalid params: `{name}` is required and must be a string")
@@ -343,7 +345,7 @@ def _arguments(ctx: Context) -> JsonObject:
 
 
 #: Every method of every revision.
-IMPLEMENTATIONS: Final[Mapping[str, Callable[[Context], Outcome]]] = {
+HANDLERS: Final[Mapping[str, Callable[[Context], Outcome]]] = {
     "initialize": initialize,
     "ping": ping,
     "server/discover": discover,

@@ -13,12 +13,12 @@ from dittybag.protocol.types import JsonObject
 from dittybag.protocol.wire_errors import InputRejected, InvalidParams
 
 
-class OpenQuestions:
+class PendingRequests:
     """What one session's client has been asked and has not answered."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, asyncio.Future[JsonObject]] = {}
-        self._asked = 0
+        self._last_id = 0
 
     async def ask(self, ctx: Context, questions: Mapping[str, Question[Any]]) -> dict[str, Any]:
         """Put questions to the client, all at once, and wait for the answers."""
@@ -26,25 +26,28 @@ class OpenQuestions:
         try:
             for key, question in questions.items():
                 sent[key] = self._send(ctx, key, question)
-            return {key: _heard(questions[key], await self._waiting[number]) for key, number in sent.items()}
+            return {
+                key: _parse_response(questions[key], await self._waiting[number])
+                for key, number in sent.items()
+            }
         finally:
             for number in sent.values():
-                self._withdraw(ctx, number)
+                self._cancel_request(ctx, number)
 
     def _send(self, ctx: Context, key: str, question: Question[Any]) -> int:
-        self._asked += 1
-        self._waiting[self._asked] = asyncio.get_running_loop().create_future()
+        self._last_id += 1
+        self._waiting[self._last_id] = asyncio.get_running_loop().create_future()
         params = question.params(ctx.revision, key)
-        ctx.outlet.message(request_frame(self._asked, question.method, params))
-        return self._asked
+        ctx.outlet.send_message(request_frame(self._last_id, question.method, params))
+        return self._last_id
 
-    def _withdraw(self, ctx: Context, number: int) -> None:
+    def _cancel_request(self, ctx: Context, number: int) -> None:
         future = self._waiting.pop(number)
         if not future.done() or future.cancelled():
             params = {"requestId": number, "reason": "The request that needed it has ended"}
-            ctx.outlet.message(notification_frame("notifications/cancelled", params))
+            ctx.outlet.send_message(notification_frame("notifications/cancelled", params))
 
-    def answered(self, response: JsonObject) -> None:
+    def resolve(self, response: JsonObject) -> None:
         """Take a response of the client. What nobody waits for is none of our business."""
         number = response.get("id")
         future = self._waiting.get(number) if type(number) is int else None
@@ -58,7 +61,7 @@ class OpenQuestions:
                 future.set_result({"error": {"code": 0, "message": "The connection was closed"}})
 
 
-def _heard(question: Question[Any], response: JsonObject) -> Any:
+def _parse_response(question: Question[Any], response: JsonObject) -> Any:
     """The answer in a client's response."""
     error = response.get("error")
     if error is not None:

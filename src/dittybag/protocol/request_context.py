@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dittybag.protocol.client_input import (
     Elicit,
-    Elicited,
+    ElicitationResult,
     ElicitUrl,
     ListRoots,
     Question,
     Root,
-    Sample,
-    Sampled,
+    SampleModel,
     SamplingMessage,
-    declares,
-    nested,
+    SamplingResult,
+    declares_capability,
+    nest_capability,
 )
 from dittybag.protocol.eras import CLIENT_METHODS, Revision
 from dittybag.protocol.jsonrpc import notification_frame
@@ -57,17 +57,17 @@ class Context:
     # Defaults on the class: a request costs only what it sets.
     progress_token: RequestId | None = None
     #: Answered or cancelled: nothing more is to be said.
-    over = False
+    is_finished = False
     #: A string in it holds half a surrogate pair.
-    broken_text = False
+    has_lone_surrogates = False
     #: Answers of the client from earlier rounds of this request.
     answers: Mapping[str, Any] = MappingProxyType({})
     task: asyncio.Task[None] | None = None
     #: Its handler needs no task before it waits.
-    light = False
+    starts_without_task = False
     #: When it came, if somebody wants to know how long it takes.
-    begun = 0.0
-    _asked = 0
+    started_at = 0.0
+    _question_count = 0
     _last_progress: float | None = None
 
     def __init__(
@@ -98,7 +98,7 @@ class Context:
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Tell the client how far this request is. Nothing is sent unless it asked to know."""
-        if self.progress_token is None or self.over:
+        if self.progress_token is None or self.is_finished:
             return
         if self._last_progress is not None and progress <= self._last_progress:
             return
@@ -112,7 +112,7 @@ class Context:
 
     def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
         """Send a log message to the client, if it wants messages of this level."""
-        if self.log_level is None or self.over or not self.session.server.logging:
+        if self.log_level is None or self.is_finished or not self.session.server.logging:
             return
         if LOG_LEVELS[level] < LOG_LEVELS[self.log_level]:
             return
@@ -123,22 +123,22 @@ class Context:
 
     def _notify(self, method: str, params: JsonObject) -> None:
         if not self.outlet.full:
-            self.outlet.message(notification_frame(method, params))
+            self.outlet.send_message(notification_frame(method, params))
 
     def can_ask(self, question: type[Question[Any]] | Question[Any]) -> bool:
         """Whether the client can be asked this kind of question."""
         if (str(question.method), self.revision.version) not in CLIENT_METHODS:
             return False
         path: Any = question.capability
-        return declares(self.capabilities, path)
+        return declares_capability(self.capabilities, path)
 
     async def elicit(
         self, message: str, form: type[Struct] | JsonObject, *, key: str | None = None
-    ) -> Elicited:
+    ) -> ElicitationResult:
         """Ask the user to fill in a form."""
         return await self._ask_one(Elicit(message, form), key)
 
-    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Elicited:
+    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> ElicitationResult:
         """Ask the user to visit a page."""
         return await self._ask_one(ElicitUrl(message, url), key)
 
@@ -149,9 +149,9 @@ class Context:
         system_prompt: str | None = None,
         more: JsonObject | None = None,
         key: str | None = None,
-    ) -> Sampled:
+    ) -> SamplingResult:
         """Ask the client's model."""
-        question = Sample(
+        question = SampleModel(
             messages=messages, max_tokens=max_tokens, system_prompt=system_prompt, more=more or {}
         )
         return await self._ask_one(question, key)
@@ -161,8 +161,8 @@ class Context:
         return (await self._ask_one(ListRoots(), key)).roots
 
     async def _ask_one(self, question: Question[T], key: str | None) -> T:
-        self._asked += 1
-        key = key or f"input-{self._asked}"
+        self._question_count += 1
+        key = key or f"input-{self._question_count}"
         answer: T = (await self.ask({key: question}))[key]
         return answer
 
@@ -174,12 +174,12 @@ class Context:
         """
         for question in questions.values():
             if not self.can_ask(question):
-                raise MissingClientCapability(nested(question.capability))
+                raise MissingClientCapability(nest_capability(question.capability))
         if self.revision.stateless:
-            return self._answered(questions)
-        return await self.session.questions.ask(self, questions)
+            return self._collect_answers(questions)
+        return await self.session.pending_requests.ask(self, questions)
 
-    def _answered(self, questions: Mapping[str, Question[Any]]) -> dict[str, Any]:
+    def _collect_answers(self, questions: Mapping[str, Question[Any]]) -> dict[str, Any]:
         missing = {
             key: InputRequest(method=question.method, params=question.params(self.revision, key))
             for key, question in questions.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.protocol.argument_schemas import broken_text
+from dittybag.protocol.argument_schemas import surrogate_violations
 from dittybag.protocol.eras import REVISIONS, STATELESS_VERSIONS
 from dittybag.protocol.request_context import LOG_LEVELS, Context
 from dittybag.protocol.types import JsonObject
@@ -26,10 +26,10 @@ def read(ctx: Context) -> None:
     # Decided for each request, never for a connection: some clients discover first and then shake hands.
     if PROTOCOL_VERSION in meta and ctx.method != "initialize":
         _read_stateless(ctx, meta)
-    if ctx.broken_text:
+    if ctx.has_lone_surrogates:
         # A tool reports what is wrong with its arguments in its own words.
         others = {**ctx.params, "arguments": None} if ctx.method == "tools/call" else ctx.params
-        if any(broken_text(others)):
+        if any(surrogate_violations(others)):
             raise InvalidParams("Invalid params: half a surrogate pair is not valid Unicode text")
     token = meta.get("progressToken")
     if type(token) is int or type(token) is str:

@@ -20,8 +20,8 @@ from dittybag.protocol.wire_errors import InvalidParams
 #: How long a client may take for one round.
 LIFETIME_SECONDS: Final = 15 * 60
 
-_REFUSED: Final = "Invalid requestState: it was changed, has expired or belongs to another request"
-_UNBOUND: Final = frozenset({"_meta", "inputResponses", "requestState"})
+_INVALID_STATE: Final = "Invalid requestState: it was changed, has expired or belongs to another request"
+_UNSIGNED_PARAMS: Final = frozenset({"_meta", "inputResponses", "requestState"})
 
 
 class _SealedState(Struct, frozen=True, array_like=True):
@@ -52,23 +52,23 @@ class StateSealer:
         import hmac
 
         if not isinstance(sealed, str):
-            raise InvalidParams(_REFUSED)
+            raise InvalidParams(_INVALID_STATE)
         try:
             raw = urlsafe_b64decode(sealed)
         except ValueError:
-            raise InvalidParams(_REFUSED) from None
+            raise InvalidParams(_INVALID_STATE) from None
         signature, payload = raw[:32], raw[32:]
         # Base64 has several spellings of the same bytes; only ours is ours.
         genuine = urlsafe_b64encode(raw).decode() == sealed
         if not genuine or not hmac.compare_digest(signature, self._sign(payload)):
-            raise InvalidParams(_REFUSED)
+            raise InvalidParams(_INVALID_STATE)
         state = msgspec.json.decode(payload, type=_SealedState)
         if (
             state.principal_id != principal_id
             or state.request != _digest(method, params)
             or state.expires < time.time()
         ):
-            raise InvalidParams(_REFUSED)
+            raise InvalidParams(_INVALID_STATE)
         return state.answers
 
     def _sign(self, payload: bytes) -> bytes:
@@ -81,6 +81,6 @@ class StateSealer:
 def _digest(method: str, params: JsonObject) -> str:
     import hashlib
 
-    bound = {key: value for key, value in params.items() if key not in _UNBOUND}
+    bound = {key: value for key, value in params.items() if key not in _UNSIGNED_PARAMS}
     text = msgspec.json.encode([method, bound], order="deterministic")
     return hashlib.sha256(text).hexdigest()

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from dittybag.protocol.eras import METHODS
-from dittybag.protocol.eras.field_table import fit
+from dittybag.protocol.eras.field_table import downgrade
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.types import Implementation, InputRequiredResult, JsonObject, Result
@@ -15,28 +15,30 @@ from dittybag.protocol.types import Implementation, InputRequiredResult, JsonObj
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
 
-def encoded(result: Result, ctx: Context) -> bytes:
+def encode_result(result: Result, ctx: Context) -> bytes:
     """`result` as JSON, the way the request's revision wants it."""
     if not ctx.revision.stateless:
-        return encode(fit(result, ctx.revision.version))
+        return encode(downgrade(result, ctx.revision.version))
     kind = "input_required" if isinstance(result, InputRequiredResult) else "complete"
     if result.meta is None:
-        heads = ctx.session.server.encoded_heads
+        heads = ctx.session.server.encoded_prefixes
         head = heads.get((ctx.method, kind))
         if head is None:
-            members = {**_head(kind, ctx), "_meta": {SERVER_INFO: _introduction(ctx)}}
+            members = {**_stateless_fields(kind, ctx), "_meta": {SERVER_INFO: _server_info(ctx)}}
             head = heads[ctx.method, kind] = encode(members)
-        return _joined(head, encode(result))
-    meta = {SERVER_INFO: _introduction(ctx), **result.meta}
-    return _joined(encode(_head(kind, ctx)), encode(msgspec.structs.replace(result, meta=meta)))
+        return _merge_objects(head, encode(result))
+    meta = {SERVER_INFO: _server_info(ctx), **result.meta}
+    return _merge_objects(
+        encode(_stateless_fields(kind, ctx)), encode(msgspec.structs.replace(result, meta=meta))
+    )
 
 
-def _joined(head: bytes, body: bytes) -> bytes:
+def _merge_objects(head: bytes, body: bytes) -> bytes:
     """One JSON object with the members of both."""
     return head if body == b"{}" else head[:-1] + b"," + body[1:]
 
 
-def _introduction(ctx: Context) -> Implementation:
+def _server_info(ctx: Context) -> Implementation:
     """Who answers: in full when asked for, and just the name with everything else."""
     info = ctx.session.server.info
     if ctx.method == "server/discover":
@@ -44,7 +46,7 @@ def _introduction(ctx: Context) -> Implementation:
     return Implementation(name=info.name, version=info.version)
 
 
-def _head(kind: str, ctx: Context) -> JsonObject:
+def _stateless_fields(kind: str, ctx: Context) -> JsonObject:
     """What the stateless revisions add to every result."""
     members: JsonObject = {"resultType": kind}
     method = METHODS[ctx.method, ctx.revision.version]

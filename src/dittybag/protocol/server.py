@@ -21,8 +21,8 @@ from dittybag.protocol.features import (
     ResourceRegistry,
     ResourceSource,
     ResourceTemplateDefinition,
-    ToolAnswer,
     ToolDefinition,
+    ToolReturn,
 )
 from dittybag.protocol.request_context import Context
 from dittybag.protocol.request_state import StateSealer
@@ -55,7 +55,7 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     #: A longer message is refused, and the next one read.
     message_bytes: int = 4 * 1024 * 1024
     #: A longer answer becomes an error: common clients drop lines beyond 10 MiB.
-    answer_bytes: int = 10 * 1024 * 1024
+    response_bytes: int = 10 * 1024 * 1024
     requests_in_flight: int = 1024
     batch_messages: int = 1000
     listen_streams: int = 64
@@ -129,15 +129,15 @@ class Server:
         #: Encoded pages, by method, version, position and the stamp of their source.
         self.encoded_lists: dict[tuple[Any, ...], bytes] = {}
         #: What stateless results begin with, by method and type of the result.
-        self.encoded_heads: dict[tuple[str, str], bytes] = {}
+        self.encoded_prefixes: dict[tuple[str, str], bytes] = {}
         self._tools_stamp = 0
-        self._mirrored: dict[str, Mapping[str, str]] = {}
+        self._header_arguments: dict[str, Mapping[str, str]] = {}
         self._schemas: dict[str, tuple[JsonObject, JsonObject | None]] = {}
         self._declared = capabilities
         #: What is declared; nothing while it has to be derived anew.
         self._capabilities = capabilities
         self._wants_logging = logging
-        self._audience: set[Subscriptions] = set()
+        self._listeners: set[Subscriptions] = set()
 
     # What is offered
 
@@ -147,14 +147,14 @@ class Server:
         arguments: type[Arguments] = NoArguments,  # type: ignore[assignment]  # fits tools without arguments
         **about: Any,
     ) -> Callable[
-        [Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]]],
-        Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]],
+        [Callable[[Arguments, Context], MaybeAwaitable[ToolReturn]]],
+        Callable[[Arguments, Context], MaybeAwaitable[ToolReturn]],
     ]:
         """Register the decorated function as a tool; `about` are the other fields of `ToolDefinition`."""
 
         def register(
-            run: Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]],
-        ) -> Callable[[Arguments, Context], MaybeAwaitable[ToolAnswer]]:
+            run: Callable[[Arguments, Context], MaybeAwaitable[ToolReturn]],
+        ) -> Callable[[Arguments, Context], MaybeAwaitable[ToolReturn]]:
             self.add(ToolDefinition(name=name, run=run, arguments=arguments, **about))
             return run
 
@@ -172,46 +172,46 @@ class Server:
             if not _TOOL_NAME.fullmatch(feature.name):
                 raise ValueError(f"a tool's name has 1 to 128 of A-Z a-z 0-9 _ . -: {feature.name!r}")
             self.tools[feature.name] = feature
-            self._tool_has_changed(feature.name)
+            self._on_tool_changed(feature.name)
         elif isinstance(feature, PromptDefinition):
-            self._prompt_table().add(feature)
-            self._features_have_changed("prompts")
+            self._prompt_registry().add(feature)
+            self._on_list_changed("prompts")
         else:
-            self._resource_table().add(feature)
-            self._features_have_changed("resources")
+            self._resource_registry().add(feature)
+            self._on_list_changed("resources")
 
     def remove_tool(self, name: str) -> None:
         del self.tools[name]
-        self._tool_has_changed(name)
+        self._on_tool_changed(name)
 
     def remove_prompt(self, name: str) -> None:
-        self._prompt_table().remove(name)
-        self._features_have_changed("prompts")
+        self._prompt_registry().remove(name)
+        self._on_list_changed("prompts")
 
     def remove_resource(self, uri: str) -> None:
         """Take away a resource by its URI, or a template by its text."""
-        self._resource_table().remove(uri)
-        self._features_have_changed("resources")
+        self._resource_registry().remove(uri)
+        self._on_list_changed("resources")
 
-    def _prompt_table(self) -> PromptRegistry:
+    def _prompt_registry(self) -> PromptRegistry:
         if not isinstance(self.prompts, PromptRegistry):
             raise TypeError("this server's prompts come from a source of its own")
         return self.prompts
 
-    def _resource_table(self) -> ResourceRegistry:
+    def _resource_registry(self) -> ResourceRegistry:
         if not isinstance(self.resources, ResourceRegistry):
             raise TypeError("this server's resources come from a source of its own")
         return self.resources
 
-    def _tool_has_changed(self, name: str) -> None:
+    def _on_tool_changed(self, name: str) -> None:
         self._schemas.pop(name, None)
-        self._mirrored.pop(name, None)
+        self._header_arguments.pop(name, None)
         self._tools_stamp += 1
-        self._features_have_changed("tools")
+        self._on_list_changed("tools")
 
-    def _features_have_changed(self, kind: ListKind) -> None:
+    def _on_list_changed(self, kind: ListKind) -> None:
         self._capabilities = self._declared
-        self._tell(kind)
+        self._notify(kind)
 
     @property
     def tools_stamp(self) -> int:
@@ -222,10 +222,10 @@ class Server:
     def capabilities(self) -> Capabilities:
         """What this server declares."""
         if self._capabilities is None:
-            self._capabilities = self._derived_capabilities()
+            self._capabilities = self._derive_capabilities()
         return self._capabilities
 
-    def _derived_capabilities(self) -> Capabilities:
+    def _derive_capabilities(self) -> Capabilities:
         prompts = not isinstance(self.prompts, PromptRegistry) or len(self.prompts) > 0
         resources = not isinstance(self.resources, ResourceRegistry) or len(self.resources) > 0
         return Capabilities(
@@ -268,12 +268,12 @@ class Server:
             schemas = self._schemas[tool.name] = (input_schema, output_schema)
         return schemas
 
-    def mirrored(self, tool: ToolDefinition[Any]) -> Mapping[str, str]:
+    def header_arguments(self, tool: ToolDefinition[Any]) -> Mapping[str, str]:
         """The arguments of a tool that requests over HTTP repeat in headers, and in which ones."""
-        found = self._mirrored.get(tool.name)
+        found = self._header_arguments.get(tool.name)
         if found is None:
             properties = self.tool_schemas(tool)[0].get("properties", {})
-            found = self._mirrored[tool.name] = {
+            found = self._header_arguments[tool.name] = {
                 name: f"mcp-param-{about['x-mcp-header'].lower()}"
                 for name, about in properties.items()
                 if isinstance(about, dict) and isinstance(about.get("x-mcp-header"), str)
@@ -283,26 +283,26 @@ class Server:
     # Who is told of changes. Call these from the event loop.
 
     def tools_changed(self) -> None:
-        self._tell("tools")
+        self._notify("tools")
 
     def prompts_changed(self) -> None:
-        self._tell("prompts")
+        self._notify("prompts")
 
     def resources_changed(self) -> None:
-        self._tell("resources")
+        self._notify("resources")
 
     def resource_updated(self, uri: str) -> None:
         """Tell the clients that watch this resource."""
-        for subscriptions in tuple(self._audience):
+        for subscriptions in tuple(self._listeners):
             subscriptions.resource_updated(uri)
 
-    def _tell(self, kind: ListKind) -> None:
-        for subscriptions in tuple(self._audience):
+    def _notify(self, kind: ListKind) -> None:
+        for subscriptions in tuple(self._listeners):
             subscriptions.list_changed(kind)
 
-    def attach(self, subscriptions: Subscriptions) -> None:
+    def add_listener(self, subscriptions: Subscriptions) -> None:
         """Tell these of changes from now on."""
-        self._audience.add(subscriptions)
+        self._listeners.add(subscriptions)
 
-    def detach(self, subscriptions: Subscriptions) -> None:
-        self._audience.discard(subscriptions)
+    def remove_listener(self, subscriptions: Subscriptions) -> None:
+        self._listeners.discard(subscriptions)

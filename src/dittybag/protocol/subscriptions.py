@@ -28,7 +28,7 @@ class _Stream(Struct, frozen=True):
 
     def send(self, method: str, params: JsonObject) -> None:
         meta = {SUBSCRIPTION_ID: self.ctx.id}
-        self.ctx.outlet.message(notification_frame(method, {"_meta": meta, **params}))
+        self.ctx.outlet.send_message(notification_frame(method, {"_meta": meta, **params}))
 
 
 class Subscriptions:
@@ -41,22 +41,22 @@ class Subscriptions:
         self._outlet = outlet
         #: The client has shaken hands, and may be sent what it did not ask for.
         self.ready = False
-        self._greeted = False
+        self._handshake_started = False
         #: The resources that it is told of by handshake.
         self.uris: set[str] = set()
         #: The open `subscriptions/listen` requests, by their ids.
         self.streams: dict[RequestId, _Stream] = {}
 
-    def greet(self) -> None:
+    def start_handshake(self) -> None:
         """A handshake begins; what an earlier one subscribed to is forgotten."""
         self.uris.clear()
-        self._greeted = True
+        self._handshake_started = True
         self.ready = False
-        self._server.attach(self)
+        self._server.add_listener(self)
 
-    def begin(self) -> None:
+    def finish_handshake(self) -> None:
         """The client is past its handshake, if there was one."""
-        self.ready = self._greeted
+        self.ready = self._handshake_started
 
     def subscribe(self, uri: str) -> None:
         if not self.receives_notifications:
@@ -76,7 +76,11 @@ class Subscriptions:
             raise InvalidRequest(f"Too many listen streams: {limits.listen_streams} at most")
         if len(uris) > limits.subscribed_uris:
             raise InvalidRequest(f"Too many subscriptions: {limits.subscribed_uris} at most")
-        lists = [kind for kind in _LIST_KINDS if wanted.get(f"{kind}ListChanged") and self._announces(kind)]
+        lists = [
+            kind
+            for kind in _LIST_KINDS
+            if wanted.get(f"{kind}ListChanged") and self._declares_list_changed(kind)
+        ]
         honoured: JsonObject = {f"{kind}ListChanged": True for kind in lists}
         resources = self._server.capabilities.resources
         watched = uris if resources is not None and resources.subscribe else []
@@ -85,26 +89,26 @@ class Subscriptions:
         stream = _Stream(ctx, frozenset(lists), frozenset(watched))
         stream.send("notifications/subscriptions/acknowledged", {"notifications": honoured})
         self.streams[ctx.id] = stream
-        self._server.attach(self)
+        self._server.add_listener(self)
 
     def cancel(self, request_id: RequestId) -> None:
         """End a stream at the client's wish."""
-        self.streams.pop(request_id).ctx.outlet.drop()
-        if not self._greeted and not self.streams:
-            self._server.detach(self)
+        self.streams.pop(request_id).ctx.outlet.drop_response()
+        if not self._handshake_started and not self.streams:
+            self._server.remove_listener(self)
 
     def list_changed(self, kind: ListKind) -> None:
         """Tell the client that a list has changed, if it wants to know."""
         if not self.receives_notifications:
             return
         method = f"notifications/{kind}/list_changed"
-        if self.ready and self._announces(kind):
-            self._outlet.message(notification_frame(method))
+        if self.ready and self._declares_list_changed(kind):
+            self._outlet.send_message(notification_frame(method))
         for stream in self.streams.values():
             if kind in stream.lists:
                 stream.send(method, {})
 
-    def _announces(self, kind: ListKind) -> bool:
+    def _declares_list_changed(self, kind: ListKind) -> bool:
         feature = getattr(self._server.capabilities, kind)
         return feature is not None and feature.list_changed
 
@@ -114,7 +118,7 @@ class Subscriptions:
             return
         method = "notifications/resources/updated"
         if uri in self.uris:
-            self._outlet.message(notification_frame(method, {"uri": uri}))
+            self._outlet.send_message(notification_frame(method, {"uri": uri}))
         for stream in self.streams.values():
             if uri in stream.uris:
                 stream.send(method, {"uri": uri})
@@ -124,6 +128,6 @@ class Subscriptions:
         for stream in self.streams.values():
             meta = {SUBSCRIPTION_ID: stream.ctx.id, SERVER_INFO: self._server.info}
             body = encode({"resultType": "complete", "_meta": meta})
-            stream.ctx.outlet.answer(result_frame(stream.ctx.id, body), None)
+            stream.ctx.outlet.send_response(result_frame(stream.ctx.id, body), None)
         self.streams.clear()
-        self._server.detach(self)
+        self._server.remove_listener(self)

@@ -183,7 +183,7 @@ class ToolResult(Result, frozen=True, kw_only=True):
     is_error: bool
 
     @classmethod
-    def of(cls, text: str, *, structured: Any = None, is_error: bool = False) -> ToolResult:
+    def from_text(cls, text: str, *, structured: Any = None, is_error: bool = False) -> ToolResult:
         """A result of one piece of text."""
         return cls(content=(Text(text=text),), structured_content=structured, is_error=is_error)
 

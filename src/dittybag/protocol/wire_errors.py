@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from dittybag.protocol.current_request import request_in_hand
+from dittybag.protocol.current_request import current_request_id
 from dittybag.protocol.eras import Revision
 
 PARSE_ERROR = -32700
@@ -193,12 +193,12 @@ def to_wire(error: BaseException, revision: Revision) -> WireError:
     """What the client learns of `error`. Anything unforeseen goes to the log, and only there."""
     if isinstance(error, ProtocolError):
         code = error.wire_code(revision)
-        return WireError(INVALID_REQUEST if code is None else code, _clipped(error.message), error.data)
+        return WireError(INVALID_REQUEST if code is None else code, _clip(error.message), error.data)
     if isinstance(error, ToolError | InputRejected):
-        return WireError(INTERNAL_ERROR, _clipped(str(error)))
+        return WireError(INTERNAL_ERROR, _clip(str(error)))
     _log.error("a handler failed", exc_info=error)
     # Whoever runs the server finds it in the log.
-    request_id = request_in_hand.get().decode()
+    request_id = current_request_id.get().decode()
     where = f" (request {request_id})" if request_id else ""
     return WireError(INTERNAL_ERROR, f"Internal error{where}")
 
@@ -214,5 +214,5 @@ def as_tool_error(error: Exception, revision: Revision) -> ToolError | None:
     return None
 
 
-def _clipped(message: str) -> str:
+def _clip(message: str) -> str:
     return message if len(message) <= 2000 else message[:2000] + "..."

@@ -102,35 +102,35 @@ _REMOVED: Final[dict[str, dict[type[Struct], tuple[str, ...]]]] = {
 }
 
 #: Kinds that only describe a server, and hold none of the others.
-_DESCRIPTIONS: Final = frozenset({Capabilities, Implementation})
+_SERVER_DESCRIPTIONS: Final = frozenset({Capabilities, Implementation})
 
 
-def _touched(version: str) -> frozenset[type[Struct]]:
+def _changed_types(version: str) -> frozenset[type[Struct]]:
     removed = frozenset(_REMOVED[version])
-    return removed | frozenset(_NESTED) if removed - _DESCRIPTIONS else removed
+    return removed | frozenset(_NESTED) if removed - _SERVER_DESCRIPTIONS else removed
 
 
 #: Per revision: the types that may have to change. All others pass as they are.
-_TOUCHED: Final = {version: _touched(version) for version in VERSIONS}
+_CHANGED_TYPES: Final = {version: _changed_types(version) for version in VERSIONS}
 
 T = TypeVar("T")
 
 
-def fit(value: T, version: str) -> T:
+def downgrade(value: T, version: str) -> T:
     """`value` without what `version` does not know."""
-    return cast("T", _fit(value, version)) if type(value) in _TOUCHED[version] else value
+    return cast("T", _downgrade(value, version)) if type(value) in _CHANGED_TYPES[version] else value
 
 
-def _fit(value: Any, version: str) -> Any:
+def _downgrade(value: Any, version: str) -> Any:
     kind = type(value)
     if kind is tuple:
-        return tuple(_fit(item, version) for item in value)
+        return tuple(_downgrade(item, version) for item in value)
     if _CONTENT_SINCE.get(kind, version) > version:
         return _as_text(value)
     changes: dict[str, Any] = {}
     for name in _NESTED.get(kind, ()):
         inner = getattr(value, name)
-        if inner is not None and (fitted := _fit(inner, version)) is not inner:
+        if inner is not None and (fitted := _downgrade(inner, version)) is not inner:
             changes[name] = fitted
     for name in _REMOVED[version].get(kind, ()):
         if getattr(value, name) is not None:

@@ -11,7 +11,7 @@ from dittybag.protocol.eras.versions import (
     V2024_11_05,
     V2025_06_18,
     V2026_07_28,
-    between,
+    versions_between,
 )
 
 Capability = Literal["tools", "prompts", "resources", "completions", "logging"]
@@ -30,7 +30,7 @@ class Method(Struct, frozen=True, kw_only=True):
     #: Its result carries `ttlMs` and `cacheScope` in the stateless revisions.
     cacheable: bool = False
     #: It may be answered with a question to the client.
-    asks: bool = False
+    may_ask: bool = False
 
 
 _REQUESTS: Final = (
@@ -39,12 +39,12 @@ _REQUESTS: Final = (
     Method(name="server/discover", since=V2026_07_28, cacheable=True),
     Method(name="subscriptions/listen", since=V2026_07_28),
     Method(name="tools/list", capability="tools", cacheable=True),
-    Method(name="tools/call", capability="tools", asks=True),
+    Method(name="tools/call", capability="tools", may_ask=True),
     Method(name="prompts/list", capability="prompts", cacheable=True),
-    Method(name="prompts/get", capability="prompts", asks=True),
+    Method(name="prompts/get", capability="prompts", may_ask=True),
     Method(name="resources/list", capability="resources", cacheable=True),
     Method(name="resources/templates/list", capability="resources", cacheable=True),
-    Method(name="resources/read", capability="resources", cacheable=True, asks=True),
+    Method(name="resources/read", capability="resources", cacheable=True, may_ask=True),
     Method(
         name="resources/subscribe",
         until=NEWEST_HANDSHAKE,
@@ -63,7 +63,9 @@ _REQUESTS: Final = (
 
 #: Every request a revision has. What is not here is answered with -32601.
 METHODS: Final = {
-    (method.name, version): method for method in _REQUESTS for version in between(method.since, method.until)
+    (method.name, version): method
+    for method in _REQUESTS
+    for version in versions_between(method.since, method.until)
 }
 
 #: Every question that a server may put to a client, as a request or inside an `input_required` result.
@@ -74,5 +76,5 @@ CLIENT_METHODS: Final = frozenset(
         ("roots/list", V2024_11_05),
         ("elicitation/create", V2025_06_18),
     )
-    for version in between(since)
+    for version in versions_between(since)
 )

@@ -21,6 +21,6 @@ VERSIONS: Final = HANDSHAKE_VERSIONS + STATELESS_VERSIONS
 NEWEST_HANDSHAKE: Final = HANDSHAKE_VERSIONS[-1]
 
 
-def between(since: str = VERSIONS[0], until: str = VERSIONS[-1]) -> tuple[str, ...]:
+def versions_between(since: str = VERSIONS[0], until: str = VERSIONS[-1]) -> tuple[str, ...]:
     """The revisions from `since` to `until`, both included."""
     return VERSIONS[VERSIONS.index(since) : VERSIONS.index(until) + 1]

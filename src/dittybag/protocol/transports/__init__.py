@@ -13,14 +13,14 @@ class Outlet(Protocol):
         """The client does not take what there is: what it can do without is left out."""
         ...
 
-    def message(self, frame: bytes) -> None:
+    def send_message(self, frame: bytes) -> None:
         """Send a notification, or a request to the client."""
         ...
 
-    def answer(self, frame: bytes, error: int | None) -> None:
+    def send_response(self, frame: bytes, error: int | None) -> None:
         """Send the one answer to a request; `error` is its code if it is an error."""
         ...
 
-    def drop(self) -> None:
+    def drop_response(self) -> None:
         """A request will not be answered, because the client cancelled it."""
         ...

@@ -22,21 +22,23 @@ _HIGH_WATER: Final = 1024 * 1024
 #: A request that comes so soon after the last answer is a quick one.
 _QUICK_SECONDS: Final = 100e-6
 #: How long the next one is waited for then, and how often before the loop gets its turn.
-_MOMENT_SECONDS: Final = 50e-6
-_TURNS: Final = 20
+_SPIN_SECONDS: Final = 50e-6
+_MAX_SPINS: Final = 20
 #: After waiting in vain, so many quick requests are not waited for.
-_RELUCTANCE: Final = 64
+_SKIPS_AFTER_MISS: Final = 64
 
 
 class FrameWriter:
     """A session's outlet: frames are gathered, and written together."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, sink: int, *, when_lost: Callable[[], None]) -> None:
-        self.when_full: Callable[[], None] = _nothing
-        self.when_empty: Callable[[], None] = _nothing
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, sink: int, *, on_disconnect: Callable[[], None]
+    ) -> None:
+        self.on_full: Callable[[], None] = _do_nothing
+        self.on_drained: Callable[[], None] = _do_nothing
         #: The client does not take what there is, and should not be read from.
         self.full = False
-        self._when_lost = when_lost
+        self._on_disconnect = on_disconnect
         self._loop = loop
         self._sink = sink
         self._frames: list[bytes] = []
@@ -44,15 +46,15 @@ class FrameWriter:
         #: What the client's end of the pipe did not take yet.
         self._unsent = bytearray()
         self._flush_is_due = False
-        self._lost = False
+        self._disconnected = False
         self._drained = asyncio.Event()
         kind = os.fstat(sink).st_mode
         # A file takes everything at once, and a terminal may be shared with others.
-        self._may_wait = not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
-        if not self._may_wait:
+        self._is_blocking = not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
+        if not self._is_blocking:
             os.set_blocking(sink, False)
 
-    def message(self, frame: bytes) -> None:
+    def send_message(self, frame: bytes) -> None:
         self._frames.append(frame)
         self._gathered += len(frame)
         if self._gathered > _WRITE_BYTES:
@@ -61,13 +63,13 @@ class FrameWriter:
             self._flush_is_due = True
             self._loop.call_soon(self.flush)
 
-    def answer(self, frame: bytes, error: int | None) -> None:
-        self.message(frame)
+    def send_response(self, frame: bytes, error: int | None) -> None:
+        self.send_message(frame)
 
-    def drop(self) -> None:
+    def drop_response(self) -> None:
         pass
 
-    def hold(self) -> None:
+    def defer_flush(self) -> None:
         """Gather what comes, until `flush` is called or there is plenty."""
         self._flush_is_due = True
 
@@ -82,39 +84,39 @@ class FrameWriter:
         self._gathered = 0
         if self._unsent:
             self._unsent += ready
-        elif (written := self._written(ready)) < len(ready):
+        elif (written := self._write_now(ready)) < len(ready):
             self._unsent += ready[written:]
             self._loop.add_writer(self._sink, self._write_more)
         if len(self._unsent) > _HIGH_WATER and not self.full:
             self.full = True
-            self.when_full()
+            self.on_full()
 
-    def _written(self, data: bytes | bytearray) -> int:
+    def _write_now(self, data: bytes | bytearray) -> int:
         """How many bytes of `data` the client has taken; all, if there is none left to take them."""
-        if self._lost:
+        if self._disconnected:
             return len(data)
         try:
             count = os.write(self._sink, data)
-            while self._may_wait and count < len(data):
+            while self._is_blocking and count < len(data):
                 count += os.write(self._sink, data[count:])
             return count
         except BlockingIOError:
             return 0
         except OSError:
             # The client is gone, and nobody is left to be told.
-            self._lost = True
-            self._when_lost()
+            self._disconnected = True
+            self._on_disconnect()
             return len(data)
 
     def _write_more(self) -> None:
-        del self._unsent[: self._written(self._unsent)]
+        del self._unsent[: self._write_now(self._unsent)]
         if self._unsent:
             return
         self._loop.remove_writer(self._sink)
         self._drained.set()
         if self.full:
             self.full = False
-            self.when_empty()
+            self.on_drained()
 
     async def close(self, seconds: float) -> None:
         """Write what is left, as long as the client takes it."""
@@ -129,7 +131,7 @@ class FrameWriter:
         os.close(self._sink)
 
 
-class Reader(Protocol):
+class DescriptorReader(Protocol):
     """Feeds what it reads to a callback; nothing more after the end of the input."""
 
     def resume(self) -> None: ...
@@ -137,23 +139,23 @@ class Reader(Protocol):
     def pause(self) -> None: ...
 
 
-def reader_of(
+def create_reader(
     loop: asyncio.AbstractEventLoop,
     source: int,
     feed: Callable[[bytes], None],
     is_idle: Callable[[], bool],
-) -> Reader:
+) -> DescriptorReader:
     """The right reader for what `source` is. `is_idle` tells whether nobody but the client is waited for."""
     try:
-        loop.add_reader(source, _nothing)
+        loop.add_reader(source, _do_nothing)
     except (OSError, NotImplementedError):
         # A plain file, or a platform whose loop cannot wait for a pipe.
         return _ThreadReader(loop, source, feed)
     loop.remove_reader(source)
-    return _PolledReader(loop, source, feed, is_idle)
+    return _EventLoopReader(loop, source, feed, is_idle)
 
 
-class _PolledReader:
+class _EventLoopReader:
     """Reads when the event loop says that there is something.
 
     To fall asleep and to be woken takes longer than to answer a call. So a client that sends its next request
@@ -175,9 +177,9 @@ class _PolledReader:
         self._paused = True
         self._poll = select.poll()
         self._poll.register(source, select.POLLIN)
-        self._fed_at = 0.0
+        self._last_read_at = 0.0
         #: So many quick requests go by before the next one is waited for.
-        self._reluctance = 0
+        self._skips_left = 0
 
     def resume(self) -> None:
         self._paused = self._ended
@@ -189,16 +191,16 @@ class _PolledReader:
         self._loop.remove_reader(self._source)
 
     def _read(self) -> None:
-        is_quick = time.perf_counter() - self._fed_at < _QUICK_SECONDS
+        is_quick = time.perf_counter() - self._last_read_at < _QUICK_SECONDS
         self._read_once()
-        if is_quick and self._reluctance:
-            self._reluctance -= 1
+        if is_quick and self._skips_left:
+            self._skips_left -= 1
         elif is_quick:
-            turns = _TURNS
-            while turns and self._is_idle() and self._more_comes_soon():
+            turns = _MAX_SPINS
+            while turns and self._is_idle() and self._wait_for_more():
                 self._read_once()
                 turns -= 1
-        self._fed_at = time.perf_counter()
+        self._last_read_at = time.perf_counter()
 
     def _read_once(self) -> None:
         try:
@@ -212,14 +214,14 @@ class _PolledReader:
             self.pause()
         self._feed(chunk)
 
-    def _more_comes_soon(self) -> bool:
+    def _wait_for_more(self) -> bool:
         if self._paused:
             return False
-        until = time.perf_counter() + _MOMENT_SECONDS
+        until = time.perf_counter() + _SPIN_SECONDS
         while time.perf_counter() < until:
             if self._poll.poll(0):
                 return True
-        self._reluctance = _RELUCTANCE
+        self._skips_left = _SKIPS_AFTER_MISS
         return False
 
 
@@ -252,18 +254,18 @@ class _ThreadReader:
                 chunk = b""
             taken = threading.Event()
             try:
-                self._loop.call_soon_threadsafe(self._take, chunk, taken)
+                self._loop.call_soon_threadsafe(self._deliver, chunk, taken)
             except RuntimeError:
                 # The loop has ended.
                 return
             taken.wait()
 
-    def _take(self, chunk: bytes, taken: threading.Event) -> None:
+    def _deliver(self, chunk: bytes, taken: threading.Event) -> None:
         try:
             self._feed(chunk)
         finally:
             taken.set()
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass

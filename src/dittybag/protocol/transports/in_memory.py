@@ -56,16 +56,16 @@ class MemoryClient:
 
     # What the session says
 
-    def message(self, frame: bytes) -> None:
-        self._arrived(msgspec.json.decode(frame))
+    def send_message(self, frame: bytes) -> None:
+        self._deliver(msgspec.json.decode(frame))
 
-    def answer(self, frame: bytes, error: int | None) -> None:
-        self._arrived(msgspec.json.decode(frame))
+    def send_response(self, frame: bytes, error: int | None) -> None:
+        self._deliver(msgspec.json.decode(frame))
 
-    def drop(self) -> None:
+    def drop_response(self) -> None:
         self.dropped += 1
 
-    def _arrived(self, message: Any) -> None:
+    def _deliver(self, message: Any) -> None:
         waiting = None
         if isinstance(message, dict) and "method" not in message and "id" in message:
             waiting = self._waiting.pop(message["id"], None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dittybag.protocol.jsonrpc import END_BYTES
 
 
-class Oversize:
+class OversizeLine:
     """A line that was too long to keep: its length and its two ends."""
 
     __slots__ = ("head", "size", "tail")
@@ -24,34 +24,34 @@ class LineSplitter:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._parts: list[bytes] = []
-        self._kept = 0
+        self._buffered = 0
         #: Set while a line is being skipped because it is too long.
-        self._oversize: Oversize | None = None
+        self._oversize: OversizeLine | None = None
 
-    def feed(self, chunk: bytes) -> Iterator[bytes | Oversize]:
+    def feed(self, chunk: bytes) -> Iterator[bytes | OversizeLine]:
         """The lines that `chunk` completes, without their line breaks."""
         first, *others = chunk.split(b"\n")
         if not others:
-            self._keep(first)
+            self._append(first)
             return
         last = others.pop()
         if self._parts or self._oversize:
-            self._keep(first)
-            yield self._take()
+            self._append(first)
+            yield self._pop_line()
         elif len(first) <= self._limit:
             yield first
         else:
-            yield _too_long(first)
+            yield _oversize_line(first)
         for line in others:
-            yield line if len(line) <= self._limit else _too_long(line)
-        self._keep(last)
+            yield line if len(line) <= self._limit else _oversize_line(line)
+        self._append(last)
 
-    def finish(self) -> Iterator[bytes | Oversize]:
+    def finish(self) -> Iterator[bytes | OversizeLine]:
         """The last line, if the stream ended without a line break."""
         if self._parts or self._oversize:
-            yield self._take()
+            yield self._pop_line()
 
-    def _keep(self, part: bytes) -> None:
+    def _append(self, part: bytes) -> None:
         if not part:
             return
         if self._oversize:
@@ -59,12 +59,12 @@ class LineSplitter:
             self._oversize.size += len(part)
             return
         self._parts.append(part)
-        self._kept += len(part)
-        if self._kept > self._limit:
-            self._oversize = _too_long(b"".join(self._parts))
+        self._buffered += len(part)
+        if self._buffered > self._limit:
+            self._oversize = _oversize_line(b"".join(self._parts))
             self._clear()
 
-    def _take(self) -> bytes | Oversize:
+    def _pop_line(self) -> bytes | OversizeLine:
         if oversize := self._oversize:
             self._oversize = None
             return oversize
@@ -74,8 +74,8 @@ class LineSplitter:
 
     def _clear(self) -> None:
         self._parts.clear()
-        self._kept = 0
+        self._buffered = 0
 
 
-def _too_long(line: bytes) -> Oversize:
-    return Oversize(line[:END_BYTES], line[-END_BYTES:], len(line))
+def _oversize_line(line: bytes) -> OversizeLine:
+    return OversizeLine(line[:END_BYTES], line[-END_BYTES:], len(line))

@@ -101,7 +101,7 @@ def offer_holding(server: Server, endpoint: HttpEndpoint) -> None:
         return "done"
 
     def counted() -> Counts:
-        audience = len(server._audience)
+        audience = len(server._listeners)
         return Counts(streams=endpoint.streams, sessions=endpoint.sessions, audience=audience, held=held)
 
     @server.tool("counts", Wanted, description="What is open, as soon as it is as wanted", output=Counts)

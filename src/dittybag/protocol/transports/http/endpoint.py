@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.protocol.batches import expects_answer
+from dittybag.protocol.batches import expects_response
 from dittybag.protocol.dispatch import Session
 from dittybag.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS, V2025_03_26, V2025_11_25
 from dittybag.protocol.jsonrpc import Decoded, MalformedFrame, decode, encode, request_id_of
@@ -204,7 +204,7 @@ class HttpEndpoint:
         session = self._session(stream, auth)
         if not stateless:
             session.revision = REVISIONS[_version(headers) or V2025_03_26]
-        session.take(decoded, stream)
+        session.receive_decoded(decoded, stream)
         return _Begun(session, stream, _stateless_status if stateless else _handshake_status, stateless)
 
     async def _deliver(self, begun: _Begun, exchange: _Exchange) -> None:
@@ -229,7 +229,7 @@ class HttpEndpoint:
 
     async def _finish(self, session: Session) -> None:
         """Let a request end whose client has gone: it was not cancelled."""
-        await session.finished()
+        await session.wait_until_idle()
         self._passing.discard(session)
 
     async def _listen(self, exchange: _Exchange) -> None:
@@ -245,7 +245,7 @@ class HttpEndpoint:
         session = self._session(stream, exchange.auth)
         self._passing.add(session)
         try:
-            session.take(exchange.decoded, stream)
+            session.receive_decoded(exchange.decoded, stream)
             if not await exchange.deliver(stream, _stateless_status):
                 session.cancel(request_id_of(message) or 0)
         finally:
@@ -274,20 +274,20 @@ class HttpEndpoint:
             await self._in_session(session_id, await self._opened(session_id, exchange.auth), exchange)
             return
         revision = REVISIONS[_version(exchange.headers) or V2025_03_26]
-        if not exchange.expects_answer:
+        if not exchange.expects_response:
             await respond(exchange.send, 202)
             return
         # A batch, or something that is no message.
         stream = exchange.manner.new_stream()
         session = self._session(stream, exchange.auth)
         session.revision = revision
-        session.take(exchange.decoded, stream)
+        session.receive_decoded(exchange.decoded, stream)
         await self._deliver(_Begun(session, stream, _handshake_status, stateless=False), exchange)
 
     async def _initialize(self, exchange: _Exchange) -> None:
         stream = EventStream()
         session = self._session(stream, exchange.auth)
-        session.take(exchange.decoded, stream)
+        session.receive_decoded(exchange.decoded, stream)
         headers: tuple[Header, ...] = ()
         if stream.error is None:
             session_id = os.urandom(16).hex()
@@ -306,14 +306,14 @@ class HttpEndpoint:
 
     async def _in_session(self, session_id: str, opened: OpenSession, exchange: _Exchange) -> None:
         _version(exchange.headers)
-        if not exchange.expects_answer:
-            opened.session.take(exchange.decoded, opened.own)
+        if not exchange.expects_response:
+            opened.session.receive_decoded(exchange.decoded, opened.own)
             await respond(exchange.send, 202)
             return
         stream = opened.new_stream(answer_only=not exchange.manner.takes_events)
         opened.connections += 1
         try:
-            opened.session.take(exchange.decoded, stream)
+            opened.session.receive_decoded(exchange.decoded, stream)
             await self._save(session_id, opened)
             version = opened.session.revision.version
             # The client may come back for the rest: going away is not cancelling.
@@ -536,11 +536,11 @@ class _Exchange:
         self._receive = receive
 
     @property
-    def expects_answer(self) -> bool:
+    def expects_response(self) -> bool:
         value = self.decoded.value
         if type(value) is list:
-            return any(map(expects_answer, value)) or not value
-        return expects_answer(value)
+            return any(map(expects_response, value)) or not value
+        return expects_response(value)
 
     async def deliver(
         self,

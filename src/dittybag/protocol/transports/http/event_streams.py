@@ -57,17 +57,17 @@ class EventStream:
         """What a client says to come back after this event."""
         return f"{self.number}-{number}-{self._mark}"
 
-    def message(self, frame: bytes) -> None:
+    def send_message(self, frame: bytes) -> None:
         self._add(frame)
         self._wake()
 
-    def answer(self, frame: bytes, error: int | None) -> None:
+    def send_response(self, frame: bytes, error: int | None) -> None:
         self._add(frame)
         self.error = error
         self.finished = True
         self._wake()
 
-    def drop(self) -> None:
+    def drop_response(self) -> None:
         self.finished = True
         self._wake()
 
@@ -151,6 +151,6 @@ class ResponseOnlyStream(EventStream):
         super().__init__(number, mark)
         self._elsewhere = elsewhere
 
-    def message(self, frame: bytes) -> None:
+    def send_message(self, frame: bytes) -> None:
         if self._elsewhere is not None:
-            self._elsewhere.message(frame)
+            self._elsewhere.send_message(frame)

@@ -100,7 +100,7 @@ class ResourceUpdates(Subscriptions):
         super().__init__(server, EventStream())
         self._uris = uris
         self._news = asyncio.Event()
-        server.attach(self)
+        server.add_listener(self)
 
     def resource_updated(self, uri: str) -> None:
         self._uris.add(uri)
@@ -124,7 +124,7 @@ class OpenSession:
         self.own = EventStream(0, self._mark)
         self.session = Session(server, self.own, principal_id=state.principal)
         self.session.apply_handshake(REVISIONS[state.version], state.capabilities, state.client)
-        self.session.subscriptions.begin()
+        self.session.subscriptions.finish_handshake()
         self._state = state
         self._take(state)
         #: Resources that have changed since other processes were asked which ones it watches.
@@ -213,4 +213,4 @@ class OpenSession:
     async def close(self, grace: float) -> None:
         await self.session.close(grace)
         for stream in self._streams.values():
-            stream.drop()
+            stream.drop_response()

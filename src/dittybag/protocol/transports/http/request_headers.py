@@ -56,7 +56,7 @@ def _check_mirrored(params: JsonObject, headers: Headers, server: Server) -> Non
     tool, arguments = server.tools.get(params["name"]), params.get("arguments")
     if tool is None or type(arguments) is not dict:
         return
-    for name, header in server.mirrored(tool).items():
+    for name, header in server.header_arguments(tool).items():
         value = arguments.get(name)
         if isinstance(value, str | int):
             text = value if isinstance(value, str) else encode(value).decode()

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Final
 
-from dittybag.protocol.current_request import request_in_hand
+from dittybag.protocol.current_request import current_request_id
 from dittybag.protocol.transports.http.asgi_messages import (
     REQUEST_ID,
     Application,
@@ -36,24 +36,24 @@ class RequestIdMiddleware:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         request_id = self._chosen(Headers.from_scope(scope)) or self._new()
-        before = request_in_hand.get()
-        request_in_hand.set(request_id)
+        before = current_request_id.get()
+        current_request_id.set(request_id)
         try:
             await self._run(self._inner, request_id, scope, receive, send)
         finally:
             # Not by a token: a request may begin without a task and end in one, which has another context.
-            request_in_hand.set(before)
+            current_request_id.set(before)
 
     def wrap_sync(self, inner: SyncHandler) -> SyncHandler:
         """The same for requests that are answered at once."""
 
         def identified(headers: Headers, body: bytes) -> CompleteResponse | Application | None:
             request_id = self._chosen(headers) or self._new()
-            token = request_in_hand.set(request_id)
+            token = current_request_id.set(request_id)
             try:
                 answer = inner(headers, body)
             finally:
-                request_in_hand.reset(token)
+                current_request_id.reset(token)
             if type(answer) is tuple:
                 return answer[0], answer[1], b"%bx-request-id: %b\r\n" % (answer[2], request_id)
             return partial(self._run, answer, request_id) if callable(answer) else None
