@@ -100,7 +100,7 @@ def test_every_backup_that_is_made_while_servers_write_restores_to_one_point_in_
     assert during > BACKUPS * 5, "the servers should write while backups are made"
     for file, _, change in made:
         elsewhere = tmp_path / "restored" / file.name
-        restore(str(file), str(elsewhere), force=False, tell=lambda text: None)
+        restore(str(file), str(elsewhere), force=False, report=lambda text: None)
         with closing(Books(elsewhere)) as books:
             books.check()
         # One point in time: the log is that of the live database up to a change, and no further.

@@ -7,14 +7,14 @@ from dittybag.storage.sqlite import backups
 from dittybag.storage.sqlite.backups import BackupResult, FileRefused, Reason, RestoreResult
 from dittybag.storage.sqlite.integrity_check import ReportProgress
 
-__all__ = ["Backup", "FileRefused", "Reason", "Restored", "back_up", "restore"]
+__all__ = ["BackupResult", "FileRefused", "Reason", "RestoreResult", "back_up", "restore"]
 
 
 def back_up(settings: Settings, file: str, *, force: bool, tell: ReportProgress) -> BackupResult:
     """Copy the database to a file while servers may be writing. Raises `FileRefused` and `StorageError`."""
-    return backups.back_up(settings.database, file, force=force, tell=tell)
+    return backups.back_up(settings.database, file, force=force, report=tell)
 
 
 def restore(settings: Settings, file: str, *, force: bool, tell: ReportProgress) -> RestoreResult:
     """Replace the database with a backup. Raises `FileRefused` and `StorageError`."""
-    return backups.restore(file, settings.database, force=force, tell=tell)
+    return backups.restore(file, settings.database, force=force, report=tell)

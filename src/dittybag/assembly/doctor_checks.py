@@ -18,13 +18,13 @@ from dittybag.config import DEFAULT_WORKSPACE, Settings
 from dittybag.domain.errors import StorageError, StorageFailed
 from dittybag.storage.sqlite import integrity_check
 from dittybag.storage.sqlite.backups import ASIDE_INFIX, TEMPORARY_SUFFIX
-from dittybag.storage.sqlite.integrity_check import IntegrityProblem, LargeEntity, CheckedPart, ReportProgress
+from dittybag.storage.sqlite.integrity_check import CheckedPart, IntegrityProblem, LargeEntity, ReportProgress
 from dittybag.storage.sqlite.migrations import NEWEST
 
 __all__ = [
     "DoctorReport",
     "Finding",
-    "Large",
+    "LargeEntity",
     "Level",
     "finding_from_error",
     "rebuild_search_index",
@@ -141,7 +141,9 @@ def _engine() -> Iterator[Finding]:
 # The database
 
 
-def _database(settings: Settings, tell: ReportProgress, largest: list[list[LargeEntity]]) -> Iterator[Finding]:
+def _database(
+    settings: Settings, tell: ReportProgress, largest: list[list[LargeEntity]]
+) -> Iterator[Finding]:
     path = settings.database
     if not os.path.lexists(path):
         message = f"There is no database at {path} yet; the first command that writes creates it"
@@ -223,9 +225,9 @@ def _write_ahead_log(path: str) -> Iterator[Finding]:
 def _inside(settings: Settings, tell: ReportProgress, largest: list[list[LargeEntity]]) -> Iterator[Finding]:
     path = settings.database
     with integrity_check.open_snapshot(path) as connection:
-        number = integrity_check.version(connection)
+        number = integrity_check.schema_version(connection)
         yield from _schema_version(number)
-        if number and integrity_check.journal(connection) != "wal":
+        if number and integrity_check.journal_mode(connection) != "wal":
             message = "The database does not use a write-ahead log, so readers and writers block each other"
             command = f'sqlite3 {shlex.quote(path)} "PRAGMA journal_mode = wal"'
             yield Finding("warning", "journal", message, f"While no server runs: {command}")

@@ -24,8 +24,8 @@ from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import DittybagError
 from dittybag.http.authentication import PUBLIC_PATHS, AuthenticationMiddleware, LocalTokenVerifier
 from dittybag.http.bare_endpoint import BareEndpoint
-from dittybag.http.idempotency_header import beside, has_key
-from dittybag.http.stored_sessions import StoredSessions
+from dittybag.http.idempotency_header import has_key, key_from_header
+from dittybag.http.stored_sessions import StoreSessionRegistry
 from dittybag.protocol import Context, Server
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.server import Observer
@@ -71,7 +71,7 @@ class _Face:
     """Where one server is spoken to."""
 
     def __init__(self, server: Server, server_scope: ServerScope, version: str) -> None:
-        self.endpoint = HttpEndpoint(server, registry=StoredSessions(server_scope.workspace.store))
+        self.endpoint = HttpEndpoint(server, registry=StoreSessionRegistry(server_scope.workspace.store))
         self.bare = BareEndpoint(server, self.endpoint, version)
 
 
@@ -105,7 +105,7 @@ class Application:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         # Whoever has gone needs no answer.
-        with contextlib.suppress(Disconnected), beside(Headers.from_scope(scope)):
+        with contextlib.suppress(Disconnected), key_from_header(Headers.from_scope(scope)):
             await self._answer(scope, receive, send)
 
     async def _answer(self, scope: AsgiScope, receive: Receive, send: Send) -> None:

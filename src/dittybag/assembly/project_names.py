@@ -10,5 +10,5 @@ from dittybag.storage.sqlite.writer import run_synchronously
 
 def project_names(settings: Settings, prefix: str, limit: int) -> list[str]:
     """Names of projects that start with `prefix`, at most `limit` of them."""
-    with integrity_check.looking(settings.database) as connection:
+    with integrity_check.open_snapshot(settings.database) as connection:
         return run_synchronously(ProjectTable(connection).names(prefix, limit))

@@ -1,4 +1,4 @@
-"""`dittybag backup`: a copy of the database, made while servers are using it."""
+"""`dittybag backup`: back up the database while it is in use."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 
 @click.command("backup")
 @click.argument("file", type=click.Path())
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @in_workspace
 @json_option
 def command(file: str, options: WorkspaceOptions, *, force: bool, as_json: bool) -> int | None:
-    """Copy the database into FILE while servers are using it.
+    """Back up the database to FILE while it is in use.
 
-    The copy is of one point in time, needs no other file, and is checked before it gets its name.
-    `dittybag restore FILE` puts it back.
+    The backup is a consistent snapshot in a single file, and is checked before it is given its name.
+    Restore it with `dittybag restore FILE`.
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def command(file: str, options: WorkspaceOptions, *, force: bool, as_json: bool)
             made = back_up(settings, path, force=force, tell=show or (lambda text: None))
     except FileRefused as error:
         return report_file_error(error, settings.database)
-    warnings = [flaw.message for flaw in made.flaws]
+    warnings = [problem.message for problem in made.problems]
     if as_json:
         files = {"file": made.file, "database": settings.database}
         print_json({**files, "bytes": made.bytes, "change": made.change, "warnings": warnings})
@@ -44,5 +44,7 @@ def command(file: str, options: WorkspaceOptions, *, force: bool, as_json: bool)
     click.echo(
         f"Backed up {printable_path(settings.database)} to {printable_path(made.file)} ({made.bytes:,} bytes)"
     )
-    print_warnings(warnings, "the copy is true, but the database has these flaws: dittybag doctor")
+    print_warnings(
+        warnings, "the backup is an exact copy, but the database has these problems; run `dittybag doctor`"
+    )
     return None

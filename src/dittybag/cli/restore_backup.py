@@ -1,4 +1,4 @@
-"""Restoring a database from a backup, and why files are refused."""
+"""Restoring a database from a backup, and error messages for backup files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from dittybag.assembly.backup_files import FileRefused, Reason
 
 _MAX_MESSAGE: Final = 200
-#: No system has longer names.
+#: The longest path on common systems.
 _MAX_PATH: Final = 4096
-_SEARCH: Final = "check the name; --workspace and --db say which database is meant"
-_RESTART: Final = "MCP clients and servers that report an error from now on have to be started again"
+_SEARCH: Final = "check the name; --workspace and --db select the database"
+_RESTART: Final = "restart any MCP clients and servers that now report errors"
 
 
 def restore_backup(options: WorkspaceOptions, file: str, *, force: bool, as_json: bool) -> int:
-    """Make the database what it was in a backup; the exit status."""
+    """Restore the database from a backup and return the exit status."""
     from dittybag.assembly.backup_files import FileRefused, restore
 
     settings = options.file_settings
@@ -34,7 +34,7 @@ def restore_backup(options: WorkspaceOptions, file: str, *, force: bool, as_json
             restored = restore(settings, path, force=force, tell=show or (lambda text: None))
     except FileRefused as error:
         return report_file_error(error, settings.database, restoring=True)
-    warnings = [flaw.message for flaw in restored.flaws]
+    warnings = [problem.message for problem in restored.problems]
     if as_json:
         print_json(
             {
@@ -48,19 +48,19 @@ def restore_backup(options: WorkspaceOptions, file: str, *, force: bool, as_json
         return ExitStatus.OK
     click.echo(f"Restored {printable_path(restored.database)} from {printable_path(path)}")
     if restored.aside is not None:
-        click.echo(f"What was there before: {printable_path(restored.aside)}")
-    print_warnings(warnings, "the backup had these flaws already: dittybag doctor says more")
+        click.echo(f"Previous database kept as {printable_path(restored.aside)}")
+    print_warnings(warnings, "the backup already had these problems; run `dittybag doctor` for details")
     click.echo(f"hint: {_RESTART}", err=True)
     return ExitStatus.OK
 
 
 def printable_path(path: str) -> str:
-    """The name of a file, on one line, whatever it consists of."""
+    """Return the name of a file on one line, without control characters."""
     return one_line(click.format_filename(path), _MAX_PATH)
 
 
 def print_warnings(messages: list[str], hint: str) -> None:
-    """Say on standard error what is wrong with something that was done nevertheless."""
+    """Print warnings and one hint to standard error."""
     for message in messages:
         click.echo(f"warning: {clip_line(message, _MAX_MESSAGE)}", err=True)
     if messages:
@@ -68,33 +68,33 @@ def print_warnings(messages: list[str], hint: str) -> None:
 
 
 def report_file_error(error: FileRefused, database: str, *, restoring: bool = False) -> ExitStatus:
-    """Say why a file cannot be what it is asked to be, and what to do; the exit status."""
+    """Report why a backup file cannot be written or restored, and return the exit status."""
     path = printable_path(error.path)
     quoted = shlex.quote(path)
     words: dict[Reason, tuple[ExitStatus, str, str, str]] = {
-        "missing": (ExitStatus.NOT_FOUND, "NOT_FOUND", f"there is no file {path}", _SEARCH),
+        "missing": (ExitStatus.NOT_FOUND, "NOT_FOUND", f"File {path} does not exist", _SEARCH),
         "no folder": (
             ExitStatus.NOT_FOUND,
             "NOT_FOUND",
-            f"there is no folder {path}",
-            f"make it: mkdir -p {quoted}",
+            f"Folder {path} does not exist",
+            f"create it: mkdir -p {quoted}",
         ),
-        "name": (ExitStatus.REFUSED, "REFUSED", f"the name {path} is not in UTF-8", "give it another name"),
-        "folder": (ExitStatus.REFUSED, "REFUSED", f"{path} is a folder", "name a file"),
-        "itself": (ExitStatus.REFUSED, "REFUSED", f"{path} is the database itself", "name another file"),
+        "name": (ExitStatus.REFUSED, "REFUSED", f"The name {path} is not valid UTF-8", "choose another name"),
+        "folder": (ExitStatus.REFUSED, "REFUSED", f"{path} is a folder", "choose a file name"),
+        "itself": (ExitStatus.REFUSED, "REFUSED", f"{path} is the database itself", "choose another file"),
         "in use": (
             ExitStatus.CONFLICT,
             "EXISTS",
-            f"there is a log of SQLite's beside {path}: a program has it open, or was interrupted",
-            "name another file",
+            f"{path} has a SQLite log file: another program has it open, or was interrupted",
+            "choose another file",
         ),
         "exists": (
             ExitStatus.CONFLICT,
             "EXISTS",
-            f"{path} is there already",
-            "add --force: what is there is then kept under another name"
+            f"{path} already exists",
+            "use --force to replace it; the old file is kept under another name"
             if restoring
-            else "name another file, or add --force",
+            else "choose another file, or use --force to overwrite it",
         ),
         "damaged": (
             ExitStatus.STORAGE,
@@ -102,7 +102,7 @@ def report_file_error(error: FileRefused, database: str, *, restoring: bool = Fa
             f"{path} is damaged: {clip_line('; '.join(error.details), _MAX_MESSAGE)}",
             "nothing was changed; try an older backup"
             if restoring
-            else f"no backup was made; run dittybag doctor --db {shlex.quote(printable_path(database))}",
+            else f"no backup was made; run: dittybag doctor --db {shlex.quote(printable_path(database))}",
         ),
     }
     status, code, message, hint = words[error.reason]

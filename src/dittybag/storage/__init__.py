@@ -1,1 +1,1 @@
-"""Where things are kept. Each backend has a package of its own with the same modules."""
+"""Storage backends: one package per database, with the same modules in each."""

@@ -1,4 +1,4 @@
-"""Rows of either database as things of the domain: the columns are the same in both, and in this order."""
+"""Conversion of database rows to domain entities. Both backends select the same columns in this order."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _listed_fields(resource: Resource | None) -> Any:
     )
 
 
-def stored_result_of(row: Row) -> StoredResult:
+def stored_result_from_row(row: Row) -> StoredResult:
     return StoredResult(digest=row[0], at=row[1], first=row[2], last=row[3], result=row[4])
 
 

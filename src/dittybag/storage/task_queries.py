@@ -1,4 +1,4 @@
-"""The SQL of boards and lists of tasks: both databases understand it, with placeholders $1, $2 and so on."""
+"""SQL for task boards and lists, shared by both databases. Placeholders are $1, $2 and so on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from dittybag.domain.tasks import LISTED_NOTES, TaskColumn, TaskFilter, TaskGrouping, TaskListing, TaskOrder
 from dittybag.storage.row_mapping import Row
 
-#: A quarter of an hour in microseconds: days begin at one everywhere.
+#: In microseconds. In every time zone, days begin on a quarter-hour boundary.
 QUARTER_HOUR: Final = 900_000_000
 
 _LISTED_COLUMNS: Final = (
@@ -27,21 +27,22 @@ _SORT_KEYS: Final[dict[TaskOrder, Callable[[TaskListing], Any]]] = {
     "newest": lambda task: -task.id,
     "done": lambda task: (-(task.completed_at or 0), -task.id),
 }
-#: Whoever wants one in ten of them, or more, looks at all.
+#: Scan the table if more than one in this many matching tasks is wanted.
 _SCAN_FACTOR: Final = 10
+#: With fewer matches for a text, one scan serves all columns.
 _FEW_MATCHES: Final = 5000
-#: The key of a list, which has one column.
+#: The key of the only column of a list.
 _SINGLE_COLUMN_KEY: Final = "0"
 
 
 class BoardQuery:
-    """A choice of a user's tasks as a condition, and what is asked of them."""
+    """SQL that counts and selects the tasks of a user that match a filter."""
 
     def __init__(self, user: str, choice: TaskFilter, *, unindexed_user: str = '"user"') -> None:
-        """Each database has its own condition for the text of a choice, and adds it.
+        """The backend adds its own condition for the text of the filter with `require_text`.
 
-        `unindexed_user`: how to name the column of users so that no index is used for it. Where an index does not
-        have all that is asked for, a pass through all rows takes a quarter of the time.
+        `unindexed_user`: an expression for the user column that keeps the database from using an index. Where
+        no index covers the query, a full scan takes a quarter of the time.
         """
         self.values: list[Any] = [user]
         self._unindexed_user = unindexed_user
@@ -51,12 +52,12 @@ class BoardQuery:
         self._add_conditions(choice)
 
     def add(self, value: Any) -> str:
-        """The placeholder for a value."""
+        """Add a bound value and return its placeholder."""
         self.values.append(value)
         return f"${len(self.values)}"
 
     def require_text(self, condition: str) -> None:
-        """Leave only the tasks for which this holds, too."""
+        """Also require this text condition."""
         self._has_text, self._is_covered = True, False
         self._conditions.append(f"({condition})")
 
@@ -68,30 +69,31 @@ class BoardQuery:
             self._conditions.append(f"priority = {self.add(choice.priority)}")
         if choice.energy is not None:
             self._conditions.append(f"energy = {self.add(choice.energy)}")
-        # A date may go on with a time.
+        # A due date may include a time.
         if choice.due_from is not None:
             self._conditions.append(f"substr(due_date, 1, 10) >= {self.add(choice.due_from)}")
         if choice.due_by is not None:
             self._conditions.append(f"substr(due_date, 1, 10) <= {self.add(choice.due_by)}")
         if choice.overdue_at is not None:
-            here, utc = choice.overdue_at
-            # A time that names another zone is taken for one of the zone here.
+            local, utc = choice.overdue_at
+            # A due time with another UTC offset is compared as local time.
             self._conditions.append(
-                f"""CASE WHEN length(due_date) = 10 THEN due_date < {self.add(here[:10])}
+                f"""CASE WHEN length(due_date) = 10 THEN due_date < {self.add(local[:10])}
                          WHEN due_date LIKE '%Z' THEN substr(due_date, 1, 16) < {self.add(utc)}
-                         ELSE substr(due_date, 1, 16) < {self.add(here)} END"""
+                         ELSE substr(due_date, 1, 16) < {self.add(local)} END"""
             )
 
     def _from_where(self, *, is_scanned: bool) -> str:
         user = self._unindexed_user if is_scanned else '"user"'
         return f"FROM tasks WHERE {' AND '.join([f'{user} = $1', *self._conditions])}"
 
-    def sizes(self, by: TaskGrouping | None) -> str:
-        """How many tasks each column has: rows of a key and a number."""
+    def sizes_sql(self, by: TaskGrouping | None) -> str:
+        """SQL for the number of tasks in each column: rows of key and count."""
         is_scanned = not self._is_covered or by == "energy"
-        return f"SELECT {by or _ALL} AS key, count(*) {self._chosen(is_scanned=is_scanned)} GROUP BY 1"
+        from_where = self._from_where(is_scanned=is_scanned)
+        return f"SELECT {by or _SINGLE_COLUMN_KEY} AS key, count(*) {from_where} GROUP BY 1"
 
-    def tasks(
+    def tasks_sql(
         self,
         by: TaskGrouping | None,
         columns: Sequence[TaskColumn],
@@ -99,37 +101,37 @@ class BoardQuery:
         limit: int,
         offset: int,
     ) -> str:
-        """The tasks of these columns: rows of the place of a column and a task as lists show it."""
-        most, skipped = self.add(limit), self.add(offset)
-        filled = [(place, column) for place, column in enumerate(columns) if column.total]
-        # A text that few tasks have in them is not looked for in every column.
+        """SQL for the tasks of these columns: rows of column position and task listing."""
+        page = f"LIMIT {self.add(limit)} OFFSET {self.add(offset)}"
+        filled = [(position, column) for position, column in enumerate(columns) if column.total]
+        # Search for a rare text once, not once per column.
         is_rare = self._has_text and sum(column.total for column in columns) < _FEW_MATCHES
-        hard = {
-            place
-            for place, column in filled
+        scanned = {
+            position
+            for position, column in filled
             if is_rare or self._is_scanned(by, column, order, offset + limit)
         }
-        once, once_found = "", self._from_where(is_scanned=True)
-        if len(hard) > 1:
-            # One pass through all rows will do for all of them.
+        matched, scan = "", self._from_where(is_scanned=True)
+        if len(scanned) > 1:
+            # One scan serves all of them.
             needed = "id, priority, project, energy, due_date, completed_at"
-            once = f"matched AS MATERIALIZED (SELECT {needed} {once_found}), "
-            once_found = "FROM matched WHERE true"
+            matched = f"matched AS MATERIALIZED (SELECT {needed} {scan}), "
+            scan = "FROM matched WHERE true"
         picked = " UNION ALL ".join(
-            f"""SELECT * FROM (SELECT {place} AS place, id
-                {once_found if place in hard else self._chosen(is_scanned=False)}
-                {self._is_key(by, column.key)}
-                ORDER BY {_ORDERS[order]} LIMIT {most} OFFSET {skipped}) AS column_{place}"""
-            for place, column in filled
+            f"""SELECT * FROM (SELECT {position} AS column_position, id
+                {scan if position in scanned else self._from_where(is_scanned=False)}
+                {self._key_condition(by, column.key)}
+                ORDER BY {_ORDERS[order]} {page}) AS column_{position}"""
+            for position, column in filled
         )
-        return f"""WITH {once}picked AS ({picked})
-            SELECT place, {_LISTED} FROM picked JOIN tasks ON tasks.id = picked.id"""
+        return f"""WITH {matched}picked AS ({picked})
+            SELECT column_position, {_LISTED_COLUMNS} FROM picked JOIN tasks ON tasks.id = picked.id"""
 
     def _is_scanned(self, by: TaskGrouping | None, column: TaskColumn, order: TaskOrder, wanted: int) -> bool:
-        """Whether it is quicker to look at all rows."""
+        """Whether a full scan is faster than an index."""
         if by in ("priority", "project") or (self._is_covered and by is None and order != "due"):
             return False
-        # The index that has them in order soon leads to enough of them, unless they are rare.
+        # An index in the right order yields enough rows quickly, unless matches are rare.
         return order != "priority" or column.total < wanted * _SCAN_FACTOR
 
     def _key_condition(self, by: TaskGrouping | None, key: int | str) -> str:
@@ -141,15 +143,17 @@ class BoardQuery:
 def empty_columns(
     sizes: Iterable[Row], keys: Sequence[int | str] | None, span: range
 ) -> tuple[int, list[TaskColumn]]:
-    """How many columns there are, and those of a span, without tasks yet."""
+    """Return the number of columns, and the columns of a span without their tasks."""
     totals: dict[int | str, int] = {"" if key is None else key: total for key, total in sizes}
-    every = sorted(totals, key=lambda name: (-totals[name], name)) if keys is None else keys
-    return len(every), [TaskColumn(key, totals.get(key, 0), []) for key in every[span.start : span.stop]]
+    all_keys = sorted(totals, key=lambda name: (-totals[name], name)) if keys is None else keys
+    return len(all_keys), [
+        TaskColumn(key, totals.get(key, 0), []) for key in all_keys[span.start : span.stop]
+    ]
 
 
 def fill_columns(columns: Sequence[TaskColumn], rows: Iterable[Row], order: TaskOrder) -> None:
-    """Put the tasks into their columns."""
-    for place, *listed in rows:
-        columns[place].tasks.append(TaskListing(*listed))
+    """Add the tasks to their columns, in order."""
+    for position, *listed in rows:
+        columns[position].tasks.append(TaskListing(*listed))
     for column in columns:
         column.tasks.sort(key=_SORT_KEYS[order])

@@ -1,4 +1,4 @@
-"""Ids for new things: UUIDs of version 7, which sort by the time they were made."""
+"""Ids for new entities: version 7 UUIDs, which sort by creation time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def uuid7(now: int) -> str:
-    """A new id. `now`: microseconds since 1970."""
+    """Return a new id. `now`: microseconds since 1970."""
     value = (now // 1000) << 80 | int.from_bytes(os.urandom(10), "big")
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62

@@ -70,11 +70,11 @@ async def test_a_write_whose_commit_meets_a_broken_connection_is_done_once(
 async def test_a_write_of_which_nobody_knows_says_so_and_the_store_goes_on(
     far_url: str, proxy: Proxy, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retry, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0.3)
     store = await open_store(far_url)
     for fate, count in ((Fate.GOES_UNANSWERED, 1), (Fate.IS_LOST, 0)):
         proxy.fates, proxy.goes_down = [fate], True
-        with pytest.raises(StorageUnsure, match="may have been saved or not"):
+        with pytest.raises(StorageUnsure, match="may or may not have been saved"):
             await do(store, fate.name)
         with pytest.raises(StorageUnreachable, match="nothing was changed"):
             await do(store, "while it is away")
@@ -106,7 +106,7 @@ async def test_a_server_that_stays_away_is_an_error_in_time_and_no_hindrance_for
     open_store: OpenStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(retry, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0.3)
     store = await open_store(far_url)
     proxy.is_down = True
     proxy.cut()

@@ -270,7 +270,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 async def test_a_password_opens_the_door_and_is_in_no_message(
     guarded: Server, schema: str, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retry, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0.1)
     url = guarded.url(schema=schema, user="guest", password="p@ss/w:rd")
     store = await open_store(url)
     await do(store, "t")
@@ -306,7 +306,7 @@ async def test_a_password_opens_the_door_and_is_in_no_message(
 async def test_a_server_that_is_not_there_is_an_error_that_says_what_to_do(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retry, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0.1)
     with pytest.raises(StorageUnreachable, match="Check that it is running"):
         await PostgresStore.open(server.url().replace(f":{server.port}/", ":1/"))
 

@@ -21,7 +21,13 @@ from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite import backups
 from dittybag.storage.sqlite.backups import FileRefused, back_up, restore
 from dittybag.storage.sqlite.connections import APPLICATION_ID
-from dittybag.storage.sqlite.integrity_check import sqlite_version, is_safe_sqlite_version, check_integrity, open_snapshot, rebuild_index
+from dittybag.storage.sqlite.integrity_check import (
+    check_integrity,
+    is_safe_sqlite_version,
+    open_snapshot,
+    rebuild_index,
+    sqlite_version,
+)
 from dittybag.storage.sqlite.migrations import NEWEST, steps
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.storage.sqlite.children import ROOT, Child
@@ -109,8 +115,8 @@ def names_in(folder: Path) -> list[str]:
 def test_a_backup_is_one_file_of_its_owners_with_everything_in_it(tmp_path: Path, database: Path) -> None:
     file = tmp_path / "copies" / "b.db"
     file.parent.mkdir()
-    made = back_up(str(database), str(file), force=False, tell=silent)
-    assert (made.file, made.bytes, made.flaws) == (str(file), file.stat().st_size, [])
+    made = back_up(str(database), str(file), force=False, report=silent)
+    assert (made.file, made.bytes, made.problems) == (str(file), file.stat().st_size, [])
     assert names_in(file.parent) == ["b.db"]
     assert file.stat().st_mode & 0o777 == 0o600
     assert dump(file) == dump(database)
@@ -123,7 +129,7 @@ def test_what_is_only_in_the_log_is_backed_up_too(tmp_path: Path, database: Path
     reader.execute("SELECT count(*) FROM prompts").fetchall()
     add_task(database, "in the log")
     assert (database.with_name("store.db-wal")).stat().st_size > 0
-    back_up(str(database), str(tmp_path / "b.db"), force=False, tell=silent)
+    back_up(str(database), str(tmp_path / "b.db"), force=False, report=silent)
     reader.close()
     assert any("in the log" in row for row in dump(tmp_path / "b.db")["tasks"])
 
@@ -131,17 +137,17 @@ def test_what_is_only_in_the_log_is_backed_up_too(tmp_path: Path, database: Path
 def test_writes_in_the_middle_neither_get_in_nor_make_it_begin_again(
     tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backups, "_PAGES", 1)
+    monkeypatch.setattr(backups, "_PAGES_PER_STEP", 1)
     before = dump(database)
     pages = database.stat().st_size // 4096
     told: list[str] = []
 
-    def tell(text: str) -> None:
+    def report(text: str) -> None:
         told.append(text)
         if len(told) % 40 == 1:
             add_task(database, f"after {len(told)}")
 
-    back_up(str(database), str(tmp_path / "b.db"), force=False, tell=tell)
+    back_up(str(database), str(tmp_path / "b.db"), force=False, report=report)
     assert len([text for text in told if text.startswith("Copying")]) == pages
     assert dump(tmp_path / "b.db") == before
     assert len(dump(database)["tasks"]) > len(before["tasks"])
@@ -152,13 +158,13 @@ def test_a_backup_waits_for_no_writer(tmp_path: Path, database: Path) -> None:
     with Child("lock_holder", str(database)) as holder:
         assert holder.answer() == "ready"
         assert holder.ask("lock") == "locked"
-        back_up(str(database), str(tmp_path / "b.db"), force=False, tell=silent)
+        back_up(str(database), str(tmp_path / "b.db"), force=False, report=silent)
         assert dump(tmp_path / "b.db") == dump(database)
 
 
 def refusal(database: Path, file: Path, *, force: bool = False) -> str:
     with pytest.raises(FileRefused) as caught:
-        back_up(str(database), str(file), force=force, tell=silent)
+        back_up(str(database), str(file), force=force, report=silent)
     return caught.value.reason
 
 
@@ -167,14 +173,14 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path, database
     file.write_text("dear diary")
     assert refusal(database, file) == "exists"
     assert file.read_text() == "dear diary"
-    back_up(str(database), str(file), force=True, tell=silent)
+    back_up(str(database), str(file), force=True, report=silent)
     assert dump(file) == dump(database)
 
 
 def test_a_file_that_comes_to_be_meanwhile_is_left_alone(tmp_path: Path, database: Path) -> None:
     file = tmp_path / "b.db"
     with pytest.raises(FileRefused) as caught:
-        back_up(str(database), str(file), force=False, tell=lambda text: file.write_text("mine"))
+        back_up(str(database), str(file), force=False, report=lambda text: file.write_text("mine"))
     assert caught.value.reason == "exists"
     assert file.read_text() == "mine"
     assert names_in(tmp_path) == ["b.db", "home"]
@@ -215,21 +221,21 @@ def test_other_names_that_cannot_be(tmp_path: Path, database: Path) -> None:
     "name", ["päth with blanks.db", "100%.db", "a'b\"c.db", "file:x?mode=ro", "-x.db", "x" * 250]
 )
 def test_a_backup_may_have_any_name(tmp_path: Path, database: Path, name: str) -> None:
-    back_up(str(database), str(tmp_path / name), force=False, tell=silent)
+    back_up(str(database), str(tmp_path / name), force=False, report=silent)
     assert names_in(tmp_path) == sorted(["home", name])
-    restore(str(tmp_path / name), str(tmp_path / "new" / name), force=False, tell=silent)
+    restore(str(tmp_path / name), str(tmp_path / "new" / name), force=False, report=silent)
     assert dump(tmp_path / "new" / name) == dump(database)
 
 
 def test_a_damaged_database_replaces_no_backup(tmp_path: Path, database: Path) -> None:
     file = tmp_path / "b.db"
-    back_up(str(database), str(file), force=False, tell=silent)
+    back_up(str(database), str(file), force=False, report=silent)
     good = file.read_bytes()
     content = bytearray(database.read_bytes())
     content[4096 * 2 : 4096 * 8] = bytes(4096 * 6)
     database.write_bytes(content)
     with pytest.raises((FileRefused, StorageDamaged)) as caught:
-        back_up(str(database), str(file), force=True, tell=silent)
+        back_up(str(database), str(file), force=True, report=silent)
     assert getattr(caught.value, "reason", "damaged") == "damaged"
     assert file.read_bytes() == good
     assert names_in(tmp_path) == ["b.db", "home"]
@@ -238,8 +244,8 @@ def test_a_damaged_database_replaces_no_backup(tmp_path: Path, database: Path) -
 def test_a_wrong_index_is_told_of_and_the_texts_are_backed_up(tmp_path: Path, database: Path) -> None:
     with closing(apsw.Connection(str(database))) as connection:
         connection.execute("DELETE FROM prompt_index WHERE rowid = (SELECT min(number) FROM prompts)")
-    made = back_up(str(database), str(tmp_path / "b.db"), force=False, tell=silent)
-    assert {flaw.part for flaw in made.flaws} == {"index"}
+    made = back_up(str(database), str(tmp_path / "b.db"), force=False, report=silent)
+    assert {problem.part for problem in made.problems} == {"index"}
     assert dump(tmp_path / "b.db")["prompts"] == dump(database)["prompts"]
 
 
@@ -251,7 +257,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, database: Path) -> No
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
         "try:\n"
-        "    back_up(sys.argv[1], sys.argv[2], force=False, tell=lambda text: None)\n"
+        "    back_up(sys.argv[1], sys.argv[2], force=False, report=lambda text: None)\n"
         "except StorageError as error:\n"
         "    print(type(error).__name__)\n"
     )
@@ -265,10 +271,10 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, database: Path) -> No
 
 
 def test_a_backup_restores_where_there_was_nothing(tmp_path: Path, database: Path) -> None:
-    back_up(str(database), str(tmp_path / "b.db"), force=False, tell=silent)
+    back_up(str(database), str(tmp_path / "b.db"), force=False, report=silent)
     target = tmp_path / "deep" / "new.db"
-    restored = restore(str(tmp_path / "b.db"), str(target), force=False, tell=silent)
-    assert (restored.database, restored.aside, restored.flaws) == (str(target), None, [])
+    restored = restore(str(tmp_path / "b.db"), str(target), force=False, report=silent)
+    assert (restored.database, restored.aside, restored.problems) == (str(target), None, [])
     assert dump(target) == dump(database)
     assert names_in(target.parent) == ["new.db"]
     assert target.stat().st_mode & 0o777 == 0o600
@@ -280,7 +286,7 @@ def test_a_database_that_nobody_has_used_yet_is_as_good_as_none(tmp_path: Path, 
     asyncio.run(SqliteStore(str(unused)).close())
     empty.touch()
     for target in (unused, empty):
-        assert restore(str(database), str(target), force=False, tell=silent).aside is None
+        assert restore(str(database), str(target), force=False, report=silent).aside is None
         assert dump(target) == dump(database)
         check(target)
 
@@ -293,12 +299,12 @@ def test_a_database_with_something_in_it_is_replaced_only_by_force_and_kept(
     target.chmod(0o640)
     before = dump(target)
     with pytest.raises(FileRefused) as caught:
-        restore(str(database), str(target), force=False, tell=silent)
+        restore(str(database), str(target), force=False, report=silent)
     assert caught.value.reason == "exists"
     assert dump(target) == before
     asides = []
     for _ in range(2):
-        aside = restore(str(database), str(target), force=True, tell=silent).aside
+        aside = restore(str(database), str(target), force=True, report=silent).aside
         assert aside is not None
         asides.append(Path(aside))
         assert dump(target) == dump(database)
@@ -313,12 +319,12 @@ def test_a_database_with_something_in_it_is_replaced_only_by_force_and_kept(
 async def test_whoever_has_the_database_open_goes_on_with_what_was_restored(
     tmp_path: Path, database: Path
 ) -> None:
-    back_up(str(database), str(tmp_path / "b.db"), force=False, tell=silent)
+    back_up(str(database), str(tmp_path / "b.db"), force=False, report=silent)
     backed_up = dump(database)
     workspace = Workspace(SqliteStore(str(database)))
     caller = Caller((await workspace.projects.find("default")).id, "tester")
     await workspace.tasks.create(caller, title="after the backup")
-    await asyncio.to_thread(restore, str(tmp_path / "b.db"), str(database), force=True, tell=silent)
+    await asyncio.to_thread(restore, str(tmp_path / "b.db"), str(database), force=True, report=silent)
     assert dump(database) == backed_up
     assert (await workspace.tasks.search(caller, "after the backup"))[0] == 0
     await workspace.store.check()
@@ -332,7 +338,7 @@ async def test_whoever_has_the_database_open_hears_of_what_was_restored_and_of_w
     tmp_path: Path, database: Path
 ) -> None:
     file = tmp_path / "backup.db"
-    back_up(str(database), str(file), force=False, tell=silent)
+    back_up(str(database), str(file), force=False, report=silent)
     store = SqliteStore(str(database))
     workspace = Workspace(store)
     caller = Caller((await workspace.projects.find("default")).id, "tester")
@@ -344,7 +350,7 @@ async def test_whoever_has_the_database_open_hears_of_what_was_restored_and_of_w
         await heard.wait()
     before = store.stamp("prompt", caller.project)
     heard.clear()
-    restore(str(file), str(database), force=True, tell=silent)
+    restore(str(file), str(database), force=True, report=silent)
     restored = store.stamp("prompt", caller.project)
     assert restored != before
     async with asyncio.timeout(5):
@@ -371,7 +377,7 @@ def test_a_write_that_comes_in_the_middle_is_in_one_of_the_two(
     copying = 0
     refused: list[str] = []
 
-    def tell(text: str) -> None:
+    def report(text: str) -> None:
         nonlocal copying
         if text.startswith("Copying"):
             copying += 1
@@ -382,8 +388,8 @@ def test_a_write_that_comes_in_the_middle_is_in_one_of_the_two(
                 other.execute("BEGIN IMMEDIATE")
             refused.append(text[:7])
 
-    monkeypatch.setattr(backups, "_PAGES", 20)
-    aside = restore(str(database), str(target), force=True, tell=tell).aside
+    monkeypatch.setattr(backups, "_PAGES_PER_STEP", 20)
+    aside = restore(str(database), str(target), force=True, report=report).aside
     assert copying > 2
     assert set(refused) == {"Keeping", "Restori"}
     kept = {row[2] for row in dump(Path(aside or ""))["tasks"]}
@@ -395,12 +401,12 @@ def test_a_database_that_is_first_used_in_the_middle_is_not_replaced(tmp_path: P
     target = tmp_path / "unused.db"
     asyncio.run(SqliteStore(str(target)).close())
 
-    def tell(text: str) -> None:
+    def report(text: str) -> None:
         if text == "Copying: 100 %":
             add_task(target, "just in time")
 
     with pytest.raises(FileRefused) as caught:
-        restore(str(database), str(target), force=False, tell=tell)
+        restore(str(database), str(target), force=False, report=report)
     assert caught.value.reason == "exists"
     assert [row[2] for row in dump(target)["tasks"]] == ["just in time"]
     check(target)
@@ -409,14 +415,14 @@ def test_a_database_that_is_first_used_in_the_middle_is_not_replaced(tmp_path: P
 RESTORER = """
 import os, sys
 from dittybag.storage.sqlite import backups
-backups._PAGES = 8
+backups._PAGES_PER_STEP = 8
 left = int(sys.argv[3])
-def tell(text):
+def report(text):
     global left
     left -= 1
     if left == 0:
         os._exit(9)
-backups.restore(sys.argv[1], sys.argv[2], force=True, tell=tell)
+backups.restore(sys.argv[1], sys.argv[2], force=True, report=report)
 """
 
 
@@ -443,9 +449,9 @@ def test_a_database_that_is_damaged_is_moved_aside_as_it_is(tmp_path: Path, data
     target.write_bytes(target.read_bytes()[: 4096 * 3 + 17])
     target.with_name("present.db-wal").write_bytes(b"what is left of a log")
     with pytest.raises(FileRefused):
-        restore(str(database), str(target), force=False, tell=silent)
+        restore(str(database), str(target), force=False, report=silent)
     damaged = target.read_bytes()
-    aside = Path(restore(str(database), str(target), force=True, tell=silent).aside or "")
+    aside = Path(restore(str(database), str(target), force=True, report=silent).aside or "")
     assert aside.read_bytes() == damaged
     assert aside.with_name(f"{aside.name}-wal").read_bytes() == b"what is left of a log"
     assert dump(target) == dump(database)
@@ -457,7 +463,7 @@ def test_a_database_that_is_damaged_is_moved_aside_as_it_is(tmp_path: Path, data
 def test_a_log_without_its_database_is_moved_aside_too(tmp_path: Path, database: Path) -> None:
     target = tmp_path / "gone.db"
     target.with_name("gone.db-wal").write_bytes(b"an old log")
-    aside = restore(str(database), str(target), force=False, tell=silent).aside
+    aside = restore(str(database), str(target), force=False, report=silent).aside
     assert Path(f"{aside}-wal").read_bytes() == b"an old log"
     assert dump(target) == dump(database)
 
@@ -468,9 +474,9 @@ def test_a_file_of_another_program_is_no_backup_and_one_in_the_way_is_kept(
     diary = tmp_path / "diary.txt"
     diary.write_text("dear diary " * 100)
     with pytest.raises(StorageForeign):
-        restore(str(diary), str(tmp_path / "new.db"), force=True, tell=silent)
+        restore(str(diary), str(tmp_path / "new.db"), force=True, report=silent)
     assert not (tmp_path / "new.db").exists()
-    aside = restore(str(database), str(diary), force=True, tell=silent).aside
+    aside = restore(str(database), str(diary), force=True, report=silent).aside
     assert Path(aside or "").read_text() == "dear diary " * 100
 
 
@@ -491,7 +497,7 @@ def test_what_cannot_be_restored(
     (tmp_path / "link.db").symlink_to(database)
     before = dump(database)
     with pytest.raises(FileRefused) as caught:
-        restore(str(tmp_path / source), str(tmp_path / target), force=True, tell=silent)
+        restore(str(tmp_path / source), str(tmp_path / target), force=True, report=silent)
     assert caught.value.reason == reason
     assert dump(database) == before
     assert names_in(tmp_path) == ["home", "link.db"]
@@ -499,11 +505,11 @@ def test_what_cannot_be_restored(
 
 def test_a_newer_backup_is_refused(tmp_path: Path, database: Path) -> None:
     file = tmp_path / "newer.db"
-    back_up(str(database), str(file), force=False, tell=silent)
+    back_up(str(database), str(file), force=False, report=silent)
     with closing(apsw.Connection(str(file))) as connection:
         connection.pragma("user_version", NEWEST + 1)
     with pytest.raises(StorageTooNew) as caught:
-        restore(str(file), str(tmp_path / "new.db"), force=True, tell=silent)
+        restore(str(file), str(tmp_path / "new.db"), force=True, report=silent)
     assert (caught.value.where, caught.value.found) == (str(file), NEWEST + 1)
     assert names_in(tmp_path) == ["home", "newer.db"]
 
@@ -520,9 +526,9 @@ def test_an_older_backup_is_brought_to_the_newest_schema(tmp_path: Path, number:
         connection.pragma("user_version", number)
     old = file.read_bytes()
     copy = tmp_path / "copy.db"
-    assert back_up(str(file), str(copy), force=False, tell=silent).flaws == []
+    assert back_up(str(file), str(copy), force=False, report=silent).problems == []
     target = tmp_path / "new.db"
-    restore(str(copy), str(target), force=False, tell=silent)
+    restore(str(copy), str(target), force=False, report=silent)
     assert file.read_bytes() == old
     check(target)
     add_task(target, "later")
@@ -542,11 +548,11 @@ def test_a_backup_with_other_tables_or_triggers_than_ours_is_refused(
     tmp_path: Path, database: Path, sql: str
 ) -> None:
     file = tmp_path / "changed.db"
-    back_up(str(database), str(file), force=False, tell=silent)
+    back_up(str(database), str(file), force=False, report=silent)
     with closing(apsw.Connection(str(file))) as connection:
         connection.execute(sql)
     with pytest.raises(FileRefused) as caught:
-        restore(str(file), str(tmp_path / "new.db"), force=True, tell=silent)
+        restore(str(file), str(tmp_path / "new.db"), force=True, report=silent)
     assert caught.value.reason == "damaged"
     assert names_in(tmp_path) == ["changed.db", "home"]
 
@@ -557,7 +563,7 @@ def test_a_wrong_index_is_made_anew_when_it_is_restored(tmp_path: Path, database
         connection.execute("DELETE FROM prompt_tags")
         connection.execute("UPDATE prompts SET folded_content = 'wrong'")
     target = tmp_path / "new.db"
-    assert restore(str(database), str(target), force=False, tell=silent).flaws == []
+    assert restore(str(database), str(target), force=False, report=silent).problems == []
     check(target)
 
 
@@ -567,21 +573,21 @@ def test_a_backup_that_is_flawed_but_readable_is_restored_and_said_to_be_so(
     with closing(apsw.Connection(str(database))) as connection:
         connection.execute("UPDATE tasks SET title = 'behind the back' WHERE id = 2")
     rebuild_index(str(database))
-    flaws = restore(str(database), str(tmp_path / "new.db"), force=False, tell=silent).flaws
-    assert [flaw.part for flaw in flaws] == ["log"]
+    problems = restore(str(database), str(tmp_path / "new.db"), force=False, report=silent).problems
+    assert [problem.part for problem in problems] == ["log"]
     assert dump(tmp_path / "new.db")["tasks"] == dump(database)["tasks"]
 
 
 # Examining
 
 
-def flaws_after(database: Path, *sql: str) -> list[str]:
+def problems_after(database: Path, *sql: str) -> list[str]:
     with closing(apsw.Connection(str(database))) as connection:
         connection.execute("PRAGMA foreign_keys = OFF")
         for statement in sql:
             connection.execute(statement)
     with open_snapshot(str(database)) as connection:
-        return [flaw.part for flaw in check_integrity(connection, silent)]
+        return [problem.part for problem in check_integrity(connection, silent)]
 
 
 @pytest.mark.parametrize(
@@ -606,7 +612,7 @@ def flaws_after(database: Path, *sql: str) -> list[str]:
     ],
 )
 def test_what_does_not_agree_is_found(database: Path, sql: str, part: str) -> None:
-    assert part in flaws_after(database, sql)
+    assert part in problems_after(database, sql)
 
 
 def test_texts_that_have_changed_places_in_the_index_are_found(database: Path) -> None:
@@ -615,7 +621,7 @@ def test_texts_that_have_changed_places_in_the_index_are_found(database: Path) -
         """INSERT INTO task_index (rowid, text)
            SELECT 3 - id, title || char(10) || coalesce(folded_notes, notes, '') FROM tasks WHERE id < 3""",
     ]
-    assert flaws_after(database, *swapped) == ["index"]
+    assert problems_after(database, *swapped) == ["index"]
 
 
 def test_looking_changes_nothing_and_leaves_a_log_that_others_left(database: Path) -> None:
@@ -651,7 +657,7 @@ def test_looking_changes_nothing_and_leaves_a_log_that_others_left(database: Pat
 )
 def test_making_the_index_anew_writes_nothing_else(database: Path, sql: str) -> None:
     before = dump(database)
-    assert set(flaws_after(database, sql)) == {"index"}
+    assert set(problems_after(database, sql)) == {"index"}
     rebuild_index(str(database))
     kept = {"prompts", "resources", "tasks", "projects", "changes", "contents", "prompt_tags", "migrations"}
     after = dump(database)

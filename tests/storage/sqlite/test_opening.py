@@ -115,7 +115,7 @@ def test_serving_a_newer_schema_says_what_to_do_and_nothing_on_stdout(tmp_path: 
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (5, b"")
-    assert "newer Dittybag" in ended.stderr.decode()
+    assert "newer version of Dittybag" in ended.stderr.decode()
     assert str(path) in ended.stderr.decode()
 
 

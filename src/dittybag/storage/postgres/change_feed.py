@@ -12,8 +12,15 @@ from typing import Any, Final, TypeAlias
 
 from dittybag.domain.changes import ChangeNotification, Kind
 from dittybag.domain.errors import StorageError
-from dittybag.storage.postgres.change_table import newest, notifications_since
-from dittybag.storage.postgres.connections import DRIVER_ERRORS, PostgresAddress, Connection, ConnectionLost, notification_channel, connect
+from dittybag.storage.postgres.change_table import newest_seq, notifications_since
+from dittybag.storage.postgres.connections import (
+    DRIVER_ERRORS,
+    Connection,
+    ConnectionLost,
+    PostgresAddress,
+    connect,
+    notification_channel,
+)
 from dittybag.storage.postgres.rows import all_rows
 
 #: How long news wait, so that many are told at once.
@@ -98,7 +105,7 @@ class ChangeFeed:
         """Tell what is new; whether there may be more."""
         found = await notifications_since(connection, self._seq, MAX_CHANGES_PER_READ)
         if not found:
-            if await newest(connection) < self._seq:
+            if await newest_seq(connection) < self._seq:
                 await self._reset(connection)
             return False
         self._seq = found[-1][0]
@@ -109,7 +116,7 @@ class ChangeFeed:
 
     async def _reset(self, connection: Connection) -> None:
         """The database was restored from a backup: its log is another, and everything counts as changed."""
-        self._seq = self._own = await newest(connection)
+        self._seq = self._own = await newest_seq(connection)
         projects = [row[0] for row in await all_rows(connection, "SELECT id FROM projects ORDER BY id")]
         kinds: tuple[Kind, ...] = ("prompt", "resource")
         everything = [ChangeNotification(kind, project) for project in projects for kind in kinds]

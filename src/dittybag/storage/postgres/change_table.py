@@ -119,7 +119,7 @@ class ChangeTable:
         return found[0] if found else None
 
     async def newest_seq(self) -> int:
-        return await newest(self._connection)
+        return await newest_seq(self._connection)
 
     async def find_seqs(
         self,
@@ -214,7 +214,7 @@ async def append(connection: Connection, change: Change) -> None:
     )
 
 
-async def newest(connection: Connection) -> int:
+async def newest_seq(connection: Connection) -> int:
     """The sequence number of the last change."""
     return int(await value(connection, "SELECT coalesce(max(seq), 0) FROM changes"))
 
@@ -226,7 +226,9 @@ async def newest_seq_then_set_viewer(connection: Connection, viewer: str) -> int
     return int((await connection.fetchrow(sql, viewer))[0])
 
 
-async def notifications_since(connection: Connection, seq: int, limit: int) -> list[tuple[int, ChangeNotification]]:
+async def notifications_since(
+    connection: Connection, seq: int, limit: int
+) -> list[tuple[int, ChangeNotification]]:
     """What has changed after `seq`, up to `limit` changes."""
     rows = await all_rows(
         connection,

@@ -46,7 +46,7 @@ class ConnectionPool:
     async def _acquire(self, viewer: str | None) -> ConnectedTables:
         while True:
             if self._closed:
-                raise StorageClosed(self._where.shown)
+                raise StorageClosed(self._where.display_url)
             while self._free:
                 tables = self._free.pop(self._best_match(viewer))
                 if not tables.connection.is_closed():
@@ -86,7 +86,7 @@ class ConnectionPool:
                 # It was our turn, and we do not take it.
                 self._wake()
             if isinstance(error, TimeoutError):
-                raise StorageBusy(self._where.shown) from None
+                raise StorageBusy(self._where.display_url) from None
             raise
 
     def _release(self, tables: ConnectedTables) -> None:

@@ -101,12 +101,12 @@ class PostgresAddress(Struct, frozen=True):
     #: For the driver. It may have a password in it.
     dsn: str
     #: For people.
-    shown: str
+    display_url: str
     #: The first in the search path, if none is named.
     schema: str | None
 
     def __repr__(self) -> str:
-        return f"Address({self.shown!r})"
+        return f"Address({self.display_url!r})"
 
 
 def parse_address(url: str) -> PostgresAddress:
@@ -120,17 +120,17 @@ def parse_address(url: str) -> PostgresAddress:
     schema = options.pop("schema", None)
     account, _, hosts = parts.netloc.rpartition("@")
     user = account.partition(":")[0]
-    shown = f"postgresql://{user}{'@' if user else ''}{hosts or options.get('host', '')}{parts.path}"
+    display_url = f"postgresql://{user}{'@' if user else ''}{hosts or options.get('host', '')}{parts.path}"
     if schema is not None:
-        shown += f"?schema={quote(schema)}"
+        display_url += f"?schema={quote(schema)}"
     if parts.scheme not in ("postgresql", "postgres"):
-        raise StorageFailed(shown, "the URL must begin with postgresql://")
+        raise StorageFailed(display_url, "the URL must begin with postgresql://")
     if schema is not None and not 0 < len(unquote(schema).encode(errors="replace")) <= _NAME_BYTES:
-        raise StorageFailed(shown, f"the name of a schema has 1 to {_NAME_BYTES} bytes")
+        raise StorageFailed(display_url, f"the name of a schema has 1 to {_NAME_BYTES} bytes")
     if any("\0" in text for text in (unquote(url), *options.values(), schema or "")):
-        raise StorageFailed(shown.replace("\0", ""), "a URL must not contain NUL characters")
+        raise StorageFailed(display_url.replace("\0", ""), "a URL must not contain NUL characters")
     dsn = urlunsplit(parts._replace(query=urlencode(options, quote_via=quote)))
-    return PostgresAddress(dsn, shown, schema)
+    return PostgresAddress(dsn, display_url, schema)
 
 
 def quoted(name: str) -> str:
@@ -169,18 +169,20 @@ async def connect(where: PostgresAddress, *, writable: bool, seconds: float = CO
             where.dsn, timeout=seconds, command_timeout=COMMAND_SECONDS, server_settings=settings
         )
     except Exception as error:
-        if isinstance(error, (OSError, asyncpg.InterfaceError, asyncpg.TooManyConnectionsError, *_CONNECTION_ENDED)):
+        if isinstance(
+            error, (OSError, asyncpg.InterfaceError, asyncpg.TooManyConnectionsError, *_CONNECTION_ENDED)
+        ):
             if isinstance(error, (asyncpg.ClientConfigurationError, *_PERMANENT_FAILURES)):
-                raise StorageUnreachable(where.shown, _first_line(error)) from None
+                raise StorageUnreachable(where.display_url, _first_line(error)) from None
             raise ConnectionLost(_first_line(error)) from error
-        raise to_storage_error(error, where.shown) from None
+        raise to_storage_error(error, where.display_url) from None
     _set_tcp_timeout(connection)
     if writable:
         try:
             await connection.execute(_FORCE_DURABLE_COMMITS)
         except Exception as error:
             connection.terminate()
-            raise translate_error(error, connection, where.shown) from error
+            raise translate_error(error, connection, where.display_url) from error
     return connection
 
 
@@ -258,7 +260,11 @@ def to_storage_error(error: Exception, where: str) -> StorageError:
     """What an error of the driver says about the store."""
     for kind, error_class in _ERROR_CLASSES:
         if isinstance(error, kind):
-            return error_class(where, _first_line(error)) if issubclass(error_class, StorageFailed) else error_class(where)
+            return (
+                error_class(where, _first_line(error))
+                if issubclass(error_class, StorageFailed)
+                else error_class(where)
+            )
     return StorageFailed(where, _first_line(error))
 
 

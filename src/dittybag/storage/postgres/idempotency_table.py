@@ -5,7 +5,7 @@ from __future__ import annotations
 from dittybag.domain.idempotency import StoredResult
 from dittybag.storage.postgres.connections import Connection
 from dittybag.storage.postgres.rows import first_row
-from dittybag.storage.row_mapping import stored_result_of
+from dittybag.storage.row_mapping import stored_result_from_row
 
 
 class IdempotencyTable:
@@ -17,7 +17,7 @@ class IdempotencyTable:
     async def get(self, owner: str, key: str) -> StoredResult | None:
         sql = "SELECT digest, at, first, last, answer FROM answers WHERE owner = $1 AND key = $2"
         row = await first_row(self._connection, sql, owner, key)
-        return None if row is None else stored_result_of(row)
+        return None if row is None else stored_result_from_row(row)
 
 
 async def note(

@@ -70,13 +70,13 @@ class ProjectTable:
         return await quick_search(self._connection, kind, user if kind == "task" else project, query, limit)
 
 
-async def some(connection: Connection, rest: str, *values: Any) -> list[Project]:
+async def select(connection: Connection, clauses: str, *values: Any) -> list[Project]:
     """Those for which the rest of a query holds."""
     return [
         project_from_row(row)
-        for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM projects {rest}", *values)
+        for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM projects {clauses}", *values)
     ]
 
 
-async def values(content: ContentReader, project: Project) -> dict[str, Any]:
+async def row_values(content: ContentReader, project: Project) -> dict[str, Any]:
     return msgspec.structs.asdict(project)

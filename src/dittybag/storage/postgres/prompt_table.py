@@ -140,7 +140,9 @@ class PromptTable:
         self, project: int, tags: Sequence[str], limit: int, offset: int
     ) -> tuple[int, list[PromptSummary]]:
         wanted = Bindings(project, [tag for tag in tags if is_storable(tag)])
-        condition, bindings = await self._row_security.indexed_condition("prompts", "project = $1 AND tags && $2", wanted)
+        condition, bindings = await self._row_security.indexed_condition(
+            "prompts", "project = $1 AND tags && $2", wanted
+        )
         sql = f"SELECT count(*) FROM prompts WHERE {condition}"
         total = await value(self._connection, sql, *bindings.values)
         page = f"LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
@@ -170,7 +172,7 @@ class PromptTable:
         bindings = Bindings(project, pattern(query))
         condition = f"project = $1 AND ({contains('title', '$2')} OR {contains('content', '$2')})"
         if tags:
-            condition += f" AND tags && {bindings.add([tag for tag in tags if knowable(tag)])}"
+            condition += f" AND tags && {bindings.add([tag for tag in tags if is_storable(tag)])}"
         condition, bindings = await self._row_security.indexed_condition("prompts", condition, bindings)
         page = f"LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
         rows = await all_rows(
@@ -183,7 +185,7 @@ class PromptTable:
         return (rows[0][1] if rows else 0), await self._summaries([row[0] for row in rows], query)
 
     async def _summaries(self, numbers: list[int], query: str) -> list[PromptSummary]:
-        sql = f"SELECT {_FOUND} FROM prompts WHERE number = ANY($1) {_NEWEST_FIRST}"
+        sql = f"SELECT {_FULL_SUMMARY} FROM prompts WHERE number = ANY($1) {_NEWEST_FIRST}"
         rows = await all_rows(self._connection, sql, numbers) if numbers else []
         return [_summary(row, snippet_around(row[3], query)) for row in rows]
 
@@ -246,16 +248,16 @@ class PromptTable:
         return [_entry(row, query) for row in rows]
 
     async def in_project(self, project: int) -> list[Prompt]:
-        return await some(self._connection, "WHERE project = $1 ORDER BY number", project)
+        return await select(self._connection, "WHERE project = $1 ORDER BY number", project)
 
 
-async def some(connection: Connection, rest: str, *values: Any) -> list[Prompt]:
+async def select(connection: Connection, clauses: str, *values: Any) -> list[Prompt]:
     """Those of any project for which the rest of a query holds."""
-    rows = await all_rows(connection, f"SELECT {_COLUMNS} FROM prompts {rest}", *values)
+    rows = await all_rows(connection, f"SELECT {_COLUMNS} FROM prompts {clauses}", *values)
     return [_prompt(row) for row in rows]
 
 
-async def values(content: ContentReader, prompt: Prompt) -> dict[str, Any]:
+async def row_values(content: ContentReader, prompt: Prompt) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(prompt),
         "arguments": msgspec.json.encode(prompt.arguments).decode() if prompt.arguments else "[]",

@@ -16,10 +16,10 @@ from dittybag.storage.postgres.row_writes import ContentReader, Table
 from dittybag.storage.postgres.rows import (
     Bindings,
     all_rows,
+    ascii_lower,
+    escape_like,
     first_row,
     is_storable,
-    escape_like,
-    ascii_lower,
     value,
 )
 from dittybag.storage.postgres.text_search import contains, folded_or_none, pattern
@@ -56,7 +56,9 @@ class ResourceTable:
     async def by_uri(self, project: int, uri: str) -> Resource | None:
         if not is_storable(uri):
             return None
-        return await self._select_one("project = $1 AND uri_digest = $2 AND uri = $3", project, _digest(uri), uri)
+        return await self._select_one(
+            "project = $1 AND uri_digest = $2 AND uri = $3", project, _digest(uri), uri
+        )
 
     async def _select_one(self, condition: str, *bindings: Any) -> Resource | None:
         sql = f"SELECT {_COLUMNS} FROM resources WHERE {condition}"
@@ -64,11 +66,11 @@ class ResourceTable:
         return None if row is None else resource_from_row(row)
 
     async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
-        rest = "WHERE project = $1 AND is_template = $2 AND number > $3 ORDER BY number LIMIT $4"
-        return await some(self._connection, rest, project, templates, after, limit)
+        clauses = "WHERE project = $1 AND is_template = $2 AND number > $3 ORDER BY number LIMIT $4"
+        return await select(self._connection, clauses, project, templates, after, limit)
 
     async def templates(self, project: int) -> list[Resource]:
-        return await some(self._connection, "WHERE project = $1 AND is_template ORDER BY number", project)
+        return await select(self._connection, "WHERE project = $1 AND is_template ORDER BY number", project)
 
     async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
         sql = """SELECT uri FROM resources WHERE project = $1 AND NOT is_template AND lower(uri) LIKE $2
@@ -109,18 +111,18 @@ class ResourceTable:
         conditions = ["project = $1"]
         if text:
             # A URI is compared like a name, of which it often is the end.
-            plain, term = bindings.add(f"%{like_literal(lowered(text))}%"), bindings.add(pattern(text))
+            plain, term = bindings.add(f"%{escape_like(ascii_lower(text))}%"), bindings.add(pattern(text))
             conditions.append(
-                f"(lower(name) LIKE {plain} OR lower(uri) LIKE {plain} OR {contains('title', needle)})"
+                f"(lower(name) LIKE {plain} OR lower(uri) LIKE {plain} OR {contains('title', term)})"
             )
         if mime_type is not None:
             conditions.append(f"mime_type = {bindings.add(mime_type)}")
-        rest = f"WHERE {' AND '.join(conditions)}"
+        clauses = f"WHERE {' AND '.join(conditions)}"
         total: int | None = await value(
-            self._connection, f"SELECT count(*) FROM resources {rest}", *bindings.values
+            self._connection, f"SELECT count(*) FROM resources {clauses}", *bindings.values
         )
-        rest += f" ORDER BY {_ORDERS[order]} LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
-        return total or 0, await some(self._connection, rest, *bindings.values)
+        clauses += f" ORDER BY {_ORDERS[order]} LIMIT {bindings.add(limit)} OFFSET {bindings.add(offset)}"
+        return total or 0, await select(self._connection, clauses, *bindings.values)
 
     async def types(self, project: int, limit: int) -> list[tuple[str, int]]:
         sql = """SELECT mime_type, count(*) FROM resources WHERE project = $1
@@ -133,12 +135,12 @@ class ResourceTable:
         return snippet_around((await read_content(self._connection, resource.sha256)).decode(), query)
 
     async def in_project(self, project: int) -> list[Resource]:
-        return await some(self._connection, "WHERE project = $1 ORDER BY number", project)
+        return await select(self._connection, "WHERE project = $1 ORDER BY number", project)
 
 
-async def some(connection: Connection, rest: str, *values: Any) -> list[Resource]:
+async def select(connection: Connection, clauses: str, *values: Any) -> list[Resource]:
     """Those of any project for which the rest of a query holds."""
-    rows = await all_rows(connection, f"SELECT {_COLUMNS} FROM resources {rest}", *values)
+    rows = await all_rows(connection, f"SELECT {_COLUMNS} FROM resources {clauses}", *values)
     return [resource_from_row(row) for row in rows]
 
 
@@ -158,7 +160,7 @@ async def read_content(connection: Connection, digest: str) -> bytes:
     return found
 
 
-async def values(content: ContentReader, resource: Resource) -> dict[str, Any]:
+async def row_values(content: ContentReader, resource: Resource) -> dict[str, Any]:
     text = (await content(resource.sha256)).decode() if resource.is_text else None
     return {
         **msgspec.structs.asdict(resource),

@@ -13,12 +13,18 @@ from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.storage.postgres import trigram_indexes
 from dittybag.storage.postgres.change_feed import ChangeFeed
-from dittybag.storage.postgres.change_table import newest
+from dittybag.storage.postgres.change_table import newest_seq
 from dittybag.storage.postgres.connection_pool import ConnectionPool
-from dittybag.storage.postgres.connections import DRIVER_ERRORS, PostgresAddress, Connection, parse_address, translate_error
+from dittybag.storage.postgres.connections import (
+    DRIVER_ERRORS,
+    Connection,
+    PostgresAddress,
+    parse_address,
+    translate_error,
+)
 from dittybag.storage.postgres.migrations import is_current, migrate
 from dittybag.storage.postgres.retry import retry_until_connected
-from dittybag.storage.postgres.transaction import PostgresTransaction, ConnectedTables
+from dittybag.storage.postgres.transaction import ConnectedTables, PostgresTransaction
 from dittybag.storage.postgres.writer import WriteJob, Writer
 
 T = TypeVar("T")
@@ -37,7 +43,7 @@ class PostgresStore:
     def __init__(self, where: PostgresAddress, clock: Callable[[], int] = now_microseconds) -> None:
         """Use `open`, which also sees to the schema."""
         #: For people: there is no password in it.
-        self.path = where.shown
+        self.path = where.display_url
         self._where = where
         self._clock = clock
         self._pool = ConnectionPool(where)
@@ -70,7 +76,7 @@ class PostgresStore:
             return schema, ready
 
         async def ask(tables: ConnectedTables) -> int:
-            return await newest(tables.connection)
+            return await newest_seq(tables.connection)
 
         schema, ready = await self._on_connection(look)
         if not ready:
@@ -176,7 +182,7 @@ class PostgresStore:
 async def _first_schema(connection: Connection, where: PostgresAddress) -> str:
     schema: str | None = await connection.fetchval("SELECT current_schema()")
     if schema is None:
-        raise StorageFailed(where.shown, "the search path has no schema; name one with ?schema=NAME")
+        raise StorageFailed(where.display_url, "the search path has no schema; name one with ?schema=NAME")
     return schema
 
 

@@ -59,8 +59,8 @@ class TaskTable:
         conditions = _conditions(bindings, user, project, priority)
         if not completed:
             conditions.append("completed_at IS NULL")
-        rest = f"WHERE {' AND '.join(conditions)} ORDER BY priority DESC, id LIMIT $1 OFFSET $2"
-        return await some(self._connection, rest, *bindings.values)
+        clauses = f"WHERE {' AND '.join(conditions)} ORDER BY priority DESC, id LIMIT $1 OFFSET $2"
+        return await select(self._connection, clauses, *bindings.values)
 
     async def filter(
         self,
@@ -80,8 +80,8 @@ class TaskTable:
         if due_by is not None:
             # A date may go on with a time.
             conditions.append(f"substr(due_date, 1, 10) <= {bindings.add(due_by)}")
-        rest = f"WHERE {' AND '.join(conditions)} ORDER BY priority DESC, id LIMIT $1"
-        return await some(self._connection, rest, *bindings.values)
+        clauses = f"WHERE {' AND '.join(conditions)} ORDER BY priority DESC, id LIMIT $1"
+        return await select(self._connection, clauses, *bindings.values)
 
     async def search(
         self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
@@ -118,15 +118,15 @@ class TaskTable:
         offset: int = 0,
     ) -> tuple[int, list[TaskColumn]]:
         query = _query(user, choice)
-        sizes = await all_rows(self._connection, query.sizes(by), *query.values)
+        sizes = await all_rows(self._connection, query.sizes_sql(by), *query.values)
         count, columns = empty_columns(sizes, keys, span)
         if any(column.total for column in columns):
-            sql = query.tasks(by, columns, order, limit, offset)
+            sql = query.tasks_sql(by, columns, order, limit, offset)
             fill_columns(columns, await all_rows(self._connection, sql, *query.values), order)
         return count, columns
 
     async def completion_counts(self, user: str, since: int) -> dict[int, int]:
-        sql = f"""SELECT completed_at / {QUARTER}, count(*) FROM tasks
+        sql = f"""SELECT completed_at / {QUARTER_HOUR}, count(*) FROM tasks
                   WHERE "user" = $1 AND completed_at >= $2 GROUP BY 1"""
         return {row[0]: row[1] for row in await all_rows(self._connection, sql, user, since)}
 
@@ -139,14 +139,15 @@ def _query(user: str, choice: TaskFilter) -> BoardQuery:
     return query
 
 
-async def some(connection: Connection, rest: str, *values: Any) -> list[Task]:
+async def select(connection: Connection, clauses: str, *values: Any) -> list[Task]:
     """Those of any user for which the rest of a query holds."""
     return [
-        task_from_row(row) for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", *values)
+        task_from_row(row)
+        for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {clauses}", *values)
     ]
 
 
-async def values(content: ContentReader, task: Task) -> dict[str, Any]:
+async def row_values(content: ContentReader, task: Task) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(task),
         "folded_title": folded_or_none(task.title),

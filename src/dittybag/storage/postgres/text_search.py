@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dittybag.domain.text import fold
-from dittybag.storage.postgres.rows import escape_like, ascii_lower
+from dittybag.storage.postgres.rows import ascii_lower, escape_like
 
 
 def folded_or_none(text: str | None) -> str | None:
@@ -16,7 +16,7 @@ def folded_or_none(text: str | None) -> str | None:
 
 def pattern(query: str) -> str:
     """What folded texts with the query in them are LIKE."""
-    return f"%{like_literal(fold(query))}%"
+    return f"%{escape_like(fold(query))}%"
 
 
 def contains(column: str, placeholder: str) -> str:

@@ -35,7 +35,7 @@ from dittybag.storage.uuid7 import uuid7
 
 E = TypeVar("E", bound=Entity)
 
-#: Each has a `TABLE`, `values` for a row of it and `some` that reads rows.
+#: Each has a `TABLE`, `row_values` for a row of it and `select` that reads rows.
 _TABLE_MODULES: Final[dict[Kind, ModuleType]] = {
     "project": project_table,
     "prompt": prompt_table,
@@ -77,7 +77,7 @@ class LogEnd:
     async def seq(self) -> int:
         """The number of the last change."""
         if self._seq is None:
-            self._seq = await change_table.newest(self._connection)
+            self._seq = await change_table.newest_seq(self._connection)
         return self._seq
 
     async def set_viewer(self, viewer: str | None) -> None:
@@ -86,7 +86,9 @@ class LogEnd:
             return
         if self._seq is None:
             # Only the operator sees the end, so it is looked for first.
-            self._seq = await change_table.newest_seq_then_set_viewer(self._connection, viewer_setting(viewer))
+            self._seq = await change_table.newest_seq_then_set_viewer(
+                self._connection, viewer_setting(viewer)
+            )
             self._row_security.assume_for_transaction(viewer)
         else:
             await self._row_security.set_for_transaction(viewer)
@@ -164,13 +166,17 @@ class PostgresTransaction:
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
         conditions = " AND ".join(f"{quoted(name)} = ${place}" for place, name in enumerate(fields, 1))
-        found = await _table_module(kind).some(self._connection, f"WHERE {conditions} LIMIT 1", *fields.values())
+        found = await _table_module(kind).select(
+            self._connection, f"WHERE {conditions} LIMIT 1", *fields.values()
+        )
         return found[0] if found else None
 
     async def page_of_kind(self, kind: Kind, after: int, limit: int) -> Any:
         module = _table_module(kind)
         key = module.TABLE.key
-        return await module.some(self._connection, f"WHERE {key} > $1 ORDER BY {key} LIMIT $2", after, limit)
+        return await module.select(
+            self._connection, f"WHERE {key} > $1 ORDER BY {key} LIMIT $2", after, limit
+        )
 
     async def initial_change(self) -> Change | None:
         log = await self.changes.since(0, 2)
@@ -198,7 +204,7 @@ class PostgresTransaction:
         """Do and log what was done elsewhere."""
         module = _table_module(change.kind)
         if change.before is None:
-            row = await module.values(self.content, change.after)
+            row = await module.row_values(self.content, change.after)
             await row_writes.insert(self._connection, module.TABLE, row)
         else:
             await self._replace(module, change.kind, change.before, change.after)
@@ -247,7 +253,7 @@ class PostgresTransaction:
         key = module.TABLE.key
         if key == "number" and not entity.number:
             entity = replace(entity, number=seq)
-        row = await module.values(self.content, entity)
+        row = await module.row_values(self.content, entity)
         number = await row_writes.insert(self._connection, module.TABLE, row)
         return entity if getattr(entity, key) == number else replace(entity, **{key: number})
 
@@ -257,7 +263,7 @@ class PostgresTransaction:
         if after is None:
             done = await row_writes.delete(self._connection, module.TABLE, number, before.version)
         else:
-            row = await module.values(self.content, after)
+            row = await module.row_values(self.content, after)
             done = await row_writes.update(self._connection, module.TABLE, number, before.version, row)
         if not done:
             raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))

@@ -19,16 +19,16 @@ from dittybag.domain.errors import StorageClosed, StorageError, StorageUnreachab
 from dittybag.domain.ports import Work
 from dittybag.storage.postgres.connections import (
     DRIVER_ERRORS,
-    PostgresAddress,
     Connection,
     ConnectionLost,
-    notification_channel,
+    PostgresAddress,
     connect,
     lock_keys,
+    notification_channel,
     translate_error,
 )
 from dittybag.storage.postgres.retry import Backoff
-from dittybag.storage.postgres.transaction import LogEnd, PostgresTransaction, ConnectedTables
+from dittybag.storage.postgres.transaction import ConnectedTables, LogEnd, PostgresTransaction
 
 #: So many pieces of work share a commit at most: the lock is held meanwhile.
 MAX_BATCH: Final = 64
@@ -104,10 +104,10 @@ class Writer:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         for job in self._running:
-            job.error = StorageUnsure(self._where.shown, "the workspace was closed meanwhile")
+            job.error = StorageUnsure(self._where.display_url, "the workspace was closed meanwhile")
             job.deliver()
         for job in self._queue:
-            job.error = StorageClosed(self._where.shown)
+            job.error = StorageClosed(self._where.display_url)
             job.deliver()
         self._queue.clear()
         if self._tables is not None:
@@ -142,7 +142,7 @@ class Writer:
                 if not backoff.exhausted:
                     await backoff.wait()
                     continue
-                problem = StorageUnreachable(self._where.shown, str(error))
+                problem = StorageUnreachable(self._where.display_url, str(error))
             except Exception as error:  # noqa: BLE001  # those who wait must not wait in vain
                 self._drop_connection()
                 problem = error
@@ -174,7 +174,7 @@ class Writer:
             seq = await end.seq() if end.moved else 0
             await self._record_commit(connection, seq)
         except DRIVER_ERRORS as error:
-            raise translate_error(error, connection, self._where.shown) from error
+            raise translate_error(error, connection, self._where.display_url) from error
         await self._commit(connection)
         if seq:
             self._committed(seq)
@@ -186,7 +186,7 @@ class Writer:
         try:
             job.result = await job.work(transaction)
         except Exception as error:
-            job.error = translate_error(error, connection, self._where.shown)
+            job.error = translate_error(error, connection, self._where.display_url)
             if isinstance(job.error, ConnectionLost):
                 raise job.error from error
             # After an error of its own, PostgreSQL does nothing more in this transaction.
@@ -204,7 +204,9 @@ class Writer:
         if self._commit_number == 0:
             await connection.execute("DELETE FROM writers WHERE at < $1", now - _RECORD_LIFETIME)
         self._commit_number += 1
-        await connection.fetch(_RECORD_COMMIT, self._id, self._commit_number, now, self._channel, str(seq or ""))
+        await connection.fetch(
+            _RECORD_COMMIT, self._id, self._commit_number, now, self._channel, str(seq or "")
+        )
 
     async def _commit(self, connection: Connection) -> None:
         """Commit, or find out whether that was done if the connection breaks. Raises `ConnectionLost` if it was not."""
@@ -214,8 +216,10 @@ class Writer:
             self._drop_connection()
             if await self._was_committed():
                 return
-            problem = translate_error(error, connection, self._where.shown)
-            raise problem if isinstance(problem, ConnectionLost | StorageError) else ConnectionLost(str(error)) from error
+            problem = translate_error(error, connection, self._where.display_url)
+            raise (
+                problem if isinstance(problem, ConnectionLost | StorageError) else ConnectionLost(str(error))
+            ) from error
 
     async def _was_committed(self) -> bool:
         """Whether the transaction that we signed last was committed. Raises `StorageUnsure`."""
@@ -226,7 +230,7 @@ class Writer:
             except (ConnectionLost, StorageError, *DRIVER_ERRORS) as error:
                 self._drop_connection()
                 if backoff.exhausted:
-                    raise StorageUnsure(self._where.shown, str(error)) from error
+                    raise StorageUnsure(self._where.display_url, str(error)) from error
             await backoff.wait()
 
     async def _find_commit_record(self) -> bool:

@@ -34,7 +34,8 @@ class AccountTables:
 
     async def users(self) -> list[User]:
         return [
-            user_from_row(row) for row in all_rows(self._connection, f"SELECT {_USER} FROM users ORDER BY name")
+            user_from_row(row)
+            for row in all_rows(self._connection, f"SELECT {_USER} FROM users ORDER BY name")
         ]
 
     async def token(self, id: int) -> Token | None:

@@ -24,15 +24,15 @@ import apsw
 from msgspec import Struct
 
 from dittybag.domain.errors import StorageError, StorageFailed, StorageFull, StorageReadOnly, StorageTooNew
-from dittybag.storage.sqlite.connections import connect, to_storage_error, prepare_folder, translate_errors
+from dittybag.storage.sqlite.connections import connect, prepare_folder, to_storage_error, translate_errors
 from dittybag.storage.sqlite.integrity_check import (
     IntegrityProblem,
     ReportProgress,
     check_integrity,
-    open_snapshot,
-    newest_seq,
-    rebuild_index,
     check_structure,
+    newest_seq,
+    open_snapshot,
+    rebuild_index,
     schema_version,
 )
 from dittybag.storage.sqlite.migrations import NEWEST, migrate
@@ -189,7 +189,7 @@ def _copy(source: apsw.Connection, part: str, report: ReportProgress) -> None:
         target.close()
 
 
-def _run_steps(copying: apsw.BackupResult, words: str, report: ReportProgress) -> None:
+def _run_steps(copying: apsw.Backup, words: str, report: ReportProgress) -> None:
     while not copying.done:
         copying.step(_PAGES_PER_STEP)
         if copying.page_count:
@@ -288,9 +288,9 @@ def _any_exists(path: str) -> bool:
 def _aside_names(database: str) -> Iterator[str]:
     stem, ending = os.path.splitext(os.path.abspath(database))  # noqa: PTH100, PTH122
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    yield f"{stem}{ASIDE}{stamp}{ending}"
+    yield f"{stem}{ASIDE_INFIX}{stamp}{ending}"
     for number in range(2, 1000):
-        yield f"{stem}{ASIDE}{stamp}-{number}{ending}"
+        yield f"{stem}{ASIDE_INFIX}{stamp}-{number}{ending}"
     raise StorageFailed(database, "there is no name left for what is there now")
 
 
@@ -360,7 +360,9 @@ def _mode_of(path: str) -> int:
 def _temporary_file(path: str, mode: int) -> Iterator[str]:
     """An unfinished file beside another, gone afterwards unless it got its name."""
     folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
-    descriptor, part = tempfile.mkstemp(prefix=f".{name[:_STEM]}.", suffix=TEMPORARY_SUFFIX, dir=folder)
+    descriptor, part = tempfile.mkstemp(
+        prefix=f".{name[:_STEM_LENGTH]}.", suffix=TEMPORARY_SUFFIX, dir=folder
+    )
     os.close(descriptor)
     try:
         os.chmod(part, mode)  # noqa: PTH101

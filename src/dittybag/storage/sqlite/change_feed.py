@@ -11,7 +11,7 @@ from typing import Final
 import apsw
 
 from dittybag.domain.changes import ChangeNotification, Kind
-from dittybag.storage.sqlite.change_table import newest, notifications_since
+from dittybag.storage.sqlite.change_table import newest_seq, notifications_since
 
 #: How often other processes' commits are looked for.
 INTERVAL_SECONDS: Final = 0.25
@@ -30,7 +30,7 @@ class ChangeFeed:
         self._commits = self._data_version()
         self._schema = self._read_schema_version()
         self._restores = 0
-        self._seq = self._floor = newest(connection)
+        self._seq = self._floor = newest_seq(connection)
         #: Whether there is more to read.
         self.behind = False
         self._stamps: dict[tuple[Kind, int | None], int] = {}
@@ -59,12 +59,12 @@ class ChangeFeed:
         self.behind = len(found) == MAX_CHANGES_PER_READ
         if self.behind:
             # Until all of it has been read, everything counts as changed.
-            self._floor = newest(self._connection)
+            self._floor = newest_seq(self._connection)
 
     def _reset(self) -> None:
         """The database was restored from a backup: its log is another one, and everything has changed."""
         self._restores += 1
-        self._seq = self._floor = newest(self._connection)
+        self._seq = self._floor = newest_seq(self._connection)
         self._stamps.clear()
         self.behind = False
         if self.listening:

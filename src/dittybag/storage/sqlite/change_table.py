@@ -150,7 +150,7 @@ class ChangeTable:
         return found[0] if found else None
 
     async def newest_seq(self) -> int:
-        return newest(self._connection)
+        return newest_seq(self._connection)
 
     async def find_seqs(
         self,
@@ -293,13 +293,15 @@ def append(connection: apsw.Connection, change: Change) -> None:
     )
 
 
-def newest(connection: apsw.Connection) -> int:
+def newest_seq(connection: apsw.Connection) -> int:
     """The sequence number of the last change."""
     row = first_row(connection, "SELECT max(seq) FROM changes")
     return (row[0] if row else None) or 0
 
 
-def notifications_since(connection: apsw.Connection, seq: int, limit: int) -> list[tuple[int, ChangeNotification]]:
+def notifications_since(
+    connection: apsw.Connection, seq: int, limit: int
+) -> list[tuple[int, ChangeNotification]]:
     """What has changed after `seq`, up to `limit` changes."""
     rows = all_rows(
         connection,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from dittybag.domain.idempotency import StoredResult
-from dittybag.storage.row_mapping import stored_result_of
+from dittybag.storage.row_mapping import stored_result_from_row
 from dittybag.storage.sqlite.rows import first_row
 
 
@@ -18,7 +18,7 @@ class IdempotencyTable:
     async def get(self, owner: str, key: str) -> StoredResult | None:
         sql = "SELECT digest, at, first, last, answer FROM answers WHERE owner = ? AND key = ?"
         row = first_row(self._connection, sql, (owner, key))
-        return None if row is None else stored_result_of(row)
+        return None if row is None else stored_result_from_row(row)
 
 
 def note(

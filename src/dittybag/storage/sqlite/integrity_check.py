@@ -21,7 +21,13 @@ from msgspec import Struct
 
 from dittybag.domain.changes import KINDS, Entity, Kind
 from dittybag.storage.sqlite import project_table, prompt_table, resource_table, task_table
-from dittybag.storage.sqlite.connections import connect, file_identity, require_dittybag_file, require_same_file, translate_errors
+from dittybag.storage.sqlite.connections import (
+    connect,
+    file_identity,
+    require_dittybag_file,
+    require_same_file,
+    translate_errors,
+)
 from dittybag.storage.sqlite.migrations import NEWEST, steps
 from dittybag.storage.sqlite.rows import Row, all_rows, first_row, value
 
@@ -45,7 +51,9 @@ _TABLE_MODULES: Final[dict[Kind, ModuleType]] = {
     "resource": resource_table,
     "task": task_table,
 }
-_INDEXED: Final[dict[Kind, ModuleType]] = {kind: _TABLE_MODULES[kind] for kind in ("prompt", "resource", "task")}
+_INDEXED: Final[dict[Kind, ModuleType]] = {
+    kind: _TABLE_MODULES[kind] for kind in ("prompt", "resource", "task")
+}
 _INDEX_TABLE: Final = re.compile(r"table (?:main\.|\")(?:prompt|resource|task)_index\b")
 
 #: Since which release of its branches SQLite has no https://sqlite.org/wal.html#walresetbug any more.
@@ -76,7 +84,9 @@ def is_safe_sqlite_version(version: str) -> bool:
     """Whether several processes may write with this SQLite: older ones can damage a file that way."""
     numbers = tuple(int(part) for part in version.split("."))
     branch = numbers[:2]
-    return branch > max(_FIXED_RELEASES) or (branch in _FIXED_RELEASES and numbers[2] >= _FIXED_RELEASES[branch])
+    return branch > max(_FIXED_RELEASES) or (
+        branch in _FIXED_RELEASES and numbers[2] >= _FIXED_RELEASES[branch]
+    )
 
 
 @contextmanager
@@ -136,7 +146,7 @@ def _size(path: str) -> int:
         return 0
 
 
-def version(connection: apsw.Connection) -> int:
+def schema_version(connection: apsw.Connection) -> int:
     """The number of the schema."""
     return int(connection.pragma("user_version"))
 
@@ -146,7 +156,7 @@ def newest_seq(connection: apsw.Connection) -> int:
     return int(value(connection, "SELECT coalesce(max(seq), 0) FROM changes"))
 
 
-def journal(connection: apsw.Connection) -> str:
+def journal_mode(connection: apsw.Connection) -> str:
     """How the file protects what is being written."""
     return str(connection.pragma("journal_mode"))
 
@@ -161,7 +171,7 @@ def check_integrity(connection: apsw.Connection, report: ReportProgress) -> list
     """Everything that is wrong with a file. Of old ones, only what the migrations leave as it is."""
     report("Checking the pages")
     problems = check_structure(connection)
-    if version(connection) != NEWEST or any(problem.part != "index" for problem in problems):
+    if schema_version(connection) != NEWEST or any(problem.part != "index" for problem in problems):
         return problems
     for part, words, check in _CHECKS:
         report(words)
@@ -170,7 +180,9 @@ def check_integrity(connection: apsw.Connection, report: ReportProgress) -> list
 
 
 def _run_check(
-    part: CheckedPart, check: Callable[[apsw.Connection], Iterable[IntegrityProblem]], connection: apsw.Connection
+    part: CheckedPart,
+    check: Callable[[apsw.Connection], Iterable[IntegrityProblem]],
+    connection: apsw.Connection,
 ) -> list[IntegrityProblem]:
     found: list[IntegrityProblem] = []
     try:
@@ -204,7 +216,7 @@ def _integrity_check(connection: apsw.Connection, what: str) -> Iterator[Integri
 
 def _schema(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     """Whether the tables, indexes and triggers are those that the migrations make."""
-    number = version(connection)
+    number = schema_version(connection)
     if number > NEWEST:
         # What it should be like is not known here.
         return
@@ -261,12 +273,14 @@ def _contents(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
         if sha256(content).hexdigest() != digest
     ]
     if wrong:
-        yield IntegrityProblem("contents", f"{_named(wrong)}: the bytes are not what was stored under these hashes")
+        yield IntegrityProblem(
+            "contents", f"{_summarise(wrong)}: the bytes are not what was stored under these hashes"
+        )
     sizes = connection.execute(
         """SELECT name FROM resources JOIN contents USING (sha256) WHERE size <> octet_length(bytes)"""
     )
     if wrong := [row[0] for row in sizes]:
-        yield IntegrityProblem("contents", f"Resources {_named(wrong)} do not have the size they say")
+        yield IntegrityProblem("contents", f"Resources {_summarise(wrong)} do not have the size they say")
     lost = connection.execute(
         """SELECT DISTINCT digest FROM (
                SELECT before ->> 'sha256' AS digest FROM changes WHERE kind = 'resource'
@@ -274,7 +288,7 @@ def _contents(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
            WHERE digest IS NOT NULL AND digest NOT IN (SELECT sha256 FROM contents)"""
     )
     if wrong := [row[0] for row in lost]:
-        yield IntegrityProblem("contents", f"{_named(wrong)}: contents that the log names are missing")
+        yield IntegrityProblem("contents", f"{_summarise(wrong)}: contents that the log names are missing")
 
 
 def orphans(connection: apsw.Connection) -> tuple[int, int]:
@@ -304,7 +318,7 @@ def _log(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
         if after is not None:
             state[key] = _digest(kind, after) or 0
     if torn:
-        yield IntegrityProblem("log", f"Changes {_named(torn)} do not begin where the thing was before")
+        yield IntegrityProblem("log", f"Changes {_summarise(torn)} do not begin where the thing was before")
     for kind, module in _TABLE_MODULES.items():
         differing = [
             entity.id
@@ -312,10 +326,12 @@ def _log(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
             if state.pop((kind, str(entity.id)), None) != hash(msgspec.json.encode(entity))
         ]
         if differing:
-            yield IntegrityProblem("log", f"{noun.TABLE.name} {_named(differing)} are not what the log says")
+            yield IntegrityProblem(
+                "log", f"{module.TABLE.name} {_summarise(differing)} are not what the log says"
+            )
     if state:
         missing = [f"{kind} {entity}" for kind, entity in state]
-        yield IntegrityProblem("log", f"The log knows of {_named(missing)}, which are not there")
+        yield IntegrityProblem("log", f"The log knows of {_summarise(missing)}, which are not there")
 
 
 def _digest(kind: Kind, text: str | None) -> int | None:
@@ -329,7 +345,7 @@ def _entities(
     connection: apsw.Connection, kind: Kind, module: ModuleType
 ) -> Iterator[tuple[Entity, dict[str, Any]]]:
     """What is in a table, each with its row."""
-    cursor = connection.execute(f"SELECT * FROM {noun.TABLE.name}")
+    cursor = connection.execute(f"SELECT * FROM {module.TABLE.name}")
     names: list[str] = []
     for values in cursor:
         names = names or [name for name, _ in cursor.get_description()]
@@ -353,17 +369,25 @@ def _indexes(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
                 expected[trigram] += _DOCUMENT_UNIT + number
             if any(row[name] != folded for name, folded in _folded(connection, module, entity).items()):
                 unfolded.append(number)
-        differing = {trigram for trigram, _ in expected.items() ^ _indexed_trigrams(connection, module.INDEX).items()}
+        differing = {
+            trigram for trigram, _ in expected.items() ^ _indexed_trigrams(connection, module.INDEX).items()
+        }
         if differing:
             places = f"{len(differing)} places" if len(differing) > 1 else "one place"
-            yield IntegrityProblem("index", f"The search index of {noun.TABLE.name} differs from the texts in {places}")
-        if wrong := {row[0] for row in connection.execute(f"SELECT id FROM {noun.INDEX}_docsize")} ^ numbers:
             yield IntegrityProblem(
-                "index", f"The search index of {noun.TABLE.name} is wrong about {_named(sorted(wrong))}"
+                "index", f"The search index of {module.TABLE.name} differs from the texts in {places}"
+            )
+        if (
+            wrong := {row[0] for row in connection.execute(f"SELECT id FROM {module.INDEX}_docsize")}
+            ^ numbers
+        ):
+            yield IntegrityProblem(
+                "index", f"The search index of {module.TABLE.name} is wrong about {_summarise(sorted(wrong))}"
             )
         if unfolded:
             yield IntegrityProblem(
-                "index", f"What searches compare of {noun.TABLE.name} {_named(unfolded)} is not the text"
+                "index",
+                f"What searches compare of {module.TABLE.name} {_summarise(unfolded)} is not the text",
             )
     if all_rows(connection, _TAGS_CARRIED) != all_rows(connection, _TAGS_LISTED):
         yield IntegrityProblem("index", "The index of tags is not what the prompts say")
@@ -393,11 +417,13 @@ def _trigrams(text: str) -> set[str]:
 
 
 def _folded(connection: apsw.Connection, module: ModuleType, entity: Entity) -> dict[str, Any]:
-    values: dict[str, Any] = module.values(connection, entity)
+    values: dict[str, Any] = module.row_values(connection, entity)
     return {name: folded for name, folded in values.items() if name.startswith("folded_")}
 
 
-_CHECKS: Final[tuple[tuple[CheckedPart, str, Callable[[apsw.Connection], Iterable[IntegrityProblem]]], ...]] = (
+_CHECKS: Final[
+    tuple[tuple[CheckedPart, str, Callable[[apsw.Connection], Iterable[IntegrityProblem]]], ...]
+] = (
     ("references", "Checking what refers to what", _references),
     ("contents", "Checking the bytes of resources", _contents),
     ("log", "Comparing the log with what is there", _log),
@@ -408,7 +434,7 @@ _CHECKS: Final[tuple[tuple[CheckedPart, str, Callable[[apsw.Connection], Iterabl
 def _summarise(things: Iterable[Any]) -> str:
     """A few things, and how many more there are."""
     every = list(map(str, things))
-    more = f" and {len(every) - _NAMED} more" if len(every) > _MAX_NAMED else ""
+    more = f" and {len(every) - _MAX_NAMED} more" if len(every) > _MAX_NAMED else ""
     return ", ".join(every[:_MAX_NAMED]) + more
 
 
@@ -460,11 +486,11 @@ def _rebuild(connection: apsw.Connection, kind: Kind, module: ModuleType) -> Non
             corrections.append((folded, number))
     for folded, number in corrections:
         assignments = ", ".join(f"{name} = ?" for name in folded)
-        sql = f"UPDATE {noun.TABLE.name} SET {assignments} WHERE {noun.TABLE.key} = ?"
+        sql = f"UPDATE {module.TABLE.name} SET {assignments} WHERE {module.TABLE.key} = ?"
         connection.execute(sql, (*folded.values(), number))
-    connection.execute(f"INSERT INTO {noun.INDEX} ({noun.INDEX}) VALUES ('delete-all')")
+    connection.execute(f"INSERT INTO {module.INDEX} ({module.INDEX}) VALUES ('delete-all')")
     for entity, row in _entities(connection, kind, module):
         connection.execute(
-            f"INSERT INTO {noun.INDEX} (rowid, text) VALUES (?, ?)",
+            f"INSERT INTO {module.INDEX} (rowid, text) VALUES (?, ?)",
             (row[module.TABLE.key], module.index_text(connection, entity)),
         )

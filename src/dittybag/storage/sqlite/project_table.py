@@ -68,12 +68,13 @@ class ProjectTable:
         return quick_search(self._connection, kind, user if kind == "task" else project, query, limit)
 
 
-def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Project]:
+def select(connection: apsw.Connection, clauses: str, bindings: Bindings) -> list[Project]:
     """Those for which the rest of a query holds."""
     return [
-        project_from_row(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM projects {rest}", bindings)
+        project_from_row(row)
+        for row in all_rows(connection, f"SELECT {_COLUMNS} FROM projects {clauses}", bindings)
     ]
 
 
-def values(connection: apsw.Connection, project: Project) -> dict[str, Any]:
+def row_values(connection: apsw.Connection, project: Project) -> dict[str, Any]:
     return msgspec.structs.asdict(project)

@@ -20,7 +20,7 @@ from dittybag.domain.prompts import (
 from dittybag.domain.text import SNIPPET_LENGTH, fold, snippet_around, snippet_start
 from dittybag.storage.sqlite.row_writes import Table
 from dittybag.storage.sqlite.rows import Bindings, Row, all_rows, first_row, value
-from dittybag.storage.sqlite.text_search import SearchTerm, PendingIndex, contains, folded_or_none
+from dittybag.storage.sqlite.text_search import PendingIndex, SearchTerm, contains, folded_or_none
 
 TABLE: Final = Table("prompts", "number")
 INDEX: Final = "prompt_index"
@@ -155,11 +155,11 @@ class PromptTable:
         one = "SELECT updated_at, prompt FROM prompt_tags WHERE project = ? AND tag = ?"
         tagged_sql = " UNION ".join([one] * len(tags))
         bindings = [binding for tag in tags for binding in (project, tag)]
-        total = value(self._connection, f"SELECT count(*) FROM ({carrying})", bindings)
+        total = value(self._connection, f"SELECT count(*) FROM ({tagged_sql})", bindings)
         rows = all_rows(
             self._connection,
             f"""SELECT {_SUMMARY} FROM prompts WHERE number IN (
-                    SELECT prompt FROM ({carrying} ORDER BY updated_at DESC, prompt DESC LIMIT ? OFFSET ?))
+                    SELECT prompt FROM ({tagged_sql} ORDER BY updated_at DESC, prompt DESC LIMIT ? OFFSET ?))
                 ORDER BY updated_at DESC, number DESC""",
             [*bindings, limit, offset],
         )
@@ -195,7 +195,7 @@ class PromptTable:
         rows = all_rows(
             self._connection,
             f"""SELECT number, count(*) OVER () FROM prompts
-                WHERE +project = :project {needle.candidates(INDEX, TABLE.key)} AND {_MATCHES} {carrying}
+                WHERE +project = :project {term.candidates(INDEX, TABLE.key)} AND {_MATCHES} {tagged_sql}
                 ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
             {**term.bindings(), **carried, "project": project, "limit": limit, "offset": offset},
         )
@@ -206,7 +206,7 @@ class PromptTable:
     def _summaries(self, numbers: list[int], query: str) -> list[PromptSummary]:
         rows = all_rows(
             self._connection,
-            f"""SELECT {_FOUND} FROM prompts WHERE number IN ({",".join("?" * len(numbers))})
+            f"""SELECT {_FULL_SUMMARY} FROM prompts WHERE number IN ({",".join("?" * len(numbers))})
                 ORDER BY updated_at DESC, number DESC""",
             numbers,
         )
@@ -258,7 +258,9 @@ class PromptTable:
         )
         return f"SELECT prompt FROM prompt_tags AS rarest WHERE project = :project AND tag = :tag0{others}"
 
-    def _matching_numbers(self, query: str, tagged_sql: str, order: PromptOrder, bindings: dict[str, Any]) -> list[int]:
+    def _matching_numbers(
+        self, query: str, tagged_sql: str, order: PromptOrder, bindings: dict[str, Any]
+    ) -> list[int]:
         """The first that have the query in them."""
         self._pending.write()
         term = SearchTerm(query)
@@ -270,7 +272,9 @@ class PromptTable:
                 return self._sort_numbers(numbers, order)
         # In the order of an index, so that nothing is compared after enough were found.
         candidates = term.candidates(INDEX, "+" + TABLE.key).removeprefix("AND ") or "1"
-        return self._numbers(tagged_sql, order, "LIMIT :most", wanted, candidates=candidates, matches=_MATCHES)
+        return self._numbers(
+            tagged_sql, order, "LIMIT :most", wanted, candidates=candidates, matches=_MATCHES
+        )
 
     def _numbers(
         self,
@@ -283,7 +287,7 @@ class PromptTable:
         matches: str = "1",
     ) -> list[int]:
         by, index = _ORDERS[order]
-        among = f"+number IN ({carrying})" if tagged_sql else "1"
+        among = f"+number IN ({tagged_sql})" if tagged_sql else "1"
         # CASE keeps the order: texts are read only for those that passed everything else.
         sql = f"""SELECT number FROM prompts INDEXED BY {index} WHERE project = :project
                   AND CASE WHEN {among} AND {candidates} THEN {matches} ELSE 0 END ORDER BY {by} {pages}"""
@@ -299,12 +303,14 @@ class PromptTable:
         return [_prompt(row) for row in all_rows(self._connection, sql, (project,))]
 
 
-def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Prompt]:
+def select(connection: apsw.Connection, clauses: str, bindings: Bindings) -> list[Prompt]:
     """Those of any project for which the rest of a query holds."""
-    return [_prompt(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM prompts {rest}", bindings)]
+    return [
+        _prompt(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM prompts {clauses}", bindings)
+    ]
 
 
-def values(connection: apsw.Connection, prompt: Prompt) -> dict[str, Any]:
+def row_values(connection: apsw.Connection, prompt: Prompt) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(prompt),
         "tags": msgspec.json.encode(prompt.tags).decode() if prompt.tags else "[]",

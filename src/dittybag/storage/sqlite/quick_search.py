@@ -114,7 +114,7 @@ def _candidates(connection: apsw.Connection, source: _SearchedTable, bindings: d
     """The numbers of what may have the needle in it, the newest first."""
 
     def numbers(sql: str) -> list[int]:
-        return [row[0] for row in connection.execute(f"{sql} LIMIT {_TITLES}", bindings)]
+        return [row[0] for row in connection.execute(f"{sql} LIMIT {_MAX_TITLES}", bindings)]
 
     owned = f"SELECT {source.key} FROM {source.table} WHERE {source.owned}"
     newest = f"{owned} ORDER BY {source.newest}"

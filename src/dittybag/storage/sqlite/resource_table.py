@@ -12,8 +12,8 @@ from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold, snippet_around, snippet_start
 from dittybag.storage.row_mapping import resource_from_row
 from dittybag.storage.sqlite.row_writes import Table
-from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row, escape_like, value
-from dittybag.storage.sqlite.text_search import SearchTerm, PendingIndex, contains, folded_or_none
+from dittybag.storage.sqlite.rows import Bindings, all_rows, escape_like, first_row, value
+from dittybag.storage.sqlite.text_search import PendingIndex, SearchTerm, contains, folded_or_none
 
 TABLE: Final = Table("resources", "number")
 INDEX: Final = "resource_index"
@@ -87,7 +87,7 @@ class ResourceTable:
         rows = all_rows(
             self._connection,
             f"""SELECT {_COLUMNS}, count(*) OVER () FROM resources
-                WHERE project = :project {needle.candidates(INDEX, TABLE.key)} AND {_MATCHES}
+                WHERE project = :project {term.candidates(INDEX, TABLE.key)} AND {_MATCHES}
                 ORDER BY updated_at DESC, number DESC LIMIT :limit OFFSET :offset""",
             {**term.bindings(), "project": project, "limit": limit, "offset": offset},
         )
@@ -114,7 +114,7 @@ class ResourceTable:
         source = f"FROM resources WHERE {' AND '.join(conditions)}"
         bindings = {
             **SearchTerm(text).bindings(),
-            "plain": f"%{like_literal(text)}%",
+            "plain": f"%{escape_like(text)}%",
             "project": project,
             "mime_type": mime_type,
             "limit": limit,
@@ -150,9 +150,9 @@ class ResourceTable:
         return [resource_from_row(row) for row in all_rows(self._connection, sql, (project,))]
 
 
-def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Resource]:
+def select(connection: apsw.Connection, clauses: str, bindings: Bindings) -> list[Resource]:
     """Those of any project for which the rest of a query holds."""
-    rows = all_rows(connection, f"SELECT {_COLUMNS} FROM resources {rest}", bindings)
+    rows = all_rows(connection, f"SELECT {_COLUMNS} FROM resources {clauses}", bindings)
     return [resource_from_row(row) for row in rows]
 
 
@@ -174,7 +174,7 @@ def read_content(connection: apsw.Connection, digest: str) -> bytes:
     return found
 
 
-def values(connection: apsw.Connection, resource: Resource) -> dict[str, Any]:
+def row_values(connection: apsw.Connection, resource: Resource) -> dict[str, Any]:
     text = read_content(connection, resource.sha256).decode() if resource.is_text else None
     return {
         **msgspec.structs.asdict(resource),

@@ -18,14 +18,14 @@ from dittybag.storage.sqlite.change_feed import INTERVAL_SECONDS, ChangeFeed
 from dittybag.storage.sqlite.connections import (
     connect,
     file_identity,
-    to_storage_error,
     prepare_folder,
     require_dittybag_file,
     require_same_file,
+    to_storage_error,
     translate_errors,
 )
 from dittybag.storage.sqlite.migrations import is_current, migrate
-from dittybag.storage.sqlite.transaction import SqliteTransaction, ConnectedTables
+from dittybag.storage.sqlite.transaction import ConnectedTables, SqliteTransaction
 from dittybag.storage.sqlite.writer import WriteJob, Writer, run_synchronously
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dittybag.domain.text import fold
 from dittybag.storage.row_mapping import task_from_row
 from dittybag.storage.sqlite.row_writes import Table
 from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row, value
-from dittybag.storage.sqlite.text_search import SearchTerm, PendingIndex, contains, folded_or_none
+from dittybag.storage.sqlite.text_search import PendingIndex, SearchTerm, contains, folded_or_none
 from dittybag.storage.task_queries import QUARTER_HOUR, BoardQuery, empty_columns, fill_columns
 
 TABLE: Final = Table("tasks", "id")
@@ -116,7 +116,7 @@ class TaskTable:
         rows = all_rows(
             self._connection,
             f"""SELECT {_COLUMNS}, count(*) OVER () FROM tasks
-                WHERE +user = :user {needle.candidates(INDEX, TABLE.key)} AND ({matches})
+                WHERE +user = :user {term.candidates(INDEX, TABLE.key)} AND ({matches})
                 ORDER BY priority DESC, id LIMIT :limit""",
             {**term.bindings(), "user": user, "limit": -1 if limit is None else limit},
         )
@@ -143,11 +143,13 @@ class TaskTable:
         offset: int = 0,
     ) -> tuple[int, list[TaskColumn]]:
         query, bindings = self._query(user, choice)
-        sizes = all_rows(self._connection, query.sizes(by), _numbered_bindings(query) | bindings)
+        sizes = all_rows(self._connection, query.sizes_sql(by), _numbered_bindings(query) | bindings)
         count, columns = empty_columns(sizes, keys, span)
         if any(column.total for column in columns):
-            sql = query.tasks(by, columns, order, limit, offset)
-            fill_columns(columns, all_rows(self._connection, sql, _numbered_bindings(query) | bindings), order)
+            sql = query.tasks_sql(by, columns, order, limit, offset)
+            fill_columns(
+                columns, all_rows(self._connection, sql, _numbered_bindings(query) | bindings), order
+            )
         return count, columns
 
     def _query(self, user: str, choice: TaskFilter) -> tuple[BoardQuery, dict[str, Any]]:
@@ -170,7 +172,7 @@ class TaskTable:
         return found <= _MAX_CANDIDATES
 
     async def completion_counts(self, user: str, since: int) -> dict[int, int]:
-        sql = f"""SELECT completed_at / {QUARTER}, count(*) FROM tasks WHERE user = ? AND completed_at >= ?
+        sql = f"""SELECT completed_at / {QUARTER_HOUR}, count(*) FROM tasks WHERE user = ? AND completed_at >= ?
                   GROUP BY 1"""
         return dict(all_rows(self._connection, sql, (user, since)))
 
@@ -179,12 +181,15 @@ def _numbered_bindings(query: BoardQuery) -> dict[str, Any]:
     return {str(number): value for number, value in enumerate(query.values, 1)}
 
 
-def some(connection: apsw.Connection, rest: str, bindings: Bindings) -> list[Task]:
+def select(connection: apsw.Connection, clauses: str, bindings: Bindings) -> list[Task]:
     """Those of any user for which the rest of a query holds."""
-    return [task_from_row(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {rest}", bindings)]
+    return [
+        task_from_row(row)
+        for row in all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {clauses}", bindings)
+    ]
 
 
-def values(connection: apsw.Connection, task: Task) -> dict[str, Any]:
+def row_values(connection: apsw.Connection, task: Task) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(task),
         "folded_title": folded_or_none(task.title),

@@ -71,7 +71,7 @@ class SearchTerm:
 
     def __init__(self, query: str) -> None:
         self.folded = fold(query)
-        self.pattern = f"%{like_literal(self.folded)}%"
+        self.pattern = f"%{escape_like(self.folded)}%"
         trigrams = dict.fromkeys(self.folded[at : at + 3] for at in range(len(self.folded) - 2))
         #: For `MATCH`; nothing if the query is too short for the index.
         self.match = " AND ".join(_quoted(trigram) for trigram in list(trigrams)[:_MAX_TRIGRAMS]) or None

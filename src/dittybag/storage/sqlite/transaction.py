@@ -34,7 +34,7 @@ from dittybag.storage.uuid7 import uuid7
 
 E = TypeVar("E", bound=Entity)
 
-#: Each has a `TABLE`, `values` for a row of it and `some` that reads rows; all but projects an `INDEX` and
+#: Each has a `TABLE`, `row_values` for a row of it and `select` that reads rows; all but projects an `INDEX` and
 #: an `index_text`.
 _TABLE_MODULES: Final[dict[Kind, ModuleType]] = {
     "project": project_table,
@@ -131,13 +131,13 @@ class SqliteTransaction:
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
         conditions = " AND ".join(f"{name} = :{name}" for name in fields)
-        found = _table_module(kind).some(self._connection, f"WHERE {conditions} LIMIT 1", fields)
+        found = _table_module(kind).select(self._connection, f"WHERE {conditions} LIMIT 1", fields)
         return found[0] if found else None
 
     async def page_of_kind(self, kind: Kind, after: int, limit: int) -> Any:
         module = _table_module(kind)
         key = module.TABLE.key
-        return module.some(self._connection, f"WHERE {key} > ? ORDER BY {key} LIMIT ?", (after, limit))
+        return module.select(self._connection, f"WHERE {key} > ? ORDER BY {key} LIMIT ?", (after, limit))
 
     async def initial_change(self) -> Change | None:
         log = await self.changes.since(0, 2)
@@ -168,7 +168,9 @@ class SqliteTransaction:
         """Do and log what was done elsewhere. Whoever calls it tells the index."""
         module = _table_module(change.kind)
         if change.before is None:
-            row_writes.insert(self._connection, module.TABLE, module.values(self._connection, change.after))
+            row_writes.insert(
+                self._connection, module.TABLE, module.row_values(self._connection, change.after)
+            )
         else:
             self._replace(module, change.kind, change.before, change.after)
         change_table.append(self._connection, change)
@@ -187,7 +189,7 @@ class SqliteTransaction:
         assert entity is not None
         kind = kind_of(entity)
         module = _table_module(kind)
-        seq = change_table.newest(self._connection) + 1
+        seq = change_table.newest_seq(self._connection) + 1
         if before is None:
             after = self._insert(module, after, seq)
         else:
@@ -217,7 +219,9 @@ class SqliteTransaction:
         key = module.TABLE.key
         if key == "number" and not entity.number:
             entity = replace(entity, number=seq)
-        number = row_writes.insert(self._connection, module.TABLE, module.values(self._connection, entity))
+        number = row_writes.insert(
+            self._connection, module.TABLE, module.row_values(self._connection, entity)
+        )
         return entity if getattr(entity, key) == number else replace(entity, **{key: number})
 
     def _replace(self, module: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
@@ -226,7 +230,7 @@ class SqliteTransaction:
         if after is None:
             done = row_writes.delete(self._connection, module.TABLE, number, before.version)
         else:
-            row = module.values(self._connection, after)
+            row = module.row_values(self._connection, after)
             done = row_writes.update(self._connection, module.TABLE, number, before.version, row)
         if not done:
             raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))
@@ -238,7 +242,7 @@ class SqliteTransaction:
         new = None if after is None else module.index_text(self._connection, after)
         if old != new:
             number = getattr(after if after is not None else before, module.TABLE.key)
-            self._pending.add(IndexEntry(module.INDEX, number, new, known=old is not None))
+            self._pending.add(IndexEntry(module.INDEX, number, new, in_index=old is not None))
             self._unindexed += len(new or "")
             if self._unindexed > _MAX_UNINDEXED:
                 self._unindexed = 0

@@ -11,8 +11,8 @@ import apsw
 from msgspec import Struct
 
 from dittybag.domain.ports import Work
-from dittybag.storage.sqlite.connections import connect, file_identity, to_storage_error, require_same_file
-from dittybag.storage.sqlite.transaction import SqliteTransaction, ConnectedTables
+from dittybag.storage.sqlite.connections import connect, file_identity, require_same_file, to_storage_error
+from dittybag.storage.sqlite.transaction import ConnectedTables, SqliteTransaction
 
 T = TypeVar("T")
 
@@ -45,7 +45,9 @@ def run_synchronously(awaitable: Awaitable[T]) -> T:
 class Writer:
     """Runs jobs in the order of their arrival, and hands them back when they are durable."""
 
-    def __init__(self, path: str, clock: Callable[[], int], deliver: Callable[[Sequence[WriteJob]], None]) -> None:
+    def __init__(
+        self, path: str, clock: Callable[[], int], deliver: Callable[[Sequence[WriteJob]], None]
+    ) -> None:
         """`deliver` is called from the writer's thread, with jobs that are done."""
         self._path = path
         self._clock = clock

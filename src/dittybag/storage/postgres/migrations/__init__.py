@@ -10,8 +10,8 @@ from typing import Final
 from dittybag.domain.errors import StorageFailed, StorageForeign, StorageTooNew
 from dittybag.storage.postgres.connections import (
     DRIVER_ERRORS,
-    PostgresAddress,
     Connection,
+    PostgresAddress,
     connect,
     lock_keys,
     quoted,
@@ -85,10 +85,10 @@ async def _version(connection: Connection, where: PostgresAddress) -> int:
     if not comments:
         return 0
     if comments.get("migrations") != _MARK:
-        raise StorageForeign(where.shown)
+        raise StorageForeign(where.display_url)
     found = int(await connection.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
     if found > NEWEST:
-        raise StorageTooNew(where.shown, found=found, known=NEWEST)
+        raise StorageTooNew(where.display_url, found=found, known=NEWEST)
     return found
 
 
@@ -102,7 +102,9 @@ async def migrate(where: PostgresAddress, schema: str) -> None:
             await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(where.schema)}")
         done = await _version(connection, where)
         if done == 0 and await connection.fetchval("SHOW server_encoding") != "UTF8":
-            raise StorageFailed(where.shown, "the database cannot hold all texts: it needs the encoding UTF8")
+            raise StorageFailed(
+                where.display_url, "the database cannot hold all texts: it needs the encoding UTF8"
+            )
         for number, name, sql in steps():
             if number > done:
                 async with connection.transaction():
@@ -113,6 +115,6 @@ async def migrate(where: PostgresAddress, schema: str) -> None:
         await create_trigram_indexes(connection)
         await connection.close(timeout=1)
     except DRIVER_ERRORS as error:
-        raise translate_error(error, connection, where.shown) from error
+        raise translate_error(error, connection, where.display_url) from error
     finally:
         connection.terminate()
