@@ -89,7 +89,7 @@ def test_a_write_that_a_server_has_got_is_never_sent_to_another(tmp_path: Path) 
             answer = post(door)
             assert answer.status == 502
             assert answer.headers["retry-after"] == "1"
-            assert "may have been carried out or not" in answer.json()["error"]["message"]
+            assert "may have been executed" in answer.json()["error"]["message"]
             assert sum(len(seen) for _, seen in silent) == number
 
 
