@@ -1,4 +1,4 @@
-# Everything sets itself up: the first run makes a virtual environment in .venv.
+# The first run of any target creates a virtual environment in .venv and installs what the target needs.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,20 +7,20 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check conformance format bench torture clean
+.PHONY: help run test check conformance format bench torture pictures clean
 
-help: ## show this list
+help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-run: $(VENV)/.run ## Dittybag with a sample workspace, in your browser (off a terminal: a tour)
+run: $(VENV)/.run ## open a sample workspace in your browser; without a terminal, print a tour
 	@$(BIN)/dittybag demo $(ARGS)
 
-test: $(VENV)/.dev ## all tests; ARGS are handed on to pytest
+test: $(VENV)/.dev ## run all tests; ARGS are passed to pytest
 	@$(BIN)/python -m tests.interop.environments
 	@$(BIN)/python -m tests.programs
 	@$(BIN)/python -m tests $(ARGS)
 
-check: $(VENV)/.dev ## format, lint, types, import rules, conformance and all tests
+check: $(VENV)/.dev ## check format, lint, types and import rules, then run conformance and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -28,15 +28,15 @@ check: $(VENV)/.dev ## format, lint, types, import rules, conformance and all te
 	@$(MAKE) --no-print-directory conformance
 	@$(MAKE) --no-print-directory test
 
-conformance: $(VENV)/.dev ## the official conformance suite against our engine and against Dittybag, over HTTP
+conformance: $(VENV)/.dev ## run the official conformance suite on the engine and on Dittybag, over HTTP
 	@$(BIN)/python -m tests.interop.environments conformance
 	@$(BIN)/python -m tests.conformance
 
-format: $(VENV)/.dev ## put the code into its format
+format: $(VENV)/.dev ## format the code
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev ## the engine beside others, stores, libraries, HTTP, databases, fleets and pages, as tables
+bench: $(VENV)/.dev ## run all benchmarks and print tables; ARGS are passed to each
 	@$(BIN)/python -m benchmarks.bench_engines $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_store $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_libraries $(ARGS)
@@ -45,17 +45,20 @@ bench: $(VENV)/.dev ## the engine beside others, stores, libraries, HTTP, databa
 	@$(BIN)/python -m benchmarks.bench_fleet $(ARGS)
 	@$(BIN)/python -m benchmarks.bench_web $(ARGS)
 
-torture: $(VENV)/.dev ## only the tests that try to break things
+torture: $(VENV)/.dev ## run only the kill, fault and fuzz tests
 	$(BIN)/pytest tests/torture $(ARGS)
 
-clean: ## take away everything that was made here
+pictures: $(VENV)/.dev ## regenerate the pictures of the documentation
+	@$(BIN)/python -m tests.e2e.pictures
+
+clean: ## delete the virtual environment and all caches
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	    echo "error: Dittybag needs Python 3.11 or newer, and $(PYTHON) is older"; \
-	    echo "hint: name another one, as in: make PYTHON=python3.12 run"; exit 1; }
-	@echo "Making a virtual environment in $(VENV) ..."
+	    echo "error: Dittybag needs Python 3.11 or newer; $(PYTHON) is older"; \
+	    echo "hint: name another interpreter: make PYTHON=python3.12 run"; exit 1; }
+	@echo "Creating a virtual environment in $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
@@ -64,6 +67,6 @@ $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	@echo "Installing the tools for tests and checks ..."
+	@echo "Installing development tools ..."
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
