@@ -24,11 +24,17 @@ from tests.accounts.world import (
     told,
     word_of,
 )
-from tests.contracts.over_http import BOTH, JSON, Answer, Host, routing
-from tests.contracts.shelves import ENVELOPE
+from tests.contracts.http_server_process import (
+    BOTH,
+    JSON,
+    ReceivedResponse,
+    HttpServerProcess,
+    routing_headers,
+)
+from tests.contracts.library_fixtures import ENVELOPE
 
 WAYS: tuple[Way, ...] = ("/mcp", "/")
-GONE = "The project that was selected here has been deleted"
+GONE = "The selected project was deleted"
 
 
 def test_every_tool_of_every_profile_has_a_row() -> None:
@@ -53,7 +59,7 @@ def test_every_method_has_a_row() -> None:
 # Those who are not known
 
 
-def is_refused(answer: Answer, name: str) -> None:
+def is_refused(answer: ReceivedResponse, name: str) -> None:
     """Whatever is wrong with a token, the answer is the same; none at all is no error yet."""
     problem = "" if name == "none" else ', error="invalid_token"'
     assert answer.status == 401, (name, answer)
@@ -140,7 +146,7 @@ def test_stateless_requests_need_a_token_too(world: World, method: str) -> None:
     }
     frame = msgspec.json.encode(body)
     for name, token in world.unknown.items():
-        headers = {"Content-Type": JSON, "Accept": BOTH, **routing(frame), **headers_of(token)}
+        headers = {"Content-Type": JSON, "Accept": BOTH, **routing_headers(frame), **headers_of(token)}
         is_refused(world.host("all").ask("POST", "/mcp", frame, headers), name)
 
 
@@ -164,10 +170,10 @@ def hears_only_what_is_theirs(who: Somebody, said: Told) -> None:
         assert word not in said.text, (who.name, word, said)
 
 
-def masked(said: Told, asked: Json, other: Json) -> Told:
+def masked(said: Told, send_request: Json, other: Json) -> Told:
     """What was said, without the names by which it was asked for."""
     text = said.text
-    for key, value in asked.items():
+    for key, value in send_request.items():
         if value != other[key]:
             for name in value if isinstance(value, list) else [value]:
                 # A number may be a part of another one.
@@ -176,7 +182,7 @@ def masked(said: Told, asked: Json, other: Json) -> Told:
 
 
 def check(
-    world: World, host: Host, row: Row, who: Somebody, way: Way, *, method: str, tool: str = ""
+    world: World, host: HttpServerProcess, row: Row, who: Somebody, way: Way, *, method: str, tool: str = ""
 ) -> None:
     """Ask as somebody, for what they may see and for what they may not."""
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.cli.running import dittybag
-from tests.identity.tokens import AUDIENCE, ISSUER, Key, good_claims, rsa_key
+from tests.identity.jwt_builder import AUDIENCE, ISSUER, Key, good_claims, rsa_key
 from tests.protocol.transports.http.runner import Running
 from tests.web.browsing import Browsing
 

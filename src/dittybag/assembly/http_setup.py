@@ -53,7 +53,7 @@ from dittybag.protocol.transports.http.uvicorn_server import (
     new_event_loop,
     serve,
 )
-from dittybag.web.request_log import Calls
+from dittybag.web.request_log import RequestLog
 
 if TYPE_CHECKING:
     from dittybag.assembly.oauth_setup import OAuthUsers
@@ -207,11 +207,11 @@ def logged(application: Any) -> Any:
 
 
 def serve_http(
-    settings: Settings, ready: Callable[[int], None], tell_link: Callable[[int, str], None]
+    settings: Settings, ready: Callable[[int], None], print_link: Callable[[int, str], None]
 ) -> None:
     """Serve clients and browsers over HTTP, until SIGTERM or SIGINT.
 
-    `ready` is told the port; `tell_link` the port and a key that lets one browser in, where no token does.
+    `ready` is told the port; `print_link` the port and a key that lets one browser in, where no token does.
     """
     check_names(settings)
     log_patiently(access=settings.access_log)
@@ -226,11 +226,11 @@ def serve_http(
         raise SettingsError(f"nothing can listen at {host}:{port}: {reason.lower()}") from error
 
     async def run() -> None:
-        metrics, calls = Metrics("sqlite" if is_file(settings.database) else "postgresql"), Calls()
+        metrics, request_log = Metrics("sqlite" if is_file(settings.database) else "postgresql"), RequestLog()
 
         def observe(ctx: Context, outcome: str, seconds: float) -> None:
             metrics.observe(ctx.method, outcome, seconds)
-            calls.observe(ctx, outcome, seconds)
+            request_log.observe(ctx, outcome, seconds)
 
         server_scope, server = await built(settings, observe)
         await _caution(settings, server_scope)
@@ -247,7 +247,7 @@ def serve_http(
             oauth = _oauth(settings, server_scope)
             inner = authentication = _authentication(application, server_scope, oauth)
             sync_handler = authentication.wrap_sync(application.handle_sync)
-        front = Front(settings, server_scope, inner, calls, lambda key: tell_link(port, key), others=oauth)
+        front = Front(settings, server_scope, inner, request_log, lambda key: print_link(port, key), others=oauth)
         host_check = HostCheckMiddleware(front, hosts=_hosts(host, settings.allowed_hosts))
 
         async def end() -> None:
@@ -257,7 +257,7 @@ def serve_http(
         def begin() -> None:
             ready(port)
             if (key := front.new_link_key()) is not None:
-                tell_link(port, key)
+                print_link(port, key)
 
         outer = RequestIdMiddleware(logged(host_check) if settings.access_log else host_check)
         async with server.lifespan():

@@ -11,11 +11,11 @@ from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.http.authentication import TokenVerifier
 from dittybag.protocol.transports.http.asgi_messages import Application, AsgiScope, Receive, Send
-from dittybag.web.request_log import Calls
-from dittybag.web.web_sessions import Visitors
+from dittybag.web.request_log import RequestLog
+from dittybag.web.web_sessions import WebSessions
 
 if TYPE_CHECKING:
-    from dittybag.web.app import Pages
+    from dittybag.web.app import WebApp
 
 
 class Front:
@@ -26,56 +26,56 @@ class Front:
         settings: Settings,
         server_scope: ServerScope,
         behind: Application,
-        calls: Calls,
-        tell_link: Callable[[str], None],
+        request_log: RequestLog,
+        print_link: Callable[[str], None],
         *,
         others: TokenVerifier | None = None,
     ) -> None:
-        """`tell_link`: shows the owner of the machine a link with this key in it.
+        """`print_link`: shows the owner of the machine a link with this key in it.
 
         `others`: knows tokens that are not our own.
         """
         self._settings = settings
         self._server_scope = server_scope
         self._behind = behind
-        self._tell_link = tell_link
-        self._pages: Pages | None = None
+        self._print_link = print_link
+        self._app: WebApp | None = None
         self._needs_token = settings.auth != "off"
-        self._visitors = Visitors(
+        self._sessions = WebSessions(
             server_scope.workspace.store,
             server_scope.workspace.accounts,
             server_scope.project,
             needs_token=self._needs_token,
             others=None if others is None else others.verify,
         )
-        self._calls = calls
+        self._request_log = request_log
 
     def new_link_key(self) -> str | None:
         """What lets one browser in without a token, if that can be."""
-        return None if self._needs_token else self._visitors.new_link_key()
+        return None if self._needs_token else self._sessions.new_link_key()
 
     def close(self) -> None:
         """End what open pages listen to."""
-        if self._pages is not None:
-            self._pages.close()
+        if self._app is not None:
+            self._app.close()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if _is_of_pages(scope["method"], scope["path"]):
-            if self._pages is None:
-                self._pages = self._built()
-            await self._pages(scope, receive, send)
+        if _is_web_path(scope["method"], scope["path"]):
+            if self._app is None:
+                self._app = self._build()
+            await self._app(scope, receive, send)
         else:
             await self._behind(scope, receive, send)
 
-    def _built(self) -> Pages:
+    def _build(self) -> WebApp:
         from dittybag.assembly.client_connections import LocalConnections
-        from dittybag.web.app import Pages
-        from dittybag.web.web_context import Site
+        from dittybag.web.app import WebApp
+        from dittybag.web.web_context import WebContext
 
         if PROFILES[self._settings.profile].prompts == "stored":
             # Clients of this profile see no libraries, so nobody follows them yet.
             self._server_scope.libraries.start()
-        site = Site(
+        context = WebContext(
             workspace=self._server_scope.workspace,
             templates=self._server_scope.templates,
             libraries=self._server_scope.libraries,
@@ -85,12 +85,12 @@ class Front:
             needs_token=self._needs_token,
             person=self._settings.actor or person(),
             connections=LocalConnections(self._settings, is_local=not self._needs_token),
-            calls=self._calls,
+            request_log=self._request_log,
         )
-        return Pages(site, self._visitors, tell_link=self._tell_link)
+        return WebApp(context, self._sessions, print_link=self._print_link)
 
 
-def _is_of_pages(method: str, path: str) -> bool:
+def _is_web_path(method: str, path: str) -> bool:
     if path == "/":
         return method == "GET"
     return path.startswith(("/p/", "/static/")) or path in ("/sign-in", "/sign-in/link", "/sign-out")

@@ -34,7 +34,7 @@ from dittybag.protocol.transports.http.asgi_messages import (
 from dittybag.protocol.wire_errors import InvalidRequest
 from dittybag.services.account_service import AccountService
 
-#: A verified token is cached this long. With `RECHECK_SECONDS`, a revoked token stops working within 5 seconds.
+#: How long a verified token is cached. A revoked token stops working within 5 seconds.
 CACHE_SECONDS: Final = 2.0
 #: How often the token of an open stream is verified again.
 RECHECK_SECONDS: Final = 1.5
@@ -139,7 +139,7 @@ class _CachedPrincipal:
 
 
 class AuthenticationMiddleware:
-    """Passes authenticated requests to an application, with an `AuthInfo` in their scope; rejects all others."""
+    """Passes authenticated requests on, with an `AuthInfo` in their scope, and rejects all others."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class AuthenticationMiddleware:
                 raise self._unauthorized(None)
             if not 0 < len(text) <= MAX_TOKEN:
                 raise self._unauthorized("invalid_token")
-            # Only what follows from the headers alone is cached with them. Whether the token is valid does not.
+            # Cached with the headers because it follows from them alone. The validity of the token does not.
             token = headers.cache[self] = _BearerToken(text, sha256(text.encode()).digest())
         return token
 

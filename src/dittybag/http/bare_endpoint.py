@@ -1,4 +1,4 @@
-"""The task contract's HTTP face, served in every profile: `HEAD /`, and `POST /` with or without JSON-RPC envelope."""
+"""The HTTP face of the task contract: `HEAD /`, and `POST /` with or without a JSON-RPC envelope."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BODY_SECONDS: Final = 12.0
 
 
 class BareEndpoint:
-    """Responds to a body without `jsonrpc` with the bare result, and passes a JSON-RPC body to the endpoint."""
+    """Answers a body without `jsonrpc` with the bare result, and passes a JSON-RPC body to the endpoint."""
 
     def __init__(self, server: Server, endpoint: Application, version: str) -> None:
         """`version`: the MCP revision that `HEAD` advertises."""
@@ -81,7 +81,7 @@ class BareEndpoint:
         if request["method"] == "subscriptions/listen":
             await _fail(send, 400, -32600, "Invalid Request: to listen, send a JSON-RPC request to /mcp")
             return
-        session.receive_decoded(Decoded(request, decoded.has_lone_surrogates), stream)
+        session.receive_decoded(Decoded(request, decoded.may_have_surrogates), stream)
 
         async def unwrapped(message: Any) -> None:
             if message["type"] == "http.response.body":

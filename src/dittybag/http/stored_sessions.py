@@ -1,4 +1,4 @@
-"""Sessions of HTTP clients in the store, where every process behind one address finds them."""
+"""HTTP sessions in the database, shared by all server processes behind one address."""
 
 from __future__ import annotations
 
@@ -16,60 +16,60 @@ from dittybag.protocol.transports.http.http_sessions import SessionState, merge_
 
 T = TypeVar("T")
 
-#: In microseconds: a session that is not used for so long has ended ...
+#: A session that is unused for this long has ended (microseconds).
 _IDLE: Final = 7 * 24 * 3600 * 1_000_000
-#: ... and its use is noted only so often.
-_NOTED: Final = 600 * 1_000_000
-_MOST: Final = 10_000
+#: The time of last use is updated at most this often (microseconds).
+_TOUCH_INTERVAL: Final = 600 * 1_000_000
+_MAX_SESSIONS: Final = 10_000
 
 _decode = msgspec.msgpack.Decoder(SessionState).decode
 
 
-class StoredSessions:
-    """See `dittybag.protocol.transports.http.http_sessions.SessionRegistry`."""
+class StoreSessionRegistry:
+    """Implements `dittybag.protocol.transports.http.http_sessions.SessionRegistry`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def add(self, id: str, state: SessionState) -> None:
         async def work(transaction: Transaction) -> None:
-            await transaction.prune_sessions(transaction.now - _IDLE, _MOST - 1)
+            await transaction.prune_sessions(transaction.now - _IDLE, _MAX_SESSIONS - 1)
             await transaction.save_session(id, msgspec.msgpack.encode(state))
 
-        await self._done(self._store.write(work, actor=""))
+        await self._run(self._store.write(work, actor=""))
 
     async def find(self, id: str) -> SessionState | None:
         async def work(transaction: Transaction) -> StoredSession | None:
             return await transaction.sessions.get(id)
 
-        kept = await self._done(self._store.read(work))
-        if kept is None:
+        stored = await self._run(self._store.read(work))
+        if stored is None:
             return None
-        unused = time.time_ns() // 1000 - kept.used_at
+        unused = time.time_ns() // 1000 - stored.used_at
         if unused > _IDLE:
             return None
-        state = _decode(kept.state)
-        if unused > _NOTED:
+        state = _decode(stored.state)
+        if unused > _TOUCH_INTERVAL:
             await self.change(id, state, state)
         return state
 
     async def change(self, id: str, before: SessionState, after: SessionState) -> None:
         async def work(transaction: Transaction) -> None:
-            # Another process may have ended it.
-            if (kept := await transaction.sessions.get(id)) is not None:
-                state = merge_states(_decode(kept.state), before, after)
+            # Another process may have ended the session.
+            if (stored := await transaction.sessions.get(id)) is not None:
+                state = merge_states(_decode(stored.state), before, after)
                 await transaction.save_session(id, msgspec.msgpack.encode(state))
 
-        await self._done(self._store.write(work, actor=""))
+        await self._run(self._store.write(work, actor=""))
 
     async def end(self, id: str) -> bool:
         async def work(transaction: Transaction) -> bool:
             return await transaction.delete_session(id)
 
-        return await self._done(self._store.write(work, actor=""))
+        return await self._run(self._store.write(work, actor=""))
 
-    async def _done(self, work: Awaitable[T]) -> T:
-        """What goes wrong with the store is said in our words, and may be over in a moment."""
+    async def _run(self, work: Awaitable[T]) -> T:
+        """Await `work`. Report a storage error as status 503 with `Retry-After`."""
         try:
             return await work
         except DittybagError as error:

@@ -1,6 +1,6 @@
-"""Who is calling: an OAuth 2.1 resource server that trusts the tokens of one issuer.
+"""An OAuth 2.1 resource server that verifies the access tokens of one issuer.
 
-It imports nothing of Dittybag outside this package, and PyJWT only when a verifier is made.
+The package imports nothing else of Dittybag, and imports PyJWT only when an `OAuthVerifier` is created.
 """
 
 from dittybag.identity.challenges import challenge, metadata_url, protected_resource_metadata

@@ -1,4 +1,4 @@
-"""One small document from a server or from a file, with limits."""
+"""Fetches one small document from an HTTP server or a file, with size and redirect limits."""
 
 from __future__ import annotations
 
@@ -13,65 +13,65 @@ import httptools
 from dittybag.identity.identity_errors import FetchFailed
 from dittybag.identity.url_rules import origin, split_url
 
-#: Of an answer with its head, or of a file.
-MOST_BYTES: Final = 1024 * 1024
-MOST_REDIRECTS: Final = 3
+#: Maximum size of an HTTP response with its headers, or of a file.
+MAX_BYTES: Final = 1024 * 1024
+MAX_REDIRECTS: Final = 3
 
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 _CHUNK: Final = 64 * 1024
 
 
-def reason(error: Exception) -> str:
-    """Why there is no document. What others raise may quote an address with a secret in it."""
-    said = str(error) if isinstance(error, FetchFailed | OSError) else ""
-    return said or type(error).__name__
+def describe_error(error: Exception) -> str:
+    """Return why a fetch failed. The text of unknown errors is left out: it may quote a URL with a secret."""
+    text = str(error) if isinstance(error, FetchFailed | OSError) else ""
+    return text or type(error).__name__
 
 
 async def get(url: str) -> bytes:
-    """The document at an address. Raises `FetchFailed`, and `OSError` if there is no connection.
+    """Return the document at a URL. Raises `FetchFailed`, and `OSError` if the connection fails.
 
-    It takes as long as the server likes: the caller has to set a limit. Redirects are followed on the same
-    server only, because the address was chosen for whom it belongs to.
+    There is no timeout: the caller must set one. Redirects are followed on the same server only, because only
+    that server is trusted.
     """
-    for _ in range(MOST_REDIRECTS + 1):
-        parts = _checked(url)
-        answer = await _ask(parts)
-        if answer.status == 200:
-            return bytes(answer.body)
-        if answer.status not in _REDIRECTS:
-            raise FetchFailed(f"it answers with status {answer.status}")
-        url = urljoin(url, answer.location)
-        if origin(_checked(url)) != origin(parts):
-            raise FetchFailed("it redirects to another server")
-    raise FetchFailed("it redirects again and again")
+    for _ in range(MAX_REDIRECTS + 1):
+        parts = _parse_url(url)
+        response = await _request(parts)
+        if response.status == 200:
+            return bytes(response.body)
+        if response.status not in _REDIRECTS:
+            raise FetchFailed(f"the server responded with status {response.status}")
+        url = urljoin(url, response.location)
+        if origin(_parse_url(url)) != origin(parts):
+            raise FetchFailed("the server redirects to another server")
+    raise FetchFailed(f"more than {MAX_REDIRECTS} redirects")
 
 
 async def read(path: str) -> bytes:
-    """What is in a file. Raises `FetchFailed` and `OSError`."""
-    return await to_thread(_read, path)
+    """Return the content of a file. Raises `FetchFailed` and `OSError`."""
+    return await to_thread(_read_file, path)
 
 
-class _Answer:
-    """An HTTP answer as it comes in; the methods are called by the parser."""
+class _HttpResponse:
+    """An HTTP response that is being received. The parser calls the `on_` methods."""
 
     def __init__(self) -> None:
         self.status = 0
         self.location = ""
         self.body = bytearray()
         self.is_complete = False
-        #: Neither a length nor chunks: it ends when the connection does.
+        #: No length and no chunks: the end of the connection ends the body.
         self.ends_with_connection = False
         self._has_length = False
         self._parser = httptools.HttpResponseParser(self)
 
     def feed(self, data: bytes) -> None:
-        """Take in the next bytes. Raises `FetchFailed`."""
+        """Parse the next bytes. Raises `FetchFailed`."""
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            # What comes after the answer does not matter.
+            # Bytes after the response do not matter.
             if not self.is_complete:
-                raise FetchFailed("its answer is not HTTP") from None
+                raise FetchFailed("the response is not valid HTTP") from None
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
@@ -87,29 +87,29 @@ class _Answer:
         self.body += body
 
     def on_message_complete(self) -> None:
-        # One that only says to wait is not the answer.
+        # A 1xx status announces that the response follows.
         if self.status >= 200:
             self.is_complete = True
 
 
-async def _ask(parts: SplitResult) -> _Answer:
+async def _request(parts: SplitResult) -> _HttpResponse:
     context = None
     if parts.scheme == "https":
         import ssl
 
-        # It reads all certificates of the system.
+        # In a thread: it reads all certificates of the system.
         context = await to_thread(ssl.create_default_context)
     _, host, port = origin(parts)
     reader, writer = await open_connection(host, port, ssl=context)
     try:
-        writer.write(_request(parts))
-        return await _answer(reader)
+        writer.write(_encode_request(parts))
+        return await _read_response(reader)
     finally:
-        # Nothing is left to be said, and nobody should wait for a server's farewell.
+        # Close without waiting for the server.
         writer.transport.abort()
 
 
-def _request(parts: SplitResult) -> bytes:
+def _encode_request(parts: SplitResult) -> bytes:
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     lines = (
         f"GET {target} HTTP/1.1",
@@ -122,37 +122,37 @@ def _request(parts: SplitResult) -> bytes:
     return "\r\n".join((*lines, "", "")).encode()
 
 
-async def _answer(reader: StreamReader) -> _Answer:
-    answer = _Answer()
+async def _read_response(reader: StreamReader) -> _HttpResponse:
+    response = _HttpResponse()
     read = 0
-    while not answer.is_complete:
+    while not response.is_complete:
         data = await reader.read(_CHUNK)
         read += len(data)
-        if read > MOST_BYTES:
-            raise FetchFailed(f"its answer is larger than {MOST_BYTES // 1024} KiB")
+        if read > MAX_BYTES:
+            raise FetchFailed(f"the response is larger than {MAX_BYTES // 1024} KiB")
         if not data:
-            if answer.ends_with_connection:
+            if response.ends_with_connection:
                 break
-            raise FetchFailed("its answer breaks off")
-        answer.feed(data)
-    return answer
+            raise FetchFailed("the response is incomplete")
+        response.feed(data)
+    return response
 
 
-def _checked(url: str) -> SplitResult:
+def _parse_url(url: str) -> SplitResult:
     try:
         return split_url(url)
     except ValueError as error:
         raise FetchFailed(str(error)) from None
 
 
-def _read(path: str) -> bytes:
-    # A pipe must not make this wait.
+def _read_file(path: str) -> bytes:
+    # Nonblocking, so that opening a pipe does not hang.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise FetchFailed("it is not a file")
+        raise FetchFailed("not a regular file")
     with os.fdopen(descriptor, "rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise FetchFailed(f"it is larger than {MOST_BYTES // 1024} KiB")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise FetchFailed(f"the file is larger than {MAX_BYTES // 1024} KiB")
     return data

@@ -1,11 +1,11 @@
-"""Where an issuer's keys are: where the settings say, or its metadata (RFC 8414, OpenID discovery)."""
+"""Finds an issuer's keys through the settings or its metadata (RFC 8414, OpenID Connect Discovery)."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from dittybag.identity.bounded_fetch import read, reason
+from dittybag.identity.bounded_fetch import describe_error, read
 from dittybag.identity.identity_errors import FetchFailed
 from dittybag.identity.oauth_settings import OAuthSettings
 from dittybag.identity.strict_json import json_object
@@ -14,47 +14,47 @@ from dittybag.identity.url_rules import is_loopback, is_url, split_url
 Fetch: TypeAlias = Callable[[str], Awaitable[bytes]]
 
 
-async def key_document(settings: OAuthSettings, fetch: Fetch) -> bytes:
-    """The issuer's keys as it publishes them. Raises `FetchFailed`, and whatever `fetch` raises."""
+async def fetch_jwks(settings: OAuthSettings, fetch: Fetch) -> bytes:
+    """Return the issuer's JWKS document. Raises `FetchFailed` and any exception of `fetch`."""
     if settings.jwks and not is_url(settings.jwks):
         return await read(settings.jwks)
-    return await fetch(settings.jwks or await _found_address(settings.issuer, fetch))
+    return await fetch(settings.jwks or await _discover_jwks_url(settings.issuer, fetch))
 
 
-async def _found_address(issuer: str, fetch: Fetch) -> str:
+async def _discover_jwks_url(issuer: str, fetch: Fetch) -> str:
     problems: list[str] = []
-    for url in metadata_addresses(issuer):
+    for url in metadata_urls(issuer):
         try:
-            return _address_in(await fetch(url), issuer)
-        except Exception as error:  # noqa: BLE001  # a fetch says in its own way that there is no such document
-            problems.append(f"{url}: {reason(error)}")
-    raise FetchFailed(f"its metadata cannot be had ({'; '.join(problems)})")
+            return _jwks_url_from(await fetch(url), issuer)
+        except Exception as error:  # noqa: BLE001  # a custom `fetch` may raise anything
+            problems.append(f"{url}: {describe_error(error)}")
+    raise FetchFailed(f"no issuer metadata found ({'; '.join(problems)})")
 
 
-def metadata_addresses(issuer: str) -> list[str]:
-    """Where an issuer's metadata may be, in the order in which MCP's authorization asks for it."""
+def metadata_urls(issuer: str) -> list[str]:
+    """Return the possible URLs of an issuer's metadata, in the order that MCP authorization requires."""
     parts = split_url(issuer)
     server, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
-    addresses = [
+    urls = [
         f"{server}/.well-known/oauth-authorization-server{path}",
         f"{server}/.well-known/openid-configuration{path}",
         f"{server}{path}/.well-known/openid-configuration",
     ]
     # Without a path the last two are the same.
-    return list(dict.fromkeys(addresses))
+    return list(dict.fromkeys(urls))
 
 
-def _address_in(document: bytes, issuer: str) -> str:
-    """What the metadata says. Raises `FetchFailed` if it is not this issuer's."""
+def _jwks_url_from(document: bytes, issuer: str) -> str:
+    """Return the `jwks_uri` of issuer metadata. Raises `FetchFailed` if the metadata is not valid."""
     try:
         metadata = json_object(document)
-        address = str(metadata.get("jwks_uri"))
-        parts = split_url(address)
+        url = str(metadata.get("jwks_uri"))
+        parts = split_url(url)
     except ValueError as error:
-        raise FetchFailed(f"it does not say where the keys are ({error})") from None
+        raise FetchFailed(f"the metadata has no valid jwks_uri ({error})") from None
     if metadata.get("issuer") != issuer:
-        raise FetchFailed("it is the metadata of another issuer")
-    # An issuer elsewhere has no business on this machine.
+        raise FetchFailed("the metadata belongs to another issuer")
+    # A remote issuer must not make this server call local services.
     if is_loopback(parts) and not is_loopback(split_url(issuer)):
-        raise FetchFailed("it says that the keys are on this machine")
-    return address
+        raise FetchFailed("the jwks_uri points to this machine")
+    return url

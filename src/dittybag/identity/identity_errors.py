@@ -1,11 +1,11 @@
-"""What can go wrong between a token and the person it speaks for.
+"""The exceptions of token verification.
 
 TokenRefused                401, invalid_token
 └── InsufficientScope       403, insufficient_scope
-KeysUnavailable             503: nobody can tell whether the token is good
-OAuthMisconfigured          no verifier can be made of these settings
-OAuthNotInstalled           no verifier can be made without PyJWT
-Unreachable                 a document cannot be had; outside of this package that is KeysUnavailable
+KeysUnavailable             503: the token cannot be verified now
+OAuthMisconfigured          the settings are not valid
+OAuthNotInstalled           PyJWT is not installed
+FetchFailed                 a document cannot be fetched; callers of this package see KeysUnavailable
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from typing import ClassVar
 
 
 class TokenRefused(Exception):
-    """The token is not good. The message is for our own log, never for the client, and quotes nothing."""
+    """The token is not valid. The message is for the server log, not the client, and quotes no token."""
 
     status: ClassVar[int] = 401
-    #: What a challenge calls it.
+    #: The error code in `WWW-Authenticate`.
     error: ClassVar[str] = "invalid_token"
 
 
 class InsufficientScope(TokenRefused):
-    """The token is good, but allows nothing here."""
+    """The token is valid but has none of the required scopes."""
 
     status = 403
     error = "insufficient_scope"
 
 
 class KeysUnavailable(Exception):
-    """The issuer's keys could not be fetched: the same token may be good in a moment."""
+    """The issuer's keys could not be fetched. A retry with the same token may succeed."""
 
     status: ClassVar[int] = 503
 
 
 class OAuthMisconfigured(ValueError):
-    """The settings make no sense; the message says which, and what would."""
+    """The settings are not valid. The message names the setting and the allowed values."""
 
 
 class OAuthNotInstalled(ImportError):
-    """What verifies signatures is not installed; the message says what to do."""
+    """PyJWT or cryptography is not installed. The message says how to install them."""
 
 
 class FetchFailed(Exception):
-    """There is no such document, or it cannot be had or used; the message says why."""
+    """A document does not exist, or cannot be fetched or used. The message says why."""

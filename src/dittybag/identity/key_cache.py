@@ -1,4 +1,4 @@
-"""The issuer's keys as they are now: fetched when needed, renewed in time, kept through an outage."""
+"""Cache of an issuer's keys: fetched on demand, refreshed in the background, kept during an outage."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Final
 
-from dittybag.identity.bounded_fetch import reason
+from dittybag.identity.bounded_fetch import describe_error
 from dittybag.identity.identity_errors import KeysUnavailable
 from dittybag.identity.jwk_sets import KeySet
 
-#: From this age on they are renewed, while requests go on with the old ones.
-RENEWED_AFTER: Final = 9 * 60.0
-#: From this age on requests wait for the new ones: a key that was withdrawn is good no longer than this.
-OLD_AFTER: Final = 10 * 60.0
-#: So long they are kept if no new ones can be had.
-KEPT_FOR: Final = 60 * 60.0
-#: So long it takes until a failed attempt is repeated, and until another unknown key is asked for.
-PAUSE: Final = 10.0
-#: So long nobody is made to wait after a failed attempt, as long as there are keys.
-PATIENCE: Final = 60.0
-#: One attempt takes no longer than this.
-DEADLINE: Final = 5.0
+#: From this age on, keys are refreshed in the background while requests use the cached ones.
+REFRESH_AFTER: Final = 9 * 60.0
+#: From this age on, requests wait for the refresh. A withdrawn key is therefore refused after this time.
+STALE_AFTER: Final = 10 * 60.0
+#: Maximum age of keys if the refresh fails.
+MAX_AGE: Final = 60 * 60.0
+#: Minimum time between a failed fetch and the next one, and between two fetches for unknown keys.
+RETRY_DELAY: Final = 10.0
+#: For this long after a failed fetch, requests use stale keys instead of waiting.
+FAILURE_GRACE: Final = 60.0
+#: Timeout of one fetch.
+FETCH_TIMEOUT: Final = 5.0
 
 _log = logging.getLogger("dittybag.identity")
 
 
 class KeyCache:
-    """The keys of one issuer."""
+    """The cached keys of one issuer."""
 
     def __init__(
         self,
@@ -43,89 +43,89 @@ class KeyCache:
         self._keys = KeySet(())
         self._document: bytes | None = None
         self._fetched_at = -inf
-        #: When the last attempt failed, and why; both are wiped by one that succeeds.
+        #: When and why the last fetch failed. A successful fetch resets both.
         self._failed_at = -inf
         self._problem = ""
-        #: When a token last asked for a key that is not here.
+        #: When a token last named an unknown key.
         self._missed_at = -inf
-        self._renewal: Task[None] | None = None
+        self._refresh_task: Task[None] | None = None
 
-    def fresh(self, now: float) -> KeySet | None:
-        """The keys, if there is nothing to be done about them."""
-        return self._keys if 0 <= now - self._fetched_at < RENEWED_AFTER else None
+    def get_fresh(self, now: float) -> KeySet | None:
+        """Return the keys if they need no refresh, else `None`."""
+        return self._keys if 0 <= now - self._fetched_at < REFRESH_AFTER else None
 
-    async def keys(self) -> KeySet:
-        """The keys, which are renewed first if they are old. Raises `KeysUnavailable`."""
+    async def get(self) -> KeySet:
+        """Return the keys, refreshed first if they are stale. Raises `KeysUnavailable`."""
         now = self._now()
         age = self._age(now)
-        if age < RENEWED_AFTER:
+        if age < REFRESH_AFTER:
             return self._keys
-        renewal = self._renewed(now)
-        failed_lately = _is_within(PATIENCE, self._failed_at, now)
-        if renewal is not None and (age >= KEPT_FOR or (age >= OLD_AFTER and not failed_lately)):
-            await wait((renewal,))
-        if self._age(self._now()) >= KEPT_FOR:
+        task = self._start_refresh(now)
+        failed_recently = _is_within(FAILURE_GRACE, self._failed_at, now)
+        if task is not None and (age >= MAX_AGE or (age >= STALE_AFTER and not failed_recently)):
+            await wait((task,))
+        if self._age(self._now()) >= MAX_AGE:
             raise KeysUnavailable(self._problem or "the keys of the OAuth issuer were not fetched in time")
         return self._keys
 
-    async def newer(self) -> KeySet:
-        """The keys after another look, because one is missing. A flood of such calls looks once.
+    async def refresh(self) -> KeySet:
+        """Return the keys after another fetch, because a key is missing. Concurrent calls share one fetch.
 
-        Raises `KeysUnavailable` if nobody could look.
+        Raises `KeysUnavailable` if the fetch fails.
         """
         now = self._now()
-        if self._renewal is None and _is_within(PAUSE, self._missed_at, now):
-            renewal = None
+        if self._refresh_task is None and _is_within(RETRY_DELAY, self._missed_at, now):
+            task = None
         else:
             self._missed_at = now
-            renewal = self._renewed(now)
-        if renewal is not None:
-            await wait((renewal,))
+            task = self._start_refresh(now)
+        if task is not None:
+            await wait((task,))
         if self._problem:
             raise KeysUnavailable(self._problem)
         return self._keys
 
     async def close(self) -> None:
-        """Stop what is under way."""
-        if self._renewal is not None:
-            self._renewal.cancel()
-            await wait((self._renewal,))
+        """Cancel the current fetch."""
+        if self._refresh_task is not None:
+            self._refresh_task.cancel()
+            await wait((self._refresh_task,))
 
     def _age(self, now: float) -> float:
         if now < self._fetched_at:
-            # The clock was set back, and nobody knows how old they are.
-            self._fetched_at = now - OLD_AFTER
+            # The clock was set back, so the age is unknown: treat the keys as stale.
+            self._fetched_at = now - STALE_AFTER
         return now - self._fetched_at
 
-    def _renewed(self, now: float) -> Task[None] | None:
-        """The attempt that is under way or due; nothing so soon after one that failed."""
-        if self._renewal is None and not _is_within(PAUSE, self._failed_at, now):
-            self._renewal = create_task(self._renew(now))
-        return self._renewal
+    def _start_refresh(self, now: float) -> Task[None] | None:
+        """Return the running fetch, or start one. Return `None` within the delay after a failure."""
+        if self._refresh_task is None and not _is_within(RETRY_DELAY, self._failed_at, now):
+            self._refresh_task = create_task(self._fetch_keys(now))
+        return self._refresh_task
 
-    async def _renew(self, now: float) -> None:
+    async def _fetch_keys(self, now: float) -> None:
         try:
-            async with timeout(DEADLINE):
+            async with timeout(FETCH_TIMEOUT):
                 document = await self._fetch()
-            # The same keys stay the same object, for those who remember what they did with it.
+            # Unchanged keys stay the same object: the cache of verified tokens compares by identity.
             if document != self._document:
                 self._keys, self._document = self._parse(document), document
         except TimeoutError:
-            self._fail(now, f"no answer within {DEADLINE:.0f} seconds")
-        except Exception as error:  # noqa: BLE001  # whatever a fetch raises, the keys that are here go on
-            self._fail(now, reason(error))
+            self._fail(now, f"no response within {FETCH_TIMEOUT:.0f} seconds")
+        except Exception as error:  # noqa: BLE001  # whatever a fetch raises, the cached keys stay in use
+            self._fail(now, describe_error(error))
         else:
             self._fetched_at, self._failed_at, self._problem = now, -inf, ""
         finally:
-            self._renewal = None
+            self._refresh_task = None
 
     def _fail(self, now: float, problem: str) -> None:
         self._failed_at = now
-        said = "".join(one if one.isprintable() else "?" for one in problem[:500])
-        self._problem = f"the keys of the OAuth issuer cannot be fetched: {said}"
+        text = "".join(char if char.isprintable() else "?" for char in problem[:500])
+        self._problem = f"the keys of the OAuth issuer cannot be fetched: {text}"
         _log.warning("%s", self._problem)
 
 
 def _is_within(seconds: float, since: float, now: float) -> bool:
-    """That long has not passed yet. After the clock was set back, it has."""
+    """Return whether fewer than `seconds` have passed. `False` after the clock was set back."""
     return 0 <= now - since < seconds

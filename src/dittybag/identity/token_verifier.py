@@ -1,4 +1,4 @@
-"""Tokens in, identities out."""
+"""Verifies OAuth access tokens and returns the identity of the user."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from typing import Final
 from msgspec import Struct
 
 from dittybag.identity import bounded_fetch
-from dittybag.identity.discovery import Fetch, key_document
+from dittybag.identity.discovery import Fetch, fetch_jwks
 from dittybag.identity.identity_errors import InsufficientScope, TokenRefused
 from dittybag.identity.jwk_sets import KeySet, SignatureVerifier
 from dittybag.identity.key_cache import KeyCache
 from dittybag.identity.oauth_settings import OAuthSettings, check
-from dittybag.identity.token_claims import Scope, TokenClaims, read
+from dittybag.identity.token_claims import OAuthScope, TokenClaims, read
 
-#: How long, and of how many tokens at most, it is remembered that they are good.
-REMEMBERED_SECONDS: Final = 60.0
-MOST_REMEMBERED: Final = 10_000
-MOST_TOKEN_CHARACTERS: Final = 16 * 1024
+#: How long a verified token is cached, and the maximum number of cached tokens.
+CACHE_SECONDS: Final = 60.0
+MAX_CACHED: Final = 10_000
+MAX_TOKEN_CHARACTERS: Final = 16 * 1024
 
 
 class Identity(Struct, frozen=True):
-    """Who is calling, what they may do, and until when that is certain."""
+    """The user and scope of a verified token, and its expiry time."""
 
     user: str
-    scope: Scope
-    #: In seconds since 1970.
+    scope: OAuthScope
+    #: Unix time in seconds.
     expires_at: float
 
 
 class OAuthVerifier:
-    """Tells whose token it is, for the tokens of one issuer."""
+    """Verifies the tokens of one issuer."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class OAuthVerifier:
         fetch: Fetch | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`fetch` gets the document at an address, in place of our own way.
+        """`fetch` replaces the built-in HTTP client.
 
         Raises `OAuthMisconfigured` and `OAuthNotInstalled`.
         """
@@ -52,53 +52,53 @@ class OAuthVerifier:
         self._now = now
         self._signatures = SignatureVerifier(settings.algorithms)
         get = fetch or bounded_fetch.get
-        self._key_cache = KeyCache(lambda: key_document(settings, get), self._signatures.key_set, now)
-        #: By the hash of a token: the keys it was verified with, since when, until when, and whose it is.
-        self._remembered: OrderedDict[bytes, tuple[KeySet, float, float, Identity]] = OrderedDict()
+        self._key_cache = KeyCache(lambda: fetch_jwks(settings, get), self._signatures.parse_key_set, now)
+        #: By token hash: the keys it was verified with, when, until when this holds, and the identity.
+        self._verified: OrderedDict[bytes, tuple[KeySet, float, float, Identity]] = OrderedDict()
 
     async def verify(self, token: str) -> Identity:
-        """Who a token speaks for.
+        """Return the identity of a token.
 
-        Raises `TokenRefused`, `InsufficientScope`, and `KeysUnavailable` if that cannot be told now.
+        Raises `TokenRefused`, `InsufficientScope`, and `KeysUnavailable` if it cannot be verified now.
         """
         now = self._now()
         digest = _digest(token)
-        remembered = self._remembered.get(digest)
-        if remembered is not None:
-            keys, since, until, identity = remembered
-            if keys is self._key_cache.fresh(now) and since <= now < until:
+        cached = self._verified.get(digest)
+        if cached is not None:
+            keys, since, until, identity = cached
+            if keys is self._key_cache.get_fresh(now) and since <= now < until:
                 return identity
-        claimed = read(token, self._settings, now)
-        keys = await self._keys_for(claimed)
-        self._signatures.check(token, claimed.algorithm, keys.candidates(claimed.key_id, claimed.algorithm))
-        if claimed.scope is None:
-            raise InsufficientScope("it has none of the scopes that are needed here")
-        identity = Identity(claimed.user, claimed.scope, claimed.expires_at)
+        claims = read(token, self._settings, now)
+        keys = await self._keys_for(claims)
+        self._signatures.check(token, claims.algorithm, keys.candidates(claims.key_id, claims.algorithm))
+        if claims.scope is None:
+            raise InsufficientScope("it has none of the required scopes")
+        identity = Identity(claims.user, claims.scope, claims.expires_at)
         self._remember(digest, keys, now, identity)
         return identity
 
     async def close(self) -> None:
-        """Stop fetching keys."""
+        """Cancel the current fetch of keys."""
         await self._key_cache.close()
 
-    async def _keys_for(self, claimed: TokenClaims) -> KeySet:
-        keys = await self._key_cache.keys()
-        if not keys.candidates(claimed.key_id, claimed.algorithm):
-            keys = await self._key_cache.newer()
+    async def _keys_for(self, claims: TokenClaims) -> KeySet:
+        keys = await self._key_cache.get()
+        if not keys.candidates(claims.key_id, claims.algorithm):
+            keys = await self._key_cache.refresh()
         return keys
 
     def _remember(self, digest: bytes, keys: KeySet, now: float, identity: Identity) -> None:
-        until = min(now + REMEMBERED_SECONDS, identity.expires_at + self._settings.leeway_seconds)
-        self._remembered[digest] = (keys, now, until, identity)
-        self._remembered.move_to_end(digest)
-        if len(self._remembered) > MOST_REMEMBERED:
-            self._remembered.popitem(last=False)
+        until = min(now + CACHE_SECONDS, identity.expires_at + self._settings.leeway_seconds)
+        self._verified[digest] = (keys, now, until, identity)
+        self._verified.move_to_end(digest)
+        if len(self._verified) > MAX_CACHED:
+            self._verified.popitem(last=False)
 
 
 def _digest(token: str) -> bytes:
-    if len(token) > MOST_TOKEN_CHARACTERS:
-        raise TokenRefused("it is too long")
+    if len(token) > MAX_TOKEN_CHARACTERS:
+        raise TokenRefused("too long")
     try:
         return sha256(token.encode("ascii")).digest()
     except UnicodeEncodeError:
-        raise TokenRefused("it has characters in it that no token has") from None
+        raise TokenRefused("it contains characters that are not ASCII") from None

@@ -1,4 +1,4 @@
-"""Addresses of issuers and their keys: which may be asked at all."""
+"""Rules for the URLs of issuers and their keys: https, or http on this machine."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ import re
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-MOST_CHARACTERS: Final = 2000
+MAX_CHARACTERS: Final = 2000
 
 _ALLOWED: Final = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+")
 
 
 def is_url(text: str) -> bool:
-    """It is meant to be an address, not the name of a file."""
+    """Return whether a setting is a URL rather than a file name."""
     return "://" in text
 
 
 def split_url(url: str) -> SplitResult:
-    """The parts of an address that may be asked: https, or http on this machine. Raises `ValueError`."""
-    if len(url) > MOST_CHARACTERS:
-        raise ValueError(f"the address has more than {MOST_CHARACTERS} characters")
+    """Return the parts of an allowed URL: https, or http on this machine. Raises `ValueError`."""
+    if len(url) > MAX_CHARACTERS:
+        raise ValueError(f"the URL is longer than {MAX_CHARACTERS} characters")
     if not _ALLOWED.fullmatch(url):
-        raise ValueError("the address has characters in it that no address has")
+        raise ValueError("the URL contains characters that are not allowed")
     parts = urlsplit(url)
     if not parts.hostname or parts.port == 0:
-        raise ValueError("the address names no server")
+        raise ValueError("the URL has no valid host and port")
     if "@" in parts.netloc:
-        raise ValueError("the address has a user name in it")
+        raise ValueError("the URL contains a user name")
     if "#" in url:
-        raise ValueError("the address has a fragment (#) in it")
+        raise ValueError("the URL contains a fragment (#)")
     if parts.scheme == "http" and not is_loopback(parts):
-        raise ValueError("the address must begin with https:// (http:// is for this machine only)")
+        raise ValueError("the URL must start with https:// (http:// is allowed only for this machine)")
     if parts.scheme not in ("http", "https"):
-        raise ValueError("the address must begin with https://")
+        raise ValueError("the URL must start with https://")
     return parts
 
 
 def is_loopback(parts: SplitResult) -> bool:
-    """The server is on this machine."""
+    """Return whether the host is this machine."""
     from ipaddress import ip_address
 
     host = parts.hostname or ""
@@ -48,5 +48,5 @@ def is_loopback(parts: SplitResult) -> bool:
 
 
 def origin(parts: SplitResult) -> tuple[str, str | None, int]:
-    """Which server an address is on."""
+    """Return the scheme, host and port of a URL."""
     return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)

@@ -30,21 +30,21 @@ from dittybag.protocol.transports.http.asgi_messages import (
 )
 from dittybag.services.caller import Caller
 from dittybag.web.browser_requests import (
-    Answer,
-    BadForm,
-    Request,
+    WebResponse,
+    MalformedForm,
+    WebRequest,
     Route,
-    Streaming,
+    StreamingResponse,
     cookie,
     cookies,
     project_link,
     redirect,
 )
 from dittybag.web.pages import ROUTES
-from dittybag.web.sse import Live
-from dittybag.web.template_rendering import SAFETY, page, static_files
-from dittybag.web.web_context import Site
-from dittybag.web.web_sessions import COOKIE, NOBODY, SESSION_SECONDS, Visitors, is_own_form
+from dittybag.web.sse import EventStreams
+from dittybag.web.template_rendering import SECURITY_HEADERS, render_page, static_files
+from dittybag.web.web_context import WebContext
+from dittybag.web.web_sessions import COOKIE, ANONYMOUS, SESSION_SECONDS, WebSessions, is_own_form
 
 _log = logging.getLogger("dittybag")
 
@@ -60,17 +60,17 @@ _STATUSES: Final[tuple[tuple[type[DittybagError], int], ...]] = (
 )
 
 
-class Pages:
+class WebApp:
     """An application for browsers."""
 
     def __init__(
-        self, site: Site, visitors: Visitors, *, tell_link: Callable[[str], None] = lambda key: None
+        self, context: WebContext, sessions: WebSessions, *, print_link: Callable[[str], None] = lambda key: None
     ) -> None:
-        """`tell_link`: shows the owner of the machine a link with a key in it."""
-        self._site = site
-        self._visitors = visitors
-        self._tell_link = tell_link
-        self._live = Live(site, visitors)
+        """`print_link`: shows the owner of the machine a link with a key in it."""
+        self._context = context
+        self._sessions = sessions
+        self._print_link = print_link
+        self._live = EventStreams(context, sessions)
         self._routes = _Table([*ROUTES, Route("GET", "/live", self._live.stream)])
 
     def close(self) -> None:
@@ -83,27 +83,27 @@ class Pages:
         except Disconnected:
             return
         except HttpError as refused:
-            answer = Answer(refused.status, str(refused.error).encode(), b"text/plain; charset=utf-8")
-        if not isinstance(answer, Answer):
+            answer = WebResponse(refused.status, str(refused.error).encode(), b"text/plain; charset=utf-8")
+        if not isinstance(answer, WebResponse):
             await answer(receive, _safely(send))
             return
         body = b"" if scope["method"] == "HEAD" else answer.body
-        await respond(send, answer.status, body, answer.kind, (*answer.headers, *SAFETY))
+        await respond(send, answer.status, body, answer.kind, (*answer.headers, *SECURITY_HEADERS))
 
-    async def _answer(self, scope: AsgiScope, receive: Receive) -> Answer | Streaming:
+    async def _answer(self, scope: AsgiScope, receive: Receive) -> WebResponse | StreamingResponse:
         path, method = scope["path"], "GET" if scope["method"] == "HEAD" else scope["method"]
         if path.startswith("/static/"):
             return _static(path.removeprefix("/static/"), scope)
         headers = Headers.from_scope(scope)
         query = scope.get("query_string", b"")
-        request = Request(self._site, method, _raw_path(scope), headers=headers, query=query, visitor=NOBODY)
-        request.body_is(receive)
+        request = WebRequest(self._context, method, _raw_path(scope), headers=headers, query=query, session=ANONYMOUS)
+        request.set_receive(receive)
         try:
-            request.visitor = await self._visitors.find(cookies(headers).get(COOKIE))
+            request.session = await self._sessions.find(cookies(headers).get(COOKIE))
             return await self._found(request, scope, path)
         except DittybagError as error:
             return _failure(request, error)
-        except BadForm:
+        except MalformedForm:
             return _problem(
                 request, 400, "This form could not be read", "Load the page again, and try once more."
             )
@@ -115,23 +115,23 @@ class Pages:
             words = "This is a mistake of Dittybag's, not yours. The server's log has the details"
             return _problem(request, 500, "Something went wrong", f"{words} under {request_id}.")
 
-    async def _found(self, request: Request, scope: AsgiScope, path: str) -> Answer | Streaming:
+    async def _found(self, request: WebRequest, scope: AsgiScope, path: str) -> WebResponse | StreamingResponse:
         if path == _SIGN_IN:
             return await self._sign_in(request)
         if path == "/sign-in/link" and request.method == "POST":
             return self._new_link(request)
-        if not request.visitor.is_known:
-            if request.is_part:
-                return Answer(401, headers=((b"hx-redirect", _SIGN_IN.encode()),))
+        if not request.session.is_signed_in:
+            if request.is_fragment:
+                return WebResponse(401, headers=((b"hx-redirect", _SIGN_IN.encode()),))
             return redirect(_SIGN_IN)
         if path == "/sign-out":
             return await self._sign_out(request)
         if path == "/":
-            project = await self._project(self._site.project)
+            project = await self._project(self._context.project)
             return redirect(project_link(project.name, "/"))
         return await self._project_page(request)
 
-    async def _project_page(self, request: Request) -> Answer | Streaming:
+    async def _project_page(self, request: WebRequest) -> WebResponse | StreamingResponse:
         segments = _segments(request.path)
         if segments is None or len(segments) < 2:
             return _problem(request, 404, "There is no such page", "")
@@ -140,102 +140,102 @@ class Pages:
         if found is None:
             return _problem(request, 404, "There is no such page", "")
         if isinstance(found, list):
-            return Answer(405, headers=((b"allow", ", ".join(found).encode()),))
+            return WebResponse(405, headers=((b"allow", ", ".join(found).encode()),))
         route, request.parameters = found
         if request.method != "GET":
             await self._require_own_form(request, route)
-            if self._site.read_only:
+            if self._context.read_only:
                 raise NotAllowed("This server only shows things: it was started with --read-only")
         return await route.handler(request)
 
-    async def _place(self, request: Request, name: str) -> None:
+    async def _place(self, request: WebRequest, name: str) -> None:
         """Find out in which project this is, and what the visitor may do there."""
 
         async def work(transaction: Transaction) -> Project | None:
             return await transaction.projects.by_name(name)
 
-        project = await self._site.workspace.store.read(work, single=True)
-        visitor = request.visitor
+        project = await self._context.workspace.store.read(work, single=True)
+        session = request.session
         if project is None:
             raise ProjectNotFound(name)
-        if visitor.principal is None:
+        if session.principal is None:
             caller = Caller(project.id, f"{self._site.person} via {_VIA}")
         else:
-            principal = visitor.principal
-            if project.id != self._site.project:
+            principal = session.principal
+            if project.id != self._context.project:
                 secret = cookies(request.headers)[COOKIE]
-                there = await self._visitors.grant_in(secret, project.id)
+                there = await self._sessions.principal_in(secret, project.id)
                 if there is None:
                     raise ProjectNotFound(name)
                 principal = there
             caller = Caller(project.id, f"{principal.user} via {_VIA}", principal.user, principal)
-            if project.id != self._site.project and not principal.sees_project:
+            if project.id != self._context.project and not principal.sees_project:
                 # A foreign project looks like one that is not there.
                 raise ProjectNotFound(name)
-        request.place(project, caller)
+        request.set_project(project, caller)
 
     async def _project(self, id: int) -> Project:
         async def work(transaction: Transaction) -> Project | None:
             return await transaction.projects.get(id)
 
-        project = await self._site.workspace.store.read(work, single=True)
+        project = await self._context.workspace.store.read(work, single=True)
         if project is None:
             raise ProjectNotFound("")
         return project
 
-    async def _require_own_form(self, request: Request, route: Route) -> None:
+    async def _require_own_form(self, request: WebRequest, route: Route) -> None:
         """Raises `NotAllowed` for what was not sent by one of the visitor's own pages."""
         _require_same_origin(request)
         shown = request.headers.get(b"x-form-secret")
         if route.takes_form:
             await request.read_form()
             shown = shown or request.form.get("form_secret")
-        if not is_own_form(request.visitor, shown):
+        if not is_own_form(request.session, shown):
             raise NotAllowed("This form is out of date: load the page again, and try once more")
 
     # Signing in and out
 
-    async def _sign_in(self, request: Request) -> Answer:
+    async def _sign_in(self, request: WebRequest) -> WebResponse:
         if request.method == "GET" and (key := request.query.get("key")):
-            secret = await self._visitors.enter_by_link(key)
+            secret = await self._sessions.sign_in_by_link(key)
             return self._welcomed(request, secret, "This link was used before, or is too old")
         if request.method == "GET":
-            return page(request, "sign_in.html", problem="")
+            return render_page(request, "sign_in.html", problem="")
         if request.method != "POST":
-            return Answer(405, headers=((b"allow", b"GET, POST"),))
+            return WebResponse(405, headers=((b"allow", b"GET, POST"),))
         _require_same_origin(request)
         await request.read_form()
-        secret = await self._visitors.enter_by_token(request.form.get("token", "").strip()[:8192])
+        secret = await self._sessions.sign_in_by_token(request.form.get("token", "").strip()[:8192])
         return self._welcomed(request, secret, "This token is not valid (any more)")
 
-    def _welcomed(self, request: Request, secret: str | None, problem: str) -> Answer:
+    def _welcomed(self, request: WebRequest, secret: str | None, problem: str) -> WebResponse:
         if secret is None:
-            return page(request, "sign_in.html", status=403, problem=problem)
-        welcome = page(request, "welcome.html")
+            return render_page(request, "sign_in.html", status=403, problem=problem)
+        welcome = render_page(request, "welcome.html")
         is_secure = request.origin.startswith("https:")
         new = cookie(COOKIE, secret, seconds=SESSION_SECONDS, secure=is_secure)
-        return Answer(200, welcome.body, headers=(*welcome.headers, new))
+        return WebResponse(200, welcome.body, headers=(*welcome.headers, new))
 
-    def _new_link(self, request: Request) -> Answer:
+    def _new_link(self, request: WebRequest) -> WebResponse:
         """Show the owner of the machine another link; whoever asks for it does not see it."""
         _require_same_origin(request)
-        if not self._site.needs_token:
-            self._tell_link(self._visitors.new_link_key())
+        if not self._context.needs_token:
+            self._print_link(self._sessions.new_link_key())
         return redirect(_SIGN_IN, "A new link is in the terminal of the server")
 
-    async def _sign_out(self, request: Request) -> Answer:
+    async def _sign_out(self, request: WebRequest) -> WebResponse:
         if request.method != "POST":
-            return Answer(405, headers=((b"allow", b"POST"),))
+            return WebResponse(405, headers=((b"allow", b"POST"),))
         _require_same_origin(request)
         await request.read_form()
-        if not is_own_form(request.visitor, request.form.get("form_secret")):
+        if not is_own_form(request.session, request.form.get("form_secret")):
             raise NotAllowed("This form is out of date: load the page again, and try once more")
-        await self._visitors.leave(cookies(request.headers)[COOKIE])
+        await self._sessions.sign_out(cookies(request.headers)[COOKIE])
         gone = redirect(_SIGN_IN, "You are signed out")
-        return Answer(gone.status, headers=(*gone.headers, cookie(COOKIE, "", seconds=0)))
+        return WebResponse(gone.status, headers=(*gone.headers, cookie(COOKIE, "", seconds=0)))
 
 
-def _require_same_origin(request: Request) -> None:
+def _require_same_origin(request: WebRequest) -> None:
     """Raises `NotAllowed` for what a page of somebody else has sent, also one at another port here."""
     headers = request.headers
     origin = headers.get(b"origin")
@@ -291,7 +291,7 @@ def _segments(path: str) -> list[str] | None:
         return None
 
 
-def _failure(request: Request, error: DittybagError) -> Answer:
+def _failure(request: WebRequest, error: DittybagError) -> WebResponse:
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 400)
     if isinstance(error, StorageError):
         _log.warning("a page could not be made: %s", error, exc_info=error)
@@ -299,18 +299,18 @@ def _failure(request: Request, error: DittybagError) -> Answer:
     return _problem(request, status, str(error), hint)
 
 
-def _problem(request: Request, status: int, words: str, hint: str) -> Answer:
-    template = "error_fragment.html" if request.is_part else "error_page.html"
-    return page(request, template, status=status, words=words, hint=hint, code=status)
+def _problem(request: WebRequest, status: int, words: str, hint: str) -> WebResponse:
+    template = "error_fragment.html" if request.is_fragment else "error_page.html"
+    return render_page(request, template, status=status, words=words, hint=hint, code=status)
 
 
-def _static(name: str, scope: AsgiScope) -> Answer:
+def _static(name: str, scope: AsgiScope) -> WebResponse:
     found = static_files().get(name)
     if found is None:
-        return Answer(404)
+        return WebResponse(404)
     is_exact = scope.get("query_string", b"") == b"v=" + found.mark.encode()
     keep = b"public, max-age=31536000, immutable" if is_exact else b"no-cache"
-    return Answer(200, found.body, found.kind, ((b"cache-control", keep),))
+    return WebResponse(200, found.body, found.kind, ((b"cache-control", keep),))
 
 
 def _safely(send: Send) -> Send:
@@ -318,7 +318,7 @@ def _safely(send: Send) -> Send:
 
     async def safe(message: Any) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *SAFETY]}
+            message = {**message, "headers": [*message["headers"], *SECURITY_HEADERS]}
         await send(message)
 
     return safe

@@ -12,8 +12,8 @@ from dittybag.domain.projects import Project
 from dittybag.protocol.transports.http.asgi_messages import Header, Headers, Receive, Send, read_body
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
-from dittybag.web.web_context import Site
-from dittybag.web.web_sessions import Visitor
+from dittybag.web.web_context import WebContext
+from dittybag.web.web_sessions import WebSession
 
 #: A form is no longer than that: the longest prompt fits, with every character escaped.
 FORM_BYTES: Final = 16 * 1024 * 1024
@@ -26,22 +26,22 @@ NOTE_COOKIE: Final = "dittybag-note"
 _NOTE_LENGTH: Final = 500
 
 
-class BadForm(Exception):
+class MalformedForm(Exception):
     """A form that no page of ours has sent."""
 
 
-class Request:
+class WebRequest:
     """What somebody asks for, in which project, and who it is."""
 
     def __init__(
-        self, site: Site, method: str, path: str, *, headers: Headers, query: bytes, visitor: Visitor
+        self, context: WebContext, method: str, path: str, *, headers: Headers, query: bytes, session: WebSession
     ) -> None:
-        self.site = site
+        self.context = context
         self.method = method
         #: As it stands in the address, for links back here.
         self.path = path
         self.headers = headers
-        self.visitor = visitor
+        self.session = session
         self.query_string = query.decode("ascii", "replace")
         self.query: Mapping[str, str] = dict(_pairs(self.query_string))
         #: What stands for the names in braces of the route, decoded.
@@ -56,7 +56,7 @@ class Request:
 
     @property
     def workspace(self) -> Workspace:
-        return self.site.workspace
+        return self.context.workspace
 
     @property
     def project(self) -> Project:
@@ -69,12 +69,12 @@ class Request:
         assert self._caller is not None
         return self._caller
 
-    def place(self, project: Project, caller: Caller) -> None:
+    def set_project(self, project: Project, caller: Caller) -> None:
         """From now on it is known where this is, and for whom."""
         self._project, self._caller = project, caller
 
     @property
-    def is_placed(self) -> bool:
+    def has_project(self) -> bool:
         return self._project is not None
 
     @property
@@ -84,14 +84,14 @@ class Request:
         return f"{'https' if is_secure else 'http'}://{self.headers.get(b'host') or ''}"
 
     @property
-    def is_part(self) -> bool:
+    def is_fragment(self) -> bool:
         """Whether only a part of a page is wanted, to be put into one that is there."""
         return self.headers.get(b"hx-request") == "true"
 
     @property
     def can_write(self) -> bool:
         """Whether the visitor may change what is in the project."""
-        if self.site.read_only:
+        if self.context.read_only:
             return False
         principal = None if self._caller is None else self._caller.principal
         return principal is None or principal.changes_project
@@ -99,7 +99,7 @@ class Request:
     @property
     def can_write_own(self) -> bool:
         """Whether the visitor may change tasks."""
-        if self.site.read_only:
+        if self.context.read_only:
             return False
         principal = None if self._caller is None else self._caller.principal
         return principal is None or principal.changes_own
@@ -118,18 +118,18 @@ class Request:
         merged = {**self.query, **changes}
         return self.path + _query(merged)
 
-    def body_is(self, receive: Receive) -> None:
+    def set_receive(self, receive: Receive) -> None:
         self._receive = receive
 
     async def read_form(self) -> None:
-        """Read the fields. Raises `BadForm`, `HttpError` or `Disconnected`."""
+        """Read the fields. Raises `MalformedForm`, `HttpError` or `Disconnected`."""
         body = await self.body(FORM_BYTES)
         try:
             self.fields = parse_qsl(
                 body.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors="strict"
             )
         except ValueError as error:
-            raise BadForm from error
+            raise MalformedForm from error
         # Browsers send line ends as mail does.
         self.fields = [(name, value.replace("\r\n", "\n")) for name, value in self.fields]
         self.form = dict(self.fields)
@@ -157,7 +157,7 @@ def _pairs(query: str) -> list[tuple[str, str]]:
         return []
 
 
-class Answer(Struct, frozen=True):
+class WebResponse(Struct, frozen=True):
     """What a browser is sent."""
 
     status: int
@@ -167,8 +167,8 @@ class Answer(Struct, frozen=True):
 
 
 #: Answers by itself, piece by piece.
-Streaming: TypeAlias = Callable[[Receive, Send], Awaitable[None]]
-Handler: TypeAlias = Callable[[Request], Awaitable[Answer | Streaming]]
+StreamingResponse: TypeAlias = Callable[[Receive, Send], Awaitable[None]]
+Handler: TypeAlias = Callable[[WebRequest], Awaitable[WebResponse | StreamingResponse]]
 
 
 class Route(Struct, frozen=True):
@@ -181,13 +181,13 @@ class Route(Struct, frozen=True):
     takes_form: bool = True
 
 
-def redirect(to: str, note: str = "") -> Answer:
+def redirect(to: str, note: str = "") -> WebResponse:
     """Go on to another page, which says `note`."""
     headers: list[Header] = [(b"location", to.encode())]
     if note:
         value = quote(note[:_NOTE_LENGTH], safe="")
         headers.append(cookie(NOTE_COOKIE, value, seconds=60))
-    return Answer(303, headers=tuple(headers))
+    return WebResponse(303, headers=tuple(headers))
 
 
 def cookie(name: str, value: str, *, seconds: int, secure: bool = False) -> Header:
@@ -207,8 +207,8 @@ def cookies(headers: Headers) -> dict[str, str]:
     return found
 
 
-def data(value: Any, status: int = 200) -> Answer:
+def json_response(value: Any, status: int = 200) -> WebResponse:
     """An answer for a script."""
     from dittybag.protocol.jsonrpc import encode
 
-    return Answer(status, encode(value), b"application/json")
+    return WebResponse(status, encode(value), b"application/json")

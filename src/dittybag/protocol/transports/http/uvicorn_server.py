@@ -323,7 +323,7 @@ class _Immediate:
         except BaseException as error:  # noqa: BLE001  # uvicorn tells of it, in the log and to the client
             self._rest = _raising(error)
         else:
-            self._rest = eager_tasks.resumed(running, waits_for)
+            self._rest = eager_tasks.resume(running, waits_for)
         if self._rest is not None and self._cycle is None:
             context.run(self._start_task)
         if self._cycle is None:

@@ -1,4 +1,4 @@
-"""Good tokens say who is calling and what they may do."""
+"""Valid tokens identify the user and the scope."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dittybag.identity import Identity, InsufficientScope, TokenRefused, challenge
-from tests.identity.issuer import Clock, Issuer
-from tests.identity.tokens import AUDIENCE, NOW, Key, ec_key, ed_key, good_claims, rsa_key
+from tests.identity.jwt_builder import AUDIENCE, NOW, Key, ec_key, ed_key, good_claims, rsa_key
+from tests.identity.oauth_issuer import Clock, Issuer
 
 KEYS = [
     rsa_key("RS256"),
@@ -27,14 +27,14 @@ OTHER_KEYS = [
 ]
 
 
-async def verified(claims: dict[str, Any], **settings: Any) -> Identity:
+async def verify_claims(claims: dict[str, Any], **settings: Any) -> Identity:
     key = rsa_key("RS256")
     async with Issuer(key) as issuer:
         return await issuer.verifier(**settings).verify(key.token(claims))
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.kid)
-async def test_a_token_tells_who_is_calling(key: Key) -> None:
+async def test_a_token_identifies_the_user(key: Key) -> None:
     async with Issuer(*KEYS) as issuer:
         verifier = issuer.verifier()
         for _ in range(2):
@@ -42,15 +42,15 @@ async def test_a_token_tells_who_is_calling(key: Key) -> None:
 
 
 @pytest.mark.parametrize("key", OTHER_KEYS, ids=lambda key: key.kid)
-async def test_other_algorithms_are_accepted_where_they_are_chosen(key: Key) -> None:
+async def test_other_algorithms_are_accepted_if_configured(key: Key) -> None:
     async with Issuer(*OTHER_KEYS) as issuer:
-        chosen = issuer.verifier(algorithms=(key.algorithm,))
-        assert (await chosen.verify(key.token())).user == "ann"
+        configured = issuer.verifier(algorithms=(key.algorithm,))
+        assert (await configured.verify(key.token())).user == "ann"
         with pytest.raises(TokenRefused):
             await issuer.verifier().verify(key.token())
 
 
-async def test_a_key_that_names_no_algorithm_is_used_with_those_of_its_kind() -> None:
+async def test_a_key_without_an_algorithm_is_used_with_those_of_its_type() -> None:
     key, pss = rsa_key("plain"), rsa_key("plain", "PS256")
     bare = Key("plain", "RS256", key.jwk, key.sign)
     del bare.jwk["alg"], bare.jwk["use"]
@@ -62,14 +62,14 @@ async def test_a_key_that_names_no_algorithm_is_used_with_those_of_its_kind() ->
 
 
 @pytest.mark.parametrize("kind", [None, "JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt"])
-async def test_access_tokens_call_themselves_by_several_names(kind: str | None) -> None:
+async def test_several_token_types_are_accepted(kind: str | None) -> None:
     key = rsa_key("RS256")
     header = {"alg": "RS256", "kid": key.kid} | ({} if kind is None else {"typ": kind})
     async with Issuer(key) as issuer:
         assert (await issuer.verifier().verify(key.token(header=header))).user == "ann"
 
 
-async def test_a_token_need_not_name_the_only_key_that_fits() -> None:
+async def test_a_key_id_is_optional_if_only_one_key_matches() -> None:
     key = rsa_key("RS256")
     async with Issuer(key, ec_key("ES256")) as issuer:
         token = key.token(header={"alg": "RS256"})
@@ -77,13 +77,13 @@ async def test_a_token_need_not_name_the_only_key_that_fits() -> None:
 
 
 @pytest.mark.parametrize("name", ["jwk", "jku", "x5u", "x5c", "x5t"])
-async def test_keys_that_a_token_brings_along_are_not_looked_at(name: str) -> None:
+async def test_keys_inside_a_token_are_ignored(name: str) -> None:
     key = rsa_key("RS256")
     async with Issuer(key) as issuer:
         values = {"jwk": rsa_key("stranger").jwk, "x5c": ["MIIB"]}
         header = {"alg": "RS256", "kid": key.kid, name: values.get(name, f"{issuer.base}/elsewhere")}
         assert (await issuer.verifier().verify(key.token(header=header))).user == "ann"
-        assert dict(issuer.asked) == {"/keys": 1}
+        assert dict(issuer.requests) == {"/keys": 1}
 
 
 @pytest.mark.parametrize(
@@ -100,32 +100,34 @@ async def test_keys_that_a_token_brings_along_are_not_looked_at(name: str) -> No
     ],
     ids=lambda claims: str(claims)[:40],
 )
-async def test_what_else_a_token_may_say(claims: dict[str, Any]) -> None:
-    assert (await verified(good_claims(**claims))).user == "ann"
+async def test_other_claims_are_accepted(claims: dict[str, Any]) -> None:
+    assert (await verify_claims(good_claims(**claims))).user == "ann"
 
 
 @pytest.mark.parametrize(
     "user", ["a", "a" * 200, "auth0|5f7c8ec7c33c6c004bbafe82", "Ünal Ş. 王", "a b", "ann@x.org"]
 )
-async def test_a_user_has_a_name_of_at_most_200_characters(user: str) -> None:
-    assert (await verified(good_claims(sub=user))).user == user
+async def test_a_user_name_may_have_200_characters(user: str) -> None:
+    assert (await verify_claims(good_claims(sub=user))).user == user
 
 
-async def test_another_claim_may_name_the_user() -> None:
+async def test_the_user_claim_is_configurable() -> None:
     claims = good_claims(preferred_username="ann.b", sub=None)
-    assert (await verified(claims, user_claim="preferred_username")).user == "ann.b"
+    assert (await verify_claims(claims, user_claim="preferred_username")).user == "ann.b"
     with pytest.raises(TokenRefused):
-        await verified(good_claims(), user_claim="preferred_username")
+        await verify_claims(good_claims(), user_claim="preferred_username")
 
 
-async def test_an_address_that_nobody_has_checked_names_no_user() -> None:
-    for sure in ({}, {"email_verified": True}, {"email_verified": "true"}):
-        claims = good_claims(email="ann@example.com", **sure)
-        assert (await verified(claims, user_claim="email")).user == "ann@example.com"
-    doubts: list[Any] = [False, "false", [], 0]
-    for unsure in doubts:
+async def test_an_unverified_email_address_is_refused_as_user() -> None:
+    for verified in ({}, {"email_verified": True}, {"email_verified": "true"}):
+        claims = good_claims(email="ann@example.com", **verified)
+        assert (await verify_claims(claims, user_claim="email")).user == "ann@example.com"
+    unverified_values: list[Any] = [False, "false", [], 0]
+    for value in unverified_values:
         with pytest.raises(TokenRefused, match="not verified"):
-            await verified(good_claims(email="ann@example.com", email_verified=unsure), user_claim="email")
+            await verify_claims(
+                good_claims(email="ann@example.com", email_verified=value), user_claim="email"
+            )
 
 
 @pytest.mark.parametrize(
@@ -141,15 +143,15 @@ async def test_an_address_that_nobody_has_checked_names_no_user() -> None:
         ({"scope": "dittybag:read", "scp": ["dittybag:write"]}, "write"),
     ],
 )
-async def test_the_widest_scope_counts(claims: dict[str, Any], scope: str) -> None:
-    assert (await verified(good_claims(**claims))).scope == scope
+async def test_the_widest_scope_is_used(claims: dict[str, Any], scope: str) -> None:
+    assert (await verify_claims(good_claims(**claims))).scope == scope
 
 
-async def test_scopes_may_have_another_prefix_or_none() -> None:
+async def test_the_scope_prefix_is_configurable() -> None:
     assert (
-        await verified(good_claims(scope="bag/admin dittybag:read"), scope_prefix="bag/")
+        await verify_claims(good_claims(scope="bag/admin dittybag:read"), scope_prefix="bag/")
     ).scope == "admin"
-    assert (await verified(good_claims(scope="read"), scope_prefix="")).scope == "read"
+    assert (await verify_claims(good_claims(scope="read"), scope_prefix="")).scope == "read"
 
 
 @pytest.mark.parametrize(
@@ -170,15 +172,15 @@ async def test_scopes_may_have_another_prefix_or_none() -> None:
     ],
     ids=str,
 )
-async def test_a_good_token_without_our_scopes_is_told_apart(claims: dict[str, Any]) -> None:
+async def test_a_valid_token_without_a_known_scope_gets_insufficient_scope(claims: dict[str, Any]) -> None:
     with pytest.raises(InsufficientScope) as refused:
-        await verified(good_claims(**claims))
+        await verify_claims(good_claims(**claims))
     assert refused.value.status == 403
-    said = challenge(metadata_url=None, error=refused.value.error, scope="dittybag:read")
-    assert said == b'Bearer error="insufficient_scope", scope="dittybag:read"'
+    header = challenge(metadata_url=None, error=refused.value.error, scope="dittybag:read")
+    assert header == b'Bearer error="insufficient_scope", scope="dittybag:read"'
 
 
-async def test_nobody_learns_of_scopes_without_a_signature() -> None:
+async def test_scopes_are_checked_only_after_the_signature() -> None:
     key, stranger = rsa_key("RS256"), rsa_key("stranger")
     header = {"alg": "RS256", "kid": key.kid}
     async with Issuer(key) as issuer:
@@ -187,7 +189,7 @@ async def test_nobody_learns_of_scopes_without_a_signature() -> None:
         assert type(refused.value) is TokenRefused
 
 
-async def test_a_token_that_was_good_is_refused_once_it_has_expired() -> None:
+async def test_a_cached_token_is_refused_after_it_expires() -> None:
     key, clock = rsa_key("RS256"), Clock()
     async with Issuer(key) as issuer:
         verifier = issuer.verifier(clock)
@@ -199,7 +201,7 @@ async def test_a_token_that_was_good_is_refused_once_it_has_expired() -> None:
             await verifier.verify(token)
 
 
-async def test_a_token_is_remembered_while_the_clock_goes_on_and_not_when_it_is_set_back() -> None:
+async def test_a_token_is_cached_for_60_seconds_but_not_after_the_clock_is_set_back() -> None:
     key, clock = rsa_key("RS256"), Clock()
     async with Issuer(key) as issuer:
         verifier = issuer.verifier(clock)
@@ -219,13 +221,13 @@ async def test_a_token_is_remembered_while_the_clock_goes_on_and_not_when_it_is_
             await verifier.verify(later)
 
 
-async def test_no_more_than_ten_thousand_tokens_are_remembered() -> None:
+async def test_at_most_ten_thousand_tokens_are_cached() -> None:
     key = ed_key("Ed25519")
     async with Issuer(key) as issuer:
         verifier = issuer.verifier()
         first = await verifier.verify(key.token(good_claims(sub="user 0")))
         for index in range(1, 10_001):
             last = await verifier.verify(key.token(good_claims(sub=f"user {index}")))
-        assert len(verifier._remembered) == 10_000
+        assert len(verifier._verified) == 10_000
         assert await verifier.verify(key.token(good_claims(sub="user 10000"))) is last
         assert await verifier.verify(key.token(good_claims(sub="user 0"))) is not first

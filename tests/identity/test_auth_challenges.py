@@ -1,4 +1,4 @@
-"""What a client is told that has no good token, to the letter."""
+"""The exact `WWW-Authenticate` headers and metadata for clients without a valid token."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from dittybag.identity import challenge, metadata_url, protected_resource_metada
 METADATA = "https://dittybag.example.com/.well-known/oauth-protected-resource/mcp"
 
 
-def test_who_has_no_token_is_told_where_to_get_one() -> None:
+def test_a_missing_token_gets_the_metadata_url() -> None:
     assert challenge(metadata_url=METADATA) == f'Bearer resource_metadata="{METADATA}"'.encode()
 
 
-def test_who_has_none_may_be_told_what_to_ask_for() -> None:
-    said = challenge(metadata_url=METADATA, scope="dittybag:read dittybag:write")
-    assert said == f'Bearer scope="dittybag:read dittybag:write", resource_metadata="{METADATA}"'.encode()
+def test_a_missing_token_can_get_the_required_scopes() -> None:
+    header = challenge(metadata_url=METADATA, scope="dittybag:read dittybag:write")
+    assert header == f'Bearer scope="dittybag:read dittybag:write", resource_metadata="{METADATA}"'.encode()
 
 
-def test_who_has_a_bad_one_is_told_so() -> None:
-    said = challenge(metadata_url=METADATA, error="invalid_token")
-    assert said == f'Bearer error="invalid_token", resource_metadata="{METADATA}"'.encode()
+def test_an_invalid_token_gets_the_error() -> None:
+    header = challenge(metadata_url=METADATA, error="invalid_token")
+    assert header == f'Bearer error="invalid_token", resource_metadata="{METADATA}"'.encode()
 
 
-def test_who_may_not_do_this_is_told_what_is_missing() -> None:
-    said = challenge(metadata_url=METADATA, error="insufficient_scope", scope="dittybag:admin")
-    assert said == (
+def test_a_token_without_the_scope_gets_the_missing_scope() -> None:
+    header = challenge(metadata_url=METADATA, error="insufficient_scope", scope="dittybag:admin")
+    assert header == (
         f'Bearer error="insufficient_scope", scope="dittybag:admin", resource_metadata="{METADATA}"'.encode()
     )
 
 
-def test_the_scheme_never_stands_alone() -> None:
+def test_the_scheme_always_has_a_parameter() -> None:
     assert challenge(metadata_url=None) == b'Bearer realm="dittybag"'
     assert challenge(metadata_url=None, error="invalid_token") == b'Bearer error="invalid_token"'
 
 
 @pytest.mark.parametrize("text", ['a"b', "a\\b", "a\r\nX: y", "a\0", "é", "", "a\x7f", "a\t"])
-def test_nothing_breaks_out_of_its_quotes(text: str) -> None:
+def test_a_value_cannot_break_out_of_its_quotes(text: str) -> None:
     for arguments in ({"metadata_url": text}, {"metadata_url": None, "error": text}):
-        with pytest.raises(ValueError, match="cannot be said in a header"):
+        with pytest.raises(ValueError, match="a header cannot hold"):
             challenge(**arguments)
-    with pytest.raises(ValueError, match="cannot be said in a header"):
+    with pytest.raises(ValueError, match="a header cannot hold"):
         challenge(metadata_url=None, scope=text)
 
 
-def test_the_metadata_says_who_gives_out_tokens() -> None:
-    said = protected_resource_metadata(
+def test_the_metadata_names_the_authorization_server() -> None:
+    metadata = protected_resource_metadata(
         "https://dittybag.example.com/mcp",
         ["https://login.example.com/realms/team"],
         ["dittybag:read", "dittybag:write", "dittybag:admin"],
     )
-    assert said == (
+    assert metadata == (
         b'{"resource":"https://dittybag.example.com/mcp",'
         b'"authorization_servers":["https://login.example.com/realms/team"],'
         b'"scopes_supported":["dittybag:read","dittybag:write","dittybag:admin"],'

@@ -1,4 +1,4 @@
-"""Tokens made by hand, good ones and others: no library stands between a test and the bytes."""
+"""Builds JWTs byte by byte, without a JWT library, so that tests can make invalid ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 ISSUER = "https://login.example.com/realms/team"
 AUDIENCE = "https://dittybag.example.com/mcp"
-#: The time at which all of this happens.
+#: The current time in these tests.
 NOW = 1_800_000_000.0
 
 Sign: TypeAlias = Callable[[bytes], bytes]
@@ -24,12 +24,12 @@ def b64(data: bytes) -> str:
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def number(value: int, length: int | None = None) -> str:
+def encode_integer(value: int, length: int | None = None) -> str:
     return b64(value.to_bytes(length or (value.bit_length() + 7) // 8, "big"))
 
 
 class Key:
-    """A key of an issuer: what it publishes, and how it signs."""
+    """A key of an issuer: its public JWK and its signing function."""
 
     def __init__(self, kid: str, algorithm: str, jwk: dict[str, Any], sign: Sign) -> None:
         self.kid = kid
@@ -40,13 +40,13 @@ class Key:
     def token(
         self, claims: dict[str, Any] | bytes | None = None, header: dict[str, Any] | bytes | None = None
     ) -> str:
-        """A token with a true signature, whatever it says."""
+        """Return a token with a valid signature and any content."""
         header = {"alg": self.algorithm, "typ": "at+jwt", "kid": self.kid} if header is None else header
         return compact(header, good_claims() if claims is None else claims, self.sign)
 
 
-def good_claims(**others: Any) -> dict[str, Any]:
-    """What a good token says; `None` leaves a claim out."""
+def good_claims(**changes: Any) -> dict[str, Any]:
+    """Return the claims of a valid token with changes; `None` removes a claim."""
     claims = {
         "iss": ISSUER,
         "aud": AUDIENCE,
@@ -54,13 +54,13 @@ def good_claims(**others: Any) -> dict[str, Any]:
         "scope": "openid dittybag:write",
         "iat": int(NOW) - 10,
         "exp": int(NOW) + 600,
-        **others,
+        **changes,
     }
     return {name: value for name, value in claims.items() if value is not None}
 
 
 def compact(header: dict[str, Any] | bytes, claims: dict[str, Any] | bytes, sign: Sign) -> str:
-    """The three parts of a token."""
+    """Return a token in compact form: three base64url parts."""
     parts = [
         part if isinstance(part, bytes) else json.dumps(part, separators=(",", ":")).encode()
         for part in (header, claims)
@@ -80,7 +80,7 @@ def rsa_key(kid: str, algorithm: str = "RS256", bits: int = 2048) -> Key:
         if algorithm.startswith("RS")
         else padding.PSS(padding.MGF1(digest), salt_length=digest.digest_size)
     )
-    jwk = {"kty": "RSA", "n": number(numbers.n), "e": number(numbers.e)}
+    jwk = {"kty": "RSA", "n": encode_integer(numbers.n), "e": encode_integer(numbers.e)}
     return Key(kid, algorithm, jwk, lambda data: private.sign(data, scheme, digest))
 
 
@@ -101,7 +101,12 @@ def ec_key(kid: str, algorithm: str = "ES256") -> Key:
         r, s = decode_dss_signature(private.sign(data, ec.ECDSA(digest)))
         return r.to_bytes(length, "big") + s.to_bytes(length, "big")
 
-    jwk = {"kty": "EC", "crv": name, "x": number(point.x, length), "y": number(point.y, length)}
+    jwk = {
+        "kty": "EC",
+        "crv": name,
+        "x": encode_integer(point.x, length),
+        "y": encode_integer(point.y, length),
+    }
     return Key(kid, algorithm, jwk, sign)
 
 

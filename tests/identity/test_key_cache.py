@@ -1,4 +1,4 @@
-"""Keys come and go at the issuer, and the issuer itself comes and goes."""
+"""The key cache through key rotation and outages of the issuer."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import Any
 
 import pytest
 
-from dittybag.identity import Identity, KeysUnavailable, OAuthSettings, TokenRefused, OAuthVerifier, key_cache
-from tests.identity.issuer import Clock, Issuer, answer
-from tests.identity.tokens import AUDIENCE, ISSUER, ec_key, good_claims, rsa_key
+from dittybag.identity import Identity, KeysUnavailable, OAuthSettings, OAuthVerifier, TokenRefused, key_cache
+from tests.identity.jwt_builder import AUDIENCE, ISSUER, ec_key, good_claims, rsa_key
+from tests.identity.oauth_issuer import Clock, Issuer, http_response
 
 OLD, NEW = rsa_key("old"), rsa_key("new")
 
 
-def lasting(user: str = "ann") -> dict[str, Any]:
-    """Claims that outlive everything that happens here."""
+def long_lived(user: str = "ann") -> dict[str, Any]:
+    """Claims that do not expire during the test."""
     return good_claims(sub=user, exp=9_000_000_000)
 
 
-async def renewed(verifier: OAuthVerifier) -> None:
-    """Wait until the keys that are being fetched are here."""
-    renewal = verifier._key_cache._renewal
-    assert renewal is not None
+async def refreshed(verifier: OAuthVerifier) -> None:
+    """Wait for the current fetch of keys."""
+    task = verifier._key_cache._refresh_task
+    assert task is not None
     async with asyncio.timeout(5):
-        await renewal
+        await task
 
 
 async def test_keys_are_fetched_once_for_many_tokens_at_the_same_time() -> None:
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier()
-        tokens = [OLD.token(lasting(f"user {number}")) for number in range(50)]
+        tokens = [OLD.token(long_lived(f"user {number}")) for number in range(50)]
         found = await asyncio.gather(*map(verifier.verify, tokens))
         assert [identity.user for identity in found] == [f"user {number}" for number in range(50)]
         assert issuer.fetches == 1
 
 
-async def test_a_new_key_is_accepted_at_once() -> None:
+async def test_a_new_key_is_accepted_immediately() -> None:
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier()
         await verifier.verify(OLD.token())
@@ -47,26 +47,24 @@ async def test_a_new_key_is_accepted_at_once() -> None:
         assert issuer.fetches == 2
 
 
-async def test_a_key_that_was_withdrawn_is_refused_after_ten_minutes() -> None:
+async def test_a_withdrawn_key_is_refused_after_ten_minutes() -> None:
     clock = Clock()
     async with Issuer(OLD, NEW) as issuer:
         verifier = issuer.verifier(clock)
-        token = OLD.token(lasting())
+        token = OLD.token(long_lived())
         await verifier.verify(token)
         issuer.keys = [NEW]
         clock.now += 539
         assert (await verifier.verify(token)).user == "ann"
         assert issuer.fetches == 1
-        # Nobody has called for a while: the first one that does is not served with what is old.
+        # After a pause, even the first request must not use the stale keys.
         clock.now += 61
         with pytest.raises(TokenRefused):
             await verifier.verify(token)
-        assert (await verifier.verify(NEW.token(lasting()))).user == "ann"
+        assert (await verifier.verify(NEW.token(long_lived()))).user == "ann"
 
 
-async def test_a_key_that_was_withdrawn_is_refused_as_soon_as_the_keys_are_fetched_for_another_reason() -> (
-    None
-):
+async def test_a_withdrawn_key_is_refused_after_a_fetch_for_another_reason() -> None:
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier()
         token = OLD.token()
@@ -77,48 +75,48 @@ async def test_a_key_that_was_withdrawn_is_refused_as_soon_as_the_keys_are_fetch
             await verifier.verify(token)
 
 
-async def test_all_keys_may_be_withdrawn(caplog: pytest.LogCaptureFixture) -> None:
+async def test_tokens_are_refused_if_all_keys_are_withdrawn(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier(clock)
-        await verifier.verify(OLD.token(lasting()))
+        await verifier.verify(OLD.token(long_lived()))
         issuer.keys = []
         clock.now += 600
         with pytest.raises(TokenRefused):
-            await verifier.verify(OLD.token(lasting()))
+            await verifier.verify(OLD.token(long_lived()))
         assert "every token will be refused" in caplog.text
 
 
-async def test_keys_are_renewed_in_the_background_before_they_are_old() -> None:
+async def test_keys_are_refreshed_in_the_background_before_they_are_stale() -> None:
     clock = Clock()
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier(clock)
-        token = OLD.token(lasting())
+        token = OLD.token(long_lived())
         await verifier.verify(token)
-        issuer.is_awake.clear()
+        issuer.is_responding.clear()
         clock.now += 540
-        # The issuer does not answer, and nobody waits for it.
+        # The issuer does not respond, and the requests do not wait for it.
         for _ in range(20):
             async with asyncio.timeout(1):
                 assert (await verifier.verify(token)).user == "ann"
         issuer.keys = [NEW]
-        issuer.is_awake.set()
-        await renewed(verifier)
+        issuer.is_responding.set()
+        await refreshed(verifier)
         assert issuer.fetches == 2
         with pytest.raises(TokenRefused):
             await verifier.verify(token)
-        assert (await verifier.verify(NEW.token(lasting()))).user == "ann"
+        assert (await verifier.verify(NEW.token(long_lived()))).user == "ann"
 
 
-async def test_a_flood_of_unknown_keys_does_not_reach_the_issuer() -> None:
+async def test_a_flood_of_unknown_keys_causes_one_fetch_in_ten_seconds() -> None:
     clock = Clock()
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier(clock)
-        await verifier.verify(OLD.token(lasting()))
+        await verifier.verify(OLD.token(long_lived()))
 
         async def flood(count: int) -> None:
             headers = [{"alg": "RS256", "kid": f"kid {number}"} for number in range(count)]
-            tokens = [OLD.token(lasting(), header) for header in headers]
+            tokens = [OLD.token(long_lived(), header) for header in headers]
             refusals = await asyncio.gather(*map(verifier.verify, tokens), return_exceptions=True)
             assert {type(refusal) for refusal in refusals} == {TokenRefused}
             # One by one as well.
@@ -134,10 +132,10 @@ async def test_a_flood_of_unknown_keys_does_not_reach_the_issuer() -> None:
         clock.now += 0.1
         await flood(100)
         assert issuer.fetches == 3
-        assert (await verifier.verify(OLD.token(lasting()))).user == "ann"
+        assert (await verifier.verify(OLD.token(long_lived()))).user == "ann"
 
 
-async def test_a_key_with_another_algorithm_does_not_reach_the_issuer_either() -> None:
+async def test_a_known_key_with_other_algorithms_causes_one_fetch() -> None:
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier()
         await verifier.verify(OLD.token())
@@ -147,7 +145,7 @@ async def test_a_key_with_another_algorithm_does_not_reach_the_issuer_either() -
         assert issuer.fetches == 2
 
 
-async def test_tokens_that_are_bad_anyway_do_not_make_anybody_fetch() -> None:
+async def test_tokens_with_invalid_claims_cause_no_fetch() -> None:
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier()
         for token in ("x", OLD.token(good_claims(exp=1)), OLD.token(good_claims(aud="other"))):
@@ -156,7 +154,7 @@ async def test_tokens_that_are_bad_anyway_do_not_make_anybody_fetch() -> None:
         assert issuer.fetches == 0
 
 
-async def test_without_any_keys_nobody_can_tell() -> None:
+async def test_without_any_keys_tokens_cannot_be_verified() -> None:
     clock = Clock()
     issuer = Issuer(OLD)
     await issuer.start()
@@ -168,21 +166,21 @@ async def test_without_any_keys_nobody_can_tell() -> None:
     assert unavailable.value.status == 503
     assert "Connect call failed" in str(unavailable.value)
     async with issuer:
-        # It is not asked again at once ...
+        # No retry within the delay.
         with pytest.raises(KeysUnavailable):
             await verifier.verify(OLD.token())
         assert issuer.fetches == 0
-        # ... but soon.
+        # The next request after the delay retries.
         clock.now += 10
         assert (await verifier.verify(OLD.token())).user == "ann"
 
 
-async def test_an_outage_of_less_than_an_hour_is_not_noticed() -> None:
+async def test_cached_keys_are_used_for_an_hour_of_outage() -> None:
     clock = Clock()
     issuer = Issuer(OLD)
     await issuer.start()
     verifier = issuer.verifier(clock)
-    token = OLD.token(lasting())
+    token = OLD.token(long_lived())
     await verifier.verify(token)
     await issuer.stop()
     start = clock.now
@@ -200,44 +198,44 @@ async def test_an_outage_of_less_than_an_hour_is_not_noticed() -> None:
     await verifier.close()
 
 
-async def test_in_an_outage_one_request_waits_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_cache, "DEADLINE", 0.05)
+async def test_in_an_outage_only_one_request_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_cache, "FETCH_TIMEOUT", 0.05)
     clock = Clock()
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier(clock)
-        token = OLD.token(lasting())
+        token = OLD.token(long_lived())
         await verifier.verify(token)
-        issuer.is_awake.clear()
+        issuer.is_responding.clear()
         clock.now += 600
         assert (await verifier.verify(token)).user == "ann"
         assert issuer.fetches == 2
-        monkeypatch.setattr(key_cache, "DEADLINE", 60.0)
-        issuer.was_asked.clear()
+        monkeypatch.setattr(key_cache, "FETCH_TIMEOUT", 60.0)
+        issuer.was_requested.clear()
         for seconds in (9.9, 0.1, 5, 20):
             clock.now += seconds
             async with asyncio.timeout(5):
                 assert (await verifier.verify(token)).user == "ann"
-        await issuer.was_asked.wait()
-        # The attempt that is under way is the only one.
+        await issuer.was_requested.wait()
+        # There is only one fetch at a time.
         assert issuer.fetches == 3
         await verifier.close()
 
 
-async def test_an_unknown_key_in_an_outage_may_be_a_good_one() -> None:
+async def test_an_unknown_key_in_an_outage_is_not_refused_as_invalid() -> None:
     clock = Clock()
     issuer = Issuer(OLD)
     await issuer.start()
     verifier = issuer.verifier(clock)
-    await verifier.verify(OLD.token(lasting()))
+    await verifier.verify(OLD.token(long_lived()))
     await issuer.stop()
     for _ in range(2):
         with pytest.raises(KeysUnavailable):
-            await verifier.verify(NEW.token(lasting()))
-    assert (await verifier.verify(OLD.token(lasting()))).user == "ann"
+            await verifier.verify(NEW.token(long_lived()))
+    assert (await verifier.verify(OLD.token(long_lived()))).user == "ann"
     issuer.keys.append(NEW)
     async with issuer:
         clock.now += 10
-        assert (await verifier.verify(NEW.token(lasting()))).user == "ann"
+        assert (await verifier.verify(NEW.token(long_lived()))).user == "ann"
 
 
 @pytest.mark.parametrize(
@@ -257,14 +255,14 @@ async def test_an_unknown_key_in_an_outage_may_be_a_good_one() -> None:
     ],
     ids=lambda document: document[:20].decode("latin-1"),
 )
-async def test_what_is_not_a_key_set_does_not_replace_one(document: bytes) -> None:
+async def test_an_invalid_key_set_does_not_replace_the_cached_one(document: bytes) -> None:
     clock = Clock()
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier(clock)
-        await verifier.verify(OLD.token(lasting()))
-        issuer.answers["/keys"] = answer(document)
+        await verifier.verify(OLD.token(long_lived()))
+        issuer.responses["/keys"] = http_response(document)
         clock.now += 600
-        assert (await verifier.verify(OLD.token(lasting()))).user == "ann"
+        assert (await verifier.verify(OLD.token(long_lived()))).user == "ann"
         assert issuer.fetches == 2
         with pytest.raises(KeysUnavailable, match="key"):
             await issuer.verifier().verify(OLD.token())
@@ -300,22 +298,22 @@ async def test_what_is_not_a_key_set_does_not_replace_one(document: bytes) -> No
         {"kty": "OKP", "crv": "X25519", "x": "A" * 43},
         {"kty": "oct", "k": "AAAA"},
     ],
-    # Keys are new each time, and names of tests are not.
+    # Keys are random, and test names must be stable.
     ids=lambda jwk: str(jwk)[:14],
 )
-async def test_keys_that_cannot_be_used_are_passed_over(jwk: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_unusable_keys_are_skipped(jwk: Any, caplog: pytest.LogCaptureFixture) -> None:
     async with Issuer(OLD) as issuer:
-        issuer.answers["/keys"] = answer({"keys": [jwk, NEW.jwk]})
+        issuer.responses["/keys"] = http_response({"keys": [jwk, NEW.jwk]})
         assert (await issuer.verifier().verify(NEW.token())).user == "ann"
         assert "every token will be refused" not in caplog.text
-        issuer.answers["/keys"] = answer({"keys": [jwk]})
+        issuer.responses["/keys"] = http_response({"keys": [jwk]})
         for key in (NEW, OLD):
             with pytest.raises(TokenRefused):
                 await issuer.verifier().verify(key.token())
         assert "every token will be refused" in caplog.text
 
 
-async def test_two_keys_may_have_one_id() -> None:
+async def test_two_keys_may_share_an_id() -> None:
     twin = ec_key("old")
     other = rsa_key("old", bits=2049)
     async with Issuer(other, OLD, twin) as issuer:
@@ -324,50 +322,50 @@ async def test_two_keys_may_have_one_id() -> None:
             assert (await verifier.verify(key.token())).user == "ann"
 
 
-async def test_one_who_leaves_does_not_spoil_it_for_those_who_wait() -> None:
+async def test_a_cancelled_request_does_not_cancel_the_fetch_for_others() -> None:
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier()
-        issuer.is_awake.clear()
-        leaving, staying = (asyncio.create_task(verifier.verify(OLD.token())) for _ in range(2))
-        await issuer.was_asked.wait()
-        leaving.cancel()
-        issuer.is_awake.set()
-        assert (await staying).user == "ann"
+        issuer.is_responding.clear()
+        cancelled, waiting = (asyncio.create_task(verifier.verify(OLD.token())) for _ in range(2))
+        await issuer.was_requested.wait()
+        cancelled.cancel()
+        issuer.is_responding.set()
+        assert (await waiting).user == "ann"
         with pytest.raises(asyncio.CancelledError):
-            await leaving
+            await cancelled
         assert issuer.fetches == 1
 
 
-async def test_while_keys_are_fetched_others_are_answered() -> None:
+async def test_other_tokens_are_verified_during_a_fetch() -> None:
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier()
-        issuer.is_awake.clear()
+        issuer.is_responding.clear()
         waiting = asyncio.create_task(verifier.verify(OLD.token()))
-        await issuer.was_asked.wait()
+        await issuer.was_requested.wait()
         with pytest.raises(TokenRefused):
             await verifier.verify("x.y.z")
         assert not waiting.done()
-        issuer.is_awake.set()
+        issuer.is_responding.set()
         assert (await waiting).user == "ann"
 
 
-async def test_closing_ends_what_is_under_way() -> None:
+async def test_close_cancels_the_fetch() -> None:
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier()
-        issuer.is_awake.clear()
+        issuer.is_responding.clear()
         waiting = asyncio.create_task(verifier.verify(OLD.token()))
-        await issuer.was_asked.wait()
+        await issuer.was_requested.wait()
         await verifier.close()
         with pytest.raises(KeysUnavailable):
             await waiting
         await verifier.close()
 
 
-async def test_a_clock_that_is_set_back_makes_nobody_trust_old_keys() -> None:
+async def test_after_the_clock_is_set_back_the_keys_are_fetched_again() -> None:
     clock = Clock()
     async with Issuer(OLD) as issuer:
         verifier = issuer.verifier(clock)
-        token = OLD.token(lasting() | {"iat": 0})
+        token = OLD.token(long_lived() | {"iat": 0})
         await verifier.verify(token)
         clock.now -= 86_400
         issuer.keys = [NEW]
@@ -375,12 +373,12 @@ async def test_a_clock_that_is_set_back_makes_nobody_trust_old_keys() -> None:
             await verifier.verify(token)
 
 
-async def test_a_clock_that_is_set_back_in_an_outage_does_not_lose_the_keys() -> None:
+async def test_after_the_clock_is_set_back_in_an_outage_the_keys_stay() -> None:
     clock = Clock()
     issuer = Issuer(OLD)
     await issuer.start()
     verifier = issuer.verifier(clock)
-    token = OLD.token(lasting() | {"iat": 0})
+    token = OLD.token(long_lived() | {"iat": 0})
     await verifier.verify(token)
     await issuer.stop()
     clock.now -= 86_400
@@ -390,7 +388,7 @@ async def test_a_clock_that_is_set_back_in_an_outage_does_not_lose_the_keys() ->
         await verifier.verify(token)
 
 
-async def test_whatever_a_fetch_raises_is_an_outage_and_its_secrets_are_not_told(
+async def test_any_exception_of_a_fetch_is_an_outage_and_is_not_quoted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def fetch(url: str) -> bytes:
@@ -404,26 +402,26 @@ async def test_whatever_a_fetch_raises_is_an_outage_and_its_secrets_are_not_told
     assert "hunter2" not in caplog.text
 
 
-async def test_a_fetch_of_ones_own_is_used() -> None:
-    asked = []
+async def test_a_custom_fetch_is_used() -> None:
+    requested = []
 
     async def fetch(url: str) -> bytes:
-        asked.append(url)
-        return answer({"keys": [OLD.jwk]}).partition(b"\r\n\r\n")[2]
+        requested.append(url)
+        return http_response({"keys": [OLD.jwk]}).partition(b"\r\n\r\n")[2]
 
     settings = OAuthSettings(issuer=ISSUER, audience=AUDIENCE, jwks="https://example.com/keys")
     verifier = OAuthVerifier(settings, fetch=fetch, now=Clock())
     assert isinstance(await verifier.verify(OLD.token()), Identity)
-    assert asked == ["https://example.com/keys"]
+    assert requested == ["https://example.com/keys"]
 
 
-async def test_nothing_of_a_token_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_tokens_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     caplog.set_level(logging.DEBUG)
     issuer = Issuer(OLD)
     await issuer.start()
     verifier = issuer.verifier(clock)
-    good, unknown = OLD.token(lasting()), NEW.token(lasting())
+    good, unknown = OLD.token(long_lived()), NEW.token(long_lived())
     await verifier.verify(good)
     with pytest.raises(TokenRefused):
         await verifier.verify(unknown)

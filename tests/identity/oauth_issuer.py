@@ -1,4 +1,4 @@
-"""An issuer on this machine: a real server with keys that come and go."""
+"""A local OAuth issuer: an HTTP server whose keys a test can change."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from dittybag.identity import OAuthSettings, OAuthVerifier
-from tests.identity.tokens import AUDIENCE, ISSUER, NOW, Key
+from tests.identity.jwt_builder import AUDIENCE, ISSUER, NOW, Key
 
 
 class Clock:
-    """Time that passes when a test says so."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -24,20 +24,20 @@ class Clock:
 
 
 class Issuer:
-    """A server of documents. What it answers is set by path; it counts who asks for what."""
+    """Serves documents. The responses are set by path, and the requests are counted by path."""
 
     def __init__(self, *keys: Key, tls: ssl.SSLContext | None = None) -> None:
         self.keys = list(keys)
-        #: Whole answers, for what is not the keys.
-        self.answers: dict[str, bytes] = {}
-        self.asked: Counter[str] = Counter()
+        #: Complete responses by path, in place of the default ones.
+        self.responses: dict[str, bytes] = {}
+        self.requests: Counter[str] = Counter()
         self.heads: list[bytes] = []
         self.port = 0
-        #: Set while it answers; else it takes requests and says nothing.
-        self.is_awake = asyncio.Event()
-        self.is_awake.set()
-        #: Set as soon as somebody asks.
-        self.was_asked = asyncio.Event()
+        #: Set while it responds. If cleared, it accepts requests and does not respond.
+        self.is_responding = asyncio.Event()
+        self.is_responding.set()
+        #: Set by the first request.
+        self.was_requested = asyncio.Event()
         self._tls = tls
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.StreamWriter] = set()
@@ -48,8 +48,8 @@ class Issuer:
 
     @property
     def fetches(self) -> int:
-        """How often the keys were asked for."""
-        return self.asked["/keys"]
+        """The number of requests for the keys."""
+        return self.requests["/keys"]
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -71,9 +71,9 @@ class Issuer:
             writer.transport.abort()
         await self._server.wait_closed()
 
-    def verifier(self, clock: Clock | None = None, **others: Any) -> OAuthVerifier:
-        """A verifier that gets its keys here."""
-        settings = {"issuer": ISSUER, "audience": AUDIENCE, "jwks": f"{self.base}/keys", **others}
+    def verifier(self, clock: Clock | None = None, **changes: Any) -> OAuthVerifier:
+        """Return a verifier that fetches its keys from this issuer."""
+        settings = {"issuer": ISSUER, "audience": AUDIENCE, "jwks": f"{self.base}/keys", **changes}
         return OAuthVerifier(OAuthSettings(**settings), now=clock or Clock())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -82,10 +82,10 @@ class Issuer:
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split(b" ")[1].decode()
             self.heads.append(head)
-            self.asked[path] += 1
-            self.was_asked.set()
-            await self.is_awake.wait()
-            writer.write(self._answer(path))
+            self.requests[path] += 1
+            self.was_requested.set()
+            await self.is_responding.wait()
+            writer.write(self._response(path))
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
@@ -93,16 +93,16 @@ class Issuer:
             self._connections.discard(writer)
             writer.close()
 
-    def _answer(self, path: str) -> bytes:
-        if path in self.answers:
-            return self.answers[path]
+    def _response(self, path: str) -> bytes:
+        if path in self.responses:
+            return self.responses[path]
         if path == "/keys":
-            return answer({"keys": [key.jwk for key in self.keys]})
-        return answer({"error": "not found"}, "404 Not Found")
+            return http_response({"keys": [key.jwk for key in self.keys]})
+        return http_response({"error": "not found"}, "404 Not Found")
 
 
-def answer(content: dict[str, Any] | bytes, status: str = "200 OK", *headers: str) -> bytes:
-    """An HTTP answer with a length."""
+def http_response(content: dict[str, Any] | bytes, status: str = "200 OK", *headers: str) -> bytes:
+    """Return an HTTP response with a content length."""
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
     lines = (f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", "")
     return "\r\n".join(lines).encode() + body
