@@ -1,4 +1,4 @@
-"""`python -m dittybag` and the `dittybag` command."""
+"""Entry point of `python -m dittybag` and of the `dittybag` command."""
 
 from __future__ import annotations
 

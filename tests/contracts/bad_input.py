@@ -1,4 +1,4 @@
-"""The table of bad input: every tool, every argument, every kind of value it refuses, and the answer."""
+"""The table of bad input: for every tool and argument, the values it refuses and the error message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STORE: Final = "prompt-store"
 TASKS: Final = "tasks"
 PROFILES: Final = (ALL, MCPKG, STORE, TASKS)
 
-#: What every database holds before the first call, as far as the profile has the tool.
+#: Calls that fill every database before the first test, if the profile has the tool.
 SEEDS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("create_prompt", {"name": "taken", "content": "Taken"}),
     ("add_prompt", {"title": "Taken title", "content": "Taken"}),
@@ -25,36 +25,37 @@ SEEDS: Final[list[tuple[str, dict[str, Any]]]] = [
     ),
     ("task_create", {"title": "Taken"}),
 ]
-#: Stands for the id of the seeded prompt of this title.
+#: Replaced with the id of the prompt that has this title.
 TAKEN_ID: Final = "id of Taken title"
 
 MEGABYTES: Final = "x" * 5_000_000
-#: Stands for an argument that is not sent.
+#: The value of an argument that is not sent.
 ABSENT: Final = object()
 
 
 class Bad(NamedTuple):
-    """A value that an argument must not have, and what the answer says about it."""
+    """A value that an argument must not have, and the message about it."""
 
     kind: str
     value: Any
-    says: str
+    message: str
 
 
 def label(argument: str) -> str:
-    special = {"uri": "URI", "mime_type": "MIME type"}
-    return special.get(argument, argument.capitalize().replace("_", " "))
+    """Return the argument as the domain's messages name it. Schema violations name it as the caller does."""
+    return argument.capitalize().replace("_", " ")
 
 
-def wrong(name: str, expected: str, *values: tuple[Any, str]) -> list[Bad]:
-    return [Bad(f"type: {kind}", value, f"{name} must be {expected}, not {kind}") for value, kind in values]
+def wrong_type(argument: str, expected: str, *values: tuple[Any, str]) -> list[Bad]:
+    return [
+        Bad(f"type: {kind}", value, f"{argument} must be {expected}, not {kind}") for value, kind in values
+    ]
 
 
 def text(argument: str, *more: Bad) -> list[Bad]:
-    name = label(argument)
     return [
         *more,
-        Bad("NUL", "a\0b", f"{name} must not contain NUL characters"),
+        Bad("NUL", "a\0b", f"{label(argument)} must not contain NUL characters"),
         surrogate(argument),
         *not_text(argument),
     ]
@@ -62,48 +63,49 @@ def text(argument: str, *more: Bad) -> list[Bad]:
 
 def not_text(argument: str) -> list[Bad]:
     values = ((7, "the number 7"), (True, "true"), (["x"], "an array"), ({"x": "y"}, "an object"))
-    return wrong(label(argument), "a string", *values)
+    return wrong_type(argument, "a string", *values)
 
 
 def surrogate(argument: str, value: Any = "a\ud800b", path: str = "") -> Bad:
-    says = f"{label(argument)}{path} must be valid Unicode text (it holds half a surrogate pair)"
-    return Bad("lone surrogate", value, says)
+    message = f"{argument}{path} must be valid Unicode text (it contains a lone surrogate)"
+    return Bad("lone surrogate", value, message)
 
 
 def address(argument: str) -> list[Bad]:
-    """What no address can be. Any other text is the address of nothing, which is no violation."""
+    """Return the values that are not valid as an id or a name. Any other text is valid but finds nothing."""
     return [surrogate(argument), *not_text(argument)]
 
 
 def integer(argument: str, *more: Bad) -> list[Bad]:
     values: list[tuple[Any, str]] = [("7", "a string"), (1.5, "the number 1.5"), (False, "false")]
-    return [*more, *wrong(label(argument), "an integer", *values, ([], "an array"), ({}, "an object"))]
+    return [*more, *wrong_type(argument, "an integer", *values, ([], "an array"), ({}, "an object"))]
 
 
-def bounded(argument: str, least: int, most: int | None = None) -> list[Bad]:
-    name = label(argument)
-    low = [Bad(f"{n}", n, f"{name} must be at least {least}, not {n}") for n in (least - 1, -(2**63) - 1)]
-    if most is None:
+def bounded_integer(argument: str, minimum: int, maximum: int | None = None) -> list[Bad]:
+    low = [
+        Bad(f"{n}", n, f"{argument} must be at least {minimum}, not {n}") for n in (minimum - 1, -(2**63) - 1)
+    ]
+    if maximum is None:
         return integer(argument, *low)
-    high = [Bad(f"{n}", n, f"{name} must be at most {most}, not {n}") for n in (most + 1, 2**64)]
+    high = [Bad(f"{n}", n, f"{argument} must be at most {maximum}, not {n}") for n in (maximum + 1, 2**64)]
     return integer(argument, *low, *high)
 
 
 def not_an_array(argument: str) -> list[Bad]:
     values = (("x", "a string"), (7, "the number 7"), (True, "true"), ({"x": "y"}, "an object"))
-    return wrong(label(argument), "an array", *values)
+    return wrong_type(argument, "an array", *values)
 
 
-def control(argument: str) -> list[Bad]:
-    says = f"{label(argument)} must not contain control characters"
-    characters = [Bad(f"control character {char!r}", f"a{char}b", says) for char in "\n\t\x1b\x7f"]
+def not_one_line(argument: str) -> list[Bad]:
+    message = f"{label(argument)} must not contain control characters"
+    characters = [Bad(f"control character {char!r}", f"a{char}b", message) for char in "\n\t\x1b\x7f"]
     return [*characters, Bad("blank", "  ", f"{label(argument)} must not be blank")]
 
 
-def name_of(noun: str) -> list[Bad]:
+def invalid_name(noun: str) -> list[Bad]:
     def refused(kind: str, value: str) -> Bad:
-        says = f"{noun} name '{value}' contains invalid characters. Allowed: a-z, A-Z, 0-9, -, _, ."
-        return Bad(kind, value, says)
+        message = f"{noun} name '{value}' contains invalid characters. Allowed: a-z, A-Z, 0-9, -, _, ."
+        return Bad(kind, value, message)
 
     length = f"{noun} name must be 1-255 characters"
     return [
@@ -128,24 +130,24 @@ STORE_TITLE: Final = text(
     Bad("empty", "", "Title must be 1-200 characters"),
     Bad("over-long", "x" * 201, "Title must be 1-200 characters"),
     Bad("over-long emoji", "🎒" * 201, "Title must be 1-200 characters"),
-    *control("title"),
+    *not_one_line("title"),
 )
 PROMPT_CONTENT: Final = text(
     "content",
     Bad("empty", "", "Content must not be empty"),
-    Bad("a byte too long", "x" * 1048577, "Content must be at most 1048576 bytes, it has 1048577"),
-    Bad("too long in UTF-8", "é" * 524289, "Content must be at most 1048576 bytes, it has 1048578"),
-    Bad("5 MB", MEGABYTES, "Content must be at most 1048576 bytes, it has 5000000"),
+    Bad("a byte too long", "x" * 1048577, "Content must be at most 1048576 bytes, but has 1048577"),
+    Bad("too long in UTF-8", "é" * 524289, "Content must be at most 1048576 bytes, but has 1048578"),
+    Bad("5 MB", MEGABYTES, "Content must be at most 1048576 bytes, but has 5000000"),
 )
 RESOURCE_CONTENT: Final = text(
     "content",
-    Bad("a byte too long", "x" * 4194305, "Content must be at most 4194304 bytes, it has 4194305"),
-    Bad("5 MB", MEGABYTES, "Content must be at most 4194304 bytes, it has 5000000"),
+    Bad("a byte too long", "x" * 4194305, "Content must be at most 4194304 bytes, but has 4194305"),
+    Bad("5 MB", MEGABYTES, "Content must be at most 4194304 bytes, but has 5000000"),
 )
 DESCRIPTION: Final = text(
     "description",
-    Bad("over-long", "x" * 4001, "Description must be at most 4000 characters, it has 4001"),
-    Bad("over-long emoji", "🎒" * 4001, "Description must be at most 4000 characters, it has 4001"),
+    Bad("over-long", "x" * 4001, "Description must be at most 4000 characters, but has 4001"),
+    Bad("over-long emoji", "🎒" * 4001, "Description must be at most 4000 characters, but has 4001"),
 )
 
 
@@ -159,7 +161,7 @@ TAGS: Final = [
     Bad("empty tag", [""], "Tag '' must be 1-50 characters"),
     Bad("over-long tag", ["x" * 51], f"Tag '{'x' * 51}' must be 1-50 characters"),
     Bad("clipped tag", ["x" * 100], f"Tag '{'x' * 60}...' must be 1-50 characters"),
-    Bad("too many", [f"tag-{n}" for n in range(51)], "Tags must be at most 50, there are 51"),
+    Bad("too many", [f"tag-{n}" for n in range(51)], "At most 50 tags are allowed, not 51"),
     _tag("control character", "a\x07b"),
     _tag("line break at the end", "tag\n"),
     _tag("emoji", "🎒"),
@@ -168,19 +170,19 @@ TAGS: Final = [
     _tag("a digit that is not ASCII", "٣"),
     _tag("NUL", "a\0b"),
     surrogate("tags", ["fine", "a\udc00b"], "[1]"),
-    Bad("type of an item", ["fine", 7], "Tags[1] must be a string, not the number 7"),
-    Bad("null item", ["fine", None], "Tags[1] must be a string, not null"),
+    Bad("type of an item", ["fine", 7], "tags[1] must be a string, not the number 7"),
+    Bad("null item", ["fine", None], "tags[1] must be a string, not null"),
     Bad(
         "three wrong tags",
         ["a b", "fine", "", 7],
-        f"{_tag('', 'a b').says}; Tag '' must be 1-50 characters; Tags[3] must be a string, not the number 7",
+        f"{_tag('', 'a b').message}; Tag '' must be 1-50 characters; tags[3] must be a string, not the number 7",
     ),
     *not_an_array("tags"),
 ]
 
 
 def _uri(kind: str, value: str) -> Bad:
-    rule = "it needs a scheme, as in file:///notes.md, and no blanks or control characters"
+    rule = "it needs a scheme, as in file:///notes.md, and must not contain spaces or control characters"
     return Bad(kind, value, f"URI '{value}' is not a valid URI: {rule}")
 
 
@@ -219,20 +221,20 @@ MIME_TYPE: Final = [
 ]
 DECLARED: Final = [
     Bad(
-        "name that no template can use",
+        "name that is not a valid variable",
         [{"name": "a b"}],
-        "Argument name 'a b' must be a letter or _, then letters, digits or _, at most 100",
+        "Argument name 'a b' must be a letter or _ followed by at most 99 letters, digits or _",
     ),
-    Bad("one name twice", [{"name": "x"}, {"name": "x"}], "Argument 'x' is declared twice"),
-    Bad("too many", [{"name": f"x{n}"} for n in range(51)], "Arguments must be at most 50, there are 51"),
+    Bad("duplicate name", [{"name": "x"}, {"name": "x"}], "Argument 'x' is declared twice"),
+    Bad("too many", [{"name": f"x{n}"} for n in range(51)], "At most 50 arguments are allowed, not 51"),
     *not_an_array("arguments"),
-    Bad("item is no object", ["x"], "Arguments[0] must be an object, not a string"),
-    Bad("item without name", [{}], "Arguments[0].name is required"),
-    Bad("type of a name", [{"name": 7}], "Arguments[0].name must be a string, not the number 7"),
+    Bad("item that is not an object", ["x"], "arguments[0] must be an object, not a string"),
+    Bad("item without name", [{}], "arguments[0].name is required"),
+    Bad("type of a name", [{"name": 7}], "arguments[0].name must be a string, not the number 7"),
     Bad(
         "type of required",
         [{"name": "x", "required": "yes"}],
-        "Arguments[0].required must be true or false, not a string",
+        "arguments[0].required must be true or false, not a string",
     ),
     surrogate("arguments", [{"name": "\ud800"}], "[0].name"),
 ]
@@ -242,12 +244,12 @@ TASK_TITLE: Final = text(
     Bad("empty", "", "Title must be between 1 and 500 characters"),
     Bad("over-long", "x" * 501, "Title must be between 1 and 500 characters"),
     Bad("over-long emoji", "🎒" * 501, "Title must be between 1 and 500 characters"),
-    *control("title"),
+    *not_one_line("title"),
 )
 PROJECT: Final = text(
     "project",
     Bad("over-long", "x" * 101, "Project must be at most 100 characters"),
-    *control("project"),
+    *not_one_line("project"),
 )
 PRIORITY: Final = integer(
     "priority",
@@ -258,19 +260,18 @@ PRIORITY: Final = integer(
 )
 
 
-def one_of(argument: str, choices: str, *values: str) -> list[Bad]:
-    says = f"{label(argument)} must be one of {choices}"
+def not_a_choice(argument: str, message: str, *values: str) -> list[Bad]:
     wrong_types = [bad.value for bad in not_text(argument)]
     refused = [*values, "", "🎒", "תג", "a\0b", "a\n", *wrong_types]
-    return [*(Bad(f"unknown: {value!r}", value, says) for value in refused), surrogate(argument)]
+    return [*(Bad(f"unknown: {value!r}", value, message) for value in refused), surrogate(argument)]
 
 
-ENERGY: Final = one_of("energy", "light, medium, deep", "heavy", "DEEP", " deep")
+ENERGY: Final = not_a_choice("energy", "Energy must be one of light, medium, deep", "heavy", "DEEP", " deep")
 TIME_ESTIMATE: Final = text(
     "time_estimate",
     Bad("empty", "", "Time estimate must be between 1 and 50 characters"),
     Bad("over-long", "x" * 51, "Time estimate must be between 1 and 50 characters"),
-    *control("time_estimate"),
+    *not_one_line("time_estimate"),
 )
 NOTES: Final = text(
     "notes",
@@ -280,7 +281,7 @@ NOTES: Final = text(
 DUE_DATE: Final = [
     *(
         Bad(
-            f"no date: {value!r}",
+            f"not a date: {value!r}",
             value,
             "Due date must be an ISO 8601 date or date-time, as in 2026-03-01 or 2026-03-01T17:00:00Z",
         )
@@ -301,8 +302,8 @@ DUE_DATE: Final = [
     surrogate("due_date"),
     *not_text("due_date"),
 ]
-SHOW_COMPLETED: Final = wrong(
-    "Show completed",
+SHOW_COMPLETED: Final = wrong_type(
+    "show_completed",
     "true or false",
     ("yes", "a string"),
     (1, "the number 1"),
@@ -311,9 +312,9 @@ SHOW_COMPLETED: Final = wrong(
 )
 QUERY: Final = text("query", Bad("over-long", "x" * 1001, "Query must be at most 1000 characters"))
 FILTER: Final = [
-    Bad("empty", [], "Tags must have at least 1 item, it has 0"),
-    Bad("too many", ["fine"] * 51, "Tags must be at most 50, there are 51"),
-    Bad("type of an item", ["fine", 7], "Tags[1] must be a string, not the number 7"),
+    Bad("empty", [], "tags must have at least 1 item, not 0"),
+    Bad("too many", ["fine"] * 51, "At most 50 tags are allowed, not 51"),
+    Bad("type of an item", ["fine", 7], "tags[1] must be a string, not the number 7"),
     surrogate("tags", ["a\ud800b"], "[0]"),
     *not_an_array("tags"),
 ]
@@ -321,7 +322,7 @@ KIND: Final = [
     Bad(
         f"unknown: {shown}",
         value,
-        f'Kind must be one of "project", "prompt", "resource", "task", not {shown}',
+        f'kind must be one of "project", "prompt", "resource", "task", not {shown}',
     )
     for value, shown in (
         ("tag", '"tag"'),
@@ -333,15 +334,15 @@ KIND: Final = [
     )
 ]
 KINDS: Final = [
-    Bad("unknown", ["prompt", "x"], 'Kinds[1] must be one of "prompt", "resource", "task", not "x"'),
-    Bad("type of an item", [7], 'Kinds[0] must be one of "prompt", "resource", "task", not 7'),
-    Bad("empty", [], "Kinds must have at least 1 item, it has 0"),
+    Bad("unknown", ["prompt", "x"], 'kinds[1] must be one of "prompt", "resource", "task", not "x"'),
+    Bad("type of an item", [7], 'kinds[0] must be one of "prompt", "resource", "task", not 7'),
+    Bad("empty", [], "kinds must have at least 1 item, not 0"),
     *not_an_array("kinds"),
 ]
 
 
-class Tool(NamedTuple):
-    """One tool as some profiles show it: arguments it would accept, and what each of them must not be."""
+class ToolCase(NamedTuple):
+    """A tool in some profiles: arguments that it accepts, and the bad values of each."""
 
     name: str
     profiles: tuple[str, ...]
@@ -352,70 +353,72 @@ class Tool(NamedTuple):
 
 
 def prose_error(found: list[tuple[str, str]]) -> str:
-    return "Error: " + "; ".join(says for _, says in found)
+    return "Error: " + "; ".join(message for _, message in found)
 
 
 def task(found: list[tuple[str, str]]) -> str:
-    return "Validation error: " + "; ".join(says for _, says in found)
+    return "Validation error: " + "; ".join(message for _, message in found)
 
 
 def store(found: list[tuple[str, str]]) -> str:
     codes = {_CODES.get(argument, "INVALID_INPUT") for argument, _ in found}
-    return failure(codes.pop() if len(codes) == 1 else "INVALID_INPUT", "; ".join(says for _, says in found))
+    return failure(
+        codes.pop() if len(codes) == 1 else "INVALID_INPUT", "; ".join(message for _, message in found)
+    )
 
 
 _CODES: Final = {"title": "INVALID_TITLE", "tags": "INVALID_TAG"}
 
 
 def failure(code: str, message: str) -> str:
-    """An error of the prompt store, written as JavaScript writes it."""
+    """Return an error of the prompt store in compact JSON."""
     error = {"code": code, "message": message}
     return json.dumps({"error": error}, separators=(",", ":"), ensure_ascii=False)
 
 
-def _tools() -> Iterator[Tool]:
+def _tools() -> Iterator[ToolCase]:
     prompt = {"content": PROMPT_CONTENT, "description": DESCRIPTION}
     by_name = {"name": address("name")}
-    create, update = {"name": name_of("Prompt")} | prompt, by_name | prompt
+    create, update = {"name": invalid_name("Prompt")} | prompt, by_name | prompt
     declared = {"arguments": DECLARED}
     fresh, taken = {"name": "fresh", "content": "x"}, {"name": "taken", "content": "x"}
     needed: tuple[str, ...] = ("name", "content")
-    yield Tool("create_prompt", (MCPKG,), prose_error, fresh, needed, create)
-    yield Tool("create_prompt", (ALL,), prose_error, fresh, needed, create | declared)
-    yield Tool("update_prompt", (MCPKG,), prose_error, taken, ("name",), update)
-    yield Tool("delete_prompt", (MCPKG,), prose_error, {"name": "taken"}, ("name",), by_name)
-    yield Tool("delete_prompt", (ALL,), prose_error, {"name": "taken"}, (), by_name)
+    yield ToolCase("create_prompt", (MCPKG,), prose_error, fresh, needed, create)
+    yield ToolCase("create_prompt", (ALL,), prose_error, fresh, needed, create | declared)
+    yield ToolCase("update_prompt", (MCPKG,), prose_error, taken, ("name",), update)
+    yield ToolCase("delete_prompt", (MCPKG,), prose_error, {"name": "taken"}, ("name",), by_name)
+    yield ToolCase("delete_prompt", (ALL,), prose_error, {"name": "taken"}, (), by_name)
 
     resource = {"content": RESOURCE_CONTENT, "mime_type": MIME_TYPE, "description": DESCRIPTION}
-    create, update = {"name": name_of("Resource"), "uri": URI} | resource, by_name | resource
+    create, update = {"name": invalid_name("Resource"), "uri": URI} | resource, by_name | resource
     needed = ("name", "uri", "content")
     title = {"title": STORE_TITLE}
-    # A resource may have none, which is what an empty one means.
+    # An empty title is valid for a resource: it means no title.
     no_title_or = {"title": [bad for bad in STORE_TITLE if bad.kind != "empty"]}
-    yield Tool("create_resource", (MCPKG,), prose_error, FRESH_RESOURCE, needed, create)
-    yield Tool("create_resource", (ALL,), prose_error, FRESH_RESOURCE, needed, create | no_title_or)
-    yield Tool("update_resource", (MCPKG,), prose_error, taken, ("name",), update)
-    yield Tool("update_resource", (ALL,), prose_error, taken, ("name",), update | no_title_or)
-    yield Tool("delete_resource", (MCPKG, ALL), prose_error, {"name": "taken"}, ("name",), by_name)
+    yield ToolCase("create_resource", (MCPKG,), prose_error, FRESH_RESOURCE, needed, create)
+    yield ToolCase("create_resource", (ALL,), prose_error, FRESH_RESOURCE, needed, create | no_title_or)
+    yield ToolCase("update_resource", (MCPKG,), prose_error, taken, ("name",), update)
+    yield ToolCase("update_resource", (ALL,), prose_error, taken, ("name",), update | no_title_or)
+    yield ToolCase("delete_resource", (MCPKG, ALL), prose_error, {"name": "taken"}, ("name",), by_name)
 
     by_id = {"id": address("id")}
     own = {"id": TAKEN_ID}
     good: dict[str, Any] = {"title": "Fresh", "content": "x", "tags": ["fresh"]}
     stored = {"title": STORE_TITLE, "content": PROMPT_CONTENT, "tags": TAGS}
-    page = {"limit": bounded("limit", 1, 100), "offset": bounded("offset", 0)}
+    page = {"limit": bounded_integer("limit", 1, 100), "offset": bounded_integer("offset", 0)}
     here = (STORE, ALL)
-    yield Tool("add_prompt", here, store, good, ("title", "content"), stored)
-    yield Tool("list_prompts", here, store, {}, (), page)
-    yield Tool("get_prompt", here, store, own, ("id",), by_id)
-    yield Tool("update_prompt", (STORE,), store, own | good, ("id", "title", "content"), by_id | stored)
+    yield ToolCase("add_prompt", here, store, good, ("title", "content"), stored)
+    yield ToolCase("list_prompts", here, store, {}, (), page)
+    yield ToolCase("get_prompt", here, store, own, ("id",), by_id)
+    yield ToolCase("update_prompt", (STORE,), store, own | good, ("id", "title", "content"), by_id | stored)
     every = title | prompt | {"tags": TAGS} | declared
-    yield Tool("update_prompt", (ALL,), store, own | good, (), by_id | every)
-    yield Tool("update_prompt", (ALL,), prose_error, taken, (), by_name | every)
-    yield Tool("delete_prompt", (STORE,), store, own, ("id",), by_id)
-    yield Tool("delete_prompt", (ALL,), store, own, (), by_id)
-    yield Tool("search_prompts", here, store, {"query": "x"}, ("query",), {"query": QUERY} | page)
-    yield Tool("filter_by_tags", here, store, {"tags": ["x"]}, ("tags",), {"tags": FILTER} | page)
-    yield Tool("list_tags", here, store, {}, (), {})
+    yield ToolCase("update_prompt", (ALL,), store, own | good, (), by_id | every)
+    yield ToolCase("update_prompt", (ALL,), prose_error, taken, (), by_name | every)
+    yield ToolCase("delete_prompt", (STORE,), store, own, ("id",), by_id)
+    yield ToolCase("delete_prompt", (ALL,), store, own, (), by_id)
+    yield ToolCase("search_prompts", here, store, {"query": "x"}, ("query",), {"query": QUERY} | page)
+    yield ToolCase("filter_by_tags", here, store, {"tags": ["x"]}, ("tags",), {"tags": FILTER} | page)
+    yield ToolCase("list_tags", here, store, {}, (), {})
 
     by_number = {"task_id": integer("task_id")}
     fields = {
@@ -431,86 +434,85 @@ def _tools() -> Iterator[Tool]:
         "project": address("project"),
         "priority": PRIORITY,
         "show_completed": SHOW_COMPLETED,
-        "limit": bounded("limit", 1, 1000),
-        "offset": bounded("offset", 0),
+        "limit": bounded_integer("limit", 1, 1000),
+        "offset": bounded_integer("offset", 0),
     }
-    where = one_of("fields", "title, notes, both", "content", "Title")
-    group = one_of("group_by", "project, priority, status", "energy", "Project")
+    where = not_a_choice("fields", "fields must be one of title, notes, both", "content", "Title")
+    group = not_a_choice("group_by", "group_by must be one of project, priority, status", "energy", "Project")
     here = (TASKS, ALL)
-    yield Tool("task_create", here, task, {"title": "Fresh"}, ("title",), fields)
-    yield Tool("task_list", here, task, {}, (), filters)
-    yield Tool("task_update", here, task, {"task_id": 1, "priority": 4}, ("task_id",), by_number | fields)
+    yield ToolCase("task_create", here, task, {"title": "Fresh"}, ("title",), fields)
+    yield ToolCase("task_list", here, task, {}, (), filters)
+    yield ToolCase("task_update", here, task, {"task_id": 1, "priority": 4}, ("task_id",), by_number | fields)
     for name in ("task_get", "task_complete", "task_delete"):
-        yield Tool(name, here, task, {"task_id": 1}, ("task_id",), by_number)
-    yield Tool("task_search", here, task, {"query": "x"}, ("query",), {"query": QUERY, "fields": where})
-    yield Tool("task_stats", here, task, {}, (), {"group_by": group})
+        yield ToolCase(name, here, task, {"task_id": 1}, ("task_id",), by_number)
+    yield ToolCase("task_search", here, task, {"query": "x"}, ("query",), {"query": QUERY, "fields": where})
+    yield ToolCase("task_stats", here, task, {}, (), {"group_by": group})
 
-    limit = {"limit": bounded("limit", 1, 100)}
+    limit = {"limit": bounded_integer("limit", 1, 100)}
     before = {"before": integer("before")}
-    search = {"query": [Bad("empty", "", "Query must not be empty"), *QUERY], "kinds": KINDS} | limit
-    yield Tool("search", (ALL,), store, {"query": "x"}, ("query",), search)
-    yield Tool("list_changes", (ALL,), store, {}, (), {"kind": KIND} | by_id | limit | before)
-    yield Tool("undo_change", (ALL,), store, {"change": 1}, ("change",), {"change": integer("change")})
+    search = {"query": [Bad("empty", "", "query must not be empty"), *QUERY], "kinds": KINDS} | limit
+    yield ToolCase("search", (ALL,), store, {"query": "x"}, ("query",), search)
+    yield ToolCase("list_changes", (ALL,), store, {}, (), {"kind": KIND} | by_id | limit | before)
+    yield ToolCase("undo_change", (ALL,), store, {"change": 1}, ("change",), {"change": integer("change")})
 
 
 FRESH_RESOURCE: Final = {"name": "fresh", "uri": "file:///fresh", "content": "Fresh"}
 TOOLS: Final = list(_tools())
 
 
-class Refused(NamedTuple):
-    """A call, and the whole text it is refused with."""
+class RefusedCall(NamedTuple):
+    """A call that is refused, and the whole text of the error."""
 
     profile: str
     tool: str
     case: str
     arguments: dict[str, Any]
-    says: str
+    message: str
 
 
-def _every_bad(tool: Tool) -> dict[str, list[Bad]]:
-    """The bad values of each argument; for a required one, its absence and a null as well."""
+def _every_bad(tool: ToolCase) -> dict[str, list[Bad]]:
+    """Return the bad values of each argument; for required arguments also absence and null."""
     types = {str: "a string", int: "an integer", list: "an array"}
     table = {argument: list(bad) for argument, bad in tool.bad.items()}
     for argument in tool.required:
-        name = label(argument)
         table[argument] += [
-            Bad("missing", ABSENT, f"{name} is required"),
-            *wrong(name, types[type(tool.good[argument])], (None, "null")),
+            Bad("missing", ABSENT, f"{argument} is required"),
+            *wrong_type(argument, types[type(tool.good[argument])], (None, "null")),
         ]
     return table
 
 
 def _with(good: dict[str, Any], bad: dict[str, Bad]) -> dict[str, Any]:
-    """Arguments with bad values first and in reverse: the answer has the schema's order all the same."""
+    """Return arguments with the bad values first, in reverse. The error lists them in schema order anyway."""
     values = {argument: bad[argument].value for argument in reversed(bad)}
     return {
         argument: value for argument, value in {**values, **good, **values}.items() if value is not ABSENT
     }
 
 
-def _refused_by(tool: Tool) -> dict[str, tuple[dict[str, Any], str]]:
-    """For each case its arguments and the answer: one, two and three bad values at once."""
+def _refused_by(tool: ToolCase) -> dict[str, tuple[dict[str, Any], str]]:
+    """Return the arguments and the error of each case: one, two and three bad values together."""
     table = _every_bad(tool)
     chosen = [{argument: bad} for argument, values in table.items() for bad in values]
     for size in (2, 3):
         together = list(combinations(table, size))
-        # Other kinds of values each time, and often enough that even few arguments meet in many of them.
+        # Vary the values, and repeat often enough that even few arguments meet in many combinations.
         for turn, arguments in enumerate(islice(cycle(together), max(12, len(together)))):
             turns = zip(arguments, count(turn, 3), strict=False)
-            chosen.append({name: table[name][place % len(table[name])] for name, place in turns})
+            chosen.append({name: table[name][index % len(table[name])] for name, index in turns})
     if len(tool.required) > 1:
-        chosen.append({name: Bad("missing", ABSENT, f"{label(name)} is required") for name in tool.required})
+        chosen.append({name: Bad("missing", ABSENT, f"{name} is required") for name in tool.required})
     return {
         " & ".join(f"{name}: {bad.kind}" for name, bad in wrongs.items()): (
             _with(tool.good, wrongs),
-            tool.error_format([(name, bad.says) for name, bad in wrongs.items()]),
+            tool.error_format([(name, bad.message) for name, bad in wrongs.items()]),
         )
         for wrongs in chosen
     }
 
 
 def _others() -> Iterator[tuple[tuple[str, ...], str, str, dict[str, Any], str]]:
-    """What depends on several arguments or on what is stored, and the contracts' own examples."""
+    """Yield cases that depend on several arguments or stored data, and the contracts' own examples."""
     here: tuple[str, ...] = (MCPKG, ALL)
     exists = "already exists in project 'default'"
     same_name = {"name": "taken", "content": "x"}
@@ -518,8 +520,8 @@ def _others() -> Iterator[tuple[tuple[str, ...], str, str, dict[str, Any], str]]
     same_name = FRESH_RESOURCE | same_name
     yield here, "create_resource", "duplicate name", same_name, f"Error: Resource 'taken' {exists}"
     same_uri = FRESH_RESOURCE | {"uri": "file:///taken.md"}
-    says = f"Error: A resource with the URI 'file:///taken.md' {exists}"
-    yield here, "create_resource", "duplicate URI", same_uri, says
+    message = f"Error: A resource with the URI 'file:///taken.md' {exists}"
+    yield here, "create_resource", "duplicate URI", same_uri, message
 
     png = FRESH_RESOURCE | {"mime_type": "image/png"}
     base64 = "Content must be valid base64, because image/png is a binary type"
@@ -532,80 +534,80 @@ def _others() -> Iterator[tuple[tuple[str, ...], str, str, dict[str, Any], str]]
     ):
         yield here, "create_resource", f"base64 with {case}", png | {"content": content}, f"Error: {base64}"
     three = png | {"name": "", "content": "abc", "description": "\0"}
-    says = f"Resource name must be 1-255 characters; {base64}; Description must not contain NUL characters"
-    yield here, "create_resource", "invalid base64 & two more", three, f"Error: {says}"
+    message = f"Resource name must be 1-255 characters; {base64}; Description must not contain NUL characters"
+    yield here, "create_resource", "invalid base64 & two more", three, f"Error: {message}"
     big = png | {"content": "AAAA" * 1_666_667}
-    says = "Error: Content must be at most 4194304 bytes, it has 5000001"
-    yield here, "create_resource", "5 MB in base64", big, says
+    message = "Error: Content must be at most 4194304 bytes, but has 5000001"
+    yield here, "create_resource", "5 MB in base64", big, message
     kept_type = {"name": "picture", "content": "not base64!"}
     yield here, "update_resource", "base64 for the stored type", kept_type, f"Error: {base64}"
     new_type = {"name": "taken", "content": "abc", "mime_type": "image/png"}
     yield here, "update_resource", "base64 for a new type", new_type, f"Error: {base64}"
 
     taken = {"name": "taken"}
-    says = "Error: Nothing to update: give content or description"
-    yield (MCPKG,), "update_prompt", "nothing to change", taken, says
-    says = "Error: Nothing to update: give content, mime_type or description"
-    yield here, "update_resource", "nothing to change", taken, says
+    message = "Error: Nothing to update: give content or description"
+    yield (MCPKG,), "update_prompt", "nothing to change", taken, message
+    message = "Error: Nothing to update: give content, mime_type or description"
+    yield here, "update_resource", "nothing to change", taken, message
     for noun in ("Prompt", "Resource"):
         for name in ("nobody", "", "test prompt", "a\n", "a\0b", "🎒", "שלום", "' OR 1=1 --", "x" * 256):
             case = f"name of nothing: {name[:40]!r}"
-            says = f"Error: {noun} '{name}' does not exist in project 'default'"
-            yield here, f"update_{noun.lower()}", case, {"name": name, "content": "x"}, says
-            yield here, f"delete_{noun.lower()}", case, {"name": name}, says
+            message = f"Error: {noun} '{name}' does not exist in project 'default'"
+            yield here, f"update_{noun.lower()}", case, {"name": name, "content": "x"}, message
+            yield here, f"delete_{noun.lower()}", case, {"name": name}, message
 
     here = (STORE, ALL)
     same = {"title": "Taken title", "content": "x"}
-    says = failure("DUPLICATE_TITLE", "A prompt with this title already exists")
-    yield here, "add_prompt", "duplicate title", same, says
+    message = failure("DUPLICATE_TITLE", "A prompt with this title already exists")
+    yield here, "add_prompt", "duplicate title", same, message
     same = {"id": TAKEN_ID, "title": "Other title", "content": "x"}
-    yield here, "update_prompt", "duplicate title", same, says
-    says = failure("NOT_FOUND", "Prompt not found")
+    yield here, "update_prompt", "duplicate title", same, message
+    message = failure("NOT_FOUND", "Prompt not found")
     nil = "00000000-0000-0000-0000-000000000000"
     for given in ("", "x", nil, "a\0b", "🎒", "שלום", "' OR 1=1 --", MEGABYTES):
         case = f"id of nothing: {given[:40]!r}"
-        yield here, "get_prompt", case, {"id": given}, says
-        yield here, "delete_prompt", case, {"id": given}, says
-        yield here, "update_prompt", case, {"id": given, "title": "Fresh", "content": "x"}, says
+        yield here, "get_prompt", case, {"id": given}, message
+        yield here, "delete_prompt", case, {"id": given}, message
+        yield here, "update_prompt", case, {"id": given, "title": "Fresh", "content": "x"}, message
 
     here = (ALL,)
     same = {"name": "taken", "title": "Taken title"}
-    says = f"Error: A prompt with the title 'Taken title' {exists}"
-    yield here, "update_prompt", "duplicate title by name", same, says
-    says = "Nothing to update: give title, content, description, tags or arguments"
-    yield here, "update_prompt", "nothing to change by name", taken, f"Error: {says}"
+    message = f"Error: A prompt with the title 'Taken title' {exists}"
+    yield here, "update_prompt", "duplicate title by name", same, message
+    message = "Nothing to update: give title, content, description, tags or arguments"
+    yield here, "update_prompt", "nothing to change by name", taken, f"Error: {message}"
     own = {"id": TAKEN_ID}
-    yield here, "update_prompt", "nothing to change by id", own, failure("INVALID_INPUT", says)
+    yield here, "update_prompt", "nothing to change by id", own, failure("INVALID_INPUT", message)
     for tool in ("update_prompt", "delete_prompt"):
-        says = "Error: Give either id or name: which prompt do you mean?"
-        yield here, tool, "no address", {}, says
-        yield here, tool, "null for an address", {"id": None, "name": None, "content": "x"}, says
-        says = "Error: Give either id or name, not both"
-        yield here, tool, "two addresses", {"id": TAKEN_ID, "name": "taken", "content": "x"}, says
+        message = "Error: Either id or name is required"
+        yield here, tool, "no address", {}, message
+        yield here, tool, "null for an address", {"id": None, "name": None, "content": "x"}, message
+        message = "Error: Give either id or name, not both"
+        yield here, tool, "two addresses", {"id": TAKEN_ID, "name": "taken", "content": "x"}, message
     for number in (999999, 0, -1, 2**63, 10**30):
-        says = failure("NOT_FOUND", f"Change {number} not found")
-        yield here, "undo_change", f"unknown change: {number}", {"change": number}, says
+        message = failure("NOT_FOUND", f"Change {number} not found")
+        yield here, "undo_change", f"unknown change: {number}", {"change": number}, message
 
     here = (TASKS, ALL)
-    says = "Validation error: Title must be between 1 and 500 characters; Priority must be between 1 and 5"
-    yield here, "task_create", "the contract's example", {"title": "", "priority": 6}, says
-    says = "Validation error: Nothing to update: give at least one field"
-    yield here, "task_update", "nothing to change", {"task_id": 1}, says
+    message = "Validation error: Title must be between 1 and 500 characters; Priority must be between 1 and 5"
+    yield here, "task_create", "the contract's example", {"title": "", "priority": 6}, message
+    message = "Validation error: Nothing to update: give at least one field"
+    yield here, "task_update", "nothing to change", {"task_id": 1}, message
     for number in (7, 0, -1, 2**63, -(2**63) - 1, 10**30):
-        case, says = f"unknown task: {number}", f"Task {number} not found"
+        case, message = f"unknown task: {number}", f"Task {number} not found"
         for tool in ("task_get", "task_complete", "task_delete"):
-            yield here, tool, case, {"task_id": number}, says
-        yield here, "task_update", case, {"task_id": number, "priority": 4}, says
+            yield here, tool, case, {"task_id": number}, message
+        yield here, "task_update", case, {"task_id": number, "priority": 4}, message
 
 
-def refusals() -> Iterator[Refused]:
-    """Every call that must be refused."""
+def refusals() -> Iterator[RefusedCall]:
+    """Yield every call that must be refused."""
     for tool in TOOLS:
         for profile in tool.profiles:
-            two_in_one = profile == ALL and tool.name in {"update_prompt", "delete_prompt"}
-            suffix = f" by {next(iter(tool.bad))}" if two_in_one else ""
-            for case, (arguments, says) in _refused_by(tool).items():
-                yield Refused(profile, tool.name, case + suffix, arguments, says)
-    for profiles, name, case, arguments, says in _others():
+            either_address = profile == ALL and tool.name in {"update_prompt", "delete_prompt"}
+            suffix = f" by {next(iter(tool.bad))}" if either_address else ""
+            for case, (arguments, message) in _refused_by(tool).items():
+                yield RefusedCall(profile, tool.name, case + suffix, arguments, message)
+    for profiles, name, case, arguments, message in _others():
         for profile in profiles:
-            yield Refused(profile, name, case, arguments, says)
+            yield RefusedCall(profile, name, case, arguments, message)

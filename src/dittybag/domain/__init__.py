@@ -1,1 +1,1 @@
-"""What things are: prompts, resources, tasks, projects and changes, true without protocol or database."""
+"""The domain model: prompts, resources, tasks, projects and changes, independent of protocol and database."""

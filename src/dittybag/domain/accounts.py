@@ -1,4 +1,4 @@
-"""Accounts: users, the tokens by which they are known, and who may see and change a project."""
+"""Accounts: users, their access tokens, and the members of projects."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from msgspec import Struct
 from dittybag.domain.errors import Problem, require
 from dittybag.domain.text import line_problem
 
-#: What a token may be used for; each includes the ones before it.
+#: The permissions of a token; each scope includes the ones before it.
 Scope = Literal["read", "write", "admin"]
-#: What a member may do in a project.
+#: The permissions of a member in a project.
 Role = Literal["read", "write"]
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 
 NAME_LENGTH: Final = 100
 LABEL_LENGTH: Final = 100
-#: As many characters of a token as lists show, to tell it from others.
+#: Lists show this many of a token's last characters to tell tokens apart.
 HINT_LENGTH: Final = 4
-#: So that whoever scans files for secrets finds it.
+#: Lets secret scanners recognise tokens.
 PREFIX: Final = "dittybag_"
-#: Nobody guesses so many random bytes.
+#: Enough random bytes that a token cannot be guessed.
 SECRET_BYTES: Final = 32
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*")
-#: 32 bytes in Base64 without padding, and a checksum.
+#: 32 bytes in unpadded Base64, then a checksum.
 _TOKEN: Final = re.compile(rf"{PREFIX}([A-Za-z0-9_-]{{43}})([A-Za-z0-9_-]{{6}})")
 
 
 class User(Struct, frozen=True, kw_only=True):
-    """Somebody with tasks and tokens. The name is the key: it is never changed and never given again."""
+    """An account with tasks and tokens. The name is the key: it never changes and is never reused."""
 
     name: str
     created_at: int
@@ -43,19 +43,19 @@ class User(Struct, frozen=True, kw_only=True):
 
 
 class Token(Struct, frozen=True, kw_only=True):
-    """A way for somebody to be known. What it says is not kept, only its hash."""
+    """An access token of a user. Its text is not stored, only a hash."""
 
-    #: Counts up; 0 until it is stored.
+    #: Increasing; 0 until the token is stored.
     id: int
     user: str
     scope: Scope
     label: str
-    #: The last characters of the token.
+    #: The last characters of the token's text.
     hint: str
     created_at: int
     expires_at: int | None = None
     revoked_at: int | None = None
-    #: When it was last seen in use, give or take some minutes.
+    #: When it was last used, accurate to ten minutes.
     used_at: int | None = None
 
     def is_valid(self, now: int) -> bool:
@@ -63,30 +63,30 @@ class Token(Struct, frozen=True, kw_only=True):
 
 
 class Member(Struct, frozen=True):
-    """Somebody who may see a project, and perhaps change it."""
+    """A user who can read a project, and with the role `write` also change it."""
 
     user: str
     role: Role
 
 
 class AccountEvent(Struct, frozen=True, kw_only=True):
-    """Something that was done to accounts: an entry of an audit of their own."""
+    """An entry in the audit log of accounts."""
 
     at: int
     actor: str
-    #: Like `token.create`.
+    #: For example `token.create`.
     action: str
     user: str
-    #: What else there is to say, as text.
+    #: Further facts as text.
     detail: str = ""
 
 
 class Principal(Struct, frozen=True):
-    """Somebody who is known, and what they may do on a server."""
+    """An authenticated user and their permissions on a server."""
 
     user: str
     scope: Scope
-    #: What the user may do in the server's project; nothing if it is none of their business.
+    #: The user's role in the server's project; `None` if the project is hidden from them.
     role: Role | None
 
     @property
@@ -95,7 +95,7 @@ class Principal(Struct, frozen=True):
 
     @property
     def changes_own(self) -> bool:
-        """Whether they may change what belongs to themselves: tasks."""
+        """Whether the user can change their own data, that is, tasks."""
         return self.scope != "read"
 
     @property
@@ -103,29 +103,31 @@ class Principal(Struct, frozen=True):
         return self.role == "write" and self.scope != "read"
 
     def has(self, scope: Scope) -> bool:
-        """Whether the token may be used for this."""
+        """Return whether the token has this scope or a wider one."""
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
 
 
 def role_of(user: str, members: Iterable[Member]) -> Role | None:
-    """What a user may do in a project with these members. One without members is everybody's."""
+    """Return the role of a user in a project with these members. Without members, everyone can write."""
     roles = {member.user: member.role for member in members}
     return roles.get(user) if roles else "write"
 
 
 def checked_name(name: str) -> str:
-    """Raises `Invalid` unless `name` may be that of a user."""
+    """Return `name`. Raises `Invalid` if it is not a valid user name."""
     problem = None
     if not 1 <= len(name) <= NAME_LENGTH:
         problem = f"User name must be 1-{NAME_LENGTH} characters"
     elif not _NAME.fullmatch(name):
-        problem = "User name may have a-z, A-Z, 0-9, _, ., @ and -, and begins with a letter, a digit or _"
+        problem = (
+            "User name must contain only a-z, A-Z, 0-9, _, ., @ and -, and start with a letter, a digit or _"
+        )
     require([Problem("name", problem)] if problem else ())
     return name
 
 
 def checked_label(label: str) -> str:
-    """Raises `Invalid` unless `label` may say what a token is for."""
+    """Return `label`. Raises `Invalid` if it is not a valid token label."""
     problem = line_problem("Label", label)
     if len(label) > LABEL_LENGTH:
         problem = f"Label must be at most {LABEL_LENGTH} characters"
@@ -134,21 +136,21 @@ def checked_label(label: str) -> str:
 
 
 def token_text(secret: bytes) -> str:
-    """A token that holds a secret."""
+    """Return the text of the token for a secret."""
     body = _base64(secret)
     return f"{PREFIX}{body}{_checksum(body)}"
 
 
 def is_token(text: str) -> bool:
-    """Whether a text can be a token: one with a typo cannot, and need not be looked for."""
+    """Return whether a text is a well-formed token. The checksum catches typos without a lookup."""
     found = _TOKEN.fullmatch(text)
     return found is not None and _checksum(found[1]) == found[2]
 
 
 def token_hash(text: str) -> str:
-    """What is kept of a token.
+    """Return the hash under which a token is stored.
 
-    One round of SHA-256 is enough: slow hashes are for passwords, which can be guessed. A token has 256
+    One round of SHA-256 is enough: slow hashes protect passwords, which can be guessed. A token has 256
     random bits.
     """
     from hashlib import sha256

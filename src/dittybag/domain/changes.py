@@ -1,4 +1,4 @@
-"""Changes: the log of every write, with what was there before and after."""
+"""Changes: the log of all writes, with the state before and after each."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ KINDS: dict[Kind, type[Entity]] = {
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One row of the log."""
+    """One entry of the change log."""
 
     seq: int
-    #: The first change of the same use case: what was done together is undone together.
+    #: The `seq` of the first change of the same use case. A batch is undone as a whole.
     batch: int
     at: int
     actor: str
     action: Action
     kind: Kind
-    #: The id of what was changed.
+    #: The id of the changed entity.
     entity: str
     project: int | None
     before: Entity | None
@@ -41,13 +41,13 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class ChangeNotification(Struct, frozen=True):
-    """That something has changed: as much as caches and subscribers need to know."""
+    """What caches and subscribers need to know about a change."""
 
     kind: Kind
     project: int | None
-    #: Resources only: the URIs it had before and has now.
+    #: Resources only: the URIs before and after the change.
     uris: tuple[str, ...] = ()
-    #: Whether lists look different now, and not just what is behind them.
+    #: Whether lists changed, not only the content behind an entry.
     listed: bool = True
 
 
@@ -55,22 +55,22 @@ _KIND_OF: dict[type[Entity], Kind] = {struct: kind for kind, struct in KINDS.ite
 
 
 def kind_of(entity: Entity) -> Kind:
-    """Which kind of thing this is."""
+    """Return the kind of an entity."""
     return _KIND_OF[type(entity)]
 
 
 def key_of(entity: Entity) -> str:
-    """The id of a thing, as the log has it."""
+    """Return the id of an entity as a string, as in the change log."""
     return str(entity.id)
 
 
 def label_of(entity: Entity) -> str:
-    """What people call a thing."""
+    """Return the name or title of an entity for people."""
     return entity.title if isinstance(entity, Task | Prompt) else entity.name
 
 
 def project_of(entity: Entity) -> int | None:
-    """The project a thing is in. Tasks name theirs freely, and are in none."""
+    """Return the project of an entity. Tasks have none: their project is free text."""
     if isinstance(entity, Project):
         return entity.id
     return None if isinstance(entity, Task) else entity.project

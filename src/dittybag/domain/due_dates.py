@@ -1,4 +1,4 @@
-"""Due dates in words: what people type for one, and how far ahead it is."""
+"""Parsing and formatting of due dates in natural language."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ _DAY_MONTH: Final = re.compile(
 _MONTH_DAY: Final = re.compile(r"([a-z]{3,9})\.?\s*(\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(\d{4}))?", re.ASCII)
 
 
-#: What takes a due date away.
-_NEVER: Final = ("", "none", "never")
+#: Inputs that clear a due date.
+_NO_DATE: Final = ("", "none", "never")
 
 
 class NotADate(ValueError):
-    """These words name no day."""
+    """The text is not a date."""
 
 
 def parse_optional_due_date(text: str, today: date) -> str:
-    """Like `parse_due_date`; empty for words that say that there is none."""
-    return "" if text.strip().lower() in _NEVER else parse_due_date(text, today)
+    """Like `parse_due_date`, but return an empty string for inputs that clear the date."""
+    return "" if text.strip().lower() in _NO_DATE else parse_due_date(text, today)
 
 
 def parse_due_date(text: str, today: date) -> str:
-    """The day that is parse_optional_due_date, as tasks have it: ISO 8601. Raises `NotADate`.
+    """Return a date in ISO 8601, as tasks store it. Raises `NotADate`.
 
-    A date or time in ISO 8601 stays as it is.
+    A date or time in ISO 8601 is returned unchanged.
     """
     words = " ".join(text.lower().split())
     if not words or len(text) > _MAX_LENGTH:
@@ -58,7 +58,12 @@ def parse_due_date(text: str, today: date) -> str:
     if _ISO.fullmatch(text.strip()):
         return text.strip().replace(" ", "T", 1)
     try:
-        day = _fixed(words, today) or _weekday(words, today) or _span(words, today) or _calendar(words, today)
+        day = (
+            _fixed_phrase(words, today)
+            or _weekday(words, today)
+            or _time_span(words, today)
+            or _day_of_month(words, today)
+        )
     except (ValueError, OverflowError) as error:
         raise NotADate from error
     if day is None:
@@ -66,7 +71,7 @@ def parse_due_date(text: str, today: date) -> str:
     return day.isoformat()
 
 
-def _fixed(words: str, today: date) -> date | None:
+def _fixed_phrase(words: str, today: date) -> date | None:
     match words:
         case "today" | "tod" | "now":
             return today
@@ -88,16 +93,16 @@ def _fixed(words: str, today: date) -> date | None:
 
 
 def _weekday(words: str, today: date) -> date | None:
-    """The coming one, today included; with `next`, the one after that."""
+    """Return the coming weekday, today included; with `next`, the one a week later."""
     which, _, name = words.rpartition(" ")
-    number = _only(name, _DAYS)
+    number = _match_prefix(name, _DAYS)
     if number is None or which not in ("", "this", "next", "on"):
         return None
     coming = today + timedelta((number - today.weekday()) % 7)
     return coming + timedelta(7) if which == "next" else coming
 
 
-def _span(words: str, today: date) -> date | None:
+def _time_span(words: str, today: date) -> date | None:
     found = _SPAN.fullmatch(words)
     if found is None:
         return None
@@ -108,39 +113,39 @@ def _span(words: str, today: date) -> date | None:
     return _months_later(today, count * (12 if unit == "y" else 1))
 
 
-def _calendar(words: str, today: date) -> date | None:
-    """A day of a month: the next such day, unless a year is named."""
+def _day_of_month(words: str, today: date) -> date | None:
+    """Return a day of a month: the next such day if no year is given."""
     if found := _DAY_MONTH.fullmatch(words):
         day, name, year = found.groups()
     elif found := _MONTH_DAY.fullmatch(words):
         name, day, year = found.groups()
     else:
         return None
-    number = _only(name, _MONTHS)
+    number = _match_prefix(name, _MONTHS)
     if number is None:
         return None
     if year is not None:
         return date(int(year), number + 1, int(day))
-    # There is a 29 February within eight years, and any other day within one.
+    # 29 February occurs within eight years, any other day within one.
     for later in range(9):
         try:
-            that = date(today.year + later, number + 1, int(day))
+            candidate = date(today.year + later, number + 1, int(day))
         except ValueError:
             continue
-        if that >= today:
-            return that
+        if candidate >= today:
+            return candidate
     return None
 
 
-def _only(word: str, names: tuple[str, ...]) -> int | None:
-    """Which of the names begins with a word of at least three letters."""
+def _match_prefix(word: str, names: tuple[str, ...]) -> int | None:
+    """Return the index of the name that starts with `word`, which needs at least three letters."""
     if len(word) < 3:
         return None
     return next((number for number, name in enumerate(names) if name.startswith(word)), None)
 
 
 def _months_later(day: date, months: int) -> date:
-    """The same day of a later month, or the last one that it has."""
+    """Return the same day of a later month, or the last day of that month."""
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     last = _last_of_month(year, month + 1)
     return last.replace(day=min(day.day, last.day))
@@ -152,20 +157,20 @@ def _last_of_month(year: int, month: int) -> date:
 
 
 def is_overdue(due: str, now: datetime) -> bool:
-    """Whether a due date is past: the day, or the moment if it names one."""
-    moment = _moment(due)
+    """Return whether a due date has passed: its day, or its time if it has one."""
+    moment = _local_time(due)
     return due[:10] < now.date().isoformat() if moment is None else moment < now
 
 
 def local_due_day(due: str) -> str:
-    """The day of a due date, here."""
-    moment = _moment(due)
+    """Return the day of a due date in the local time zone."""
+    moment = _local_time(due)
     return due[:10] if moment is None else moment.date().isoformat()
 
 
 def format_due(due: str, now: datetime) -> str:
-    """A due date for people: in words if it is near, and in their own time."""
-    moment = _moment(due)
+    """Format a due date for people: relative if it is near, in the local time zone."""
+    moment = _local_time(due)
     time = "" if moment is None else f" {moment:%H:%M}"
     day = date.fromisoformat(local_due_day(due))
     distance = (day - now.date()).days
@@ -176,12 +181,12 @@ def format_due(due: str, now: datetime) -> str:
     return day.isoformat() + time
 
 
-def _moment(due: str) -> datetime | None:
-    """The moment that a due date names, in the time here; nothing if it names only a day."""
+def _local_time(due: str) -> datetime | None:
+    """Return the local time of a due date, or `None` if it has only a day."""
     if len(due) <= 10:
         return None
     try:
         return datetime.fromisoformat(due).astimezone()
     except (ValueError, OverflowError):
-        # No clock here reaches so far; the day will do.
+        # Out of the range of datetime; use the day only.
         return None

@@ -1,14 +1,14 @@
-"""What can go wrong in Dittybag, with the facts; each face puts them into its own words.
+"""Dittybag's errors, each with a stable code and its facts as attributes; each face words them its own way.
 
 DittybagError
 ├── Invalid                  problems: every rule that the input breaks
 ├── NotFound
 │   ├── ProjectNotFound      project
-│   ├── ProjectGone          deleted while it was being served
+│   ├── ProjectGone          the project was deleted while a server used it
 │   ├── PromptNotFound       reference, project
 │   ├── LibraryPromptNotFound  name
 │   ├── LibraryNotFound      name
-│   ├── SourceNotFound       source: of a library
+│   ├── SourceNotFound       source: where a library should come from
 │   ├── ResourceNotFound     reference, project
 │   ├── TaskNotFound         id
 │   ├── ChangeNotFound       seq
@@ -20,36 +20,36 @@ DittybagError
 │   ├── TitleTaken           title, project
 │   ├── UriTaken             uri, project
 │   ├── SeveralConflicts     conflicts
-│   ├── Outdated             kind, name: someone else was faster
-│   ├── ChangedMeanwhile     what is to be undone was changed again
-│   ├── KeyReused            key: it came with another request before
-│   ├── AlreadyDone          at, first, last: it was carried out, and the answer is not known any more
+│   ├── Outdated             kind, name: someone else changed it first
+│   ├── ChangedMeanwhile     a change to undo was followed by another
+│   ├── KeyReused            key: it was used for another request
+│   ├── AlreadyDone          at, first, last: executed before, and the result is no longer available
 │   ├── LibraryExists        name
-│   ├── LibraryEdited        name, files: work that would be lost
+│   ├── LibraryEdited        name, files: edits that would be lost
 │   ├── LibrariesBusy        another process is changing them
 │   ├── UserDisabled         user
-│   ├── LastMember           user, project: without members, a project is everybody's
-│   └── ProjectProtected     project: the default project stays
-├── PromptUnusable           the prompt is there, but cannot be given like this
+│   ├── LastMember           user, project: without members, everyone can see a project
+│   └── ProjectProtected     project: the default project cannot be renamed or deleted
+├── PromptUnusable           the prompt exists but cannot be rendered
 │   ├── ArgumentMissing      argument
 │   ├── ContentFileMissing   file
 │   └── RenderingFailed      problem, line, file
-├── NotAllowed               problem: somebody may not do this
+├── NotAllowed               problem: the caller lacks a permission
 ├── LibraryRefused           source, problem: it breaks a rule
-├── CopyRefused              problem: of where a workspace should go
+├── CopyRefused              problem: with the target of a copy
 ├── SourceFailed             source, problem: it could not be read
 └── StorageError             where
     ├── StorageBusy
     ├── StorageFull
     ├── StorageReadOnly
     ├── StorageDamaged
-    ├── StorageForeign       not a database of Dittybag's
+    ├── StorageForeign       not a Dittybag database
     ├── StorageTooNew        found, known: schema versions
     ├── StorageClosed
     └── StorageFailed        problem
         ├── LibraryUnwritable
-        ├── StorageUnreachable  a server is away
-        └── StorageUnsure    it may have been saved or not
+        ├── StorageUnreachable  the server cannot be reached
+        └── StorageUnsure    the outcome of a commit is unknown
 """
 
 from __future__ import annotations
@@ -61,32 +61,32 @@ from msgspec import Struct
 
 from dittybag.domain.times import iso
 
-#: As much of a foreign value as a message shows. No valid name is longer.
-SHOWN_LENGTH: Final = 300
+#: Maximum number of characters of user input in an error message. No valid name is longer.
+CLIPPED_LENGTH: Final = 300
 
 
-def clip(text: str, most: int = SHOWN_LENGTH) -> str:
-    """As much of a value as an error message can show."""
-    return text if len(text) <= most else text[:most] + "..."
+def clip(text: str, max_length: int = CLIPPED_LENGTH) -> str:
+    """Return `text`, truncated to what fits into an error message."""
+    return text if len(text) <= max_length else text[:max_length] + "..."
 
 
 class Problem(Struct, frozen=True):
-    """One rule that an input breaks, as a sentence."""
+    """One rule that the input breaks, as a sentence."""
 
-    #: The field, as callers name it; empty for the input as a whole.
+    #: The name of the field as in the API; empty if the problem concerns the whole input.
     field: str
     message: str
 
 
 class DittybagError(Exception):
-    """Dittybag could not do this."""
+    """Base class of all errors that Dittybag raises on purpose."""
 
-    #: Stable, for machines.
+    #: Stable identifier for programs.
     code: ClassVar[str] = "ERROR"
 
 
 class Invalid(DittybagError):
-    """The input breaks at least one rule; all of them are named."""
+    """The input breaks at least one rule; `problems` lists all of them."""
 
     code = "INVALID"
 
@@ -96,19 +96,19 @@ class Invalid(DittybagError):
 
 
 def require(problems: Iterable[Problem]) -> None:
-    """Raises `Invalid` if there are any problems."""
+    """Raise `Invalid` if there are any problems."""
     if found := tuple(problems):
         raise Invalid(found)
 
 
 class NotFound(DittybagError):
-    """There is no such thing."""
+    """The requested entity does not exist."""
 
     code = "NOT_FOUND"
 
 
 class ProjectNotFound(NotFound):
-    """There is no such project."""
+    """The project does not exist."""
 
     code = "PROJECT_NOT_FOUND"
 
@@ -118,7 +118,7 @@ class ProjectNotFound(NotFound):
 
 
 class ProjectGone(NotFound):
-    """The project that was selected here has been deleted. Select another, or undo its deletion."""
+    """The selected project was deleted. Select another project, or undo the deletion."""
 
     code = "PROJECT_GONE"
 
@@ -127,7 +127,7 @@ class ProjectGone(NotFound):
 
 
 class PromptNotFound(NotFound):
-    """There is no such prompt."""
+    """The prompt does not exist."""
 
     code = "PROMPT_NOT_FOUND"
 
@@ -138,7 +138,7 @@ class PromptNotFound(NotFound):
 
 
 class LibraryPromptNotFound(NotFound):
-    """No library has such a prompt."""
+    """No library contains the prompt."""
 
     code = "LIBRARY_PROMPT_NOT_FOUND"
 
@@ -148,7 +148,7 @@ class LibraryPromptNotFound(NotFound):
 
 
 class LibraryNotFound(NotFound):
-    """There is no such library."""
+    """The library does not exist."""
 
     code = "LIBRARY_NOT_FOUND"
 
@@ -158,7 +158,7 @@ class LibraryNotFound(NotFound):
 
 
 class SourceNotFound(NotFound):
-    """There is nothing to make a library of."""
+    """The source of a library does not exist."""
 
     code = "SOURCE_NOT_FOUND"
 
@@ -168,7 +168,7 @@ class SourceNotFound(NotFound):
 
 
 class ResourceNotFound(NotFound):
-    """There is no such resource."""
+    """The resource does not exist."""
 
     code = "RESOURCE_NOT_FOUND"
 
@@ -179,7 +179,7 @@ class ResourceNotFound(NotFound):
 
 
 class TaskNotFound(NotFound):
-    """There is no such task."""
+    """The task does not exist."""
 
     code = "TASK_NOT_FOUND"
 
@@ -189,7 +189,7 @@ class TaskNotFound(NotFound):
 
 
 class ChangeNotFound(NotFound):
-    """There is no such change."""
+    """The change does not exist."""
 
     code = "CHANGE_NOT_FOUND"
 
@@ -199,7 +199,7 @@ class ChangeNotFound(NotFound):
 
 
 class UserNotFound(NotFound):
-    """There is no such user."""
+    """The user does not exist."""
 
     code = "USER_NOT_FOUND"
 
@@ -209,7 +209,7 @@ class UserNotFound(NotFound):
 
 
 class TokenNotFound(NotFound):
-    """There is no such token."""
+    """The token does not exist."""
 
     code = "TOKEN_NOT_FOUND"
 
@@ -219,18 +219,18 @@ class TokenNotFound(NotFound):
 
 
 class MemberNotFound(NotFound):
-    """The user is no member of the project."""
+    """The user is not a member of the project."""
 
     code = "MEMBER_NOT_FOUND"
 
     def __init__(self, user: str, project: str) -> None:
         self.user = user
         self.project = project
-        super().__init__(f"User '{clip(user)}' is no member of project '{project}'")
+        super().__init__(f"User '{clip(user)}' is not a member of project '{project}'")
 
 
 class Conflict(DittybagError):
-    """Something that is already there stands in the way."""
+    """The request conflicts with the current state."""
 
     code = "CONFLICT"
 
@@ -271,7 +271,7 @@ class UriTaken(Conflict):
 
 
 class SeveralConflicts(Conflict):
-    """Several things stand in the way; all of them are named."""
+    """There is more than one conflict; `conflicts` lists all of them."""
 
     def __init__(self, conflicts: Sequence[Conflict]) -> None:
         self.conflicts = tuple(conflicts)
@@ -279,52 +279,50 @@ class SeveralConflicts(Conflict):
 
 
 class Outdated(Conflict):
-    """Someone else changed it meanwhile."""
+    """Someone else changed the entity in the meantime."""
 
     code = "OUTDATED"
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind = kind
         self.name = name
-        super().__init__(f"{kind.capitalize()} '{name}' was changed by someone else meanwhile; read it again")
+        super().__init__(f"{kind.capitalize()} '{name}' was changed by someone else; read it again")
 
 
 class ChangedMeanwhile(Conflict):
-    """What is to be undone was changed again."""
+    """An entity to undo was changed again."""
 
     code = "CHANGED_MEANWHILE"
 
     def __init__(self) -> None:
-        super().__init__("Something of it was changed again meanwhile; look at it once more")
+        super().__init__("Some of it was changed again in the meantime; review it and try again")
 
 
 class KeyReused(Conflict):
-    """An idempotency key came with another request before."""
+    """An idempotency key was already used for another request."""
 
     code = "KEY_REUSED"
 
     def __init__(self, key: str) -> None:
         self.key = key
-        super().__init__(
-            f"The idempotency key '{key}' came with another request before; use a new key for every request"
-        )
+        super().__init__(f"The idempotency key '{key}' was already used for another request; use a new key")
 
 
 class AlreadyDone(Conflict):
-    """The request was carried out before, and the answer is not known any more."""
+    """The request was executed before, and its result is no longer available."""
 
     code = "ALREADY_DONE"
 
     def __init__(self, at: int, first: int | None, last: int | None) -> None:
-        """`at`: when. `first`, `last`: the numbers of its changes, if there are any."""
+        """`at`: when it was executed. `first`, `last`: the range of its changes, `None` if it made none."""
         self.at = at
         self.first = first
         self.last = last
         changes = f"as change {first}" if first == last else f"as changes {first} to {last}"
         done = "and changed nothing" if first is None else changes
         super().__init__(
-            f"This request was carried out already, at {iso(at)}, {done}; its answer is not known any more."
-            " Read what is there instead of repeating it"
+            f"This request was already executed at {iso(at)}, {done}; its result is no longer available."
+            " Read the current state instead of repeating the request"
         )
 
 
@@ -339,24 +337,24 @@ class LibraryExists(Conflict):
 
 
 class LibraryEdited(Conflict):
-    """A library holds work that is nowhere else."""
+    """A library contains work that may not exist elsewhere."""
 
     code = "LIBRARY_EDITED"
 
     def __init__(self, name: str, files: Sequence[str]) -> None:
-        """`files`: those that were edited here; none if nothing is known about where the library is from."""
+        """`files`: the locally edited files; empty if the origin of the library is unknown."""
         self.name = name
         self.files = tuple(files)
-        edited = f"holds edits of yours: {', '.join(self.files[:3])}"
+        edited = f"has local edits: {', '.join(self.files[:3])}"
         if len(self.files) > 3:
             edited += f" and {len(self.files) - 3} more"
         super().__init__(
-            f"Library '{name}' {edited if self.files else 'was put there by hand, and may be the only copy'}"
+            f"Library '{name}' {edited if self.files else 'was added by hand and may be the only copy'}"
         )
 
 
 class LibrariesBusy(Conflict):
-    """Another process is changing the libraries, and takes its time."""
+    """Another process holds the lock of the libraries."""
 
     code = "LIBRARIES_BUSY"
 
@@ -375,7 +373,7 @@ class UserDisabled(Conflict):
 
 
 class LastMember(Conflict):
-    """Without its last member the project would be everybody's."""
+    """Without its last member, the project would be visible to everyone."""
 
     code = "LAST_MEMBER"
 
@@ -383,22 +381,22 @@ class LastMember(Conflict):
         self.user = user
         self.project = project
         super().__init__(
-            f"'{user}' is the last member of project '{project}': without members, everybody sees it"
+            f"'{user}' is the last member of project '{project}'; without members, everyone can see it"
         )
 
 
 class ProjectProtected(Conflict):
-    """The default project can be neither renamed nor deleted."""
+    """The default project cannot be renamed or deleted."""
 
     code = "PROJECT_PROTECTED"
 
     def __init__(self, project: str) -> None:
         self.project = project
-        super().__init__(f"Project '{project}' is always there: it can be neither renamed nor deleted")
+        super().__init__(f"Project '{project}' cannot be renamed or deleted")
 
 
 class PromptUnusable(DittybagError):
-    """The prompt is there, but cannot be given like this."""
+    """The prompt exists but cannot be rendered."""
 
     code = "PROMPT_UNUSABLE"
 
@@ -414,7 +412,7 @@ class ArgumentMissing(PromptUnusable):
 
 
 class ContentFileMissing(PromptUnusable):
-    """A library lists a prompt whose file is not there."""
+    """A library lists a prompt whose file is missing."""
 
     code = "CONTENT_FILE_MISSING"
 
@@ -429,7 +427,7 @@ class RenderingFailed(PromptUnusable):
     code = "RENDERING_FAILED"
 
     def __init__(self, problem: str, *, line: int | None = None, file: str | None = None) -> None:
-        """`file`: which one, if it is not the prompt's own."""
+        """`file`: the file with the error, if it is not the prompt's own."""
         self.problem = problem
         self.line = line
         self.file = file
@@ -439,7 +437,7 @@ class RenderingFailed(PromptUnusable):
 
 
 class NotAllowed(DittybagError):
-    """Somebody may not do this."""
+    """The caller does not have the permission."""
 
     code = "NOT_ALLOWED"
 
@@ -449,7 +447,7 @@ class NotAllowed(DittybagError):
 
 
 class LibraryRefused(DittybagError):
-    """What should become a library breaks a rule; nothing was changed."""
+    """The source of a library breaks a rule; nothing was changed."""
 
     code = "LIBRARY_REFUSED"
 
@@ -460,7 +458,7 @@ class LibraryRefused(DittybagError):
 
 
 class SourceFailed(DittybagError):
-    """What a library is made of could not be read; nothing was changed."""
+    """The source of a library could not be read; nothing was changed."""
 
     code = "SOURCE_FAILED"
 
@@ -471,7 +469,7 @@ class SourceFailed(DittybagError):
 
 
 class StorageError(DittybagError):
-    """The database could not do it; nothing was changed."""
+    """The database operation failed; nothing was changed."""
 
     code = "STORAGE_ERROR"
     advice: ClassVar[str] = "Try again; the log has the details"
@@ -483,7 +481,7 @@ class StorageError(DittybagError):
 
 
 class StorageBusy(StorageError):
-    """Other programs kept the database busy for too long; nothing was changed."""
+    """The database was locked by other programs for too long; nothing was changed."""
 
     code = "STORAGE_BUSY"
     advice = "Try again in a moment"
@@ -493,35 +491,35 @@ class StorageFull(StorageError):
     """The disk is full; nothing was changed."""
 
     code = "STORAGE_FULL"
-    advice = "Make room on the disk and try again"
+    advice = "Free some disk space and try again"
 
 
 class StorageReadOnly(StorageError):
-    """The database may not be written to; nothing was changed."""
+    """The database is read-only; nothing was changed."""
 
     code = "STORAGE_READ_ONLY"
     advice = "Check the permissions of the database file and its folder"
 
 
 class StorageDamaged(StorageError):
-    """The database is damaged; it is left as it is."""
+    """The database is damaged; nothing was changed."""
 
     code = "STORAGE_DAMAGED"
-    advice = "Put it aside and restore a backup"
+    advice = "Move it aside and restore a backup"
 
 
 class StorageForeign(StorageError):
-    """This file is not a database of Dittybag's; it is left as it is."""
+    """This file is not a Dittybag database; nothing was changed."""
 
     code = "STORAGE_FOREIGN"
-    advice = "Name another file"
+    advice = "Choose another file"
 
 
 class StorageTooNew(StorageError):
-    """The database was written by a newer Dittybag; it is left as it is."""
+    """The database was written by a newer version of Dittybag; nothing was changed."""
 
     code = "STORAGE_TOO_NEW"
-    advice = "Install the newest Dittybag to use it"
+    advice = "Upgrade Dittybag to open it"
 
     def __init__(self, where: str, *, found: int, known: int) -> None:
         self.found = found
@@ -530,7 +528,7 @@ class StorageTooNew(StorageError):
 
 
 class StorageClosed(StorageError):
-    """The workspace has been closed; nothing was changed."""
+    """The workspace is closed; nothing was changed."""
 
     code = "STORAGE_CLOSED"
     advice = "Open it again"
@@ -548,7 +546,7 @@ class StorageFailed(StorageError):
 
 
 class LibraryUnwritable(StorageFailed):
-    """The folder of the libraries could not be read or written; nothing was changed."""
+    """The libraries folder could not be read or written; nothing was changed."""
 
     code = "LIBRARY_UNWRITABLE"
     advice = "Check the disk and the permissions of this folder, then try again"
@@ -558,14 +556,14 @@ class StorageUnreachable(StorageFailed):
     """The database server cannot be reached; nothing was changed."""
 
     code = "STORAGE_UNREACHABLE"
-    advice = "Check that it is running and that its address is right, then try again"
+    advice = "Check that it is running and that its address is correct, then try again"
 
 
 class StorageUnsure(StorageFailed):
-    """The database server went away while it was saving this; it may have been saved or not."""
+    """The database connection was lost during the commit; the change may or may not have been saved."""
 
     code = "STORAGE_UNSURE"
-    advice = "Look at what is there before you try again"
+    advice = "Check the current state before you try again"
 
 
 class CopyRefused(DittybagError):
@@ -575,4 +573,4 @@ class CopyRefused(DittybagError):
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
-        super().__init__(f"The workspace cannot be copied to where it should go: {problem}")
+        super().__init__(f"The workspace cannot be copied to the target: {problem}")

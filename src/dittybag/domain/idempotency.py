@@ -1,4 +1,4 @@
-"""Calls that are carried out once and answered as often as they come, because they come with a key."""
+"""Idempotency keys and the stored results of the calls that used them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from msgspec import Struct
 
 from dittybag.domain.errors import Problem, require
 
-#: In microseconds: so long is a key remembered.
+#: How long a key is stored, in microseconds.
 RETENTION: Final = 24 * 3600 * 1_000_000
-#: A longer answer is not kept.
+#: Larger results are not stored.
 MAX_RESULT_BYTES: Final = 1024 * 1024
 
 _KEY: Final = re.compile(r"[!-~]{1,128}")
 
 
 class StoredResult(Struct, frozen=True, kw_only=True):
-    """What is known of a call that has been carried out."""
+    """The record of an executed call with an idempotency key."""
 
-    #: Of what was asked.
+    #: Hash of the request.
     digest: bytes
-    #: When, in microseconds since 1970.
+    #: When it was executed, in microseconds since 1970.
     at: int
-    #: Its changes in the log; nothing if it changed nothing.
+    #: The `seq` of its first and last change; `None` if it made none.
     first: int | None
     last: int | None
-    #: Nothing if it is not known yet, was lost or is too long.
+    #: `None` if it is not known yet, was lost or is too large.
     result: bytes | None
 
     def is_valid(self, now: int) -> bool:
@@ -35,9 +35,9 @@ class StoredResult(Struct, frozen=True, kw_only=True):
 
 
 def checked_key(key: object) -> str:
-    """Raises `Invalid` unless `key` may be the key of a call."""
+    """Return `key`. Raises `Invalid` if it is not a valid idempotency key."""
     if isinstance(key, str) and _KEY.fullmatch(key):
         return key
-    problem = "An idempotency key has 1-128 visible characters of ASCII, and no spaces"
+    problem = "An idempotency key must be 1-128 visible ASCII characters, without spaces"
     require([Problem("idempotencyKey", problem)])
-    raise AssertionError("there is a problem")
+    raise AssertionError("unreachable: require raises")

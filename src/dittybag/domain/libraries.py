@@ -1,4 +1,4 @@
-"""Prompt libraries: folders of prompt files, read-only to everybody but their authors."""
+"""Prompt libraries: folders of prompt files, which Dittybag only reads."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from msgspec import Struct
 
 from dittybag.domain.prompts import TEMPLATE_BYTES, Argument
 
-#: A template has at most so many bytes.
+#: Maximum size of a template.
 SOURCE_BYTES: Final = TEMPLATE_BYTES
-#: A file that is more than a template may be larger: a manifest, or a text that is handed out as it is.
+#: Maximum size of other files: manifests, and prompts that are served verbatim.
 FILE_BYTES: Final = 256 * 1024
-#: What a template makes has at most so many bytes.
+#: Maximum size of a rendered template.
 OUTPUT_BYTES: Final = 1024 * 1024
 
 
 class FileProblem(Struct, frozen=True):
-    """Something wrong with a file of a library, as a sentence."""
+    """A problem with a file of a library."""
 
-    #: Relative to the library, with "/".
+    #: Relative to the library, with "/" as separator.
     file: str
     message: str
     line: int | None = None
-    #: An error costs a prompt or a library; a warning does not.
+    #: An error makes a prompt or a library unavailable; a warning does not.
     level: Literal["error", "warning"] = "error"
 
 
 class LibraryPrompt(Struct, frozen=True, kw_only=True):
-    """A prompt of a library, as lists show it."""
+    """A prompt of a library, as shown in lists."""
 
     library: str
     key: str
@@ -42,15 +42,15 @@ class LibraryPrompt(Struct, frozen=True, kw_only=True):
 
 
 class LibraryReport(Struct, frozen=True, kw_only=True):
-    """How a library is doing."""
+    """The state of a library and its problems."""
 
-    #: Nothing if its folder cannot give it one.
+    #: Empty if no name can be derived from the folder.
     name: str
     folder: str
-    #: How many prompts there are of each format.
+    #: Number of prompts by format.
     formats: dict[str, int] = {}
     problems: tuple[FileProblem, ...] = ()
-    #: Files that hold no prompts, and why they are thought not to.
+    #: Files that were not read as prompts, and the reasons.
     skipped: dict[str, str] = {}
 
     @property
@@ -59,5 +59,5 @@ class LibraryReport(Struct, frozen=True, kw_only=True):
 
 
 def library_name(folder: str) -> str:
-    """What a library in a folder of this name is called; nothing if no character is left."""
+    """Return the library name for a folder name; empty if no valid character remains."""
     return "".join(c if c.isalnum() or c == "_" else "_" for c in folder.lower()).strip("_")

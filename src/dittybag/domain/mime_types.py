@@ -1,4 +1,4 @@
-"""Which MIME type a document has, from its name and its first bytes."""
+"""Guesses MIME types from file names and first bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dittybag.domain.resources import DEFAULT_MIME_TYPE, is_text
 
 BINARY: Final = "application/octet-stream"
 
-#: What the standard library does not know, or what systems disagree about.
+#: Types that the standard library does not know, or that differ between systems.
 _BY_ENDING: Final = {
     ".avif": "image/avif",
     ".cfg": "text/plain",
@@ -56,7 +56,7 @@ _BY_BEGINNING: Final = (
 
 
 def guess_mime_type(file: str, content: bytes) -> str:
-    """The likeliest type; never one for text if the content is none."""
+    """Return the most likely type; never a text type for binary content."""
     named = _named(file)
     if named is None:
         found = next((kind for start, kind in _BY_BEGINNING if content.startswith(start)), BINARY)
@@ -70,7 +70,7 @@ def _named(file: str) -> str | None:
         return _BY_ENDING[ending]
     from mimetypes import MimeTypes
 
-    # Its own table only: what this machine has installed would make guesses differ.
+    # Only the built-in table: the types installed on a machine would make guesses differ.
     kind, encoding = MimeTypes().guess_type(os.path.basename(file))  # noqa: PTH119
     return f"application/{encoding}" if encoding else kind
 

@@ -1,4 +1,4 @@
-"""Names: which are allowed, and how one is made from a title."""
+"""Rules for names, and names derived from titles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OTHERS: Final = re.compile(r"[^a-z0-9._-]+")
 
 
 def name_problem(kind: str, name: str) -> str | None:
-    """What is wrong with the name of a `kind`, if anything."""
+    """Return the problem with the name of a `kind`, or `None`."""
     if not 1 <= len(name) <= NAME_LENGTH:
         return f"{kind} name must be 1-{NAME_LENGTH} characters"
     if not _ALLOWED.fullmatch(name):
@@ -24,12 +24,12 @@ def name_problem(kind: str, name: str) -> str | None:
 
 
 def name_from_title(title: str) -> str:
-    """A name for something that has only a title: lower case, with `-` for runs of other characters."""
+    """Derive a name from a title: lower case, with `-` for runs of other characters."""
     return _OTHERS.sub("-", title.lower()).strip("-")[:NAME_LENGTH] or "prompt"
 
 
 def numbered_names(wanted: str, form: str, length: int) -> Iterator[str]:
-    """`wanted`, and then with a number, none longer than `length`. `form` says how the number looks."""
+    """Yield `wanted`, then `wanted` with a number in the format `form`, all up to `length` characters."""
     yield wanted[:length]
     number = 2
     while True:

@@ -1,6 +1,6 @@
-"""What the services need from the outside: a store with transactions, prompt libraries, a renderer.
+"""The ports of the services: a store with transactions, prompt libraries and a renderer.
 
-Everything is asynchronous. Where a backend never waits, its coroutines run to their end at once.
+All methods are asynchronous. A backend that never waits completes its coroutines without suspending.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ class ProjectRepository(Protocol):
     async def all(self) -> list[ProjectSize]: ...
 
     async def names(self, prefix: str, limit: int) -> list[str]:
-        """Names that begin with `prefix`, in any case."""
+        """Return names that start with `prefix`, ignoring case."""
         ...
 
     async def count_contents(self, id: int, user: str) -> tuple[int, int, int]:
-        """How many prompts and resources a project has, and how many tasks of a user are yet to be done."""
+        """Count the prompts and resources of a project and the open tasks of a user."""
         ...
 
     async def quick_search(
         self, kind: Kind, project: int, user: str, query: str, limit: int
     ) -> list[tuple[str | int, str, str]]:
-        """Some things of a project, or tasks of a user, with `query` in them: address, title and snippet.
+        """Return the address, title and snippet of some entities that contain `query`.
 
-        Those with it in the title come first. It is quick rather than complete: of very many that may have
-        the query in them, only some are looked at, the newest or, of tasks, the most important ones.
+        Matches in titles come first. The search is fast rather than exhaustive: it examines a limited number
+        of candidates, the newest ones or, for tasks, those with the highest priority.
         """
         ...
 
@@ -68,43 +68,43 @@ class PromptRepository(Protocol):
     async def title_taken(self, project: int, title: str) -> bool: ...
 
     async def names(self, project: int, limit: int) -> list[str]:
-        """In alphabetical order."""
+        """Return names in alphabetical order."""
         ...
 
     async def listing(self, project: int, after: int, limit: int) -> list[PromptListing]:
-        """In the order of creation, from the one after number `after` on."""
+        """Return prompts in creation order, starting after number `after`."""
         ...
 
     async def count(self, project: int) -> int: ...
 
     async def recent(self, project: int, limit: int, offset: int) -> list[PromptSummary]:
-        """Those updated last come first."""
+        """Return prompts, most recently updated first."""
         ...
 
     async def by_tags(
         self, project: int, tags: Sequence[str], limit: int, offset: int
     ) -> tuple[int, list[PromptSummary]]:
-        """How many carry any of the tags, and a page of them; those updated last come first."""
+        """Count the prompts with any of the tags; return a page of them, most recently updated first."""
         ...
 
     async def existing_tags(self, project: int, tags: Sequence[str]) -> list[str]:
-        """Those of the tags that any prompt carries."""
+        """Return those of the tags that at least one prompt has."""
         ...
 
     async def tags_in_use(self, project: int) -> list[TagCount]:
-        """The most used first, then by name."""
+        """Return all tags, most used first, then by name."""
         ...
 
     async def ids_with_tag(self, project: int, tag: str) -> list[str]:
-        """The ids of all that carry a tag."""
+        """Return the ids of all prompts with a tag."""
         ...
 
     async def search(
         self, project: int, query: str, limit: int, offset: int, tags: Sequence[str] = ()
     ) -> tuple[int, list[PromptSummary]]:
-        """How many have `query` in title or content, and a page of them; those updated last come first.
+        """Count the prompts with `query` in title or content; return a page, most recently updated first.
 
-        With `tags`, only those that carry any of them.
+        With `tags`, only prompts with any of them.
         """
         ...
 
@@ -117,18 +117,18 @@ class PromptRepository(Protocol):
         order: PromptOrder,
         limit: int,
         offset: int,
-        most: int,
+        max_matches: int,
     ) -> tuple[int, list[PromptEntry]]:
-        """How many carry all of the tags and have `query` in title or content, and a page of them.
+        """Count the prompts with all of the tags and `query` in title or content; return a page of them.
 
-        With tags or a query there are at most `most`, the first of them, however many more there may be.
+        With tags or a query, only the first `max_matches` matches are counted and returned.
         """
         ...
 
     async def in_project(self, project: int) -> list[Prompt]: ...
 
 
-#: Those updated last first, by name, the largest first, by MIME type and then by name.
+#: Most recently updated first; by name; largest first; by MIME type, then by name.
 ResourceOrder = Literal["updated", "name", "size", "type"]
 
 
@@ -138,19 +138,19 @@ class ResourceRepository(Protocol):
     async def by_uri(self, project: int, uri: str) -> Resource | None: ...
 
     async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
-        """In the order of creation, from the one after number `after` on."""
+        """Return resources in creation order, starting after number `after`."""
         ...
 
     async def templates(self, project: int) -> list[Resource]: ...
 
     async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
-        """URIs of resources, not of templates, that begin with `prefix`, in any case."""
+        """Return URIs of resources, not of templates, that start with `prefix`, ignoring case."""
         ...
 
     async def search(
         self, project: int, query: str, limit: int, offset: int
     ) -> tuple[int, list[tuple[Resource, str]]]:
-        """How many have `query` in name, title or text, and a page of them with snippets."""
+        """Count the resources with `query` in name, title or text; return a page of them with snippets."""
         ...
 
     async def filter(
@@ -163,11 +163,11 @@ class ResourceRepository(Protocol):
         limit: int,
         offset: int,
     ) -> tuple[int, list[Resource]]:
-        """How many have `text` in name, title or URI and are of this type, or of any, and a page of them."""
+        """Count the resources of a type, or of any, with `text` in name, title or URI; return a page."""
         ...
 
     async def types(self, project: int, limit: int) -> list[tuple[str, int]]:
-        """The MIME types there are and how many are of each, the most used first, then by name."""
+        """Return MIME types and the number of resources of each, most used first, then by name."""
         ...
 
     async def in_project(self, project: int) -> list[Resource]: ...
@@ -186,7 +186,10 @@ class TaskRepository(Protocol):
         limit: int,
         offset: int,
     ) -> list[Task]:
-        """The highest priority first, then in the order of creation. `completed`: whether done ones count."""
+        """Return tasks by descending priority, then in creation order.
+
+        `completed`: include completed tasks.
+        """
         ...
 
     async def filter(
@@ -199,23 +202,23 @@ class TaskRepository(Protocol):
         due_by: str | None,
         limit: int | None,
     ) -> list[Task]:
-        """Those that fit, or the first of them, ordered like a page.
+        """Return the matching tasks, or the first `limit` of them, in the order of `page`.
 
-        `completed`: only done ones, only others, or, with nothing, both. `due_by`: only those whose due date
-        says this day or an earlier one.
+        `completed`: only completed tasks, only open tasks, or both if `None`. `due_by`: only tasks that are
+        due on or before this day.
         """
         ...
 
     async def search(
         self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
     ) -> tuple[int, list[Task]]:
-        """How many match, and the first of them, done ones too, ordered like a page."""
+        """Count the matching tasks, open and completed; return the first of them in the order of `page`."""
         ...
 
     async def groups(self, user: str) -> list[TaskGroup]: ...
 
     async def count_all(self) -> int:
-        """How many there are of all users."""
+        """Count the tasks of all users."""
         ...
 
     async def columns(
@@ -230,15 +233,16 @@ class TaskRepository(Protocol):
         limit: int,
         offset: int = 0,
     ) -> tuple[int, list[TaskColumn]]:
-        """How many columns there are, and those of a span: how many tasks each has, and some of them.
+        """Count the columns of a board; return those in `span`, each with its total and some of its tasks.
 
-        `keys`: the values of `by` that are columns, an empty text for no project; without them, all there
-        are, those with the most tasks first. Without `by`, all tasks are in one column of the key 0.
+        `keys`: the values of `by` that are columns, an empty string for tasks without a project. If `None`,
+        all values that occur, those with the most tasks first. Without `by`, one column with the key 0 holds
+        all tasks.
         """
         ...
 
     async def completion_counts(self, user: str, since: int) -> dict[int, int]:
-        """How many were done in each quarter of an hour, counted from 1970, since a time."""
+        """Count the tasks completed since a time, by quarter of an hour since 1970."""
         ...
 
 
@@ -246,11 +250,11 @@ class ChangeRepository(Protocol):
     async def get(self, seq: int) -> Change | None: ...
 
     async def batch(self, batch: int, limit: int | None = None) -> list[Change]:
-        """What was done together, in order; with `limit`, the first of it."""
+        """Return the changes of a batch in order; with `limit`, the first of them."""
         ...
 
     async def batch_size(self, batch: int) -> int:
-        """How many changes were done together, also those that are hidden from whoever is looking."""
+        """Count the changes of a batch, including those that are hidden from the viewer."""
         ...
 
     async def page(
@@ -266,21 +270,23 @@ class ChangeRepository(Protocol):
         since: int | None = None,
         user: str | None = None,
     ) -> list[Change]:
-        """The newest first: those with a smaller number than `before`, in all projects or in one and in none.
+        """Return changes with a smaller `seq` than `before`, newest first.
 
-        `name`: only of things that ever had this name, title or URI. `since`: a time. Neither these
-        nor `actor` narrow the changes of one `entity`. `user`: of tasks, only this user's, in any case.
+        `project`: changes of this project and of tasks; `None` for all projects. `name`: only changes of
+        entities that ever had this name, title or URI. `since`: a time. With `entity`, neither of these nor
+        `actor` has an effect. `user`: of the changes of tasks, only those of this user; it always has an
+        effect.
         """
         ...
 
     async def since(self, seq: int, limit: int, *, kind: Kind | None = None) -> list[Change]:
-        """The oldest first, in all projects: those with a greater number than `seq`."""
+        """Return changes of all projects with a greater `seq`, oldest first."""
         ...
 
     async def latest(self, kind: Kind, entity: str) -> Change | None: ...
 
     async def newest_seq(self) -> int:
-        """The number of the last change."""
+        """Return the `seq` of the newest change."""
         ...
 
     async def find_seqs(
@@ -296,38 +302,39 @@ class ChangeRepository(Protocol):
         text: str | None = None,
         user: str | None = None,
     ) -> list[tuple[int, int]]:
-        """Those with a number between the two: their numbers, and how many bytes they hold.
+        """Return the `seq` and the size in bytes of matching changes between `after` and `before`, exclusive.
 
-        In all projects, or in one and in none. `text`: only of things with this in their name, title or URI,
-        in any case. `user`: of tasks, only this user's.
+        `project`: changes of this project and of tasks; `None` for all projects. `text`: only changes of
+        entities with this text in their name, title or URI, ignoring case. `user`: of the changes of tasks,
+        only those of this user.
         """
         ...
 
     async def by_seqs(self, seqs: Sequence[int]) -> list[Change]:
-        """Those with these numbers, the newest first."""
+        """Return the changes with these sequence numbers, newest first."""
         ...
 
     async def window_start(self, before: int, count: int, size: int) -> int:
-        """The number of the first of so many changes up to `before` that hold no more bytes than `size`."""
+        """Return the first `seq` of the last `count` changes before `before` that fit into `size` bytes."""
         ...
 
     async def actors(self, project: int | None, *, after: int, limit: int, user: str | None) -> list[str]:
-        """Who has made changes since, in alphabetical order."""
+        """Return the actors of changes after `after`, in alphabetical order."""
         ...
 
     async def count_per_day(
         self, project: int, *, after: int, before: int, user: str | None
     ) -> list[tuple[int, str, int]]:
-        """Of those with a number between the two: the day, counted from 1970, the actor, and how many."""
+        """Count changes between `after` and `before`, exclusive, by day since 1970 and actor."""
         ...
 
     async def addresses(self, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
-        """How those of these things that are there are addressed: by id, by URI, a project by its name."""
+        """Return the addresses of those entities that exist: an id, a URI or the name of a project."""
         ...
 
 
 class StoredSession(Struct, frozen=True):
-    """A session of an HTTP client: whatever the protocol has to know of it."""
+    """The stored state of an HTTP session."""
 
     state: bytes
     used_at: int
@@ -338,7 +345,7 @@ class SessionRepository(Protocol):
 
 
 class IdempotencyRepository(Protocol):
-    """Answers to calls that came with a key, by whose it is."""
+    """Results of calls with an idempotency key, by owner and key."""
 
     async def get(self, owner: str, key: str) -> StoredResult | None: ...
 
@@ -346,16 +353,16 @@ class IdempotencyRepository(Protocol):
 class AccountRepository(Protocol):
     """Users, tokens and members of projects.
 
-    They are not in the change log, because nothing of them may be undone. Those who write here have made sure
-    that it makes sense, and note it.
+    They are not in the change log because they must not be undone. The caller validates writes and records
+    them as account events.
     """
 
     async def user(self, name: str) -> User | None:
-        """By name, in any case: no two names differ in case only."""
+        """Find a user by name, ignoring case: no two names differ only in case."""
         ...
 
     async def users(self) -> list[User]:
-        """In the order of their names."""
+        """Return all users by name."""
         ...
 
     async def token(self, id: int) -> Token | None: ...
@@ -363,46 +370,46 @@ class AccountRepository(Protocol):
     async def token_by_hash(self, hash: str) -> Token | None: ...
 
     async def tokens(self, user: str | None = None) -> list[Token]:
-        """All, or those of a user, in the order of creation."""
+        """Return all tokens, or those of a user, in creation order."""
         ...
 
     async def token_hashes(self) -> dict[int, str]:
-        """What is kept of each token, by its number."""
+        """Return the hash of each token, by token id."""
         ...
 
     async def members(self, project: int) -> list[Member]:
-        """In the order of their names."""
+        """Return the members of a project by name."""
         ...
 
     async def projects_hidden_from(self, user: str) -> set[int]:
-        """The projects, those of the past too, that have members of which this user is none."""
+        """Return the projects, deleted ones included, that have members but not this user."""
         ...
 
     async def events(self, limit: int) -> list[AccountEvent]:
-        """The newest first."""
+        """Return account events, newest first."""
         ...
 
     async def put_user(self, user: User) -> None:
-        """Add a user, or change the one of this name."""
+        """Add a user, or update the user with this name."""
         ...
 
     async def add_token(self, token: Token, hash: str) -> Token:
-        """Store a new token; it, with its number."""
+        """Store a new token and return it with its id."""
         ...
 
     async def put_token(self, token: Token) -> None:
-        """Change when a token was revoked and last used."""
+        """Update when a token was revoked and last used."""
         ...
 
     async def put_member(self, project: int, user: str, role: Role | None) -> None:
-        """Make somebody a member, or with nothing for a role, no member any more."""
+        """Set the role of a member; `None` removes the member."""
         ...
 
     async def add_event(self, event: AccountEvent) -> None: ...
 
 
 class Transaction(Protocol):
-    """A consistent view of the store and, in a writing one, the only way to change it."""
+    """A consistent view of the store; a write transaction is the only way to change it."""
 
     #: Microseconds since 1970, UTC.
     now: int
@@ -434,65 +441,66 @@ class Transaction(Protocol):
     def new_id(self) -> str: ...
 
     async def store_content(self, content: bytes) -> str:
-        """Store bytes; their SHA-256, by which `content` finds them."""
+        """Store bytes and return their SHA-256, the key for `content`."""
         ...
 
     async def content(self, sha256: str) -> bytes: ...
 
     async def save_session(self, id: str, state: bytes) -> None:
-        """Store a session. Sessions are nobody's data, and not logged."""
+        """Store a session. Sessions are not user data and not in the change log."""
         ...
 
     async def delete_session(self, id: str) -> bool:
-        """Forget a session; whether there was one."""
+        """Delete a session. Returns whether it existed."""
         ...
 
-    async def prune_sessions(self, before: int, most: int) -> None:
-        """Forget those that were not used since, and the oldest of more than `most`."""
+    async def prune_sessions(self, before: int, max_count: int) -> None:
+        """Delete sessions that were last used before a time, and the oldest ones beyond `max_count`."""
         ...
 
     async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
-        """What was done up to here in this transaction was a call with a key, which is not answered yet.
+        """Record that this transaction executed the call with this key. Its result is not known yet.
 
-        Like sessions, keys and answers are not logged.
+        Like sessions, idempotency keys and results are not in the change log.
         """
         ...
 
-    async def save_idempotent_result(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
-        """Store the answer to a call that was noted."""
+    async def save_idempotent_result(self, owner: str, key: str, digest: bytes, result: bytes) -> None:
+        """Store the result of a call whose key was recorded."""
         ...
 
-    async def prune_idempotency_keys(self, before: int, most: int) -> None:
-        """Forget calls that were made before, the oldest first, and not more than `most`."""
+    async def prune_idempotency_keys(self, before: int, max_count: int) -> None:
+        """Delete up to `max_count` keys that were recorded before a time, oldest first."""
         ...
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
-        """A thing of any project and user whose fields have these values; nothing if there is none."""
+        """Return an entity of any project and user whose fields have these values, or `None`."""
         ...
 
     async def page_of_kind(self, kind: Kind, after: int, limit: int) -> Any:
-        """Things of any project and user in the order of creation, from the one after number `after` on."""
+        """Return entities of all projects and users in creation order, starting after number `after`."""
         ...
 
     async def initial_change(self) -> Change | None:
-        """The only change there is, if nothing has happened but that the default project was made."""
+        """Return the change that created the default project if it is the only one, else `None`."""
         ...
 
     async def replay(self, log: AsyncIterable[Change]) -> None:
-        """Do in an untouched workspace what was done elsewhere, and log it as it was logged there.
+        """Apply the log of another workspace to a new one and log the same changes.
 
-        The change that made the default project has to be among them: there is nothing left before the first.
+        The log must include the change that created its default project: the initial change of this workspace
+        is removed first.
         """
         ...
 
     async def continue_replay(self, log: Sequence[Change]) -> None:
-        """Do here what was done in another workspace, after all that was done in both, and log it alike."""
+        """Apply the next changes of the log that `replay` began with, and log the same changes."""
         ...
 
     async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
-        """Create, update or delete one thing and log it; what is stored now.
+        """Create, update or delete one entity and log the change. Returns the stored entity.
 
-        Raises `Outdated` if it is not (any more) as `before` says.
+        Raises `Outdated` if the stored entity differs from `before`.
         """
         ...
 
@@ -501,118 +509,118 @@ Work = Callable[[Transaction], Awaitable[T]]
 
 
 class Store(Protocol):
-    """A workspace."""
+    """The storage of one workspace."""
 
     async def read(
         self, work: Work[T], *, slow: bool = False, single: bool = False, viewer: str | None = None
     ) -> T:
         """Run `work` on a consistent view.
 
-        `slow`: it may take more than a moment, so let others go on. `single`: it asks one thing only, for
-        which there need be no transaction. `viewer`: the user who is looking; a store that can keeps
-        everything else from `work`, whatever it asks for. Nothing for the operator, who sees everything.
+        `slow`: `work` may take long and must not block other requests. `single`: `work` runs a single query
+        and needs no transaction. `viewer`: the user whose rows are visible; a store with row-level security
+        hides all others from `work`. `None` for the operator, who sees everything.
         """
         ...
 
     async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
-        """Run `work` in a transaction of its own; when this returns, what it wrote is durable.
+        """Run `work` in a write transaction, which is durable when this returns.
 
-        `work` may be run more than once; only its last run counts. `viewer`: as for `read`.
+        `work` may run more than once; only its last run takes effect. `viewer`: as for `read`.
         """
         ...
 
     async def warnings(self) -> list[str]:
-        """What whoever serves several users from here should know."""
+        """Return warnings for the operator of a server with several users."""
         ...
 
     async def check(self) -> None:
-        """Raises `StorageError` if what is stored here could not be read again later."""
+        """Raise `StorageError` if stored data could not be read again later."""
         ...
 
     def stamp(self, kind: Kind, project: int | None) -> Hashable:
-        """Equal as long as nothing of that kind has changed there, whoever may have changed it.
+        """Return a value that stays equal until an entity of this kind changes in the project.
 
-        Tasks are in no project.
+        Changes by other processes count too. Tasks belong to no project.
         """
         ...
 
     def subscribe(self, listener: Callable[[Sequence[ChangeNotification]], Any]) -> None:
-        """Call `listener` with what has changed, soon after it has, whoever changed it."""
+        """Call `listener` soon after changes, including those by other processes."""
         ...
 
     async def close(self) -> None: ...
 
 
-#: The text of a file that a template includes; nothing if there is none. Raises `RenderingFailed`.
+#: Returns the text of a file that a template includes, or `None`. Raises `RenderingFailed`.
 Partials = Callable[[str], Awaitable[str | None]]
 
 
 class Renderer(Protocol):
-    """What makes texts of templates, however hostile they are."""
+    """Renders templates that may be hostile."""
 
     @property
     def restarts(self) -> int:
-        """How many processes have died of a template."""
+        """The number of worker processes that a template has crashed."""
         ...
 
     async def render(
         self, source: str, values: Mapping[str, str], *, file: str = "", partials: Partials | None = None
     ) -> str:
-        """What the template `source` makes of `values`, which are data. Raises `RenderingFailed`."""
+        """Render the template `source`. `values` are data, never templates. Raises `RenderingFailed`."""
         ...
 
     def close(self) -> None: ...
 
 
 class Libraries(Protocol):
-    """The prompt libraries of this machine, as they are on disk."""
+    """The prompt libraries on this machine."""
 
     async def page(self, after: str, limit: int) -> list[LibraryPrompt]:
-        """In the order of their names, from the one after `after` on."""
+        """Return prompts by name, starting after `after`."""
         ...
 
     async def find(self, name: str) -> LibraryPrompt | None: ...
 
     async def text(self, name: str, values: Mapping[str, str]) -> str:
-        """What a prompt says with these values. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
+        """Render a prompt with these values. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
         ...
 
     async def prompts(self, library: str) -> list[LibraryPrompt]:
-        """All prompts of a library, in the order of their names."""
+        """Return all prompts of a library by name."""
         ...
 
     async def source(self, name: str) -> tuple[LibraryPrompt, str, str]:
-        """A prompt, the path of its file, and its text before anything is filled in.
+        """Return a prompt, the path of its file, and its template.
 
         Raises `LibraryPromptNotFound` or `PromptUnusable`.
         """
         ...
 
     async def origins(self) -> dict[str, tuple[str, str]]:
-        """Where libraries are from, by name: `git`, `link` and so on, and from which address or folder.
+        """Return the origin of each library: its kind, such as `git` or `link`, and its URL or folder.
 
-        Those that were put there by hand are not in here.
+        Libraries that were added by hand are not included.
         """
         ...
 
     async def reports(self) -> list[LibraryReport]:
-        """All libraries, also those that are broken, and what is wrong with each."""
+        """Return a report on each library, including broken ones."""
         ...
 
     async def check(self) -> list[LibraryReport]:
-        """The reports after a closer look at every template, which takes its time."""
+        """Check every template, which is slow, and return the reports."""
         ...
 
     def stamp(self) -> Hashable:
-        """Equal as long as no library has changed."""
+        """Return a value that stays equal until a library changes."""
         ...
 
     def subscribe(self, listener: Callable[[], Any]) -> None:
-        """Call `listener` soon after a library has changed, once for many changes."""
+        """Call `listener` soon after libraries change, once for several changes."""
         ...
 
     def start(self) -> None:
-        """Begin to read and watch the libraries; whoever asks before that is done waits."""
+        """Start to read and watch the libraries. Requests wait until they are read."""
         ...
 
     async def close(self) -> None: ...

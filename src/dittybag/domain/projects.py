@@ -1,4 +1,4 @@
-"""Projects: scopes inside a workspace."""
+"""Projects: scopes within a workspace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dittybag.domain.text import line_problem
 
 NAME_LENGTH: Final = 100
 
-#: Always there.
+#: Always exists.
 DEFAULT_PROJECT: Final = "default"
 
 
@@ -26,7 +26,7 @@ class Project(Struct, frozen=True, kw_only=True):
 
 
 class ProjectSize(Struct, frozen=True, kw_only=True):
-    """A project, and how much is in it."""
+    """A project with the number of its entities."""
 
     project: Project
     prompts: int
@@ -35,11 +35,11 @@ class ProjectSize(Struct, frozen=True, kw_only=True):
 
 
 def checked_name(name: str) -> str:
-    """Raises `Invalid` unless `name` may be that of a project."""
+    """Return `name`. Raises `Invalid` if it is not a valid project name."""
     problem = line_problem("Project name", name)
     if not name.strip() or len(name) > NAME_LENGTH:
         problem = f"Project name must be 1-{NAME_LENGTH} characters"
     elif name != name.strip():
-        problem = "Project name must not begin or end with a blank"
+        problem = "Project name must not start or end with a space"
     require([Problem("name", problem)] if problem else ())
     return name

@@ -1,4 +1,4 @@
-"""Prompts: what one is, and what its parts must be like."""
+"""Prompts, their parts and their validation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dittybag.domain.text import body_problem, line_problem
 
 TITLE_LENGTH: Final = 200
 CONTENT_BYTES: Final = 1024 * 1024
-#: A template has at most so many bytes.
+#: Maximum size of the content of a prompt with arguments.
 TEMPLATE_BYTES: Final = 64 * 1024
 DESCRIPTION_LENGTH: Final = 4000
 TAG_LENGTH: Final = 50
@@ -27,19 +27,19 @@ _ARGUMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 class Argument(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A value that a prompt's content is filled in with."""
+    """A declared argument of a prompt."""
 
     name: str
     description: str | None = None
     required: bool = False
-    #: Values to propose while it is typed.
+    #: Values for autocompletion.
     choices: tuple[str, ...] = ()
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """A text to give to a model, verbatim unless it declares arguments."""
+    """A text for a model. It is a template if it declares arguments, otherwise verbatim."""
 
-    #: Its place in the order of creation; 0 until it is stored.
+    #: Position in creation order; 0 until the prompt is stored.
     number: int
     id: str
     project: int
@@ -55,7 +55,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
 
 
 class PromptListing(Struct, frozen=True):
-    """As much of a prompt as a menu of prompts shows."""
+    """The fields of a prompt for `prompts/list`."""
 
     number: int
     name: str
@@ -65,7 +65,7 @@ class PromptListing(Struct, frozen=True):
 
 
 class PromptSummary(Struct, frozen=True):
-    """As much of a prompt as lists for people and models show."""
+    """The fields of a prompt for lists in tools and the command line."""
 
     id: str
     name: str
@@ -77,7 +77,7 @@ class PromptSummary(Struct, frozen=True):
 
 
 class PromptEntry(Struct, frozen=True, kw_only=True):
-    """As much of a prompt as a list to choose from shows."""
+    """The fields of a prompt for the filterable list of the web UI."""
 
     id: str
     name: str
@@ -90,19 +90,19 @@ class PromptEntry(Struct, frozen=True, kw_only=True):
     updated_at: int
 
 
-#: What a list of prompts is ordered by: times with the newest first, names by their characters.
+#: Sort order of a list of prompts: times descending, names ascending.
 PromptOrder = Literal["updated", "created", "name"]
 
 
 class TagCount(Struct, frozen=True):
-    """A tag, and how many prompts carry it."""
+    """A tag and the number of prompts that have it."""
 
     name: str
     prompt_count: int
 
 
 def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Tags as they are stored: in lower case, each once, in the order given."""
+    """Return tags as they are stored: in lower case, without duplicates, in the given order."""
     return tuple(dict.fromkeys(tag.lower() for tag in tags))
 
 
@@ -115,7 +115,7 @@ def problems(
     tags: Sequence[str] | None = None,
     arguments: Sequence[Argument] | None = None,
 ) -> Iterator[Problem]:
-    """Everything that is wrong with the parts that are given."""
+    """Yield all problems with the given fields."""
     if name is not None and (problem := name_problem("Prompt", name)):
         yield Problem("name", problem)
     if title is not None and (problem := title_problem(title)):
@@ -135,15 +135,15 @@ def problems(
 
 
 def template_problem(content: str) -> str | None:
-    """What is wrong with a content as a template, if anything. Its syntax is not looked at."""
+    """Return the problem with the size of a template, or `None`. The syntax is not checked."""
     size = len(content.encode())
     if not TEMPLATE_BYTES < size <= CONTENT_BYTES:
         return None
-    return f"Content with arguments must be at most {TEMPLATE_BYTES} bytes, it has {size}"
+    return f"Content with arguments must be at most {TEMPLATE_BYTES} bytes, but has {size}"
 
 
 def title_problem(title: str) -> str | None:
-    """What is wrong with the title of a prompt or resource, if anything."""
+    """Return the problem with the title of a prompt or resource, or `None`."""
     if not 1 <= len(title) <= TITLE_LENGTH:
         return f"Title must be 1-{TITLE_LENGTH} characters"
     return line_problem("Title", title)
@@ -155,21 +155,21 @@ def _content_problem(content: str) -> str | None:
     return size_problem(len(content.encode()), CONTENT_BYTES) or body_problem("Content", content)
 
 
-def size_problem(size: int, most: int) -> str | None:
-    """What is wrong with a content of `size` bytes, if anything."""
-    return f"Content must be at most {most} bytes, it has {size}" if size > most else None
+def size_problem(size: int, max_bytes: int) -> str | None:
+    """Return the problem with content of `size` bytes, or `None`."""
+    return f"Content must be at most {max_bytes} bytes, but has {size}" if size > max_bytes else None
 
 
 def description_problem(description: str) -> str | None:
-    """What is wrong with the description of a prompt or resource, if anything."""
+    """Return the problem with the description of a prompt or resource, or `None`."""
     if len(description) > DESCRIPTION_LENGTH:
-        return f"Description must be at most {DESCRIPTION_LENGTH} characters, it has {len(description)}"
+        return f"Description must be at most {DESCRIPTION_LENGTH} characters, but has {len(description)}"
     return body_problem("Description", description)
 
 
 def _tag_problems(tags: Sequence[str]) -> Iterator[str]:
     if len(tags) > MAX_TAGS:
-        yield f"Tags must be at most {MAX_TAGS}, there are {len(tags)}"
+        yield f"At most {MAX_TAGS} tags are allowed, not {len(tags)}"
         return
     for tag in dict.fromkeys(tags):
         if not 1 <= len(tag) <= TAG_LENGTH:
@@ -182,7 +182,7 @@ def _tag_problems(tags: Sequence[str]) -> Iterator[str]:
 
 def _argument_problems(arguments: Sequence[Argument]) -> Iterator[str]:
     if len(arguments) > MAX_ARGUMENTS:
-        yield f"Arguments must be at most {MAX_ARGUMENTS}, there are {len(arguments)}"
+        yield f"At most {MAX_ARGUMENTS} arguments are allowed, not {len(arguments)}"
         return
     names = [argument.name for argument in arguments]
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
@@ -190,10 +190,10 @@ def _argument_problems(arguments: Sequence[Argument]) -> Iterator[str]:
     for argument in arguments:
         shown = clip(argument.name, 60)
         if not _ARGUMENT.fullmatch(argument.name):
-            yield f"Argument name '{shown}' must be a letter or _, then letters, digits or _, at most 100"
+            yield f"Argument name '{shown}' must be a letter or _ followed by at most 99 letters, digits or _"
         if argument.description is not None and (problem := description_problem(argument.description)):
             yield f"Argument '{shown}': {problem}"
         if len(argument.choices) > MAX_CHOICES:
             yield f"Argument '{shown}' must have at most {MAX_CHOICES} choices"
         elif any(not 1 <= len(c) <= TITLE_LENGTH or line_problem("", c) for c in argument.choices):
-            yield f"Argument '{shown}' has a choice that is not a line of 1-{TITLE_LENGTH} characters"
+            yield f"Argument '{shown}' has a choice that is not a single line of 1-{TITLE_LENGTH} characters"

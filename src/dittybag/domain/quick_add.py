@@ -1,4 +1,4 @@
-"""A task in one line of words: `Fix login !5 @work due friday`, or with the options of the command line."""
+"""Parses a task from one line, such as `Fix login !5 @work due friday` or command-line options."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Final
 from dittybag.domain.due_dates import NotADate, parse_due_date
 from dittybag.domain.tasks import ENERGIES, PRIORITIES, problems
 
-#: Nobody types more than this; what comes after it stays in the title.
+#: Words after this many stay in the title.
 _MAX_WORDS: Final = 500
-#: So many words name a day at most, as in `24 dec , 2026`.
+#: Maximum number of words in a date, as in `24 dec , 2026`.
 _MAX_DAY_WORDS: Final = 4
 
-#: Quotes hold words together where a value begins.
+#: A value may be quoted to contain spaces.
 _WORDS: Final = re.compile(r'[@~]?"[^"]*"|\S+')
 _OPTIONS: Final = {
     "-P": "priority",
@@ -32,38 +32,38 @@ _DUE: Final = ("due", "-d", "--due")
 
 
 def task_fields(text: str, today: date) -> dict[str, Any]:
-    """The fields of the task that is meant: its title, and whatever else was said.
+    """Return the fields of the task: its title and any others that were given.
 
-    What is not understood stays in the title.
+    Words that are not recognised stay in the title.
     """
     words = _WORDS.findall(text)
     fields: dict[str, Any] = {}
     title: list[str] = []
     at = 0
     while at < len(words):
-        taken = _take(words, at, today, fields) if at < _MAX_WORDS else 0
-        if not taken:
+        used = _parse_field(words, at, today, fields) if at < _MAX_WORDS else 0
+        if not used:
             title.append(words[at])
-        at += taken or 1
+        at += used or 1
     return {"title": " ".join(title), **fields}
 
 
-def _take(words: Sequence[str], at: int, today: date, fields: dict[str, Any]) -> int:
-    """How many words from here on say something other than the title; what they say is in `fields` then."""
+def _parse_field(words: Sequence[str], at: int, today: date, fields: dict[str, Any]) -> int:
+    """Parse a field at `at` into `fields` and return the number of words used, 0 for a word of the title."""
     word = words[at]
     if word.lower() in _DUE:
-        return _take_day(words[at + 1 : at + 1 + _MAX_DAY_WORDS], today, fields)
+        return _parse_due(words[at + 1 : at + 1 + _MAX_DAY_WORDS], today, fields)
     if word in _OPTIONS and at + 1 < len(words):
-        return 2 if _keep(_OPTIONS[word], _bare(words[at + 1]), fields) else 0
-    sign, value = word[:1], _bare(word[1:])
+        return 2 if _set_field(_OPTIONS[word], _unquote(words[at + 1]), fields) else 0
+    sign, value = word[:1], _unquote(word[1:])
     name = {"!": "priority", "@": "project", "#": "energy", "~": "time_estimate"}.get(sign)
-    return 1 if name is not None and value and _keep(name, value, fields) else 0
+    return 1 if name is not None and value and _set_field(name, value, fields) else 0
 
 
-def _take_day(words: Sequence[str], today: date, fields: dict[str, Any]) -> int:
+def _parse_due(words: Sequence[str], today: date, fields: dict[str, Any]) -> int:
     for count in range(len(words), 0, -1):
         try:
-            found = parse_due_date(_bare(" ".join(words[:count])), today)
+            found = parse_due_date(_unquote(" ".join(words[:count])), today)
         except NotADate:
             continue
         if not any(problems(due_date=found)):
@@ -72,8 +72,8 @@ def _take_day(words: Sequence[str], today: date, fields: dict[str, Any]) -> int:
     return 0
 
 
-def _keep(name: str, text: str, fields: dict[str, Any]) -> bool:
-    """Whether a field can have this value, which it has then."""
+def _set_field(name: str, text: str, fields: dict[str, Any]) -> bool:
+    """Set a field if the value is valid. Returns whether it was set."""
     value: Any = text
     if name == "priority":
         if len(text) != 1 or not text.isdecimal() or not PRIORITIES[0] <= int(text) <= PRIORITIES[1]:
@@ -87,5 +87,5 @@ def _keep(name: str, text: str, fields: dict[str, Any]) -> bool:
     return True
 
 
-def _bare(text: str) -> str:
+def _unquote(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text.startswith('"') and text.endswith('"') else text

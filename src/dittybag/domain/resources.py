@@ -1,4 +1,4 @@
-"""Resources: documents, text or binary, under a URI that may be a template."""
+"""Resources: text or binary content with a URI or URI template."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _TEXT_TYPE: Final = re.compile(
     r"|typescript|x-sh|x-shellscript|x-python|x-httpd-php|graphql|rtf|x-www-form-urlencoded|x-tex|x-ndjson)"
     r"|image/svg\+xml|message/.*|model/(?:gltf\+json|obj)"
 )
-_BLANKS: Final = str.maketrans("", "", " \t\r\n")
+_WHITESPACE: Final = str.maketrans("", "", " \t\r\n")
 
 
 class Resource(Struct, frozen=True, kw_only=True):
-    """A document. Its bytes are kept apart, under their SHA-256."""
+    """A resource without its content, which is stored under its SHA-256."""
 
-    #: Its place in the order of creation; 0 until it is stored.
+    #: Position in creation order; 0 until the resource is stored.
     number: int
     id: str
     project: int
@@ -58,7 +58,7 @@ class Resource(Struct, frozen=True, kw_only=True):
 
 
 def is_text(mime_type: str) -> bool:
-    """Whether documents of this type hold text; all others are bytes, base64 outside."""
+    """Return whether a type is text. The content of other types is base64 in the API."""
     return _TEXT_TYPE.fullmatch(mime_type.partition(";")[0].strip().lower()) is not None
 
 
@@ -71,15 +71,15 @@ def problems(
     title: str | None = None,
     description: str | None = None,
 ) -> Iterator[Problem]:
-    """Everything that is wrong with the parts that are given; content is judged by its MIME type."""
+    """Yield all problems with the given fields. The MIME type decides how content is checked."""
     if name is not None and (problem := name_problem("Resource", name)):
         yield Problem("name", problem)
     if uri is not None and (problem := _uri_problem(uri)):
         yield Problem("uri", problem)
-    sound = mime_type is None or _MIME_TYPE.fullmatch(mime_type) is not None
-    if content is not None and sound and (problem := _content_problem(content, mime_type)):
+    is_valid_type = mime_type is None or _MIME_TYPE.fullmatch(mime_type) is not None
+    if content is not None and is_valid_type and (problem := _content_problem(content, mime_type)):
         yield Problem("content", problem)
-    if mime_type is not None and not sound:
+    if mime_type is not None and not is_valid_type:
         yield Problem(
             "mime_type", f"MIME type '{clip(mime_type, 60)}' is not valid: it must look like text/plain"
         )
@@ -95,24 +95,24 @@ def _uri_problem(uri: str) -> str | None:
     if not _URI.fullmatch(uri):
         return (
             f"URI '{clip(uri, 60)}' is not a valid URI: it needs a scheme, as in file:///notes.md, "
-            "and no blanks or control characters"
+            "and must not contain spaces or control characters"
         )
     return _template_problem(uri)
 
 
 def _template_problem(uri: str) -> str | None:
-    """What is wrong with the `{variables}` of a URI (RFC 6570, level 1), if anything."""
+    """Return the problem with the `{variables}` of a URI (RFC 6570, level 1), or `None`."""
     parts = _VARIABLE.split(uri)
     literals, names = parts[::2], parts[1::2]
     shown = clip(uri, 60)
     if any("{" in literal or "}" in literal for literal in literals):
         return (
-            f"URI '{shown}' has braces that are not plain {{variables}}; write %7B and %7D for literal ones"
+            f"URI '{shown}' has braces that are not simple {{variables}}; write literal braces as %7B and %7D"
         )
     if len(set(names)) != len(names):
-        return f"URI '{shown}' names a variable twice"
+        return f"URI '{shown}' uses a variable twice"
     if any(not literal for literal in literals[1:-1]):
-        return f"URI '{shown}' needs something between its variables"
+        return f"URI '{shown}' must have text between its variables"
     return None
 
 
@@ -126,13 +126,13 @@ def _content_problem(content: str, mime_type: str | None) -> str | None:
 
 
 def decode_base64(content: str) -> bytes:
-    """The bytes of a base64 text, which may be broken into lines. Raises `ValueError`."""
+    """Decode base64, which may contain whitespace. Raises `ValueError`."""
     try:
-        return a2b_base64(content.translate(_BLANKS).encode("ascii"), strict_mode=True)
+        return a2b_base64(content.translate(_WHITESPACE).encode("ascii"), strict_mode=True)
     except (Base64Error, UnicodeEncodeError) as error:
         raise ValueError("not base64") from error
 
 
 def content_bytes(content: str, mime_type: str) -> bytes:
-    """The bytes to store for a content of this type, which has been checked."""
+    """Return the bytes to store for valid content of this type."""
     return content.encode() if is_text(mime_type) else decode_base64(content)

@@ -1,4 +1,4 @@
-"""Tasks: what one is, and what its fields must be like."""
+"""Tasks, their fields and their validation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_PRIORITY: Final = 3
 DEFAULT_ENERGY: Final = "medium"
 DEFAULT_TIME_ESTIMATE: Final = "1hr"
 
-#: Whose tasks they are while nobody has to sign in.
+#: The owner of tasks where authentication is off.
 DEFAULT_USER: Final = "dev-user"
 
 _DATE: Final = re.compile(
@@ -31,9 +31,9 @@ _DATE: Final = re.compile(
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """Something to do."""
+    """A task of a user."""
 
-    #: Counts up; 0 until it is stored.
+    #: Increasing; 0 until the task is stored.
     id: int
     user: str
     title: str
@@ -54,7 +54,7 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class TaskGroup(Struct, frozen=True):
-    """How many tasks of a project have a priority, and how many of them are done."""
+    """The number of tasks of a project with a priority, and how many of them are completed."""
 
     project: str | None
     priority: int
@@ -62,31 +62,31 @@ class TaskGroup(Struct, frozen=True):
     completed: int
 
 
-#: By what a board has its columns.
+#: The field that defines the columns of a board.
 TaskGrouping = Literal["priority", "project", "energy"]
-#: What comes first: what matters most, what is due soonest, what was added last, or what was done last.
+#: Highest priority first, earliest due date first, newest first, or most recently completed first.
 TaskOrder = Literal["priority", "due", "newest", "done"]
 
 
 class TaskFilter(Struct, frozen=True, kw_only=True):
-    """Which tasks are meant: those for which everything holds that is given."""
+    """A filter for tasks: all given conditions must match."""
 
     completed: bool = False
-    #: Empty for those that belong to no project.
+    #: Empty for tasks without a project.
     project: str | None = None
     priority: int | None = None
     energy: str | None = None
-    #: The first and the last day on which they are due, as due dates name them.
+    #: The first and the last due day, in ISO 8601.
     due_from: str | None = None
     due_by: str | None = None
-    #: The minute it is now, here and in UTC, as in 2026-03-01T17:00: only those that are overdue.
+    #: Only tasks that are overdue at this minute, given as local time and as UTC, as in 2026-03-01T17:00.
     overdue_at: tuple[str, str] | None = None
-    #: Stands in title or notes, in any case.
+    #: Text in title or notes, ignoring case.
     text: str = ""
 
 
 class TaskListing(Struct, frozen=True):
-    """A task as lists show it."""
+    """A task as shown in lists."""
 
     id: int
     title: str
@@ -105,14 +105,14 @@ class TaskListing(Struct, frozen=True):
         return self.completed_at is not None
 
 
-#: So many characters of the notes are in a listing.
+#: Maximum number of characters of the notes in a listing.
 LISTED_NOTES: Final = 160
 
 
 class TaskColumn(Struct, frozen=True):
-    """The tasks that have one thing in common: how many there are, and the first of them."""
+    """A column of a board: the number of its tasks and the first of them."""
 
-    #: The priority, project or energy that they share; an empty text for no project.
+    #: The priority, project or energy of the tasks; an empty string for no project.
     key: int | str
     total: int
     tasks: list[TaskListing]
@@ -128,17 +128,17 @@ def problems(
     notes: str | None = None,
     due_date: str | None = None,
 ) -> Iterator[Problem]:
-    """Everything that is wrong with the fields that are given."""
-    if title is not None and (problem := _line(title, "Title", 1, TITLE_LENGTH)):
+    """Yield all problems with the given fields."""
+    if title is not None and (problem := _line_problem(title, "Title", 1, TITLE_LENGTH)):
         yield Problem("title", problem)
-    if project is not None and (problem := _line(project, "Project", 0, PROJECT_LENGTH)):
+    if project is not None and (problem := _line_problem(project, "Project", 0, PROJECT_LENGTH)):
         yield Problem("project", problem)
     if priority is not None and not PRIORITIES[0] <= priority <= PRIORITIES[1]:
         yield Problem("priority", f"Priority must be between {PRIORITIES[0]} and {PRIORITIES[1]}")
     if energy is not None and energy not in ENERGIES:
         yield Problem("energy", f"Energy must be one of {', '.join(ENERGIES)}")
     if time_estimate is not None and (
-        problem := _line(time_estimate, "Time estimate", 1, TIME_ESTIMATE_LENGTH)
+        problem := _line_problem(time_estimate, "Time estimate", 1, TIME_ESTIMATE_LENGTH)
     ):
         yield Problem("time_estimate", problem)
     if notes is not None and (problem := _notes_problem(notes)):
@@ -150,11 +150,11 @@ def problems(
         )
 
 
-def _line(text: str, label: str, least: int, most: int) -> str | None:
-    if not least <= len(text) <= most:
-        if least:
-            return f"{label} must be between {least} and {most} characters"
-        return f"{label} must be at most {most} characters"
+def _line_problem(text: str, label: str, min_length: int, max_length: int) -> str | None:
+    if not min_length <= len(text) <= max_length:
+        if min_length:
+            return f"{label} must be between {min_length} and {max_length} characters"
+        return f"{label} must be at most {max_length} characters"
     return line_problem(label, text)
 
 

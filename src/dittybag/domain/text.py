@@ -1,4 +1,4 @@
-"""Text as data: what may be stored, how it is compared, and what of it is shown in lists."""
+"""Rules for stored text, case folding and snippets."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Final
 
 SNIPPET_LENGTH: Final = 200
 QUERY_LENGTH: Final = 1000
-#: So much of a snippet comes before the match.
+#: Number of characters of a snippet before the match.
 _LEAD: Final = 60
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def fold(text: str) -> str:
-    """`text` as searches compare it: two texts that differ only in case are equal."""
+    """Fold `text` for comparison, so that texts that differ only in case are equal."""
     return text.casefold()
 
 
 def line_problem(label: str, text: str) -> str | None:
-    """What is wrong with a text that should be a single line, if anything."""
+    """Return the problem with a text that must be a single line, or `None`."""
     if "\0" in text:
         return nul_problem(label)
     if _CONTROL.search(text):
@@ -30,7 +30,7 @@ def line_problem(label: str, text: str) -> str | None:
 
 
 def body_problem(label: str, text: str) -> str | None:
-    """What is wrong with a text of any number of lines, if anything."""
+    """Return the problem with a text of any number of lines, or `None`."""
     return nul_problem(label) if "\0" in text else None
 
 
@@ -39,24 +39,24 @@ def nul_problem(label: str) -> str:
 
 
 def query_problem(query: str) -> str | None:
-    """What is wrong with a text to search for, if anything."""
+    """Return the problem with a search query, or `None`."""
     if len(query) > QUERY_LENGTH:
         return f"Query must be at most {QUERY_LENGTH} characters"
     return body_problem("Query", query)
 
 
-def one_line(text: str, most: int = 200) -> str:
-    """A foreign text made fit for a one-line field."""
-    return _CONTROL.sub(" ", text)[:most].strip()
+def one_line(text: str, max_length: int = 200) -> str:
+    """Make any text a single line: replace control characters and truncate it."""
+    return _CONTROL.sub(" ", text)[:max_length].strip()
 
 
 def snippet_start(text: str) -> str:
-    """The first characters of a text that may hold more of them."""
+    """Return the start of a text, as long as a snippet."""
     return text if len(text) <= SNIPPET_LENGTH else text[:SNIPPET_LENGTH] + "..."
 
 
 def snippet_around(text: str, query: str) -> str:
-    """What stands around the first match of `query`; the beginning, if it is not in there."""
+    """Return the text around the first match of `query`, or the start of the text without a match."""
     at = _find(text, fold(query)) if query else -1
     if at < 0:
         return snippet_start(text)
@@ -66,7 +66,7 @@ def snippet_around(text: str, query: str) -> str:
 
 
 def _find(text: str, needle: str) -> int:
-    """Where in `text`, whose folded form may be longer, the folded `needle` begins."""
+    """Return the index in `text` of the folded `needle`, or -1. Folding can make a text longer."""
     whole = fold(text)
     at = whole.find(needle)
     if at < 0 or len(whole) == len(text):

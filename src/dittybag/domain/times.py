@@ -1,4 +1,4 @@
-"""Times: microseconds since 1970 inside, ISO 8601 outside."""
+"""Conversion of stored times, microseconds since 1970, to ISO 8601."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DAY_SECONDS: Final = 86_400
 
 
 def iso(microseconds: int) -> str:
-    """A time as the contracts show it: UTC, to the second."""
+    """Format a time as UTC with seconds, as the contracts require."""
     day, second = divmod(microseconds // 1_000_000, _DAY_SECONDS)
     minute, second = divmod(second, 60)
     hour, minute = divmod(minute, 60)

@@ -1,1 +1,1 @@
-"""What a caller may do: one module per noun, each use case one transaction."""
+"""The use cases of the application: one service per kind of entity, one transaction per use case."""

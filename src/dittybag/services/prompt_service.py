@@ -44,7 +44,7 @@ from dittybag.services.caller import (
 )
 
 #: So many prompts with tags or a text are found; whoever needs more looks for something rarer.
-MOST_FOUND: Final = 1000
+MAX_MATCHES: Final = 1000
 
 
 class PromptPage(Struct, frozen=True):
@@ -304,10 +304,10 @@ class PromptService:
                 order=order,
                 limit=limit,
                 offset=offset,
-                most=MOST_FOUND + 1,
+                max_matches=MAX_MATCHES + 1,
             )
-            if (query or wanted) and total > MOST_FOUND:
-                return PromptEntries(found[: max(MOST_FOUND - offset, 0)], MOST_FOUND, is_more=True)
+            if (query or wanted) and total > MAX_MATCHES:
+                return PromptEntries(found[: max(MAX_MATCHES - offset, 0)], MAX_MATCHES, is_more=True)
             return PromptEntries(found, total)
 
         return await self._store.read(caller, work, slow=bool(query or wanted))

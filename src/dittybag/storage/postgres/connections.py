@@ -37,8 +37,8 @@ COMMAND_SECONDS: Final = STATEMENT_SECONDS + 5
 #: A process that stands still in the middle of a transaction keeps all other writers waiting for so long.
 IDLE_SECONDS: Final = 10.0
 
-#: Tells our advisory locks from other programs': "Satc".
-LOCK_CLASS: Final = 0x53617463
+#: Separates our advisory locks from those of other programs: "Ditt".
+LOCK_CLASS: Final = 0x44697474
 
 #: https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-IDENTIFIERS
 _NAME_BYTES: Final = 63

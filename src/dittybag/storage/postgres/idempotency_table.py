@@ -1,4 +1,4 @@
-"""Answers to calls with a key in PostgreSQL."""
+"""Idempotency keys and stored results in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from dittybag.storage.row_mapping import stored_result_from_row
 
 
 class IdempotencyTable:
-    """Reading answers."""
+    """See `dittybag.domain.ports.IdempotencyRepository`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     async def get(self, owner: str, key: str) -> StoredResult | None:
-        sql = "SELECT digest, at, first, last, answer FROM answers WHERE owner = $1 AND key = $2"
+        sql = """SELECT digest, at, first_seq, last_seq, result FROM idempotency_keys
+                 WHERE owner = $1 AND key = $2"""
         row = await first_row(self._connection, sql, owner, key)
         return None if row is None else stored_result_from_row(row)
 
 
-async def note(
+async def insert(
     connection: Connection,
     owner: str,
     key: str,
@@ -29,11 +30,12 @@ async def note(
     at: int,
     seqs: tuple[int | None, int | None],
 ) -> None:
-    """A call has been carried out, and is not answered yet."""
+    """Record the key of a call that has run and has no stored result yet."""
     await connection.execute(
-        """INSERT INTO answers (owner, key, digest, at, first, last) VALUES ($1, $2, $3, $4, $5, $6)
+        """INSERT INTO idempotency_keys (owner, key, digest, at, first_seq, last_seq)
+           VALUES ($1, $2, $3, $4, $5, $6)
            ON CONFLICT (owner, key) DO UPDATE SET digest = excluded.digest, at = excluded.at,
-                  first = excluded.first, last = excluded.last, answer = NULL""",
+                  first_seq = excluded.first_seq, last_seq = excluded.last_seq, result = NULL""",
         owner,
         key,
         digest,
@@ -42,22 +44,22 @@ async def note(
     )
 
 
-async def keep(connection: Connection, owner: str, key: str, digest: bytes, answer: bytes) -> None:
-    """This was answered to a call."""
+async def save_result(connection: Connection, owner: str, key: str, digest: bytes, result: bytes) -> None:
+    """Store the result of a call."""
     await connection.execute(
-        "UPDATE answers SET answer = $4 WHERE owner = $1 AND key = $2 AND digest = $3",
+        "UPDATE idempotency_keys SET result = $4 WHERE owner = $1 AND key = $2 AND digest = $3",
         owner,
         key,
         digest,
-        answer,
+        result,
     )
 
 
-async def forget(connection: Connection, before: int, most: int) -> None:
-    """Forget the oldest of those that are older, but not too many at a time."""
+async def prune(connection: Connection, before: int, max_count: int) -> None:
+    """Delete keys recorded up to the time `before`: the oldest first, at most `max_count`."""
     await connection.execute(
-        """DELETE FROM answers WHERE (owner, key) IN (
-               SELECT owner, key FROM answers WHERE at <= $1 ORDER BY at LIMIT $2)""",
+        """DELETE FROM idempotency_keys WHERE (owner, key) IN (
+               SELECT owner, key FROM idempotency_keys WHERE at <= $1 ORDER BY at LIMIT $2)""",
         before,
-        most,
+        max_count,
     )

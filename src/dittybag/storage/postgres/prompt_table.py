@@ -198,10 +198,10 @@ class PromptTable:
         order: PromptOrder,
         limit: int,
         offset: int,
-        most: int,
+        max_matches: int,
     ) -> tuple[int, list[PromptEntry]]:
         if query or tags:
-            numbers = await self._matching_numbers(project, query, tags, order, most)
+            numbers = await self._matching_numbers(project, query, tags, order, max_matches)
             shown = numbers[offset : offset + limit]
             return len(numbers), await self._entries(project, "number", shown, order, query)
         # What the index has, so that those on the pages before need not be read.
@@ -212,10 +212,10 @@ class PromptTable:
         return await self.count(project), entries
 
     async def _matching_numbers(
-        self, project: int, query: str, tags: Sequence[str], order: PromptOrder, most: int
+        self, project: int, query: str, tags: Sequence[str], order: PromptOrder, max_matches: int
     ) -> list[int]:
         """The numbers of the first that have the text in them and carry the tags."""
-        bindings = Bindings(project, most)
+        bindings = Bindings(project, max_matches)
         conditions = "project = $1"
         if tags:
             if not all(map(is_storable, tags)):
@@ -230,7 +230,7 @@ class PromptTable:
         # Few of them are found fastest in any order, and many in the right one.
         sql = f"SELECT number FROM prompts WHERE {conditions} LIMIT $2"
         rows = await all_rows(self._connection, sql, *bindings.values)
-        if len(rows) == most:
+        if len(rows) == max_matches:
             sql = f"SELECT number FROM prompts WHERE {conditions} {_ORDERS[order]} LIMIT $2"
             rows = await all_rows(self._connection, sql, *bindings.values)
         elif rows:

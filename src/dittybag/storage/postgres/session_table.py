@@ -1,4 +1,4 @@
-"""Sessions of HTTP clients in PostgreSQL."""
+"""HTTP sessions in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dittybag.storage.postgres.rows import first_row
 
 
 class SessionTable:
-    """Reading sessions."""
+    """See `dittybag.domain.ports.SessionRepository`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -18,8 +18,8 @@ class SessionTable:
         return None if row is None else StoredSession(row[0], row[1])
 
 
-async def keep(connection: Connection, id: str, state: bytes, used_at: int) -> None:
-    """Store a session, in place of what it was before."""
+async def save(connection: Connection, id: str, state: bytes, used_at: int) -> None:
+    """Insert or replace a session."""
     await connection.execute(
         "INSERT INTO sessions (id, state, used_at) VALUES ($1, $2, $3)"
         " ON CONFLICT (id) DO UPDATE SET state = excluded.state, used_at = excluded.used_at",
@@ -29,14 +29,15 @@ async def keep(connection: Connection, id: str, state: bytes, used_at: int) -> N
     )
 
 
-async def end(connection: Connection, id: str) -> bool:
-    """Forget a session; whether there was one."""
+async def delete(connection: Connection, id: str) -> bool:
+    """Delete a session. Returns whether it existed."""
     return await connection.execute("DELETE FROM sessions WHERE id = $1", id) == "DELETE 1"
 
 
-async def forget(connection: Connection, before: int, most: int) -> None:
-    """Forget those that were not used since, and the oldest of too many."""
+async def prune(connection: Connection, before: int, max_count: int) -> None:
+    """Delete sessions last used before `before`, and the oldest of more than `max_count`."""
     await connection.execute("DELETE FROM sessions WHERE used_at < $1", before)
     await connection.execute(
-        "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions ORDER BY used_at DESC OFFSET $1)", most
+        "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions ORDER BY used_at DESC OFFSET $1)",
+        max_count,
     )

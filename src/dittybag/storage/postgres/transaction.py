@@ -141,28 +141,28 @@ class PostgresTransaction:
 
     async def save_session(self, id: str, state: bytes) -> None:
         self.wrote = True
-        await session_table.keep(self._connection, id, state, self.now)
+        await session_table.save(self._connection, id, state, self.now)
 
     async def delete_session(self, id: str) -> bool:
         self.wrote = True
-        return await session_table.end(self._connection, id)
+        return await session_table.delete(self._connection, id)
 
-    async def prune_sessions(self, before: int, most: int) -> None:
+    async def prune_sessions(self, before: int, max_count: int) -> None:
         self.wrote = True
-        await session_table.forget(self._connection, before, most)
+        await session_table.prune(self._connection, before, max_count)
 
     async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
         self.wrote = True
         seqs = self._batch or None, self._last or None
-        await idempotency_table.note(self._connection, owner, key, digest, at=self.now, seqs=seqs)
+        await idempotency_table.insert(self._connection, owner, key, digest, at=self.now, seqs=seqs)
 
-    async def save_idempotent_result(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
+    async def save_idempotent_result(self, owner: str, key: str, digest: bytes, result: bytes) -> None:
         self.wrote = True
-        await idempotency_table.keep(self._connection, owner, key, digest, answer)
+        await idempotency_table.save_result(self._connection, owner, key, digest, result)
 
-    async def prune_idempotency_keys(self, before: int, most: int) -> None:
+    async def prune_idempotency_keys(self, before: int, max_count: int) -> None:
         self.wrote = True
-        await idempotency_table.forget(self._connection, before, most)
+        await idempotency_table.prune(self._connection, before, max_count)
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
         conditions = " AND ".join(f"{quoted(name)} = ${place}" for place, name in enumerate(fields, 1))

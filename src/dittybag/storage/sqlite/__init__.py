@@ -1,1 +1,1 @@
-"""Storage in one SQLite file, shared by any number of processes."""
+"""Storage in a SQLite file that any number of processes share."""

@@ -1,4 +1,4 @@
-"""Users, tokens and members of projects in SQLite."""
+"""Users, tokens, project members and account events in SQLite."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _TOKEN: Final = "id, user_name, scope, label, hint, created_at, expires_at, revo
 
 
 class TracksWrites(Protocol):
-    """A transaction that wants to know whether anything was written."""
+    """A transaction that records whether it has written anything."""
 
     wrote: bool
 
 
 class AccountTables:
-    """See `dittybag.domain.ports.AccountService`."""
+    """See `dittybag.domain.ports.AccountRepository`."""
 
     def __init__(self, connection: apsw.Connection, transaction: TracksWrites) -> None:
         self._connection = connection
@@ -74,8 +74,6 @@ class AccountTables:
         return [
             AccountEvent(at=row[0], actor=row[1], action=row[2], user=row[3], detail=row[4]) for row in rows
         ]
-
-    # Writing
 
     def _write(self, sql: str, *values: object) -> None:
         self._transaction.wrote = True

@@ -1,12 +1,12 @@
-"""Backups of a SQLite file: made while others write to it, verified, and put back without a loss.
+"""Online backups of a SQLite file, and their restoration.
 
-A backup is a copy of what one read transaction sees: a writer can neither tear it nor make it begin again,
-and does not wait for it. (SQLite's `VACUUM INTO` has a transaction too, but it writes every row anew and
-cannot say how far it is.)
+A backup is a copy of the snapshot of one read transaction. Writers do not wait for it, and cannot make it
+inconsistent or start over. (`VACUUM INTO` uses a transaction too, but it rewrites every row and cannot report
+progress.)
 
-What is put back is written over a sound database in one transaction, through SQLite. To rename a file into
-its place would pull it away from those who have it open, and one of them could take the write-ahead log of
-the new file for that of the old one. Only what is not sound any more is moved aside by name.
+A restore overwrites an intact database in one transaction, through SQLite. Renaming a file over it instead
+would break processes that have it open: one of them could mistake the write-ahead log of the new file for
+that of the old one. Only a damaged database is renamed.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ from dittybag.storage.sqlite.integrity_check import (
 )
 from dittybag.storage.sqlite.migrations import NEWEST, migrate
 
-#: What a file is called that is not finished.
+#: The suffix of unfinished files.
 TEMPORARY_SUFFIX: Final = ".dittybag-part"
-#: What a database is called that was moved aside, before the time.
+#: Between the name and the timestamp of a database that a restore has replaced.
 ASIDE_INFIX: Final = ".before-restore-"
 
-#: What SQLite puts beside a database.
+#: Suffixes of the files that SQLite creates next to a database.
 _SIDE_FILE_SUFFIXES: Final = ("-wal", "-shm", "-journal")
-#: So many pages are copied before anybody is told.
+#: Pages copied between two progress reports.
 _PAGES_PER_STEP: Final = 2048
-#: Making the default project is the only change in a database that nobody has used.
+#: The last change of an unused database: it created the default project.
 _INITIAL_SEQ: Final = 1
-#: How file systems say that a file can have only one name.
+#: Error codes of file systems without hard links.
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-#: As much of a file's name as the name of its unfinished copy has.
+#: At most this many characters of a file's name are in the name of its unfinished copy.
 _STEM_LENGTH: Final = 40
 
 Reason = Literal["name", "missing", "exists", "folder", "no folder", "itself", "in use", "damaged"]
 
 
 class FileRefused(Exception):
-    """A file cannot be what it is asked to be."""
+    """A file cannot be used as a backup, or as the target of one."""
 
     def __init__(self, path: str, reason: Reason, details: tuple[str, ...] = ()) -> None:
         self.path = path
@@ -67,29 +67,29 @@ class FileRefused(Exception):
 
 
 class BackupResult(Struct, frozen=True):
-    """A backup that was made."""
+    """A completed backup."""
 
     file: str
     bytes: int
-    #: The last change that is in it.
+    #: The last change that it contains.
     change: int
-    #: What is wrong with the database, and thus with its backup.
+    #: Problems of the database, which its backup shares.
     problems: list[IntegrityProblem]
 
 
 class RestoreResult(Struct, frozen=True):
-    """A database that was made what it was in a backup."""
+    """A completed restore."""
 
     database: str
-    #: The last change that is in it.
+    #: The last change that it contains.
     change: int
-    #: Where the database is that was there before; nothing if there was none.
+    #: The path of the database that was replaced; None if there was none.
     aside: str | None
     problems: list[IntegrityProblem]
 
 
 def back_up(database: str, file: str, *, force: bool, report: ReportProgress) -> BackupResult:
-    """Copy a database into a file. Raises `FileRefused` and `StorageError`."""
+    """Copy a database to a file. Raises `FileRefused` and `StorageError`."""
     _require_utf8_names(file, database)
     if not os.path.lexists(database):
         raise FileRefused(database, "missing")
@@ -102,7 +102,7 @@ def back_up(database: str, file: str, *, force: bool, report: ReportProgress) ->
             _copy(source, part, report)
         with open_snapshot(part, immutable=True) as copy:
             problems = check_integrity(copy, report)
-            # A file that has only been begun has no log.
+            # Without migrations there is no change log yet.
             change = newest_seq(copy) if number else 0
         if damage := [problem.message for problem in problems if problem.part == "structure"]:
             raise FileRefused(database, "damaged", tuple(damage))
@@ -117,14 +117,14 @@ def back_up(database: str, file: str, *, force: bool, report: ReportProgress) ->
 
 
 def restore(file: str, database: str, *, force: bool, report: ReportProgress) -> RestoreResult:
-    """Make a database what it was in a backup. Raises `FileRefused` and `StorageError`.
+    """Restore a database from a backup. Raises `FileRefused` and `StorageError`.
 
-    Without `force`, only where there is nothing yet.
+    Without `force`, a database that contains data is not replaced.
     """
     _require_utf8_names(file, database)
     if not os.path.lexists(file):
         raise FileRefused(file, "missing")
-    # What SQLite keeps beside a database is where the file really is.
+    # SQLite creates the write-ahead log next to the target of a symbolic link.
     database = os.path.realpath(database)
     if os.path.isdir(file):  # noqa: PTH112
         raise FileRefused(file, "folder")
@@ -151,19 +151,19 @@ def restore(file: str, database: str, *, force: bool, report: ReportProgress) ->
 
 
 def _prepare_copy(part: str, file: str, report: ReportProgress) -> list[IntegrityProblem]:
-    """Bring a copy to the newest schema, and mend what can be mended; what is wrong with it beyond that."""
+    """Migrate a copy to the newest schema and rebuild its index if needed. Returns the remaining problems."""
     with open_snapshot(part, immutable=True) as copy:
         problems = check_structure(copy)
         old = schema_version(copy) < NEWEST
     _refuse_damage(file, problems)
     if old:
-        report("Bringing it to the newest schema")
+        report("Migrating to the newest schema")
         migrate(part)
     with open_snapshot(part, immutable=True) as copy:
         problems = check_integrity(copy, report)
     _refuse_damage(file, problems)
     if any(problem.part == "index" for problem in problems):
-        report("Making the search index anew")
+        report("Rebuilding the search index")
         rebuild_index(part)
     return [problem for problem in problems if problem.part != "index"]
 
@@ -174,40 +174,40 @@ def _refuse_damage(file: str, problems: list[IntegrityProblem]) -> None:
 
 
 def _copy(source: apsw.Connection, part: str, report: ReportProgress) -> None:
-    """Copy what a connection in a transaction sees into a file that nobody else knows."""
+    """Copy the snapshot of a connection into a temporary file."""
     target = apsw.Connection(part, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
-        # It is synced when it is complete, and gone if it never is.
+        # The file is synced when it is complete, and deleted if it never is.
         target.execute("PRAGMA synchronous = OFF")
         target.execute("PRAGMA journal_mode = OFF")
         with target.backup("main", source, "main") as copying:
             _run_steps(copying, "Copying", report)
     except (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
-        # Of the copy, most likely: the source has just been read.
+        # Most likely an error of the copy: the source was readable just now.
         raise to_storage_error(error, os.path.dirname(part)) from error  # noqa: PTH120
     finally:
         target.close()
 
 
-def _run_steps(copying: apsw.Backup, words: str, report: ReportProgress) -> None:
+def _run_steps(copying: apsw.Backup, label: str, report: ReportProgress) -> None:
     while not copying.done:
         copying.step(_PAGES_PER_STEP)
         if copying.page_count:
-            report(f"{words}: {100 * (copying.page_count - copying.remaining) // copying.page_count} %")
+            report(f"{label}: {100 * (copying.page_count - copying.remaining) // copying.page_count} %")
 
 
-# Putting a prepared file into its place
+# Installing a prepared file
 
 
 def _install(part: str, database: str, *, force: bool, report: ReportProgress) -> str | None:
-    """Make the database what a prepared file is; where it is now that was there before."""
+    """Replace the database with a prepared file. Returns where the old one is, or None."""
     if os.path.lexists(database) and _can_overwrite(part, database):
         return _overwrite(part, database, force=force, report=report)
     return _move_into_place(part, database, force=force)
 
 
 def _can_overwrite(part: str, database: str) -> bool:
-    """Whether a database is sound, and of a kind that can be written over."""
+    """Whether a database is intact, and has the page size of the prepared file."""
     try:
         with open_snapshot(part, immutable=True) as copy, open_snapshot(database) as present:
             if copy.pragma("page_size") != present.pragma("page_size"):
@@ -218,12 +218,12 @@ def _can_overwrite(part: str, database: str) -> bool:
 
 
 def _overwrite(part: str, database: str, *, force: bool, report: ReportProgress) -> str | None:
-    """Write over a database in one transaction, after what was in it has been copied aside."""
+    """Overwrite a database in one transaction, after copying its old contents aside."""
     target = connect(database, writable=True)
     try:
         with open_snapshot(part, immutable=True) as source, translate_errors(database):
             with target.backup("main", source, "main") as copying:
-                # From the first page on nobody else can write.
+                # The first step takes the write lock.
                 copying.step(1)
                 aside = None
                 if _has_data(database):
@@ -241,7 +241,7 @@ def _overwrite(part: str, database: str, *, force: bool, report: ReportProgress)
 def _copy_aside(database: str, report: ReportProgress) -> str:
     with _temporary_file(database, _mode_of(database)) as part:
         with open_snapshot(database) as present:
-            _copy(present, part, lambda text: report(f"Keeping the present database. {text}"))
+            _copy(present, part, lambda text: report(f"Saving the current database. {text}"))
         _sync(part)
         for aside in _aside_names(database):
             with suppress(FileExistsError):
@@ -252,14 +252,14 @@ def _copy_aside(database: str, report: ReportProgress) -> str:
 
 
 def _move_into_place(part: str, database: str, *, force: bool) -> str | None:
-    """Give a prepared file the name of a database that is not there, or is not sound and moved aside."""
-    there = os.path.lexists(database)
-    if there and not force:
+    """Rename a prepared file to a database that is missing, or is damaged and renamed first."""
+    exists = os.path.lexists(database)
+    if exists and not force:
         raise FileRefused(database, "exists")
     aside = None
-    if there or any(os.path.lexists(database + suffix) for suffix in _SIDE_FILE_SUFFIXES):
+    if exists or any(os.path.lexists(database + suffix) for suffix in _SIDE_FILE_SUFFIXES):
         aside = next(name for name in _aside_names(database) if not _any_exists(name))
-        if there:
+        if exists:
             _move_aside(database, aside)
         for suffix in _SIDE_FILE_SUFFIXES:
             with suppress(FileNotFoundError):
@@ -273,7 +273,7 @@ def _move_into_place(part: str, database: str, *, force: bool) -> str | None:
 
 def _move_aside(database: str, aside: str) -> None:
     try:
-        # A second name: the first is never without a file.
+        # A hard link: the original name always refers to a file.
         os.link(database, aside)
     except OSError as error:
         if error.errno not in _NO_LINKS:
@@ -291,32 +291,32 @@ def _aside_names(database: str) -> Iterator[str]:
     yield f"{stem}{ASIDE_INFIX}{stamp}{ending}"
     for number in range(2, 1000):
         yield f"{stem}{ASIDE_INFIX}{stamp}-{number}{ending}"
-    raise StorageFailed(database, "there is no name left for what is there now")
+    raise StorageFailed(database, "no free file name is left for the current database")
 
 
 def _has_data(database: str) -> bool:
-    """Whether there is anything that would be missed."""
+    """Whether a database contains data, or cannot be read."""
     if not os.path.lexists(database) or (os.path.isfile(database) and not os.path.getsize(database)):  # noqa: PTH113, PTH202
         return False
     try:
         with open_snapshot(database) as present:
             return newest_seq(present) > _INITIAL_SEQ or _has_users(present)
     except StorageError:
-        # What cannot be read may be worth a lot to somebody who can.
+        # An unreadable file may still be valuable.
         return True
 
 
 def _has_users(connection: apsw.Connection) -> bool:
-    """Whether there are users, who are in no log."""
-    there = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'users'").get
-    return there is not None and connection.execute("SELECT 1 FROM users LIMIT 1").get is not None
+    """Whether there are users, which the change log does not contain."""
+    table = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'users'").get
+    return table is not None and connection.execute("SELECT 1 FROM users LIMIT 1").get is not None
 
 
 # Files
 
 
 def _require_utf8_names(*paths: str) -> None:
-    """Raises `FileRefused` for a name that SQLite cannot have."""
+    """Raise `FileRefused` for a name that is not valid UTF-8, which SQLite cannot open."""
     for path in paths:
         try:
             path.encode()
@@ -325,7 +325,7 @@ def _require_utf8_names(*paths: str) -> None:
 
 
 def _require_usable_name(file: str, database: str, *, force: bool) -> None:
-    """Raises `FileRefused` unless a backup can have this name."""
+    """Raise `FileRefused` unless a backup can be written to this file."""
     folder = os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120
     if not os.path.isdir(folder):  # noqa: PTH112
         raise FileRefused(folder, "no folder")
@@ -336,7 +336,7 @@ def _require_usable_name(file: str, database: str, *, force: bool) -> None:
         raise FileRefused(file, "itself")
     if os.path.lexists(file) and not force:
         raise FileRefused(file, "exists")
-    # SQLite would take another file's log for that of the backup.
+    # SQLite would mistake another file's write-ahead log for that of the backup.
     if any(os.path.lexists(file + suffix) for suffix in _SIDE_FILE_SUFFIXES):
         raise FileRefused(file, "in use")
 
@@ -349,7 +349,7 @@ def _is_same_file(one: str, other: str) -> bool:
 
 
 def _mode_of(path: str) -> int:
-    """Who may read and write a file; its owner only, if there is none."""
+    """Return the permissions of a file; owner-only if it does not exist."""
     try:
         return stat.S_IMODE(os.stat(path).st_mode) & 0o666  # noqa: PTH116
     except OSError:
@@ -358,7 +358,7 @@ def _mode_of(path: str) -> int:
 
 @contextmanager
 def _temporary_file(path: str, mode: int) -> Iterator[str]:
-    """An unfinished file beside another, gone afterwards unless it got its name."""
+    """Create a temporary file next to another one, and delete it on exit unless it was renamed."""
     folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
     descriptor, part = tempfile.mkstemp(
         prefix=f".{name[:_STEM_LENGTH]}.", suffix=TEMPORARY_SUFFIX, dir=folder
@@ -374,7 +374,7 @@ def _temporary_file(path: str, mode: int) -> Iterator[str]:
 
 
 def _publish(part: str, file: str) -> None:
-    """Give a finished file its name, unless something has that name by now."""
+    """Rename a finished file. Raises `FileRefused` if the name is taken by now."""
     try:
         _link(part, file)
     except FileExistsError:
@@ -382,19 +382,19 @@ def _publish(part: str, file: str) -> None:
 
 
 def _link(part: str, file: str) -> None:
-    """Give a file another name; raises `FileExistsError` if something has it."""
+    """Give a file another name. Raises `FileExistsError` if the name is taken."""
     try:
         os.link(part, file)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        # There is no second name on this file system: the name is taken first, then given.
+        # Without hard links, reserve the name with an empty file, then replace that.
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         os.replace(part, file)  # noqa: PTH105
 
 
 def _sync(path: str) -> None:
-    """See to it that a file, or what a folder lists, is on the disk."""
+    """Flush a file or a folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -404,7 +404,7 @@ def _sync(path: str) -> None:
 
 @contextmanager
 def _translate_os_errors(path: str) -> Iterator[None]:
-    """Errors of the file system, as errors of the store."""
+    """Translate file system errors into storage errors."""
     try:
         yield
     except PermissionError as error:

@@ -1,7 +1,7 @@
-"""News of changes, whichever process made them.
+"""Notifications of changes made by any process.
 
-SQLite counts the commits of other connections (`PRAGMA data_version`), which costs microseconds to ask. Only
-when that number has moved is the log read, from where we had read it.
+`PRAGMA data_version` changes when another connection commits, and takes microseconds to query. The change log
+is read only after that, from the last `seq` that was read.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import apsw
 from dittybag.domain.changes import ChangeNotification, Kind
 from dittybag.storage.sqlite.change_table import newest_seq, notifications_since
 
-#: How often other processes' commits are looked for.
+#: How often to poll for commits of other processes.
 INTERVAL_SECONDS: Final = 0.25
 
-#: So many changes are read at once: what waits meanwhile should not wait long.
+#: At most this many changes are read at once, to keep the event loop responsive.
 MAX_CHANGES_PER_READ: Final = 1000
 
 
 class ChangeFeed:
-    """Follows the log on a connection of the event loop's thread."""
+    """Follows the change log on a connection of the event loop's thread."""
 
     def __init__(self, connection: apsw.Connection) -> None:
-        #: Whether anybody wants to be told.
+        #: Whether there are listeners.
         self.listening = False
         self._connection = connection
         self._commits = self._data_version()
@@ -43,7 +43,7 @@ class ChangeFeed:
         return int(self._connection.execute("PRAGMA schema_version").get)
 
     def check(self) -> None:
-        """Read what is new."""
+        """Read new changes."""
         commits = self._data_version()
         if commits == self._commits and not self.behind:
             return
@@ -58,11 +58,11 @@ class ChangeFeed:
             self._pending += [item for _, item in found]
         self.behind = len(found) == MAX_CHANGES_PER_READ
         if self.behind:
-            # Until all of it has been read, everything counts as changed.
+            # Until the rest has been read, every stamp counts as changed.
             self._floor = newest_seq(self._connection)
 
     def _reset(self) -> None:
-        """The database was restored from a backup: its log is another one, and everything has changed."""
+        """Start over after a restore: the change log is another one, and everything counts as changed."""
         self._restores += 1
         self._seq = self._floor = newest_seq(self._connection)
         self._stamps.clear()
@@ -72,15 +72,15 @@ class ChangeFeed:
             kinds: tuple[Kind, ...] = ("prompt", "resource")
             self._pending = [ChangeNotification(kind, project) for project in projects for kind in kinds]
 
-    def news(self) -> list[ChangeNotification]:
-        """What nobody has been told of yet, as soon as all of it has been read."""
+    def take_notifications(self) -> list[ChangeNotification]:
+        """Return and clear pending notifications; none until all new changes have been read."""
         self.check()
         if self.behind:
             return []
-        told, self._pending = self._pending, []
-        return told
+        notifications, self._pending = self._pending, []
+        return notifications
 
     def stamp(self, kind: Kind, project: int | None) -> int:
-        """Grows when something of that kind changes in that project."""
+        """Return a number that grows when an entity of that kind changes in that project."""
         self.check()
         return (self._restores << 64) + max(self._stamps.get((kind, project), 0), self._floor)

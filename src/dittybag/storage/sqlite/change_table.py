@@ -15,16 +15,16 @@ from dittybag.domain.text import fold
 from dittybag.storage.row_mapping import change_from_row, notification_from_row
 from dittybag.storage.sqlite.rows import Row, all_rows, first_row, value
 
-#: Beyond every sequence number.
+#: The largest possible `seq`.
 _MAX_SEQ: Final = (1 << 63) - 1
 
-#: What the index of changes by entity covers; a query has to say so to use it.
+#: The condition of the partial index on entities; a query must repeat it to use the index.
 _INDEXED: Final = "(action <> 'create' OR kind IN ('project', 'task'))"
 
-#: The tables of things that have the number of the change that created them.
+#: The tables whose numbers are those of the changes that created the rows.
 _NUMBERED: Final[dict[Kind, str]] = {"prompt": "prompts", "resource": "resources"}
 
-#: Whether a thing was called so before or after a change: its name, its title or its URI.
+#: Whether the entity had this name, title or URI before or after a change.
 _NAMED: Final = "({})".format(
     " OR ".join(
         f"{state} ->> '{field}' = :name"
@@ -35,14 +35,14 @@ _NAMED: Final = "({})".format(
 
 _COLUMNS: Final = "seq, coalesce(batch, seq), at, actor, action, kind, entity, project, before, after"
 
-#: How many there are in it. They need not be read for that.
+#: The size of a change. SQLite does not read the texts for it.
 _BYTES: Final = "coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)"
 
 _ALL_NAMES: Final = ", ".join(
     f"{state} ->> '{field}'" for state in ("before", "after") for field in ("name", "title", "uri")
 )
 
-#: The id of a thing and how it is addressed, where it is, and what an id is compared with.
+#: SQL for the id and the address of entities, up to the condition on their ids.
 _ADDRESSES: Final[dict[Kind, str]] = {
     "project": "id, name FROM projects WHERE id",
     "prompt": "id, id FROM prompts WHERE id",
@@ -55,7 +55,7 @@ _DAY: Final = 86_400_000_000
 
 
 class ChangeTable:
-    """Reading the log."""
+    """See `dittybag.domain.ports.ChangeRepository`."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -67,7 +67,7 @@ class ChangeTable:
         return None if row is None else change_from_row(row)
 
     async def batch(self, batch: int, limit: int | None = None) -> list[Change]:
-        # What was done together has no gap in it.
+        # The changes of a batch follow each other without others in between.
         found: list[Change] = []
         for row in self._connection.execute(
             f"SELECT {_COLUMNS} FROM changes WHERE seq >= ? ORDER BY seq", (batch,)
@@ -78,8 +78,8 @@ class ChangeTable:
         return found
 
     async def batch_size(self, batch: int) -> int:
-        # Only those of several that were done together say so; the next one that does not ends it. Numbers
-        # may be left out in between: an import keeps those that things had elsewhere.
+        # Only the second and later changes of a batch have its number; the next change without it ends the
+        # batch. There may be gaps: an import keeps the `seq` of changes from elsewhere.
         sql = """SELECT count(*) FROM changes
                  WHERE seq >= :batch AND coalesce(batch, seq) = :batch AND seq < coalesce(
                      (SELECT seq FROM changes WHERE seq > :batch AND batch IS NOT :batch
@@ -112,7 +112,7 @@ class ChangeTable:
         conditions = ["seq < :before"]
         conditions += _visibility_conditions(project, user)
         if kind is not None:
-            # Not by its index: the newest are wanted, and they are at the end of the log.
+            # Without the index: the newest changes are at the end of the log.
             conditions.append("+kind = :kind")
         if actor is not None:
             conditions.append("actor = :actor")
@@ -227,13 +227,13 @@ class ChangeTable:
 
     async def addresses(self, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
         sql = f"SELECT {_ADDRESSES[kind]} IN (SELECT value FROM json_each(:ids))"
-        # Numbers stand in the log as text.
+        # The log stores numeric ids as text.
         values: Sequence[Any] = ids if kind in _NUMBERED else [int(text) for text in ids]
         rows = all_rows(self._connection, sql, {"ids": msgspec.json.encode(values).decode()})
         return {str(row[0]): str(row[1]) for row in rows}
 
     def _entity_changes(self, kind: Kind, entity: str, before: int, limit: int) -> list[Change]:
-        """The changes of one thing, the newest first."""
+        """Return the changes of one entity, newest first."""
         rows = all_rows(
             self._connection,
             f"""SELECT {_COLUMNS} FROM changes WHERE kind = ? AND entity = ? AND seq < ? AND {_INDEXED}
@@ -245,10 +245,10 @@ class ChangeTable:
         return [change_from_row(row) for row in rows]
 
     def _creating_change(self, table: str, entity: str, before: int) -> list[Row]:
-        """The change that created a thing, which has the number of that thing, whether it is there or not."""
+        """Return the change that created an entity: its `seq` is the number of the entity, even if deleted."""
         number = value(self._connection, f"SELECT number FROM {table} WHERE id = ?", (entity,))
         if number is None:
-            # It is not there: what it was stands in the change that took it away.
+            # The entity is deleted. The change that deleted it contains its number.
             number = value(
                 self._connection,
                 f"""SELECT coalesce(after, before) ->> 'number' FROM changes
@@ -260,7 +260,7 @@ class ChangeTable:
 
 
 def _visibility_conditions(project: int | None, user: str | None) -> list[str]:
-    """SQL for the changes in a project, or everywhere, for a user's eyes; it wants :project and :user."""
+    """SQL conditions for the changes of a project, or of all, that a user can see. Bind :project and :user."""
     conditions = [] if project is None else ["(project = :project OR project IS NULL)"]
     if user is not None:
         conditions.append("(kind <> 'task' OR coalesce(after, before) ->> 'user' = :user)")
@@ -268,13 +268,13 @@ def _visibility_conditions(project: int | None, user: str | None) -> list[str]:
 
 
 def _is_visible_to(user: str | None, change: Change) -> bool:
-    """Whether a change may be shown to a user: of tasks, only their own."""
+    """Whether a user can see a change: of tasks, only their own."""
     task = change.after if change.after is not None else change.before
     return user is None or not isinstance(task, Task) or task.user == user
 
 
 def append(connection: apsw.Connection, change: Change) -> None:
-    """Log a change."""
+    """Append a change to the log."""
     connection.execute(
         """INSERT INTO changes (seq, batch, at, actor, action, kind, entity, project, before, after)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
@@ -294,7 +294,7 @@ def append(connection: apsw.Connection, change: Change) -> None:
 
 
 def newest_seq(connection: apsw.Connection) -> int:
-    """The sequence number of the last change."""
+    """Return the `seq` of the last change; 0 if there is none."""
     row = first_row(connection, "SELECT max(seq) FROM changes")
     return (row[0] if row else None) or 0
 
@@ -302,7 +302,7 @@ def newest_seq(connection: apsw.Connection) -> int:
 def notifications_since(
     connection: apsw.Connection, seq: int, limit: int
 ) -> list[tuple[int, ChangeNotification]]:
-    """What has changed after `seq`, up to `limit` changes."""
+    """Return the notifications of up to `limit` changes after `seq`, each with its `seq`."""
     rows = all_rows(
         connection,
         """SELECT seq, kind, project,

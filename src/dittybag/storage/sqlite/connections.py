@@ -1,4 +1,4 @@
-"""Connections to a SQLite file, and what its errors mean."""
+"""Connections to a SQLite file, and the translation of its errors."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dittybag.domain.errors import (
     StorageReadOnly,
 )
 
-#: How long a write waits for those of other processes.
+#: How long a write waits for the locks of other processes.
 BUSY_SECONDS: Final = 30.0
 
-#: Tells Dittybag's files from other programs': "Satc".
-APPLICATION_ID: Final = 0x53617463
+#: Identifies Dittybag's files: "Ditt".
+APPLICATION_ID: Final = 0x44697474
 
 _HEADER_BYTES: Final = 100
 
@@ -43,7 +43,7 @@ _PRAGMAS: Final = (
 
 
 def connect(path: str, *, writable: bool) -> apsw.Connection:
-    """Open a file. A reader may not write, whatever it is asked to do."""
+    """Open a file. Without `writable`, the connection rejects writes."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     with translate_errors(path):
         connection = apsw.Connection(path, flags=flags)
@@ -60,7 +60,7 @@ def connect(path: str, *, writable: bool) -> apsw.Connection:
 
 
 def _busy_handler() -> Callable[[int], bool]:
-    """A busy handler that tries again soon, at random moments, so that nobody starves."""
+    """Return a busy handler that retries after short random pauses, so that no process starves."""
     deadline = 0.0
 
     def wait(attempts: int) -> bool:
@@ -78,7 +78,7 @@ def _busy_handler() -> Callable[[int], bool]:
 
 @contextmanager
 def translate_errors(where: str) -> Iterator[None]:
-    """Errors of SQLite, as errors of the store."""
+    """Translate SQLite errors into storage errors."""
     try:
         yield
     except apsw.Error as error:
@@ -86,7 +86,7 @@ def translate_errors(where: str) -> Iterator[None]:
 
 
 def to_storage_error(error: apsw.Error, where: str) -> StorageError:
-    """What an error of SQLite says about the store."""
+    """Return the storage error for a SQLite error."""
     if isinstance(error, apsw.CantOpenError) and not _is_writable(where):
         return StorageReadOnly(where)
     for kind, error_class in _ERROR_CLASSES:
@@ -96,7 +96,7 @@ def to_storage_error(error: apsw.Error, where: str) -> StorageError:
 
 
 def _is_writable(path: str) -> bool:
-    """Whether a file can be made or written, as far as permissions go."""
+    """Whether permissions allow creating or writing a file."""
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120  # pathlib is slow to import
     return os.access(folder, os.W_OK) and (not os.path.exists(path) or os.access(path, os.W_OK))  # noqa: PTH110
 
@@ -113,31 +113,30 @@ _ERROR_CLASSES: Final[tuple[tuple[type[apsw.Error], type[StorageError]], ...]] =
 
 
 def require_dittybag_file(path: str) -> None:
-    """Raises `StorageForeign` for a file that other programs have written.
+    """Raise `StorageForeign` for a file that Dittybag has not created.
 
-    SQLite must not open it as a database: closing it, it would tidy up another program's log.
+    SQLite must not open it as a database: on closing, it would checkpoint another program's write-ahead log.
     """
     if not os.path.exists(path):  # noqa: PTH110  # pathlib is slow to import
         return
     if not os.path.isfile(path):  # noqa: PTH113
         raise StorageForeign(path)
     with translate_errors(path):
-        # Through SQLite: closing a descriptor of one's own would give up the locks of this process's
+        # Read through SQLite: closing another file descriptor would release the locks of this process's
         # connections (https://www.sqlite.org/howtocorrupt.html, 2.2).
         file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
         try:
             header = file.xRead(min(file.xFileSize(), _HEADER_BYTES), 0)
         finally:
             file.xClose()
-    # https://www.sqlite.org/fileformat.html: what every first page begins with, and our own mark, which is
-    # there from its very first version on.
-    whole = len(header) == _HEADER_BYTES and header[:16] == b"SQLite format 3\0"
-    if header and not (whole and int.from_bytes(header[68:72], "big") == APPLICATION_ID):
+    # https://www.sqlite.org/fileformat.html: the header string and the application id.
+    is_sqlite = len(header) == _HEADER_BYTES and header[:16] == b"SQLite format 3\0"
+    if header and not (is_sqlite and int.from_bytes(header[68:72], "big") == APPLICATION_ID):
         raise StorageForeign(path)
 
 
 def prepare_folder(path: str) -> None:
-    """Make the folder of a database, for its owner only."""
+    """Create the folder of a database, with access for its owner only."""
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120  # pathlib is slow to import
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
@@ -148,7 +147,7 @@ def prepare_folder(path: str) -> None:
 
 
 def file_identity(path: str) -> tuple[int, int] | None:
-    """Which file has this name now; nothing if there is none."""
+    """Return the device and inode of a file; None if it does not exist."""
     try:
         status = os.stat(path)  # noqa: PTH116  # pathlib is slow to import
     except OSError:
@@ -157,6 +156,6 @@ def file_identity(path: str) -> tuple[int, int] | None:
 
 
 def require_same_file(path: str, opened: tuple[int, int] | None) -> None:
-    """Raises `StorageFailed` if a file that was opened is not the one that others would find there."""
+    """Raise `StorageFailed` if the path no longer refers to the file that was opened."""
     if file_identity(path) != opened:
         raise StorageFailed(path, "the file was moved, deleted or replaced while it was in use")

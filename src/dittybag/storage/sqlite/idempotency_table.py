@@ -1,4 +1,4 @@
-"""Answers to calls with a key in SQLite."""
+"""Idempotency keys and stored results in SQLite."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from dittybag.storage.sqlite.rows import first_row
 
 
 class IdempotencyTable:
-    """Reading answers."""
+    """See `dittybag.domain.ports.IdempotencyRepository`."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
     async def get(self, owner: str, key: str) -> StoredResult | None:
-        sql = "SELECT digest, at, first, last, answer FROM answers WHERE owner = ? AND key = ?"
+        sql = (
+            "SELECT digest, at, first_seq, last_seq, result FROM idempotency_keys WHERE owner = ? AND key = ?"
+        )
         row = first_row(self._connection, sql, (owner, key))
         return None if row is None else stored_result_from_row(row)
 
 
-def note(
+def insert(
     connection: apsw.Connection,
     owner: str,
     key: str,
@@ -30,24 +32,26 @@ def note(
     at: int,
     seqs: tuple[int | None, int | None],
 ) -> None:
-    """A call has been carried out, and is not answered yet."""
+    """Record the key of a call that has run and has no stored result yet."""
     connection.execute(
-        "INSERT OR REPLACE INTO answers (owner, key, digest, at, first, last) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO idempotency_keys (owner, key, digest, at, first_seq, last_seq)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
         (owner, key, digest, at, *seqs),
     )
 
 
-def keep(connection: apsw.Connection, owner: str, key: str, digest: bytes, answer: bytes) -> None:
-    """This was answered to a call."""
+def save_result(connection: apsw.Connection, owner: str, key: str, digest: bytes, result: bytes) -> None:
+    """Store the result of a call."""
     connection.execute(
-        "UPDATE answers SET answer = ? WHERE owner = ? AND key = ? AND digest = ?",
-        (answer, owner, key, digest),
+        "UPDATE idempotency_keys SET result = ? WHERE owner = ? AND key = ? AND digest = ?",
+        (result, owner, key, digest),
     )
 
 
-def forget(connection: apsw.Connection, before: int, most: int) -> None:
-    """Forget the oldest of those that are older, but not too many at a time."""
+def prune(connection: apsw.Connection, before: int, max_count: int) -> None:
+    """Delete keys recorded up to the time `before`: the oldest first, at most `max_count`."""
     connection.execute(
-        "DELETE FROM answers WHERE rowid IN (SELECT rowid FROM answers WHERE at <= ? ORDER BY at LIMIT ?)",
-        (before, most),
+        "DELETE FROM idempotency_keys WHERE rowid IN"
+        " (SELECT rowid FROM idempotency_keys WHERE at <= ? ORDER BY at LIMIT ?)",
+        (before, max_count),
     )

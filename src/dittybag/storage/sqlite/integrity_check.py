@@ -1,7 +1,7 @@
-"""Examining a SQLite file: whether it is sound, and whether everything that it says twice agrees.
+"""Integrity checks of a SQLite file.
 
-The log says what the tables say, the indexes say what the texts say, and the hash of a content what its bytes
-say. So nearly every byte that is not what it was is found, also where SQLite itself has nothing to compare.
+Most data is stored twice: the change log leads to the tables, the indexes follow from the texts, and a content
+has a checksum. Comparing both finds damage that SQLite's own checks cannot see.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from dittybag.storage.sqlite.connections import (
 from dittybag.storage.sqlite.migrations import NEWEST, steps
 from dittybag.storage.sqlite.rows import Row, all_rows, first_row, value
 
-#: Told what is being done now.
+#: Called with the current step.
 ReportProgress: TypeAlias = Callable[[str], Any]
 
 CheckedPart = Literal["structure", "schema", "references", "contents", "log", "index"]
 
-#: So many things of a kind are named, and the others counted.
+#: A message names at most this many entities, and counts the others.
 _MAX_NAMED: Final = 3
-#: So many problems of its own are asked of SQLite.
+#: Maximum number of problems that `PRAGMA integrity_check` reports.
 _MAX_PROBLEMS: Final = 10
-#: After so many steps SQLite lets Python look for Ctrl-C.
+#: Virtual machine steps between two checks for Ctrl-C.
 _PROGRESS_STEPS: Final = 200_000
-#: One document, beside the sum of their numbers.
+#: Adds 1 to a document count in the same integer as a sum of row numbers.
 _DOCUMENT_UNIT: Final = 1 << 80
 
 _TABLE_MODULES: Final[dict[Kind, ModuleType]] = {
@@ -56,19 +56,19 @@ _INDEXED: Final[dict[Kind, ModuleType]] = {
 }
 _INDEX_TABLE: Final = re.compile(r"table (?:main\.|\")(?:prompt|resource|task)_index\b")
 
-#: Since which release of its branches SQLite has no https://sqlite.org/wal.html#walresetbug any more.
+#: The first release of each branch with the fix for https://sqlite.org/wal.html#walresetbug.
 _FIXED_RELEASES: Final = {(3, 44): 6, (3, 50): 7, (3, 51): 3}
 
 
 class IntegrityProblem(Struct, frozen=True):
-    """Something that is wrong with a database, as a sentence."""
+    """A problem that an integrity check found."""
 
     part: CheckedPart
     message: str
 
 
 class LargeEntity(Struct, frozen=True):
-    """A prompt or a resource, and how much it holds."""
+    """A prompt or resource, and its size."""
 
     project: str
     name: str
@@ -76,12 +76,12 @@ class LargeEntity(Struct, frozen=True):
 
 
 def sqlite_version() -> str:
-    """The version of SQLite in this process."""
+    """Return the version of SQLite in this process."""
     return apsw.sqlite_lib_version()
 
 
 def is_safe_sqlite_version(version: str) -> bool:
-    """Whether several processes may write with this SQLite: older ones can damage a file that way."""
+    """Whether several processes can write with this version of SQLite without damaging the file."""
     numbers = tuple(int(part) for part in version.split("."))
     branch = numbers[:2]
     return branch > max(_FIXED_RELEASES) or (
@@ -91,9 +91,9 @@ def is_safe_sqlite_version(version: str) -> bool:
 
 @contextmanager
 def open_snapshot(path: str, *, immutable: bool = False) -> Iterator[apsw.Connection]:
-    """A connection that sees one point in time and changes nothing, not even a log that others left.
+    """Open a read-only connection in a transaction. A write-ahead log that others left is not checkpointed.
 
-    `immutable`: nobody else has the file, so nothing need be beside it.
+    `immutable`: no other process uses the file, so SQLite needs no shared-memory file.
     """
     require_dittybag_file(path)
     with translate_errors(path):
@@ -105,14 +105,14 @@ def open_snapshot(path: str, *, immutable: bool = False) -> Iterator[apsw.Connec
 
 
 def _open_read_only(path: str, *, immutable: bool) -> apsw.Connection:
-    left = _size(f"{path}-wal")
+    log_size = _size(f"{path}-wal")
     if immutable:
         return _begin_read(_immutable(path))
     try:
-        return _begin_read(path, leave_log=left > 0)
+        return _begin_read(path, leave_log=log_size > 0)
     except (apsw.CantOpenError, apsw.ReadOnlyError):
-        # In a folder that cannot be written to there is no place for what connections share.
-        if left:
+        # SQLite cannot create the shared-memory file in a read-only folder.
+        if log_size:
             raise
         return _begin_read(_immutable(path))
 
@@ -147,34 +147,34 @@ def _size(path: str) -> int:
 
 
 def schema_version(connection: apsw.Connection) -> int:
-    """The number of the schema."""
+    """Return the schema version."""
     return int(connection.pragma("user_version"))
 
 
 def newest_seq(connection: apsw.Connection) -> int:
-    """The number of the last change; 0 if there was none."""
+    """Return the `seq` of the last change; 0 if there is none."""
     return int(value(connection, "SELECT coalesce(max(seq), 0) FROM changes"))
 
 
 def journal_mode(connection: apsw.Connection) -> str:
-    """How the file protects what is being written."""
+    """Return the journal mode."""
     return str(connection.pragma("journal_mode"))
 
 
 def check_structure(connection: apsw.Connection) -> list[IntegrityProblem]:
-    """What is wrong with the pages of a file, and with the tables that it should have."""
-    # What the pages of a damaged file lead to may have no end.
+    """Check the pages of a file, and then its schema."""
+    # Following the pages of a damaged file may never end, so the schema is read only if they are intact.
     return _run_check("structure", _structure, connection) or _run_check("schema", _schema, connection)
 
 
 def check_integrity(connection: apsw.Connection, report: ReportProgress) -> list[IntegrityProblem]:
-    """Everything that is wrong with a file. Of old ones, only what the migrations leave as it is."""
-    report("Checking the pages")
+    """Run all checks. For an older schema, only those of `check_structure`."""
+    report("Checking the file structure")
     problems = check_structure(connection)
     if schema_version(connection) != NEWEST or any(problem.part != "index" for problem in problems):
         return problems
-    for part, words, check in _CHECKS:
-        report(words)
+    for part, label, check in _CHECKS:
+        report(label)
         problems += _run_check(part, check, connection)
     return problems
 
@@ -188,8 +188,8 @@ def _run_check(
     try:
         found.extend(check(connection))
     except (apsw.CorruptError, apsw.SQLError, ValueError, TypeError, LookupError, RecursionError) as error:
-        # A page or a text that is none, or JSON that is none.
-        found.append(IntegrityProblem(part, f"Something cannot be read: {str(error)[:200]}"))
+        # A damaged page, or text or JSON that is not valid.
+        found.append(IntegrityProblem(part, f"Some data cannot be read: {str(error)[:200]}"))
     return found
 
 
@@ -199,7 +199,7 @@ def _structure(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     except apsw.CorruptError as error:
         if not _INDEX_TABLE.search(str(error)):
             raise
-        # It went no further than the index, which can be made anew if all else is sound.
+        # Only the search index is damaged so far. It can be rebuilt if the tables are intact.
         yield IntegrityProblem("index", str(error))
         for (table,) in all_rows(
             connection, "SELECT name FROM sqlite_schema WHERE rootpage AND type = 'table'"
@@ -207,37 +207,37 @@ def _structure(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
             yield from _integrity_check(connection, f"'{table}'")
 
 
-def _integrity_check(connection: apsw.Connection, what: str) -> Iterator[IntegrityProblem]:
-    """What SQLite finds by itself."""
-    for (line,) in connection.execute(f"PRAGMA integrity_check({what})"):
+def _integrity_check(connection: apsw.Connection, argument: str) -> Iterator[IntegrityProblem]:
+    """Return the findings of `PRAGMA integrity_check`."""
+    for (line,) in connection.execute(f"PRAGMA integrity_check({argument})"):
         if line != "ok":
             yield IntegrityProblem("index" if _INDEX_TABLE.search(line) else "structure", line)
 
 
 def _schema(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
-    """Whether the tables, indexes and triggers are those that the migrations make."""
+    """Compare tables, indexes and triggers with those that the migrations create."""
     number = schema_version(connection)
     if number > NEWEST:
-        # What it should be like is not known here.
+        # A newer schema cannot be checked.
         return
     expected = _schema_objects(_build_schema(number))
     found = _schema_objects(connection)
     if number == 0 and not found:
-        # Somebody has only begun to make it.
+        # Another process has just created the file.
         return
     for kind, name in sorted(expected.keys() - found.keys()):
         yield IntegrityProblem("schema", f"The {kind} {name} is missing")
     for kind, name in sorted(expected.keys() & found.keys()):
         if expected[kind, name] != found[kind, name]:
-            yield IntegrityProblem("schema", f"The {kind} {name} is not as Dittybag makes it")
+            yield IntegrityProblem("schema", f"The {kind} {name} differs from its definition in Dittybag")
     for kind, name in sorted(found.keys() - expected.keys()):
-        # Somebody's own table or index does nothing by itself.
+        # Additional tables and indexes are harmless.
         if kind in ("trigger", "view"):
-            yield IntegrityProblem("schema", f"The {kind} {name[:100]!r} is not Dittybag's")
+            yield IntegrityProblem("schema", f"The {kind} {name[:100]!r} was not created by Dittybag")
 
 
 def _build_schema(number: int) -> apsw.Connection:
-    """An empty database of this version."""
+    """Create an empty in-memory database with this schema version."""
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT, applied_at INTEGER)")
     for step, _, sql in steps():
@@ -247,7 +247,7 @@ def _build_schema(number: int) -> apsw.Connection:
 
 
 def _schema_objects(connection: apsw.Connection) -> dict[tuple[str, str], str]:
-    """What a schema consists of, but for what SQLite adds by itself, and the record of the migrations."""
+    """Return the SQL of all schema objects except those of SQLite and the `migrations` table."""
     rows = connection.execute(
         "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     )
@@ -260,11 +260,11 @@ def _schema_objects(connection: apsw.Connection) -> dict[tuple[str, str], str]:
 def _references(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     broken = Counter((row[0], row[2]) for row in connection.execute("PRAGMA foreign_key_check"))
     for (table, parent), count in broken.items():
-        yield IntegrityProblem("references", f"{count} rows of {table} refer to {parent} that are not there")
+        yield IntegrityProblem("references", f"{count} rows of {table} refer to missing {parent}")
 
 
 def _contents(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
-    """Whether the bytes of resources are there and what their hashes say, for those in the log too."""
+    """Check that the contents of current and past resources exist and match their checksums."""
     from hashlib import sha256
 
     wrong = [
@@ -274,13 +274,13 @@ def _contents(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     ]
     if wrong:
         yield IntegrityProblem(
-            "contents", f"{_summarise(wrong)}: the bytes are not what was stored under these hashes"
+            "contents", f"The contents {_summarise(wrong)} do not match their SHA-256 checksums"
         )
     sizes = connection.execute(
         """SELECT name FROM resources JOIN contents USING (sha256) WHERE size <> octet_length(bytes)"""
     )
     if wrong := [row[0] for row in sizes]:
-        yield IntegrityProblem("contents", f"Resources {_summarise(wrong)} do not have the size they say")
+        yield IntegrityProblem("contents", f"The stored sizes of the resources {_summarise(wrong)} are wrong")
     lost = connection.execute(
         """SELECT DISTINCT digest FROM (
                SELECT before ->> 'sha256' AS digest FROM changes WHERE kind = 'resource'
@@ -288,11 +288,11 @@ def _contents(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
            WHERE digest IS NOT NULL AND digest NOT IN (SELECT sha256 FROM contents)"""
     )
     if wrong := [row[0] for row in lost]:
-        yield IntegrityProblem("contents", f"{_summarise(wrong)}: contents that the log names are missing")
+        yield IntegrityProblem("contents", f"The change log refers to missing contents: {_summarise(wrong)}")
 
 
 def orphans(connection: apsw.Connection) -> tuple[int, int]:
-    """How many contents belong to nothing, neither now nor in the log, and how many bytes they take."""
+    """Return the number and total size of contents that neither a resource nor the change log uses."""
     row = first_row(
         connection,
         """SELECT count(*), coalesce(sum(octet_length(bytes)), 0) FROM contents
@@ -306,19 +306,21 @@ def orphans(connection: apsw.Connection) -> tuple[int, int]:
 
 
 def _log(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
-    """The log, read from its beginning, must lead to the tables."""
+    """Check that replaying the change log leads to the tables."""
     state: dict[tuple[Kind, str], int] = {}
-    torn = []
+    inconsistent = []
     for seq, kind, entity, before, after in connection.execute(
         "SELECT seq, kind, entity, before, after FROM changes ORDER BY seq"
     ):
         key = (kind, entity)
         if state.pop(key, None) != _digest(kind, before):
-            torn.append(seq)
+            inconsistent.append(seq)
         if after is not None:
             state[key] = _digest(kind, after) or 0
-    if torn:
-        yield IntegrityProblem("log", f"Changes {_summarise(torn)} do not begin where the thing was before")
+    if inconsistent:
+        yield IntegrityProblem(
+            "log", f"The changes {_summarise(inconsistent)} do not match the previous state of their entities"
+        )
     for kind, module in _TABLE_MODULES.items():
         differing = [
             entity.id
@@ -327,15 +329,17 @@ def _log(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
         ]
         if differing:
             yield IntegrityProblem(
-                "log", f"{module.TABLE.name} {_summarise(differing)} are not what the log says"
+                "log", f"The {module.TABLE.name} {_summarise(differing)} differ from the change log"
             )
     if state:
         missing = [f"{kind} {entity}" for kind, entity in state]
-        yield IntegrityProblem("log", f"The log knows of {_summarise(missing)}, which are not there")
+        yield IntegrityProblem(
+            "log", f"The change log contains {_summarise(missing)}, which the tables do not"
+        )
 
 
 def _digest(kind: Kind, text: str | None) -> int | None:
-    """A number for a thing in the log: equal things have equal numbers, whoever wrote them."""
+    """Return a hash of an entity in the log. It does not depend on how the JSON is formatted."""
     if text is None:
         return None
     return hash(msgspec.json.encode(msgspec.json.decode(text, type=KINDS[kind])))
@@ -344,7 +348,7 @@ def _digest(kind: Kind, text: str | None) -> int | None:
 def _entities(
     connection: apsw.Connection, kind: Kind, module: ModuleType
 ) -> Iterator[tuple[Entity, dict[str, Any]]]:
-    """What is in a table, each with its row."""
+    """Yield the entities of a table, each with its row."""
     cursor = connection.execute(f"SELECT * FROM {module.TABLE.name}")
     names: list[str] = []
     for values in cursor:
@@ -357,7 +361,7 @@ def _entities(
 
 
 def _indexes(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
-    """Each index must hold the trigrams of the texts and no others; likewise for tags and folded texts."""
+    """Check that the search indexes, the folded texts and the tag index match the texts."""
     for kind, module in _INDEXED.items():
         expected: defaultdict[str, int] = defaultdict(int)
         numbers = set()
@@ -382,15 +386,16 @@ def _indexes(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
             ^ numbers
         ):
             yield IntegrityProblem(
-                "index", f"The search index of {module.TABLE.name} is wrong about {_summarise(sorted(wrong))}"
+                "index",
+                f"The search index of {module.TABLE.name} lists the wrong rows: {_summarise(sorted(wrong))}",
             )
         if unfolded:
             yield IntegrityProblem(
                 "index",
-                f"What searches compare of {module.TABLE.name} {_summarise(unfolded)} is not the text",
+                f"The folded texts of the {module.TABLE.name} {_summarise(unfolded)} are outdated",
             )
     if all_rows(connection, _TAGS_CARRIED) != all_rows(connection, _TAGS_LISTED):
-        yield IntegrityProblem("index", "The index of tags is not what the prompts say")
+        yield IntegrityProblem("index", "The tag index does not match the prompts")
 
 
 _TAGS_CARRIED: Final = """SELECT project, value, updated_at, number FROM prompts, json_each(prompts.tags)
@@ -399,7 +404,7 @@ _TAGS_LISTED: Final = "SELECT project, tag, updated_at, prompt FROM prompt_tags 
 
 
 def _indexed_trigrams(connection: apsw.Connection, index: str) -> dict[str, int]:
-    """In how many documents an index has each trigram, and in which: a number of both."""
+    """Return the trigrams of an index, each with an integer of the number of rows and the sum of their ids."""
     for name in ("row", "instance"):
         connection.execute(f"CREATE VIRTUAL TABLE temp.{index}_{name} USING fts5vocab(main, {index}, {name})")
     rows = connection.execute(
@@ -424,22 +429,22 @@ def _folded(connection: apsw.Connection, module: ModuleType, entity: Entity) -> 
 _CHECKS: Final[
     tuple[tuple[CheckedPart, str, Callable[[apsw.Connection], Iterable[IntegrityProblem]]], ...]
 ] = (
-    ("references", "Checking what refers to what", _references),
-    ("contents", "Checking the bytes of resources", _contents),
-    ("log", "Comparing the log with what is there", _log),
+    ("references", "Checking references", _references),
+    ("contents", "Checking the contents of resources", _contents),
+    ("log", "Comparing the change log with the tables", _log),
     ("index", "Comparing the search index with the texts", _indexes),
 )
 
 
-def _summarise(things: Iterable[Any]) -> str:
-    """A few things, and how many more there are."""
-    every = list(map(str, things))
-    more = f" and {len(every) - _MAX_NAMED} more" if len(every) > _MAX_NAMED else ""
-    return ", ".join(every[:_MAX_NAMED]) + more
+def _summarise(items: Iterable[Any]) -> str:
+    """Return the first few items as text, and the number of the others."""
+    texts = list(map(str, items))
+    more = f" and {len(texts) - _MAX_NAMED} more" if len(texts) > _MAX_NAMED else ""
+    return ", ".join(texts[:_MAX_NAMED]) + more
 
 
 def largest(connection: apsw.Connection, most: int) -> tuple[list[LargeEntity], list[LargeEntity]]:
-    """The largest prompts and the largest resources."""
+    """Return the largest prompts and the largest resources."""
     prompts_found = all_rows(
         connection,
         """SELECT projects.name, prompts.name, octet_length(content) FROM prompts
@@ -460,7 +465,7 @@ def _large_entity(row: Row) -> LargeEntity:
 
 
 def rebuild_index(path: str) -> None:
-    """Make the indexes of texts and tags anew. Readers see the old ones meanwhile."""
+    """Rebuild the search indexes and the tag index. Readers see the old ones until the commit."""
     connection = connect(path, writable=True)
     try:
         with translate_errors(path):
@@ -473,7 +478,7 @@ def rebuild_index(path: str) -> None:
             require_same_file(path, opened)
             connection.execute("COMMIT")
     finally:
-        # What is not committed is rolled back.
+        # Closing rolls back an uncommitted transaction.
         connection.close()
 
 

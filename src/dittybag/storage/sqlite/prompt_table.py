@@ -28,14 +28,14 @@ INDEX: Final = "prompt_index"
 _COLUMNS: Final = (
     "number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version"
 )
-#: One character more than is shown, to know whether there is more.
+#: The snippet has one character more than is shown, which tells whether the text is longer.
 _SUMMARY: Final = f"id, name, title, substr(content, 1, {SNIPPET_LENGTH + 1}), tags, created_at, updated_at"
 _FULL_SUMMARY: Final = "id, name, title, content, tags, created_at, updated_at"
-#: Only the beginning of the content, unless something is looked for in it.
+#: The whole content only for a search.
 _ENTRY: Final = f"""id, name, title, description,
     CASE WHEN :query = '' THEN substr(content, 1, {SNIPPET_LENGTH + 1}) ELSE content END,
     tags, json_array_length(arguments), created_at, updated_at"""
-#: How pages are ordered, and the index that has them in this order.
+#: The ORDER BY clause of each order, and the index that has it.
 _ORDERS: Final[dict[PromptOrder, tuple[str, str]]] = {
     "updated": ("updated_at DESC, number DESC", "prompts_by_update"),
     "created": ("number DESC", "prompts_in_order"),
@@ -91,7 +91,7 @@ def _entry(row: Row, query: str) -> PromptEntry:
 
 
 class PromptTable:
-    """Reading prompts."""
+    """See `dittybag.domain.ports.PromptRepository`."""
 
     def __init__(self, connection: apsw.Connection, pending: PendingIndex) -> None:
         self._connection = connection
@@ -135,7 +135,7 @@ class PromptTable:
         return int(value(self._connection, "SELECT count(*) FROM prompts WHERE project = ?", (project,)))
 
     async def recent(self, project: int, limit: int, offset: int) -> list[PromptSummary]:
-        # The index finds the page; only its rows are read.
+        # The index finds the page, so only its rows are read.
         rows = all_rows(
             self._connection,
             f"""SELECT {_SUMMARY} FROM prompts WHERE number IN (
@@ -151,9 +151,9 @@ class PromptTable:
     ) -> tuple[int, list[PromptSummary]]:
         if not tags:
             return 0, []
-        # Each tag is read in the order of its index, and they are merged.
-        one = "SELECT updated_at, prompt FROM prompt_tags WHERE project = ? AND tag = ?"
-        tagged_sql = " UNION ".join([one] * len(tags))
+        # SQLite reads each tag in index order and merges them.
+        single_tag = "SELECT updated_at, prompt FROM prompt_tags WHERE project = ? AND tag = ?"
+        tagged_sql = " UNION ".join([single_tag] * len(tags))
         bindings = [binding for tag in tags for binding in (project, tag)]
         total = value(self._connection, f"SELECT count(*) FROM ({tagged_sql})", bindings)
         rows = all_rows(
@@ -221,9 +221,9 @@ class PromptTable:
         order: PromptOrder,
         limit: int,
         offset: int,
-        most: int,
+        max_matches: int,
     ) -> tuple[int, list[PromptEntry]]:
-        bindings: dict[str, Any] = {"project": project, "most": most, "limit": limit, "offset": offset}
+        bindings: dict[str, Any] = {"project": project, "most": max_matches, "limit": limit, "offset": offset}
         tagged_sql = self._tagged_sql(project, tags, bindings)
         if query or tags:
             numbers = (
@@ -244,11 +244,11 @@ class PromptTable:
         return total, [_entry(row, query) for row in rows]
 
     def _tagged_sql(self, project: int, tags: Sequence[str], bindings: dict[str, Any]) -> str:
-        """SQL for the numbers of those that carry all of the tags; nothing if there are no tags."""
+        """SQL for the numbers of prompts with all of the tags; empty without tags."""
         if not tags:
             return ""
         count = "SELECT count(*) FROM prompt_tags WHERE project = ? AND tag = ?"
-        # The rarest first: only its prompts are looked at.
+        # Only the prompts of the rarest tag are read.
         ordered = sorted(tags, key=lambda tag: int(value(self._connection, count, (project, tag))))
         bindings |= {f"tag{number}": tag for number, tag in enumerate(ordered)}
         others = "".join(
@@ -261,16 +261,16 @@ class PromptTable:
     def _matching_numbers(
         self, query: str, tagged_sql: str, order: PromptOrder, bindings: dict[str, Any]
     ) -> list[int]:
-        """The first that have the query in them."""
+        """Return the numbers of the first prompts that contain the query."""
         self._pending.write()
         term = SearchTerm(query)
         wanted = {**bindings, **term.bindings()}
         if term.match is None and order != "created":
-            # Every text may have to be compared, which is fastest in the order in which they are stored.
+            # Without trigrams every text is compared, which is fastest in storage order.
             numbers = self._numbers(tagged_sql, "created", "LIMIT :most", wanted, matches=_MATCHES)
             if len(numbers) < bindings["most"]:
                 return self._sort_numbers(numbers, order)
-        # In the order of an index, so that nothing is compared after enough were found.
+        # In index order, so that the search stops after enough matches.
         candidates = term.candidates(INDEX, "+" + TABLE.key).removeprefix("AND ") or "1"
         return self._numbers(
             tagged_sql, order, "LIMIT :most", wanted, candidates=candidates, matches=_MATCHES
@@ -288,7 +288,7 @@ class PromptTable:
     ) -> list[int]:
         by, index = _ORDERS[order]
         among = f"+number IN ({tagged_sql})" if tagged_sql else "1"
-        # CASE keeps the order: texts are read only for those that passed everything else.
+        # CASE fixes the order of evaluation: texts are compared last.
         sql = f"""SELECT number FROM prompts INDEXED BY {index} WHERE project = :project
                   AND CASE WHEN {among} AND {candidates} THEN {matches} ELSE 0 END ORDER BY {by} {pages}"""
         return [row[0] for row in all_rows(self._connection, sql, bindings)]
@@ -304,7 +304,7 @@ class PromptTable:
 
 
 def select(connection: apsw.Connection, clauses: str, bindings: Bindings) -> list[Prompt]:
-    """Those of any project for which the rest of a query holds."""
+    """Return the prompts of any project that a query with these clauses finds."""
     return [
         _prompt(row) for row in all_rows(connection, f"SELECT {_COLUMNS} FROM prompts {clauses}", bindings)
     ]

@@ -1,4 +1,4 @@
-"""Quick looks for a text in SQLite: some of what has it, never all."""
+"""Search as you type in SQLite: fast, but not exhaustive."""
 
 from __future__ import annotations
 
@@ -14,28 +14,27 @@ from dittybag.storage.sqlite import prompt_table, resource_table, task_table
 from dittybag.storage.sqlite.rows import all_rows
 from dittybag.storage.sqlite.text_search import SearchTerm, contains
 
-#: Of more than so many that may have the text in them, only the newest are looked at: at their titles,
-#: and, which takes longer, at what is behind them.
+#: At most this many candidates are searched, the newest first: by title, and, which takes longer, by text.
 _MAX_TITLES: Final = 5000
 _MAX_TEXTS: Final = 1000
 
 
 class _SearchedTable(Struct, frozen=True):
-    """Where things of a kind are, and what is looked at."""
+    """The table of a kind of entity, and the SQL that searches it."""
 
     table: str
     key: str
     index: str
-    #: Whose they are; wants :owner.
+    #: The condition on the owner; bind :owner.
     owned: str
-    #: An order in which an index has those of an owner.
+    #: An order in which an index has the rows of an owner.
     newest: str
     address: str
     title: str
-    #: What is looked at first, and then; both want what a needle binds.
+    #: Conditions on the title and on the text; both use the bindings of a `SearchTerm`.
     in_title: str
     in_text: str
-    #: What a snippet is taken from.
+    #: The source of the snippet.
     text: str
 
 
@@ -84,7 +83,7 @@ _SEARCHED_TABLES: Final[dict[Kind, _SearchedTable]] = {
 def quick_search(
     connection: apsw.Connection, kind: Kind, owner: int | str, query: str, limit: int
 ) -> list[tuple[str | int, str, str]]:
-    """See `dittybag.domain.ports.ProjectService`."""
+    """See `dittybag.domain.ports.ProjectRepository`."""
     source, term = _SEARCHED_TABLES[kind], SearchTerm(query)
     bindings = {**term.bindings(), "owner": owner, "limit": limit}
     candidates = _candidates(connection, source, bindings)
@@ -111,7 +110,7 @@ def quick_search(
 
 
 def _candidates(connection: apsw.Connection, source: _SearchedTable, bindings: dict[str, Any]) -> list[int]:
-    """The numbers of what may have the needle in it, the newest first."""
+    """Return the keys of rows that may contain the term, newest first."""
 
     def numbers(sql: str) -> list[int]:
         return [row[0] for row in connection.execute(f"{sql} LIMIT {_MAX_TITLES}", bindings)]
@@ -126,6 +125,6 @@ def _candidates(connection: apsw.Connection, source: _SearchedTable, bindings: d
     if count <= _MAX_TEXTS:
         return numbers(newest)
     if count < _MAX_TITLES:
-        # None of them is passed over because others have many more.
+        # Filter by owner first, so that the matches of other owners do not use up the limit.
         return numbers(f"{owned} AND {source.key} IN ({matching}) ORDER BY {source.key} DESC")
     return numbers(f"{matching} ORDER BY rowid DESC")

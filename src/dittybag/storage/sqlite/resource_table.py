@@ -1,4 +1,4 @@
-"""Resources in SQLite. Their bytes are in a table of their own, by SHA-256."""
+"""Resources in SQLite. Their contents are in a separate table, by SHA-256."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MATCHES: Final = (
     )
     + "))"
 )
-#: A URI is compared like a name, of which it often is the end.
+#: A URI is compared like a name, because it often ends with the name.
 _NAME_MATCHES: Final = (
     f"(name LIKE :plain ESCAPE '\\' OR uri LIKE :plain ESCAPE '\\' OR {contains('title', 'folded_title')})"
 )
@@ -43,7 +43,7 @@ _ORDERS: Final[dict[ResourceOrder, str]] = {
 
 
 class ResourceTable:
-    """Reading resources."""
+    """See `dittybag.domain.ports.ResourceRepository`."""
 
     def __init__(self, connection: apsw.Connection, pending: PendingIndex) -> None:
         self._connection = connection
@@ -120,14 +120,14 @@ class ResourceTable:
             "limit": limit,
             "offset": offset,
         }
-        # What is narrowed is looked at once, and counted meanwhile; an index knows how many there are in all.
+        # A filtered list is counted while it is scanned; an index counts the unfiltered one.
         count = "count(*) OVER ()" if len(conditions) > 1 else f"(SELECT count(*) {source})"
         page = (
             f"SELECT number, {count} AS total {source} ORDER BY {_ORDERS[order]} LIMIT :limit OFFSET :offset"
         )
         rows = all_rows(
             self._connection,
-            # Only what it is ordered by is sorted, not whole rows.
+            # Sort only the keys, not whole rows.
             f"SELECT {_COLUMNS}, total FROM ({page}) JOIN resources USING (number) ORDER BY {_ORDERS[order]}",
             bindings,
         )
@@ -151,14 +151,14 @@ class ResourceTable:
 
 
 def select(connection: apsw.Connection, clauses: str, bindings: Bindings) -> list[Resource]:
-    """Those of any project for which the rest of a query holds."""
+    """Return the resources of any project that a query with these clauses finds."""
     rows = all_rows(connection, f"SELECT {_COLUMNS} FROM resources {clauses}", bindings)
     return [resource_from_row(row) for row in rows]
 
 
 def store_content(connection: apsw.Connection, content: bytes) -> str:
-    """Store bytes under their hash, once."""
-    # It loads OpenSSL, and most servers never store a resource.
+    """Store a content unless it exists. Returns its SHA-256."""
+    # hashlib loads OpenSSL, and most servers never store a resource.
     from hashlib import sha256
 
     digest = sha256(content).hexdigest()
@@ -167,7 +167,7 @@ def store_content(connection: apsw.Connection, content: bytes) -> str:
 
 
 def read_content(connection: apsw.Connection, digest: str) -> bytes:
-    """The bytes with this hash."""
+    """Return the content with this SHA-256. Raises `LookupError`."""
     found: bytes | None = value(connection, "SELECT bytes FROM contents WHERE sha256 = ?", (digest,))
     if found is None:
         raise LookupError(f"no content with the hash {digest}")

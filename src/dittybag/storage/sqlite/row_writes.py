@@ -1,4 +1,4 @@
-"""Writing one row: insert, update and delete, for every table alike."""
+"""Insert, update and delete of a single row in any table."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from msgspec import Struct
 
 
 class Table(Struct, frozen=True):
-    """A table whose rows have a number and a version."""
+    """A table whose rows have a numeric key and a version."""
 
     name: str
-    #: The column with the number.
+    #: The name of the key column.
     key: str
 
 
@@ -30,7 +30,7 @@ def _update_sql(table: Table, columns: tuple[str, ...]) -> str:
 
 
 def insert(connection: apsw.Connection, table: Table, values: Mapping[str, Any]) -> int:
-    """Add a row; its number. A number of 0 asks for a new one."""
+    """Insert a row and return its number. The number 0 requests a new one."""
     row = {**values, table.key: values[table.key] or None}
     connection.execute(_insert_sql(table, tuple(row)), tuple(row.values()))
     return connection.last_insert_rowid()
@@ -39,12 +39,12 @@ def insert(connection: apsw.Connection, table: Table, values: Mapping[str, Any])
 def update(
     connection: apsw.Connection, table: Table, number: int, version: int, values: Mapping[str, Any]
 ) -> bool:
-    """Replace a row, unless it has another version by now; whether it had not."""
+    """Update a row if it still has this version. Returns whether it had."""
     connection.execute(_update_sql(table, tuple(values)), (*values.values(), number, version))
     return connection.changes() == 1
 
 
 def delete(connection: apsw.Connection, table: Table, number: int, version: int) -> bool:
-    """Take away a row, unless it has another version by now; whether it had not."""
+    """Delete a row if it still has this version. Returns whether it had."""
     connection.execute(f"DELETE FROM {table.name} WHERE {table.key} = ? AND version = ?", (number, version))
     return connection.changes() == 1

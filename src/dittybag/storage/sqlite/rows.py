@@ -1,4 +1,4 @@
-"""Rows of a query, typed loosely: the tables are STRICT, so columns hold what the schema says."""
+"""Query helpers. Rows are untyped; the tables are STRICT, so columns have the types of the schema."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def first_row(connection: apsw.Connection, sql: str, bindings: Bindings = ()) ->
 
 
 def value(connection: apsw.Connection, sql: str, bindings: Bindings = ()) -> Any:
-    """The only column of the only row; nothing if there is none."""
+    """Return the only column of the only row; None if there is no row."""
     return connection.execute(sql, bindings).get
 
 
 def escape_like(text: str) -> str:
-    """The text as a part of a LIKE pattern with `ESCAPE '\\'` in which every character stands for itself."""
+    """Escape a text for a LIKE pattern with `ESCAPE '\\'`."""
     return text.translate(_ESCAPED)

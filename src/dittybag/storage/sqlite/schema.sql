@@ -9,19 +9,6 @@ CREATE TABLE account_events (
     detail    TEXT    NOT NULL
 ) STRICT;
 
-CREATE TABLE answers (
-    owner  TEXT    NOT NULL,
-    key    TEXT    NOT NULL,
-    digest BLOB    NOT NULL,
-    at     INTEGER NOT NULL,
-    first  INTEGER,
-    last   INTEGER,
-    answer BLOB,
-    PRIMARY KEY (owner, key)
-) STRICT;
-
-CREATE INDEX answers_by_time ON answers (at);
-
 CREATE TABLE changes (
     seq     INTEGER PRIMARY KEY,
     batch   INTEGER,
@@ -43,6 +30,19 @@ CREATE TABLE contents (
     sha256 TEXT NOT NULL UNIQUE,
     bytes  BLOB NOT NULL
 ) STRICT;
+
+CREATE TABLE idempotency_keys (
+    owner     TEXT    NOT NULL,
+    key       TEXT    NOT NULL,
+    digest    BLOB    NOT NULL,
+    at        INTEGER NOT NULL,
+    first_seq INTEGER,
+    last_seq  INTEGER,
+    result    BLOB,
+    PRIMARY KEY (owner, key)
+) STRICT;
+
+CREATE INDEX idempotency_keys_by_time ON idempotency_keys (at);
 
 CREATE TABLE members (
     project   INTEGER NOT NULL,
@@ -203,4 +203,4 @@ CREATE TABLE users (
     disabled_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
-CREATE UNIQUE INDEX users_in_any_case ON users (lower(name));
+CREATE UNIQUE INDEX users_by_lower_name ON users (lower(name));

@@ -1,4 +1,4 @@
-"""Sessions of HTTP clients in SQLite."""
+"""HTTP sessions in SQLite."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dittybag.storage.sqlite.rows import first_row
 
 
 class SessionTable:
-    """Reading sessions."""
+    """See `dittybag.domain.ports.SessionRepository`."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -19,8 +19,8 @@ class SessionTable:
         return None if row is None else StoredSession(row[0], row[1])
 
 
-def keep(connection: apsw.Connection, id: str, state: bytes, used_at: int) -> None:
-    """Store a session, in place of what it was before."""
+def save(connection: apsw.Connection, id: str, state: bytes, used_at: int) -> None:
+    """Insert or replace a session."""
     connection.execute(
         "INSERT INTO sessions (id, state, used_at) VALUES (?, ?, ?)"
         " ON CONFLICT (id) DO UPDATE SET state = excluded.state, used_at = excluded.used_at",
@@ -28,16 +28,16 @@ def keep(connection: apsw.Connection, id: str, state: bytes, used_at: int) -> No
     )
 
 
-def end(connection: apsw.Connection, id: str) -> bool:
-    """Forget a session; whether there was one."""
+def delete(connection: apsw.Connection, id: str) -> bool:
+    """Delete a session. Returns whether it existed."""
     connection.execute("DELETE FROM sessions WHERE id = ?", (id,))
     return connection.changes() > 0
 
 
-def forget(connection: apsw.Connection, before: int, most: int) -> None:
-    """Forget those that were not used since, and the oldest of too many."""
+def prune(connection: apsw.Connection, before: int, max_count: int) -> None:
+    """Delete sessions last used before `before`, and the oldest of more than `max_count`."""
     connection.execute("DELETE FROM sessions WHERE used_at < ?", (before,))
     connection.execute(
         "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions ORDER BY used_at DESC LIMIT -1 OFFSET ?)",
-        (most,),
+        (max_count,),
     )

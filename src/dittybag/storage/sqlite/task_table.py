@@ -32,7 +32,7 @@ _NOTES: Final = contains("notes", "folded_notes")
 
 
 class TaskTable:
-    """Reading tasks."""
+    """See `dittybag.domain.ports.TaskRepository`."""
 
     def __init__(self, connection: apsw.Connection, pending: PendingIndex) -> None:
         self._connection = connection
@@ -182,7 +182,7 @@ def _numbered_bindings(query: BoardQuery) -> dict[str, Any]:
 
 
 def select(connection: apsw.Connection, clauses: str, bindings: Bindings) -> list[Task]:
-    """Those of any user for which the rest of a query holds."""
+    """Return the tasks of any user that a query with these clauses finds."""
     return [
         task_from_row(row)
         for row in all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {clauses}", bindings)

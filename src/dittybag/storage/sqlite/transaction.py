@@ -106,28 +106,28 @@ class SqliteTransaction:
 
     async def save_session(self, id: str, state: bytes) -> None:
         self.wrote = True
-        session_table.keep(self._connection, id, state, self.now)
+        session_table.save(self._connection, id, state, self.now)
 
     async def delete_session(self, id: str) -> bool:
         self.wrote = True
-        return session_table.end(self._connection, id)
+        return session_table.delete(self._connection, id)
 
-    async def prune_sessions(self, before: int, most: int) -> None:
+    async def prune_sessions(self, before: int, max_count: int) -> None:
         self.wrote = True
-        session_table.forget(self._connection, before, most)
+        session_table.prune(self._connection, before, max_count)
 
     async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
         self.wrote = True
         seqs = self._batch or None, self._last or None
-        idempotency_table.note(self._connection, owner, key, digest, at=self.now, seqs=seqs)
+        idempotency_table.insert(self._connection, owner, key, digest, at=self.now, seqs=seqs)
 
-    async def save_idempotent_result(self, owner: str, key: str, digest: bytes, answer: bytes) -> None:
+    async def save_idempotent_result(self, owner: str, key: str, digest: bytes, result: bytes) -> None:
         self.wrote = True
-        idempotency_table.keep(self._connection, owner, key, digest, answer)
+        idempotency_table.save_result(self._connection, owner, key, digest, result)
 
-    async def prune_idempotency_keys(self, before: int, most: int) -> None:
+    async def prune_idempotency_keys(self, before: int, max_count: int) -> None:
         self.wrote = True
-        idempotency_table.forget(self._connection, before, most)
+        idempotency_table.prune(self._connection, before, max_count)
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
         conditions = " AND ".join(f"{name} = :{name}" for name in fields)

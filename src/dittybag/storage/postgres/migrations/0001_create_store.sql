@@ -1,5 +1,5 @@
--- Times are microseconds since 1970, UTC. Ids and numbers never come back after deletion: the number of a prompt
--- or resource is that of the change that created it. Texts are ordered by their bytes, as everywhere in Dittybag.
+-- Times are microseconds since 1970, UTC. Ids and numbers are never reused after deletion: the number of a prompt
+-- or resource is the `seq` of the change that created it. Texts are sorted by their bytes, as on SQLite.
 
 CREATE TABLE projects (
     id         bigint PRIMARY KEY,
@@ -9,7 +9,8 @@ CREATE TABLE projects (
     version    bigint NOT NULL
 );
 
--- The `folded_...` columns hold a text as searches compare it, where lower() of the collation "C" does not give that.
+-- The `folded_...` columns hold the case-folded text that searches compare, where lower() in the collation "C" gives
+-- something else; otherwise NULL.
 
 CREATE TABLE prompts (
     number         bigint PRIMARY KEY,
@@ -34,7 +35,7 @@ CREATE INDEX prompts_in_order ON prompts (project, number);
 CREATE INDEX prompts_by_update ON prompts (project, updated_at, number);
 CREATE INDEX prompts_by_tag ON prompts USING gin (tags);
 
--- The bytes of resources, those of the past included, each once.
+-- The contents of all current and past resources, each stored once.
 CREATE TABLE contents (
     sha256 text  COLLATE "C" PRIMARY KEY,
     bytes  bytea NOT NULL
@@ -46,7 +47,7 @@ CREATE TABLE resources (
     project        bigint  NOT NULL REFERENCES projects (id),
     name           text    COLLATE "C" NOT NULL,
     uri            text    COLLATE "C" NOT NULL,
-    -- Of the URI, which is too long for an index.
+    -- A hash of the URI, which can be too long for an index.
     uri_digest     bytea   NOT NULL,
     title          text    COLLATE "C",
     description    text    COLLATE "C",
@@ -87,7 +88,7 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_in_order ON tasks ("user", priority DESC, id, completed_at);
 CREATE INDEX tasks_by_project ON tasks ("user", project, priority DESC, id, completed_at);
 
--- The last number that was given to a row of each table whose numbers are not those of changes.
+-- The last number assigned in each table whose numbers are not those of changes.
 CREATE TABLE counters (
     name text   COLLATE "C" PRIMARY KEY,
     last bigint NOT NULL
@@ -95,8 +96,8 @@ CREATE TABLE counters (
 
 INSERT INTO counters VALUES ('projects', 0), ('tasks', 0);
 
--- The log: every write, in the transaction of that write. `batch` is the first change of the same use case. Writers
--- take turns, so the numbers have no gaps and are committed in their order. Nothing is ever taken out of it.
+-- The change log: every write, in the transaction of that write. `batch` is the first change of the same use case.
+-- Writers hold a lock, so `seq` has no gaps and is committed in order. Rows are never deleted.
 CREATE TABLE changes (
     seq     bigint PRIMARY KEY,
     batch   bigint NOT NULL,
@@ -113,7 +114,7 @@ CREATE TABLE changes (
 
 CREATE INDEX changes_by_entity ON changes (kind, entity, seq);
 
--- What each writer has committed last, so that it can tell after its connection broke while it was committing.
+-- The last commit of each writer. After losing the connection during COMMIT, a writer looks here for the outcome.
 CREATE TABLE writers (
     id   uuid   PRIMARY KEY,
     last bigint NOT NULL,

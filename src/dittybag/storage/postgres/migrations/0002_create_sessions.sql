@@ -1,5 +1,5 @@
--- Sessions of clients that speak over HTTP, so that any process can go on with them. They are nobody's data, and
--- not in the change log.
+-- Sessions of HTTP clients, stored so that any process can continue them. They are not user data, and not in the
+-- change log.
 CREATE TABLE sessions (
     id      text   COLLATE "C" PRIMARY KEY,
     state   bytea  NOT NULL,

@@ -49,8 +49,8 @@ _OWN_TABLES: Final = (
     "tokens",
     "members",
     "account_events",
-    "answers",
-    "closed_projects",
+    "idempotency_keys",
+    "restricted_projects",
     "content_uses",
 )
 

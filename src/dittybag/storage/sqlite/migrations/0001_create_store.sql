@@ -1,5 +1,5 @@
--- Times are microseconds since 1970, UTC. Ids and numbers never come back after deletion: the number of a prompt
--- or resource is that of the change that created it.
+-- Times are microseconds since 1970, UTC. Ids and numbers are never reused after deletion: the number of a prompt
+-- or resource is the `seq` of the change that created it.
 
 CREATE TABLE projects (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -9,7 +9,8 @@ CREATE TABLE projects (
     version    INTEGER NOT NULL
 ) STRICT;
 
--- The `folded_...` columns hold a text as searches compare it, where SQLite's own lower() does not give that.
+-- The `folded_...` columns hold the case-folded text that searches compare, where SQLite's lower() gives something else;
+-- otherwise NULL.
 
 CREATE TABLE prompts (
     number         INTEGER PRIMARY KEY,
@@ -33,7 +34,7 @@ CREATE UNIQUE INDEX prompts_by_title ON prompts (project, title);
 CREATE INDEX prompts_in_order ON prompts (project, number);
 CREATE INDEX prompts_by_update ON prompts (project, updated_at, number);
 
--- Which prompts carry a tag, those updated last at the end. Kept by triggers.
+-- An index of prompts by tag and time of update. Maintained by triggers.
 CREATE TABLE prompt_tags (
     project    INTEGER NOT NULL,
     tag        TEXT    NOT NULL,
@@ -60,7 +61,7 @@ AFTER UPDATE ON prompts WHEN old.tags <> '[]' OR new.tags <> '[]' BEGIN
     INSERT INTO prompt_tags SELECT new.project, value, new.updated_at, new.number FROM json_each(new.tags);
 END;
 
--- The bytes of resources, those of the past included, each once.
+-- The contents of all current and past resources, each stored once.
 CREATE TABLE contents (
     sha256 TEXT NOT NULL UNIQUE,
     bytes  BLOB NOT NULL
@@ -111,8 +112,8 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_in_order ON tasks (user, priority DESC, id, completed_at);
 CREATE INDEX tasks_by_project ON tasks (user, project, priority DESC, id, completed_at);
 
--- The log: every write, in the transaction of that write. `batch` is the first change of the same use case;
--- that one has none itself. Nothing is ever taken out of it.
+-- The change log: every write, in the transaction of that write. `batch` is the first change of the same use case, and
+-- NULL in that change itself. Rows are never deleted.
 CREATE TABLE changes (
     seq     INTEGER PRIMARY KEY,
     batch   INTEGER,
@@ -127,13 +128,13 @@ CREATE TABLE changes (
     CHECK (before IS NOT NULL OR after IS NOT NULL)
 ) STRICT;
 
--- The change that created a prompt or resource has its number: creating one need not be indexed.
+-- Changes that create a prompt or resource are not indexed: their `seq` is the number of the entity.
 CREATE INDEX changes_by_entity ON changes (kind, entity, seq)
     WHERE action <> 'create' OR kind IN ('project', 'task');
 
--- Search: which documents have which three characters in a row. It says only where a text may be; whoever asks
--- compares the text itself. Kept by the writer and not by triggers, see docs/decisions/0005. Segments are merged bit
--- by bit, never all at once: that would keep a writer waiting for the better part of a second.
+-- Trigram indexes for search. They yield candidates, which each query compares with the text itself. The writer
+-- maintains them, not triggers, see docs/decisions/0005. Segments are merged incrementally: merging all of them at once
+-- would block a writer for most of a second.
 CREATE VIRTUAL TABLE prompt_index USING fts5 (
     text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
 );

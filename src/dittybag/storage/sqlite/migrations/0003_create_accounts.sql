@@ -1,4 +1,4 @@
--- Users, tokens and members of projects. They are not in the change log: nothing of them may be undone, see
+-- Users, tokens and project members. They are not in the change log because they must not be undone, see
 -- docs/decisions/0010.
 CREATE TABLE users (
     name        TEXT    PRIMARY KEY,
@@ -6,10 +6,10 @@ CREATE TABLE users (
     disabled_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
--- Names are ASCII, and no two of them differ in case only.
-CREATE UNIQUE INDEX users_in_any_case ON users (lower(name));
+-- Names are ASCII, and unique regardless of case.
+CREATE UNIQUE INDEX users_by_lower_name ON users (lower(name));
 
--- Of a token itself only the hash is kept, in hexadecimal digits.
+-- A token is stored only as its SHA-256 hash, in hexadecimal digits.
 CREATE TABLE tokens (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     sha256     TEXT    NOT NULL UNIQUE,
@@ -25,8 +25,8 @@ CREATE TABLE tokens (
 
 CREATE INDEX tokens_by_user ON tokens (user_name, id);
 
--- A project without members is everybody's. Those of a deleted project stay: should it come back, it comes back to
--- them only.
+-- A project without members is visible to all users. The members of a deleted project are kept, so that it is still
+-- restricted to them if it is restored.
 CREATE TABLE members (
     project   INTEGER NOT NULL,
     user_name TEXT    NOT NULL REFERENCES users (name),
@@ -34,7 +34,7 @@ CREATE TABLE members (
     PRIMARY KEY (project, user_name)
 ) STRICT, WITHOUT ROWID;
 
--- What was done to all of these, by whom. Nothing is ever taken out of it.
+-- The audit log of users, tokens and members. Rows are never deleted.
 CREATE TABLE account_events (
     number    INTEGER PRIMARY KEY AUTOINCREMENT,
     at        INTEGER NOT NULL,

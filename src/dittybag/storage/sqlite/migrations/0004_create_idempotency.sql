@@ -1,14 +1,14 @@
--- Answers to calls that came with an idempotency key, so that none of them is carried out twice. `owner` is the user,
--- and empty for whoever acts where nobody is asked who they are. `first` and `last` are the changes of the call.
-CREATE TABLE answers (
-    owner  TEXT    NOT NULL,
-    key    TEXT    NOT NULL,
-    digest BLOB    NOT NULL,
-    at     INTEGER NOT NULL,
-    first  INTEGER,
-    last   INTEGER,
-    answer BLOB,
+-- Idempotency keys, so that a call that is sent again does not run again. `owner` is the user; it is empty where there is
+-- no authentication. `digest` is a hash of the request. `first_seq` and `last_seq` are the changes that the call made.
+CREATE TABLE idempotency_keys (
+    owner     TEXT    NOT NULL,
+    key       TEXT    NOT NULL,
+    digest    BLOB    NOT NULL,
+    at        INTEGER NOT NULL,
+    first_seq INTEGER,
+    last_seq  INTEGER,
+    result    BLOB,
     PRIMARY KEY (owner, key)
 ) STRICT;
 
-CREATE INDEX answers_by_time ON answers (at);
+CREATE INDEX idempotency_keys_by_time ON idempotency_keys (at);

@@ -1,4 +1,4 @@
-"""Numbered steps from an empty file to the newest schema; each is committed with its record."""
+"""Numbered schema migrations. Each is committed together with its record."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ CREATE TABLE IF NOT EXISTS migrations (
 ) STRICT
 """
 
-#: The newest schema, so that opening a database need not look into the folder.
+#: The newest schema version. A constant, so that opening a database does not read the folder.
 NEWEST: Final = 4
 
 
 def steps() -> list[tuple[int, str, str]]:
-    """Number, name and SQL of every migration."""
+    """Return the number, name and SQL of every migration."""
     folder = os.path.dirname(__file__)  # noqa: PTH120  # pathlib is slow to import
     found = (match for name in os.listdir(folder) if (match := _FILE.fullmatch(name)))  # noqa: PTH208
     result = []
@@ -38,7 +38,7 @@ def steps() -> list[tuple[int, str, str]]:
 
 
 def is_current(connection: apsw.Connection, path: str) -> bool:
-    """Whether the schema is the newest. Refuses files of newer Dittybags."""
+    """Whether the schema is the newest. Raises `StorageTooNew` for a newer version of Dittybag."""
     with translate_errors(path):
         found = int(connection.pragma("user_version"))
     if found > NEWEST:
@@ -47,11 +47,11 @@ def is_current(connection: apsw.Connection, path: str) -> bool:
 
 
 def migrate(path: str) -> None:
-    """Bring a file, new or old, to the newest schema. Any number of processes may do so at once."""
+    """Migrate a new or old file to the newest schema. Several processes may do so at the same time."""
     connection = connect(path, writable=True)
     try:
         with translate_errors(path):
-            # The first thing that is ever written, and into the file itself: there is no log yet.
+            # Written first, and directly to the file: there is no write-ahead log yet.
             if connection.pragma("application_id") == 0:
                 connection.pragma("application_id", APPLICATION_ID)
             _enable_write_ahead_log(connection, path)
@@ -63,7 +63,7 @@ def migrate(path: str) -> None:
 
 
 def _enable_write_ahead_log(connection: apsw.Connection, path: str) -> None:
-    """Have a write-ahead log from now on. SQLite does not wait for others with this, so we do."""
+    """Switch to a write-ahead log. SQLite does not call the busy handler here, so retry."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -74,7 +74,7 @@ def _enable_write_ahead_log(connection: apsw.Connection, path: str) -> None:
             time.sleep(0.005)
             continue
         if mode != "wal":
-            raise StorageFailed(path, "there can be no write-ahead log here")
+            raise StorageFailed(path, "SQLite cannot use a write-ahead log here")
         return
 
 
