@@ -124,7 +124,7 @@ def test_a_file_of_another_program_a_newer_one_and_a_damaged_one_are_no_backups(
     content = bytearray(damaged.read_bytes())
     content[4096 * 3 : 4096 * 9] = bytes(4096 * 6)
     damaged.write_bytes(content)
-    words = {diary: "not a database of Dittybag's", newer: "newer Dittybag", damaged: "damaged"}
+    words = {diary: "not a Dittybag database", newer: "newer version of Dittybag", damaged: "damaged"}
     for file, expected in words.items():
         done = dittybag(home, "restore", str(file), "--force", status=5)
         assert str(file) in done.stderr

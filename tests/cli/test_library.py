@@ -41,7 +41,7 @@ def test_what_is_left_out_is_listed(tmp_path: Path) -> None:
     for number in range(12):
         (source / f"link{number:02}\x1b[2J").symlink_to("a.md")
     said = dittybag(tmp_path / "home", "library", "add", str(source)).stdout
-    assert "Left out:\n  link00 [2J is a symbolic link\n" in said
+    assert "Left out:\n  link00 [2J: a symbolic link\n" in said
     assert "  and 2 more\n" in said
     assert "\x1b" not in said
 
@@ -72,7 +72,7 @@ def test_a_library_with_edits_is_removed_only_with_yes(tmp_path: Path) -> None:
     plant(tmp_path / "libraries" / "mine", {"prompts/explain.md": "better"})
     done = dittybag(tmp_path, "library", "remove", "mine", status=4)
     assert done.stderr == (
-        "error: Library 'mine' holds edits of yours: prompts/explain.md\n"
+        "error: Library 'mine' has local edits: prompts/explain.md\n"
         "hint: dittybag library remove mine --yes moves it aside\n"
     )
     said = dittybag(tmp_path, "library", "remove", "mine", "--yes").stdout
@@ -86,7 +86,7 @@ def test_a_link_is_read_where_it_is(tmp_path: Path) -> None:
     said = dittybag(home, "library", "add", "--link", str(source)).stdout
     assert said.startswith(f"Linked library 'work' from {source}\n  {source}\n")
     said = dittybag(home, "library", "update", "work").stdout
-    assert said == f"Library 'work' is read where it is, in {source}; there is nothing to update\n"
+    assert said == f"Library 'work' is linked to {source} and is always up to date\n"
     said = dittybag(home, "library", "remove", "work").stdout
     assert said == f"Removed library 'work'; its folder {source} is left as it is\n"
     assert tree(source) == FILES
@@ -142,7 +142,7 @@ def test_one_library_that_cannot_be_updated_does_not_keep_the_others_from_it(tmp
     done = dittybag(home, "library", "update", status=3)
     assert done.stdout == "Library 'a' updated: 1 changed\nLibrary 'c' updated: 1 changed\n"
     assert done.stderr == (
-        f"error: {tmp_path}/b: this is where the library is from, and it is not there any more\n"
+        f"error: {tmp_path}/b: the library's source no longer exists\n"
     )
 
 
@@ -151,16 +151,16 @@ def test_one_library_that_cannot_be_updated_does_not_keep_the_others_from_it(tmp
     [
         (("add",), 2, "Missing argument 'SOURCE'"),
         (("add", "nowhere"), 3, "nowhere: there is no such folder or file"),
-        (("add", "--", "--upload-pack=x"), 1, "is neither a folder"),
+        (("add", "--", "--upload-pack=x"), 1, "not a folder, a zip file or a Git URL"),
         (("add", "ext::sh -c x"), 1, "would make Git run another program"),
-        (("add", "docs", "--name", "!!!"), 1, "'!!!' leaves no name for a library; give one with --name"),
-        (("add", "docs", "--folder", "../src"), 1, "the folder '../src' leads out of its folder"),
-        (("add", "docs", "--folder", "nothing"), 1, "has no folder 'nothing'"),
+        (("add", "docs", "--name", "!!!"), 1, "'!!!' is not a valid library name; use at least one letter or digit"),
+        (("add", "docs", "--folder", "../src"), 1, "invalid folder '../src': the path contains '..'"),
+        (("add", "docs", "--folder", "nothing"), 1, "there is no folder 'nothing' in it"),
         (("add", "https://example.org/x", "--link"), 1, "only a folder can be linked"),
         (("update", "nothing"), 3, "Library 'nothing' does not exist"),
         (("remove", "nothing"), 3, "Library 'nothing' does not exist"),
         (("remove", "../../etc", "--yes"), 3, "Library '../../etc' does not exist"),
-        (("new", "--", "---"), 1, "leaves no name for a library"),
+        (("new", "--", "---"), 1, "is not a valid library name"),
     ],
 )
 def test_what_cannot_be_done_is_said_on_standard_error(

@@ -35,13 +35,13 @@ def test_json_for_scripts(tmp_path: Path) -> None:
     ("arguments", "status", "problem"),
     [
         (("create", "default"), 4, "Project 'default' already exists"),
-        (("create", " x"), 1, "Project name must not begin or end with a blank"),
+        (("create", " x"), 1, "Project name must not start or end with a space"),
         (("create", ""), 1, "Project name must be 1-100 characters"),
         (("create", "x" * 101), 1, "Project name must be 1-100 characters"),
         (("create", "a\nb"), 1, "Project name must not contain control characters"),
         (("rename", "nope", "x"), 3, "Project 'nope' does not exist"),
-        (("rename", "default", "x"), 4, "it can be neither renamed nor deleted"),
-        (("delete", "default"), 4, "it can be neither renamed nor deleted"),
+        (("rename", "default", "x"), 4, "cannot be renamed or deleted"),
+        (("delete", "default"), 4, "cannot be renamed or deleted"),
         (("delete", "nope"), 3, "Project 'nope' does not exist"),
         (("create",), 2, "Missing argument 'NAME'"),
         (("create", "x", "--db", "y", "--workspace", "z"), 2, "give either --workspace or --db, not both"),
@@ -84,7 +84,7 @@ def test_projects_are_shared_and_unshared(tmp_path: Path) -> None:
     assert gone.stdout == "'bob' is no member of project 'auth' any more\n"
     last = dittybag(tmp_path, "project", "unshare", "auth", "alice", status=4)
     assert last.stderr == (
-        "error: 'alice' is the last member of project 'auth': without members, everybody sees it\n"
+        "error: 'alice' is the last member of project 'auth'; without members, everyone can see it\n"
         "hint: say --open if that is what you want\n"
     )
     assert "alice" in dittybag(tmp_path, "project", "members", "auth").stdout
@@ -108,7 +108,7 @@ def test_json_of_members_for_scripts(tmp_path: Path) -> None:
     [
         (("share", "nope", "alice"), "Project 'nope' does not exist"),
         (("share", "default", "nobody"), "User 'nobody' does not exist"),
-        (("unshare", "default", "alice"), "User 'alice' is no member of project 'default'"),
+        (("unshare", "default", "alice"), "User 'alice' is not a member of project 'default'"),
         (("unshare", "default", "nobody"), "User 'nobody' does not exist"),
         (("members", "nope"), "Project 'nope' does not exist"),
     ],

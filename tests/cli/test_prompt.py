@@ -187,7 +187,7 @@ def test_projects_and_workspaces_are_apart(tmp_path: Path) -> None:
         (("add", "x", "a", "--file", "b"), 2, "give the content or --file, not both"),
         (("add", "x", "--file", "no-such-file"), 3, "no-such-file could not be read: No such file"),
         (("add", "x", "--file", "/"), 1, "/ could not be read: Is a directory"),
-        (("add", "x", "--file", "/dev/zero"), 1, "Content must be at most 1048576 bytes, it has more"),
+        (("add", "x", "--file", "/dev/zero"), 1, "Content must be at most 1048576 bytes, but has more"),
         (("add", "x", "y", "-t", "a b"), 1, "Tag 'a b' contains invalid characters"),
         (("add", "x", "y", "-a", "1"), 1, "Argument name '1' must be a letter"),
         (("add", "x", "y", "-a", ": about"), 2, "write NAME or NAME?"),
@@ -202,7 +202,7 @@ def test_projects_and_workspaces_are_apart(tmp_path: Path) -> None:
         (("edit", "nope"), 3, "Prompt 'nope' does not exist"),
         (("list", "--limit", "0"), 2, "0 is not in the range"),
         (("list", "--search", "x" * 1001), 1, "Query must be at most 1000 characters"),
-        (("list", *("--tag", "a", "-t", "b") * 30), 1, "Tags must be at most 50, there are 60"),
+        (("list", *("--tag", "a", "-t", "b") * 30), 1, "At most 50 tags are allowed, not 60"),
         (("render", "there", "color"), 2, "'color' gives no value"),
         (("render", "there", "color=red"), 2, "Prompt 'there' has no argument 'color'"),
         (("render", "there", "--args-json", "/dev/null"), 2, "the values are not a JSON object"),
@@ -241,7 +241,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     assert "is not UTF-8 text: the byte at 3 makes no sense" in said
     file.write_bytes(b"a" * (1024 * 1024 + 1))
     said = dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), status=1).stderr
-    assert "Content must be at most 1048576 bytes, it has 1048577" in said
+    assert "Content must be at most 1048576 bytes, but has 1048577" in said
 
 
 def test_several_are_deleted_together_or_not_at_all(tmp_path: Path) -> None:
@@ -448,7 +448,7 @@ def test_edit_never_overwrites_what_somebody_else_wrote_meanwhile(tmp_path: Path
     [kept] = drafts(tmp_path)
     assert said.stdout == ""
     assert said.stderr.splitlines() == [
-        "error: Prompt 'x' was changed by someone else meanwhile; read it again",
+        "error: Prompt 'x' was changed by someone else; read it again",
         f"hint: your text is in {kept}",
         f"hint: dittybag prompt update x --file {kept} stores it nevertheless",
     ]

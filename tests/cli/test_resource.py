@@ -143,8 +143,8 @@ def test_large_files_are_stored_whole_and_larger_ones_refused_before_they_are_re
         assert done.returncode == 1
         return done.stderr
 
-    assert f"at most {CONTENT_BYTES} bytes, it has {1 << 40}\n" in refused(str(file), "--name", "x")
-    assert f"at most {CONTENT_BYTES} bytes, it has more\n" in refused("/dev/zero")
+    assert f"at most {CONTENT_BYTES} bytes, but has {1 << 40}\n" in refused(str(file), "--name", "x")
+    assert f"at most {CONTENT_BYTES} bytes, but has more\n" in refused("/dev/zero")
 
 
 @pytest.fixture(scope="module")

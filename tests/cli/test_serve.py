@@ -132,7 +132,7 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     file.write_text("Not a database, and long enough to be sure of it. " * 50)
     before = file.read_bytes()
     done = dittybag(tmp_path, "serve", "--db", str(file), status=5)
-    assert "This file is not a database of Dittybag's" in done.stderr
+    assert "This file is not a Dittybag database" in done.stderr
     assert str(file) in done.stderr
     assert file.read_bytes() == before
 

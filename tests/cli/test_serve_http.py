@@ -18,30 +18,37 @@ import dittybag as product
 from dittybag.assembly.metrics import Metrics
 from dittybag.config import settings
 from tests.cli.running import dittybag
-from tests.contracts.over_http import Events, Host, HttpClient, asked, listening, routing
-from tests.contracts.replay import Json, Server, database, initialize
-from tests.contracts.shelves import ENVELOPE, ERAS, STATELESS, Machine, twig
+from tests.contracts.contract_replay import Json, ServerUnderTest, database, initialize
+from tests.contracts.http_server_process import (
+    EventStreamReader,
+    HttpServerProcess,
+    McpHttpClient,
+    open_event_stream,
+    routing_headers,
+    send_request,
+)
+from tests.contracts.library_fixtures import ENVELOPE, ERAS, STATELESS, Machine, write_twig_library
 
 #: What a client may have to wait for news.
 NEWS_SECONDS = 5.0
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    with Host(*database(tmp_path)) as started:
+def host(tmp_path: Path) -> Iterator[HttpServerProcess]:
+    with HttpServerProcess(*database(tmp_path)) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def unwritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+def unwritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServerProcess]:
     """A server for tests that change nothing."""
-    with Host(*database(tmp_path_factory.mktemp("unwritten"))) as started:
+    with HttpServerProcess(*database(tmp_path_factory.mktemp("unwritten"))) as started:
         yield started
 
 
-def client_of(host: Host, stack: ExitStack) -> HttpClient:
+def client_of(host: HttpServerProcess, stack: ExitStack) -> McpHttpClient:
     """A client with a session of its own."""
-    client = stack.enter_context(closing(HttpClient(host)))
+    client = stack.enter_context(closing(McpHttpClient(host)))
     hello = {"jsonrpc": "2.0", "id": "hello", **initialize(ERAS[0])}
     assert "result" in client.exchange(msgspec.json.encode(hello))
     client.notify(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
@@ -85,8 +92,8 @@ def test_it_listens_on_loopback_and_tells_where(
 ) -> None:
     if shown == "[::1]" and not _has_ipv6():
         pytest.skip("this machine has no IPv6")
-    with Host("serve", *options, *database(tmp_path), plain=True, env=variables) as host:
-        line = host.complaints.line("Dittybag listens at")
+    with HttpServerProcess("serve", *options, *database(tmp_path), plain=True, env=variables) as host:
+        line = host.stderr.line("Dittybag listens at")
         address = f"http://{shown}:{host.address[1]}/mcp"
         assert line == f"Dittybag listens at {address} (Ctrl-C ends it)"
         assert host.get("/healthz").status == 200
@@ -162,7 +169,7 @@ def test_with_tokens_it_listens_everywhere(
     tmp_path: Path, options: tuple[str, ...], variables: dict[str, str]
 ) -> None:
     arguments = ("serve", "--http", "0.0.0.0:0", *options, *database(tmp_path))
-    with Host(*arguments, plain=True, env=variables) as host:
+    with HttpServerProcess(*arguments, plain=True, env=variables) as host:
         host.address = ("127.0.0.1", host.address[1])
         assert host.get("/healthz").status == 200
         assert host.post(request("ping"), "/mcp").status == 401
@@ -180,7 +187,7 @@ def test_with_tokens_it_listens_everywhere(
 def test_it_is_known_under_further_names(
     tmp_path: Path, options: tuple[str, ...], variables: dict[str, str]
 ) -> None:
-    with Host(*options, *database(tmp_path), env=variables) as host:
+    with HttpServerProcess(*options, *database(tmp_path), env=variables) as host:
         for name in (
             "dittybag.example.org",
             "DITTYBAG.example.org:443",
@@ -230,15 +237,15 @@ def test_the_variable_does_not_keep_clients_from_standard_input(tmp_path: Path) 
     assert "serverInfo" in done.stdout
 
 
-def test_every_answer_has_an_id_also_where_nobody_is_asked_who_they_are(unwritten: Host) -> None:
+def test_every_answer_has_an_id_also_where_nobody_is_asked_who_they_are(unwritten: HttpServerProcess) -> None:
     found = [unwritten.get("/healthz"), unwritten.post(request("ping"), "/mcp"), unwritten.get("/nothing")]
     with ExitStack() as stack:
         connection = stack.enter_context(closing(unwritten.connect()))
         frame = msgspec.json.encode(request("ping"))
         # The same head again and again: answered at once.
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        found += [asked(connection, "POST", "/mcp", frame, headers) for _ in range(5)]
-        named = asked(connection, "POST", "/mcp", frame, {**headers, "X-Request-Id": "mine.1"})
+        found += [send_request(connection, "POST", "/mcp", frame, headers) for _ in range(5)]
+        named = send_request(connection, "POST", "/mcp", frame, {**headers, "X-Request-Id": "mine.1"})
     assert len({answer.headers["x-request-id"] for answer in found}) == len(found)
     assert named.headers["x-request-id"] == "mine.1"
 
@@ -288,10 +295,12 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_with_status_0_and_without_a_word(host: Host, how: signal.Signals) -> None:
+def test_a_signal_ends_it_with_status_0_and_without_a_word(
+    host: HttpServerProcess, how: signal.Signals
+) -> None:
     with ExitStack() as stack:
         client = client_of(host, stack)
-        stack.enter_context(listening(host, "GET", None, client.headers()))
+        stack.enter_context(open_event_stream(host, "GET", None, client.headers()))
         status, out, err = host.end(how)
     assert out == ""
     told = r"Dittybag listens at \S+ \(Ctrl-C ends it\)\nIts pages for people: \S+ \(works once\)\n"
@@ -302,13 +311,13 @@ def test_a_signal_ends_it_with_status_0_and_without_a_word(host: Host, how: sign
 # Its pages
 
 
-def test_it_says_that_it_is_alive(unwritten: Host) -> None:
+def test_it_says_that_it_is_alive(unwritten: HttpServerProcess) -> None:
     answer = unwritten.get("/healthz")
     assert answer.status == 200
     assert answer.json() == {"status": "ok", "version": product.__version__}
 
 
-def test_a_browser_that_is_not_known_has_to_sign_in(unwritten: Host) -> None:
+def test_a_browser_that_is_not_known_has_to_sign_in(unwritten: HttpServerProcess) -> None:
     answer = unwritten.get("/")
     assert (answer.status, answer.headers["location"], answer.body) == (303, "/sign-in", b"")
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
@@ -319,7 +328,7 @@ PAGES = ("/", "/healthz", "/readyz", "/metrics")
 
 
 @pytest.mark.parametrize("page", PAGES[1:])
-def test_a_page_has_a_head_without_a_body(unwritten: Host, page: str) -> None:
+def test_a_page_has_a_head_without_a_body(unwritten: HttpServerProcess, page: str) -> None:
     answer = unwritten.ask("HEAD", page)
     assert (answer.status, answer.body) == (200, b"")
     assert int(answer.headers["content-length"]) > 0
@@ -327,19 +336,19 @@ def test_a_page_has_a_head_without_a_body(unwritten: Host, page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH"])
-def test_a_page_can_only_be_read(unwritten: Host, method: str, page: str) -> None:
+def test_a_page_can_only_be_read(unwritten: HttpServerProcess, method: str, page: str) -> None:
     assert unwritten.ask(method, page).status == 405
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/mcp/", "/metrics/x", "//", "/healthz%00"])
-def test_where_there_is_nothing_the_way_is_shown(unwritten: Host, path: str) -> None:
+def test_where_there_is_nothing_the_way_is_shown(unwritten: HttpServerProcess, path: str) -> None:
     answer = unwritten.get(path)
     assert answer.status == 404
     assert "/mcp" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/mcp", "/nothing"])
-def test_every_address_is_guarded(unwritten: Host, path: str) -> None:
+def test_every_address_is_guarded(unwritten: HttpServerProcess, path: str) -> None:
     for method in ("GET", "POST", "HEAD", "DELETE"):
         elsewhere = unwritten.ask(method, path, b"{}", {"Host": "evil.example"})
         assert elsewhere.status == 421
@@ -350,7 +359,7 @@ def test_every_address_is_guarded(unwritten: Host, path: str) -> None:
 # Whether it is ready
 
 
-def test_it_says_that_it_is_ready(unwritten: Host) -> None:
+def test_it_says_that_it_is_ready(unwritten: HttpServerProcess) -> None:
     answer = unwritten.get("/readyz")
     assert (answer.status, answer.json()) == (200, {"status": "ready"})
 
@@ -375,7 +384,7 @@ def replace(directory: Path) -> None:
 
 @pytest.mark.parametrize("happens", [spoil, remove, replace])
 def test_it_is_not_ready_when_its_database_is_not_what_it_was(
-    host: Host, tmp_path: Path, happens: Callable[[Path], None]
+    host: HttpServerProcess, tmp_path: Path, happens: Callable[[Path], None]
 ) -> None:
     assert host.post(called("task_create", title="A task")).status == 200
     assert host.get("/readyz").status == 200
@@ -387,7 +396,7 @@ def test_it_is_not_ready_when_its_database_is_not_what_it_was(
     assert host.get("/healthz").status == 200
 
 
-def test_it_still_counts_when_its_database_cannot_be_read(host: Host, tmp_path: Path) -> None:
+def test_it_still_counts_when_its_database_cannot_be_read(host: HttpServerProcess, tmp_path: Path) -> None:
     assert host.post(request("ping")).status == 200
     spoil(tmp_path)
     answer = host.get("/metrics")
@@ -451,7 +460,7 @@ def _check_histogram(name: str, found: dict[Sample, float]) -> None:
         assert buckets[-1] == (float("inf"), found[f"{name}_count", rest])
 
 
-def measured(host: Host) -> dict[Sample, float]:
+def measured(host: HttpServerProcess) -> dict[Sample, float]:
     answer = host.get("/metrics")
     assert answer.status == 200
     assert answer.headers["content-type"] == "text/plain; version=0.0.4"
@@ -481,7 +490,7 @@ def test_a_text_that_is_not_in_the_format_is_recognised(text: str) -> None:
         samples(text)
 
 
-def test_requests_are_counted_by_method_and_outcome(host: Host) -> None:
+def test_requests_are_counted_by_method_and_outcome(host: HttpServerProcess) -> None:
     assert not any(name.startswith("dittybag_request") for name, _ in measured(host))
     for _ in range(3):
         host.post(request("ping"))
@@ -496,7 +505,7 @@ def test_requests_are_counted_by_method_and_outcome(host: Host) -> None:
     assert measured(host)[PING] == 10
 
 
-def test_what_clients_make_up_is_not_counted_apart(host: Host) -> None:
+def test_what_clients_make_up_is_not_counted_apart(host: HttpServerProcess) -> None:
     host.post(request("ping"))
     for number in range(50):
         host.post(request(f"made/up{number}"))
@@ -516,7 +525,7 @@ def test_what_clients_make_up_is_not_counted_apart(host: Host) -> None:
     assert labels == known | {"prompts", "resources", "tasks", "projects"}
 
 
-def test_what_is_stored_is_counted(host: Host) -> None:
+def test_what_is_stored_is_counted(host: HttpServerProcess) -> None:
     def stored() -> dict[str, float]:
         return {
             dict(labels)["kind"]: value for (name, labels), value in measured(host).items() if name == STORED
@@ -535,11 +544,11 @@ STREAMS: Sample = ("dittybag_open_streams", ())
 SESSIONS: Sample = ("dittybag_open_sessions", ())
 
 
-def test_sessions_and_streams_are_counted_while_they_are_open(host: Host) -> None:
+def test_sessions_and_streams_are_counted_while_they_are_open(host: HttpServerProcess) -> None:
     with ExitStack() as stack:
         client = client_of(host, stack)
         assert (measured(host)[SESSIONS], measured(host)[STREAMS]) == (1, 0)
-        with listening(host, "GET", None, client.headers()):
+        with open_event_stream(host, "GET", None, client.headers()):
             assert measured(host)[STREAMS] == 1
         eventually(lambda: measured(host)[STREAMS] == 0)
         client.end_session()
@@ -561,7 +570,7 @@ def test_large_numbers_are_written_to_the_last_digit() -> None:
 def test_every_request_is_a_line_of_json(
     tmp_path: Path, options: tuple[str, ...], variables: dict[str, str]
 ) -> None:
-    with Host(*database(tmp_path), *options, env=variables) as host:
+    with HttpServerProcess(*database(tmp_path), *options, env=variables) as host:
         host.get("/healthz")
         host.post(request("ping"))
         host.post(b"{", "/mcp")
@@ -591,7 +600,7 @@ def test_every_request_is_a_line_of_json(
     assert "secret" not in err
 
 
-def test_requests_are_not_logged_unless_that_is_asked_for(host: Host) -> None:
+def test_requests_are_not_logged_unless_that_is_asked_for(host: HttpServerProcess) -> None:
     host.get("/healthz")
     host.post(b"{", "/mcp")
     assert '"path"' not in host.end()[2]
@@ -604,7 +613,7 @@ Heard = Callable[[], tuple[str, Json]]
 
 
 @contextmanager
-def told(host: Host, version: str, *uris: str) -> Iterator[Heard]:
+def told(host: HttpServerProcess, version: str, *uris: str) -> Iterator[Heard]:
     """A client that wants to know of everything and of these resources; the next that it hears."""
     with ExitStack() as stack:
         if version != STATELESS:
@@ -612,20 +621,20 @@ def told(host: Host, version: str, *uris: str) -> Iterator[Heard]:
             for uri in uris:
                 subscribe = msgspec.json.encode(request("resources/subscribe", {"uri": uri}))
                 assert client.exchange(subscribe)["result"] == {}
-            stream = stack.enter_context(listening(host, "GET", None, client.headers()))
+            stream = stack.enter_context(open_event_stream(host, "GET", None, client.headers()))
             yield lambda: _heard(stream, {})
             return
         wanted = {"promptsListChanged": True, "resourcesListChanged": True, "resourceSubscriptions": uris}
         body = request("subscriptions/listen", {"notifications": wanted, "_meta": ENVELOPE})
         frame = msgspec.json.encode(body)
-        headers = {"Content-Type": "application/json", **routing(frame)}
-        stream = stack.enter_context(listening(host, "POST", frame, headers))
+        headers = {"Content-Type": "application/json", **routing_headers(frame)}
+        stream = stack.enter_context(open_event_stream(host, "POST", frame, headers))
         assert stream.message()["method"] == "notifications/subscriptions/acknowledged"
         meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": 1}}
         yield lambda: _heard(stream, meta)
 
 
-def _heard(stream: Events, meta: Json) -> tuple[str, Json]:
+def _heard(stream: EventStreamReader, meta: Json) -> tuple[str, Json]:
     message = stream.message(NEWS_SECONDS)
     assert message.keys() <= {"jsonrpc", "method", "params"}, message
     params = message.get("params", {})
@@ -644,10 +653,10 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 def test_every_listener_hears_what_any_process_changes_in_the_store(
-    host: Host, tmp_path: Path, version: str
+    host: HttpServerProcess, tmp_path: Path, version: str
 ) -> None:
     with (
-        Server(tmp_path) as writer,
+        ServerUnderTest(tmp_path) as writer,
         told(host, version, "file:///notes.md") as first,
         told(host, version) as second,
     ):
@@ -670,9 +679,9 @@ def test_every_listener_hears_what_any_process_changes_in_the_store(
 @pytest.mark.parametrize("profile", ["twig", "all"])
 def test_every_listener_hears_of_changes_in_libraries(tmp_path: Path, profile: str, version: str) -> None:
     machine = Machine(tmp_path)
-    folder = machine.serves_in(profile) / "texts"
-    twig(folder, {"one": "1"})
-    with Host("--profile", profile, *database(tmp_path), env=machine.env) as host:
+    folder = machine.libraries_of(profile) / "texts"
+    write_twig_library(folder, {"one": "1"})
+    with HttpServerProcess("--profile", profile, *database(tmp_path), env=machine.env) as host:
 
         def listed() -> list[str]:
             answer = host.post({"method": "prompts/list"})
@@ -680,14 +689,14 @@ def test_every_listener_hears_of_changes_in_libraries(tmp_path: Path, profile: s
 
         assert listed() == ["texts:one"]
         with told(host, version) as first, told(host, version) as second:
-            twig(folder, {"one": "1", "two": "2"})
+            write_twig_library(folder, {"one": "1", "two": "2"})
             assert [first(), second()] == [PROMPTS, PROMPTS]
             while listed() != ["texts:one", "texts:two"]:
                 # Between two of the files that were written; there is more to hear.
                 assert first() == PROMPTS
 
 
-def test_a_listener_that_has_gone_is_forgotten(host: Host, version: str) -> None:
+def test_a_listener_that_has_gone_is_forgotten(host: HttpServerProcess, version: str) -> None:
     with told(host, version) as heard:
         with told(host, version):
             assert measured(host)[STREAMS] == 2

@@ -89,7 +89,7 @@ def test_what_cannot_be_done_is_said_on_standard_error(home: Path) -> None:
     fifty = [f"t{number}" for number in range(50)]
     for arguments, status, problem in [
         (("add", "a", "not ok"), 1, "Tag 'not ok' contains invalid characters"),
-        (("add", "a", *fifty), 1, "Tags must be at most 50, there are 52"),
+        (("add", "a", *fifty), 1, "At most 50 tags are allowed, not 52"),
         (("add", "nope", "x"), 3, "Prompt 'nope' does not exist"),
         (("add", "a"), 2, "Missing argument 'TAG...'"),
         (("remove", "nope", "x"), 3, "Prompt 'nope' does not exist"),

@@ -22,8 +22,8 @@ from dittybag.domain.errors import (
     SourceNotFound,
 )
 from dittybag.library.install_records import find_edits, linked_folders, read_records
-from dittybag.library.installer import add, new, remove
-from dittybag.library.sources import recognise
+from dittybag.library.installer import add, create, remove
+from dittybag.library.sources import parse_source
 from tests.library.packing import archive, commit, descriptors, git, leftovers, plant, tree
 from tests.storage.sqlite.children import powerless
 
@@ -37,7 +37,7 @@ def test_a_folder_is_copied_and_its_origin_written_down(tmp_path: Path) -> None:
     assert added.name == "my_prompts"
     assert tree(Path(added.path)) == FILES
     origin = read_records(home)["my_prompts"]
-    assert origin == added.origin
+    assert origin == added.record
     assert (origin.kind, origin.location, origin.revision) == ("folder", str(source), None)
     assert sorted(origin.files) == sorted(FILES)
     assert find_edits(home, "my_prompts") == []
@@ -63,20 +63,20 @@ def test_only_files_are_copied_and_the_rest_is_reported(tmp_path: Path) -> None:
         added = add(str(tmp_path / "home"), str(source))
     assert tree(Path(added.path)) == {"a.md": "one"}
     assert {item.file: item.reason for item in added.left_out} == {
-        ".DS_Store": "was left there by a file manager",
-        ".git": "belongs to a Git repository",
-        "sub/.GIT": "belongs to a Git repository",
-        "link.md": "is a symbolic link",
-        "folder": "is a symbolic link",
-        "gone.md": "is a symbolic link",
-        "pipe": "is neither a file nor a folder",
-        "socket": "is neither a file nor a folder",
-        "large.md": "is larger than 4 MiB",
-        "/".join("d" * 16): "is a folder that is too deep inside others",
-        "n" * 120 + "...": "has a name of more than 200 bytes",
-        "a\\b.md": "has a backslash in its name",
-        "new line.md": "has a NUL or another control character in its name",
-        "caf?.md": "has a name that is not UTF-8",
+        ".DS_Store": "created by a file manager",
+        ".git": "part of a Git repository",
+        "sub/.GIT": "part of a Git repository",
+        "link.md": "a symbolic link",
+        "folder": "a symbolic link",
+        "gone.md": "a symbolic link",
+        "pipe": "not a regular file",
+        "socket": "not a regular file",
+        "large.md": "larger than 4 MiB",
+        "/".join("d" * 16): "a folder that is nested too deep",
+        "n" * 120 + "...": "the name is longer than 200 bytes",
+        "a\\b.md": "the name contains a backslash",
+        "new line.md": "the name contains a control character",
+        "caf?.md": "the name is not valid UTF-8",
     }
     assert "secret" not in str(tree(tmp_path / "home"))
 
@@ -87,16 +87,16 @@ def test_a_library_has_its_limits(tmp_path: Path) -> None:
     many.mkdir()
     for number in range(10_001):
         (many / str(number)).touch()
-    with pytest.raises(LibraryRefused, match="holds more than 10,000 files"):
+    with pytest.raises(LibraryRefused, match="it has more than 10,000 files"):
         add(home, str(many))
     large = tmp_path / "large"
     large.mkdir()
     for number in range(17):
         (large / str(number)).write_bytes(b"x" * (4 * 1024 * 1024))
-    with pytest.raises(LibraryRefused, match="holds more than 64 MiB"):
+    with pytest.raises(LibraryRefused, match="larger than 64 MiB"):
         add(home, str(large))
     (tmp_path / "empty" / "nothing").mkdir(parents=True)
-    with pytest.raises(LibraryRefused, match="holds no files"):
+    with pytest.raises(LibraryRefused, match="it has no files"):
         add(home, str(tmp_path / "empty"))
     assert leftovers(tmp_path / "home") == []
     assert read_records(home) == {}
@@ -111,10 +111,10 @@ def test_a_part_of_a_folder_can_be_taken_and_nothing_outside_of_it(tmp_path: Pat
     assert tree(Path(add(home, str(source), name="one", folder="./sub/in/").path)) == {"x.md": "x"}
     assert tree(Path(add(home, str(source), name="two", folder="way-in").path)) == {"in/x.md": "x"}
     for folder in ("way-out", "y.md", "nothing"):
-        with pytest.raises(LibraryRefused, match="has no folder"):
+        with pytest.raises(LibraryRefused, match="there is no folder"):
             add(home, str(source), name="three", folder=folder)
     for folder in ("../outside", "sub/../../outside", "a\0b"):
-        with pytest.raises(LibraryRefused, match="the folder"):
+        with pytest.raises(LibraryRefused, match="invalid folder"):
             add(home, str(source), name="three", folder=folder)
 
 
@@ -136,7 +136,7 @@ def test_only_folders_outside_of_the_libraries_can_be_linked(tmp_path: Path) -> 
     home = tmp_path / "home"
     add(str(home), str(plant(tmp_path / "source", FILES)))
     for folder in (tmp_path, home, home / "libraries", home / "libraries" / "source"):
-        with pytest.raises(LibraryRefused, match="is where Dittybag keeps its libraries"):
+        with pytest.raises(LibraryRefused, match="Dittybag stores its libraries there"):
             add(str(home), str(folder), link=True, name="loop")
     with pytest.raises(LibraryRefused, match="only a folder can be linked"):
         add(str(home), str(archive(tmp_path / "x.zip", FILES)), link=True)
@@ -146,7 +146,7 @@ def test_the_libraries_are_not_copied_into_themselves(tmp_path: Path) -> None:
     home = tmp_path / "home"
     add(str(home), str(plant(tmp_path / "source", FILES)))
     for folder in (tmp_path, home, home / "libraries", home / "libraries" / ".dittybag"):
-        with pytest.raises(LibraryRefused, match="holds Dittybag's own libraries"):
+        with pytest.raises(LibraryRefused, match="contains Dittybag's libraries"):
             add(str(home), str(folder), name="loop")
     assert tree(Path(add(str(home), str(home / "libraries" / "source"), name="twin").path)) == FILES
 
@@ -164,10 +164,10 @@ def test_a_name_that_is_taken_is_a_conflict_also_if_it_was_taken_by_hand(
 
 
 def test_what_leaves_no_name_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="leaves no name for a library; give one with --name"):
+    with pytest.raises(Invalid, match="is not a valid library name"):
         add(str(tmp_path / "home"), str(plant(tmp_path / "---", FILES)))
     with pytest.raises(Invalid, match="at most 200 bytes"):
-        new(str(tmp_path / "home"), "é" * 101)
+        create(str(tmp_path / "home"), "é" * 101)
 
 
 def test_of_two_that_add_one_name_at_once_one_wins_and_the_other_is_told(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_of_two_processes_too(tmp_path: Path) -> None:
 
 
 def test_a_new_library_holds_a_prompt_that_works(tmp_path: Path) -> None:
-    added = new(str(tmp_path), "My Team")
+    added = create(str(tmp_path), "My Team")
     assert sorted(tree(Path(added.path))) == ["prompts/explain.md", "twig.toml"]
     manifest = tomllib.loads((Path(added.path) / "twig.toml").read_text())
     arguments = manifest["prompts"]["explain"]["arguments"]
@@ -233,7 +233,7 @@ def test_a_new_library_holds_a_prompt_that_works(tmp_path: Path) -> None:
     assert engine.render_str(text, topic="flock").startswith("Explain flock.\n")
     assert engine.render_str(text, topic="flock", reader="me").startswith("Explain flock to me.\n")
     with pytest.raises(LibraryExists):
-        new(str(tmp_path), "my-team")
+        create(str(tmp_path), "my-team")
 
 
 def test_a_file_that_cannot_be_read_is_said_and_nothing_is_left(tmp_path: Path) -> None:
@@ -271,60 +271,60 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
 
 
 REFUSED = [
-    ("", "is neither a folder"),
-    ("-x", "is neither a folder"),
-    ("--upload-pack=touch /tmp/x", "is neither a folder"),
-    ("a\0b", "is neither a folder"),
-    ("x" * 5000, "is neither a folder"),
-    ("ext::sh -c touch% /tmp/x", "would make Git run another program"),
-    ("EXT::sh", "would make Git run another program"),
-    ("fd::17", "would make Git run another program"),
-    ("https::https://example.org/x", "would make Git run another program"),
-    ("git://example.org/x.git", "cannot be fetched from"),
-    ("ftp://example.org/x.git", "cannot be fetched from"),
-    ("ext://example.org/x.git", "cannot be fetched from"),
+    ("", "not a folder, a zip file or a Git URL"),
+    ("-x", "not a folder, a zip file or a Git URL"),
+    ("--upload-pack=touch /tmp/x", "not a folder, a zip file or a Git URL"),
+    ("a\0b", "not a folder, a zip file or a Git URL"),
+    ("x" * 5000, "not a folder, a zip file or a Git URL"),
+    ("ext::sh -c touch% /tmp/x", "makes Git run another program"),
+    ("EXT::sh", "makes Git run another program"),
+    ("fd::17", "makes Git run another program"),
+    ("https::https://example.org/x", "makes Git run another program"),
+    ("git://example.org/x.git", "URL scheme is not supported"),
+    ("ftp://example.org/x.git", "URL scheme is not supported"),
+    ("ext://example.org/x.git", "URL scheme is not supported"),
     ("http://example.org/x.git", "is not encrypted"),
-    ("https:///x", "is no valid Git address"),
-    ("https://-oProxyCommand=x/y", "is no valid Git address"),
-    ("ssh://-oProxyCommand=x/y", "is no valid Git address"),
-    ("ssh://-oProxyCommand=x@host/y", "is no valid Git address"),
-    ("ssh://host:22x/y", "is no valid Git address"),
-    ("git@-oProxyCommand=x:y", "is no valid Git address"),
-    ("-x@host:y", "is neither a folder"),
-    ("git@host:-y", "is no valid Git address"),
-    ("https://example.org/a b", "has a blank or a control character"),
-    ("https://example.org/a\nb", "has a blank or a control character"),
-    ("https://example.org/x?token=secret", "has a question mark"),
-    ("https://user:pass/word@example.org/x", "is no valid Git address"),
-    ("https://user:12/34@example.org/x", "is no valid Git address"),
-    ("https://example.org/x.git#--upload-pack=y", "can be no branch, tag or commit"),
-    ("https://example.org/x.git#a..b", "can be no branch, tag or commit"),
-    ("https://example.org/x.git#a:b", "can be no branch, tag or commit"),
-    ("https://example.org/x.git#+a", "can be no branch, tag or commit"),
-    ("https://example.org/x.git#", "can be no branch, tag or commit"),
-    ("https://example.org/pack.zip", "download it, and add the file"),
+    ("https:///x", "not a valid Git URL"),
+    ("https://-oProxyCommand=x/y", "not a valid Git URL"),
+    ("ssh://-oProxyCommand=x/y", "not a valid Git URL"),
+    ("ssh://-oProxyCommand=x@host/y", "not a valid Git URL"),
+    ("ssh://host:22x/y", "not a valid Git URL"),
+    ("git@-oProxyCommand=x:y", "not a valid Git URL"),
+    ("-x@host:y", "not a folder, a zip file or a Git URL"),
+    ("git@host:-y", "not a valid Git URL"),
+    ("https://example.org/a b", "contains a space or a control character"),
+    ("https://example.org/a\nb", "contains a space or a control character"),
+    ("https://example.org/x?token=secret", "has a query string"),
+    ("https://user:pass/word@example.org/x", "not a valid Git URL"),
+    ("https://user:12/34@example.org/x", "not a valid Git URL"),
+    ("https://example.org/x.git#--upload-pack=y", "is not a valid branch, tag or commit"),
+    ("https://example.org/x.git#a..b", "is not a valid branch, tag or commit"),
+    ("https://example.org/x.git#a:b", "is not a valid branch, tag or commit"),
+    ("https://example.org/x.git#+a", "is not a valid branch, tag or commit"),
+    ("https://example.org/x.git#", "is not a valid branch, tag or commit"),
+    ("https://example.org/pack.zip", "download it and add the file"),
     ("https://github.com/o/r/tree/main/a/b", "https://github.com/o/r#main --folder a/b"),
     ("file://host/x", "three slashes"),
-    ("/dev/null", "is neither a file nor a folder"),
-    ("pyproject.toml", "is a file, but no zip archive"),
-    ("caf\udce9", "not UTF-8"),
+    ("/dev/null", "not a regular file or a folder"),
+    ("pyproject.toml", "the file is not a zip archive"),
+    ("caf\udce9", "not valid UTF-8"),
 ]
 
 
 @pytest.mark.parametrize(("source", "problem"), REFUSED)
 def test_what_is_no_source_or_a_trick_is_refused(source: str, problem: str) -> None:
     with pytest.raises(LibraryRefused) as refused:
-        recognise(source)
+        parse_source(source)
     assert problem in str(refused.value)
-    assert "secret" not in str(refused.value).replace("might be secret", "")
+    assert "secret" not in str(refused.value).replace("might contain a secret", "")
     assert "pass/word" not in str(refused.value)
     assert "12/34" not in str(refused.value)
 
 
 @pytest.mark.parametrize("source", ["nowhere", "./nowhere.zip", "github.com/o/r", "host:path", "C:/x"])
 def test_what_is_not_there_is_said_with_what_was_tried(source: str) -> None:
-    with pytest.raises(SourceNotFound, match="there is no such folder or file, and it is no Git address"):
-        recognise(source)
+    with pytest.raises(SourceNotFound, match="no such file or folder, and not a Git URL"):
+        parse_source(source)
 
 
 @pytest.mark.parametrize(
@@ -347,12 +347,12 @@ def test_what_is_not_there_is_said_with_what_was_tried(source: str) -> None:
 def test_addresses_are_kept_without_what_is_secret(
     source: str, location: str | None, name: str, address: str | None
 ) -> None:
-    found = recognise(source)
+    found = parse_source(source)
     assert found.kind == "git"
     assert found.location == (location or source)
     assert found.name == name
-    assert found.repository is not None
-    assert found.repository.address == (address or source.partition("#")[0])
+    assert found.remote is not None
+    assert found.remote.address == (address or source.partition("#")[0])
 
 
 def test_things_on_this_machine_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,7 +363,7 @@ def test_things_on_this_machine_are_told_apart(tmp_path: Path, monkeypatch: pyte
     archive(tmp_path / "with#mark.zip", FILES)
     monkeypatch.chdir(tmp_path)
     names = ("work", "bare.git", "odd.git", "pack.bin", "with#mark.zip", "work#main", ".")
-    found = {name: recognise(name) for name in names}
+    found = {name: parse_source(name) for name in names}
     assert {name: (source.kind, source.name) for name, source in found.items()} == {
         "work": ("folder", "work"),
         "bare.git": ("git", "bare"),
@@ -374,8 +374,8 @@ def test_things_on_this_machine_are_told_apart(tmp_path: Path, monkeypatch: pyte
         ".": ("folder", tmp_path.name),
     }
     assert found["bare.git"].location == str(tmp_path / "bare.git")
-    with pytest.raises(LibraryRefused, match="is no Git repository"):
-        recognise("odd.git#main")
+    with pytest.raises(LibraryRefused, match="not a Git repository"):
+        parse_source("odd.git#main")
 
 
 def test_an_archive_that_cannot_be_read_is_said(tmp_path: Path) -> None:

@@ -10,8 +10,14 @@ import msgspec
 import pytest
 
 from dittybag.domain.errors import LibraryEdited, LibraryNotFound
-from dittybag.library.install_records import InstallRecord, find_edits, folders_by_name, read_records, scan_records
-from dittybag.library.installer import add, new, remove, update
+from dittybag.library.install_records import (
+    InstallRecord,
+    find_edits,
+    folders_by_name,
+    read_records,
+    scan_records,
+)
+from dittybag.library.installer import add, create, remove, update
 from tests.library.packing import leftovers, plant, tree
 
 FILES = {"a.md": "one", "deep/b.md": "two"}
@@ -53,7 +59,7 @@ def test_a_library_with_edits_is_refused_and_then_moved_aside(home: Path, place:
         file = {"changed": "a.md", "added": "new.md", "repository": ".git/HEAD"}[edit]
         plant(place, {file: "my work"})
     before = tree(place)
-    with pytest.raises(LibraryEdited, match="holds edits of yours") as refused:
+    with pytest.raises(LibraryEdited, match="has local edits") as refused:
         remove(str(home), "lib")
     assert len(refused.value.files) == 1
     assert tree(place) == before
@@ -99,7 +105,7 @@ def test_what_file_managers_leave_behind_is_no_edit(home: Path, place: Path) -> 
 
 def test_a_library_that_was_put_there_by_hand_is_moved_aside(home: Path) -> None:
     plant(home / "libraries" / "By-Hand", FILES)
-    with pytest.raises(LibraryEdited, match="was put there by hand, and may be the only copy"):
+    with pytest.raises(LibraryEdited, match="was added by hand and may be the only copy"):
         remove(str(home), "by-hand")
     removed = remove(str(home), "by-hand", discard_edits=True)
     assert tree(Path(str(removed.kept_in))) == FILES
@@ -107,9 +113,9 @@ def test_a_library_that_was_put_there_by_hand_is_moved_aside(home: Path) -> None
 
 
 def test_a_new_library_is_erased_only_as_long_as_it_is_new(home: Path) -> None:
-    new(str(home), "one")
+    create(str(home), "one")
     assert remove(str(home), "one").kept_in is None
-    plant(Path(new(str(home), "two").path), {"prompts/mine.md": "mine"})
+    plant(Path(create(str(home), "two").path), {"prompts/mine.md": "mine"})
     with pytest.raises(LibraryEdited):
         remove(str(home), "two")
 
@@ -175,10 +181,10 @@ def test_a_record_that_says_nothing_is_reported_and_its_library_counts_as_put_th
 ) -> None:
     (home / "libraries" / ".dittybag" / "lib.json").write_bytes(record)
     found = scan_records(str(home))
-    assert found.origins == {}
+    assert found.records == {}
     assert [problem.file for problem in found.problems] == [".dittybag/lib.json"]
     assert find_edits(str(home), "lib") == []
-    assert "put there by hand" in str(update(str(home), "lib").note)
+    assert "added by hand" in str(update(str(home), "lib").note)
     with pytest.raises(LibraryEdited):
         remove(str(home), "lib")
     assert tree(place) == FILES
@@ -205,7 +211,7 @@ def test_a_record_without_its_folder_stands_for_nothing(home: Path, place: Path,
     place.rename(tmp_path / "moved")
     with pytest.raises(LibraryNotFound):
         remove(str(home), "lib")
-    assert isinstance(add(str(home), str(tmp_path / "lib")).origin, InstallRecord)
+    assert isinstance(add(str(home), str(tmp_path / "lib")).record, InstallRecord)
 
 
 def test_nothing_is_there_before_the_first_library(home: Path) -> None:

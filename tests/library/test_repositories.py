@@ -1,4 +1,4 @@
-"""Git repositories as sources: one commit is read, nothing of it is run, and fetching has its bounds."""
+"""Git repositories as sources: one commit is read, nothing of it is run, and fetching has its limits."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def test_a_repository_is_taken_at_a_branch_a_tag_or_a_commit(repository: Path, h
     newest = add(home, url)
     assert newest.name == "prompts"
     assert tree(Path(newest.path)) == FILES | {"c.md": "three"}
-    assert newest.origin.revision == second
+    assert newest.record.revision == second
     for number, ref in enumerate(("v1", "old/er", first)):
         added = add(home, f"{url}#{ref}", name=f"n{number}")
         assert tree(Path(added.path)) == FILES
-        assert added.origin.revision == first
+        assert added.record.revision == first
         assert read_records(home)[f"n{number}"].location == f"{url}#{ref}"
 
 
@@ -54,7 +54,7 @@ def test_a_bare_repository_on_this_machine_needs_no_address(
 ) -> None:
     git(tmp_path, "clone", "--quiet", "--bare", "prompts", "with blank % and #.git")
     added = add(home, str(tmp_path / "with blank % and #.git"))
-    assert (added.name, added.origin.kind) == ("with_blank___and", "git")
+    assert (added.name, added.record.kind) == ("with_blank___and", "git")
     assert tree(Path(added.path)) == FILES
 
 
@@ -64,7 +64,7 @@ def test_a_part_of_a_repository_can_be_taken(repository: Path, home: str) -> Non
     commit(repository, {"deep/c.md": "three", "d.md": "four"})
     assert update(home, "prompts").added == ("c.md",)
     for folder in ("nothing", "a.md", "deep/b.md", "*"):
-        with pytest.raises(LibraryRefused, match="has no folder"):
+        with pytest.raises(LibraryRefused, match="there is no folder"):
             add(home, f"file://{repository}", folder=folder, name="x")
 
 
@@ -84,12 +84,12 @@ def test_links_submodules_and_large_files_are_left_out(repository: Path, home: s
         "-n.md", ".gitmodules", "a.md", "deep/b.md", "pipe|&;$(x).md",
     ]  # fmt: skip
     assert {item.file: item.reason for item in added.left_out} == {
-        ".DS_Store": "was left there by a file manager",
-        "back\\slash.md": "has a backslash in its name",
-        "big.md": "is kept in Git LFS, which is not fetched",
-        "large.bin": "is larger than 4 MiB",
-        "link.md": "is a symbolic link",
-        "other": "is another repository inside this one",
+        ".DS_Store": "created by a file manager",
+        "back\\slash.md": "the name contains a backslash",
+        "big.md": "stored in Git LFS, which is not supported",
+        "large.bin": "larger than 4 MiB",
+        "link.md": "a symbolic link",
+        "other": "a Git submodule",
     }
 
 
@@ -133,7 +133,7 @@ def test_a_tree_that_holds_itself_a_billion_times_is_refused(repository: Path, h
         line = f"040000 tree {done.stdout.strip()}"
     bomb = git(repository, "commit-tree", line.split()[-1], "-m", "bomb")
     git(repository, "update-ref", "HEAD", bomb)
-    with pytest.raises(LibraryRefused, match="holds more than 100,000 files and folders"):
+    with pytest.raises(LibraryRefused, match="it has more than 100,000 files and folders"):
         add(home, f"file://{repository}")
     assert leftovers(Path(home)) == []
 
@@ -192,7 +192,7 @@ def test_addresses_that_the_user_rewrites_and_credential_helpers_work(
     plant(tmp_path, {"gitconfig": f'[credential]\n    helper = {helper}\n[url "file://{repository}"]\n'
                                   "    insteadOf = file:///short\n"})  # fmt: skip
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
-    assert add(home, "file:///short").origin.location == "file:///short"
+    assert add(home, "file:///short").record.location == "file:///short"
     server = _refusing_server(tmp_path)
     try:
         with pytest.raises(SourceFailed):
@@ -241,18 +241,18 @@ def test_without_git_there_is_a_hint(repository: Path, home: str, monkeypatch: p
         add(home, f"file://{repository}")
 
 
-def taken(repository: Path, work: Path, bounds: FetchLimits) -> None:
+def taken(repository: Path, work: Path, limits: FetchLimits) -> None:
     work.mkdir()
     source = GitRemote(scheme="file", address=f"file://{repository}")
-    intake = LimitedCopy(work / "library", "it")
-    fetch(source, "", work, intake, bounds=bounds)
+    target = LimitedCopy(work / "library", "it")
+    fetch(source, "", work, target, limits=limits)
 
 
 def test_fetching_has_a_limit_in_size_while_it_runs(tmp_path: Path, repository: Path) -> None:
     (repository / "noise.bin").write_bytes(os.urandom(3 * 1024 * 1024))
     commit(repository)
     taken(repository, tmp_path / "large", FetchLimits(bytes=4 * 1024 * 1024))
-    with pytest.raises(LibraryRefused, match="is a repository of more than 1 MiB"):
+    with pytest.raises(LibraryRefused, match="the repository is larger than 1 MiB"):
         taken(repository, tmp_path / "small", FetchLimits(bytes=1024 * 1024))
 
 
@@ -268,8 +268,8 @@ def test_fetching_has_a_limit_in_time_and_ends_with_its_children(
     work.mkdir()
     source = GitRemote(scheme="ssh", address="git@example.org:x.git")
     begun = time.monotonic()
-    with pytest.raises(SourceFailed, match=r"it took longer than 0\.6 seconds"):
-        fetch(source, "", work, LimitedCopy(work / "library", "it"), bounds=FetchLimits(seconds=0.6))
+    with pytest.raises(SourceFailed, match=r"fetching took longer than 0\.6 seconds"):
+        fetch(source, "", work, LimitedCopy(work / "library", "it"), limits=FetchLimits(seconds=0.6))
     assert time.monotonic() - begun < 10
     assert ended(int(number.read_text()))
 

@@ -12,7 +12,7 @@ import pytest
 from dittybag.domain.errors import LibrariesBusy, LibraryNotFound, LibraryRefused, Outdated, SourceNotFound
 from dittybag.library import atomic_install
 from dittybag.library.install_records import find_edits, read_records
-from dittybag.library.installer import UpdateResult, add, new, update
+from dittybag.library.installer import UpdateResult, add, create, update
 from tests.library.packing import archive, commit, leftovers, plant, tree
 
 BEFORE = {"same.md": "same", "changed.md": "1", "gone.md": "gone", "mine.md": "theirs", "both.md": "1"}
@@ -213,10 +213,10 @@ def test_all_kinds_of_sources_are_updated(tmp_path: Path) -> None:
 
 def test_a_source_that_is_gone_or_empty_leaves_the_library_alone(scene: Scene) -> None:
     scene.source.rename(scene.source.parent / "elsewhere")
-    with pytest.raises(SourceNotFound, match="it is not there any more"):
+    with pytest.raises(SourceNotFound, match="the library's source no longer exists"):
         scene.update()
     scene.source.mkdir()
-    with pytest.raises(LibraryRefused, match="holds no files"):
+    with pytest.raises(LibraryRefused, match="it has no files"):
         scene.update()
     assert tree(scene.place) == BEFORE
     assert find_edits(scene.home, "lib") == []
@@ -226,11 +226,11 @@ def test_a_source_that_is_gone_or_empty_leaves_the_library_alone(scene: Scene) -
 def test_where_there_is_no_source_there_is_nothing_to_update(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     add(home, str(plant(tmp_path / "linked", BEFORE)), link=True)
-    new(home, "made")
+    create(home, "made")
     plant(tmp_path / "home" / "libraries" / "By-Hand", BEFORE)
-    assert "is read where it is" in str(update(home, "linked").note)
-    assert "was made here" in str(update(home, "made").note)
-    assert "was put there by hand" in str(update(home, "by_hand").note)
+    assert "is always up to date" in str(update(home, "linked").note)
+    assert "was created with dittybag library new" in str(update(home, "made").note)
+    assert "was added by hand" in str(update(home, "by_hand").note)
     for name in ("nothing", "", "..", "../home", "---"):
         with pytest.raises(LibraryNotFound):
             update(home, name)
@@ -246,7 +246,7 @@ def test_two_updates_at_once_do_not_undo_each_other(scene: Scene) -> None:
 
     # Progress is told while the source is being read: the record is older than that.
     plant(scene.source, {f"{number}.md": "x" for number in range(50)})
-    with pytest.raises(Outdated, match="was changed by someone else meanwhile"):
+    with pytest.raises(Outdated, match="was changed by someone else"):
         update(scene.home, "lib", progress=meanwhile)
     assert other[0].added
     assert find_edits(scene.home, "lib") == []
@@ -265,6 +265,6 @@ def test_a_library_that_has_become_a_link_is_not_updated(scene: Scene, tmp_path:
     scene.place.rename(tmp_path / "moved")
     scene.place.symlink_to(tmp_path / "moved")
     scene.move_on()
-    with pytest.raises(LibraryRefused, match="is a symbolic link by now"):
+    with pytest.raises(LibraryRefused, match="is now a symbolic link"):
         scene.update()
     assert tree(tmp_path / "moved") == BEFORE

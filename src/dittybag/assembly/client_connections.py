@@ -41,7 +41,7 @@ def program() -> tuple[str, tuple[str, ...]]:
 
 
 class LocalConnections:
-    """The MCP clients on this machine. See `dittybag.web.web_context.Connections`."""
+    """The MCP clients on this machine. See `dittybag.web.web_context.ClientConnections`."""
 
     def __init__(self, settings: Settings, *, is_local: bool) -> None:
         """`is_local`: whether those who ask sit at this machine; else they are only told what to paste."""
@@ -77,7 +77,7 @@ class LocalConnections:
         machine = self._machine
         if machine is None:
             return ClientEntry(
-                name=client.name, title=client.title, remote_file=remote.file, remote_lines=remote.text
+                name=client.name, title=client.title, remote_file=remote.file, remote_config=remote.text
             )
         launch = self._launch(project)
         problem = None
@@ -98,9 +98,9 @@ class LocalConnections:
             name=client.name,
             title=client.title,
             remote_file=remote.file,
-            remote_lines=remote.text,
+            remote_config=remote.text,
             file=file,
-            lines=_written(client, launch),
+            config=_written(client, launch),
             is_installed=client.is_found(machine),
             is_connected=is_connected,
             problem=problem,

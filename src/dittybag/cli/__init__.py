@@ -1,4 +1,4 @@
-"""The command line. `serve` starts at once; everything else is loaded when it is used."""
+"""The command line: dispatches to `serve` without loading click, and to the click commands otherwise."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dittybag import __version__
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command; the exit status."""
+    """Run a command and return its exit status."""
     if arguments and arguments[0] == "serve":
-        # Clients start it again and again: it has no time for a command line framework.
+        # Every MCP client starts its own process, so start-up must not pay for importing click.
         from dittybag.cli import serve
 
         return serve.run(arguments[1:])

@@ -19,7 +19,7 @@ from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 def command(file: str, options: WorkspaceOptions, *, force: bool, as_json: bool) -> int | None:
     """Back up the database to FILE while it is in use.
 
-    The backup is a consistent snapshot in a single file, and is checked before it is given its name.
+    The backup is a consistent snapshot in a single file, and is verified before it is moved to FILE.
     Restore it with `dittybag restore FILE`.
 
     \b

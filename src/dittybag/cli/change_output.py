@@ -1,4 +1,4 @@
-"""Changes as commands show them."""
+"""Output of changes, as table rows and as JSON."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _PAST: Final = {"create": "created", "update": "changed", "delete": "deleted", "
 
 
 def _action_label(change: Change) -> str:
-    return "taken back" if change.action == "restore" and change.after is None else _PAST[change.action]
+    return "undone" if change.action == "restore" and change.after is None else _PAST[change.action]
 
 
 def changed_entity(change: Change) -> Entity:
-    """What was changed, as it was last."""
-    thing = change.after if change.after is not None else change.before
-    assert thing is not None
-    return thing
+    """Return the entity after the change, or before it if the change deleted it."""
+    entity = change.after if change.after is not None else change.before
+    assert entity is not None
+    return entity
 
 
 def change_data(change: Change, projects: Mapping[int, str]) -> dict[str, Any]:
-    """A change for machines."""
+    """Return a change for JSON output."""
     return {
         "change": change.seq,
         "batch": change.batch,
@@ -43,11 +43,11 @@ def change_data(change: Change, projects: Mapping[int, str]) -> dict[str, Any]:
 
 
 def print_changes(changes: Sequence[Change], projects: Mapping[int, str]) -> None:
-    """Print changes for people."""
+    """Print a table of changes."""
     now = time.time_ns() // 1000
     readable = sys.stdout.isatty()
     print_table(
-        ("change", "when", "who", "what", "thing", "project"),
+        ("change", "when", "actor", "action", "item", "project"),
         [
             (
                 str(change.seq),

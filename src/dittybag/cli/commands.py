@@ -1,4 +1,4 @@
-"""The commands for people, each imported when it is used."""
+"""The click command group, with each command imported on first use."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ from dittybag.domain.errors import DittybagError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-#: Commands, and what the list of commands says about each. Each is a module of that name.
+#: Commands by section with their one-line summaries. Each command is a module of the same name.
 _COMMANDS: Final = {
-    "Begin": {
-        "demo": "A tour: a real MCP session with a sample workspace.",
-        "connect": "Make Dittybag known to an MCP client, or show which know it.",
-        "serve": "Serve MCP clients: on standard input and output, or over HTTP.",
+    "Get started": {
+        "demo": "Try Dittybag on a sample workspace.",
+        "connect": "Add Dittybag to an MCP client, or list the clients.",
+        "serve": "Serve MCP clients over stdio or HTTP.",
     },
-    "Keep": {
-        "prompt": "Add, edit, show, render, list and delete prompts.",
-        "resource": "Add, show, list and delete documents, text or binary.",
-        "task": "Add, list, finish, change and delete tasks.",
-        "tag": "List, add, rename and remove the tags of prompts.",
-        "library": "List, add, update, check, make and remove prompt libraries.",
-        "project": "Create, list, rename, delete and share projects.",
+    "Content": {
+        "prompt": "Manage prompts.",
+        "resource": "Manage resources, text or binary.",
+        "task": "Manage tasks.",
+        "tag": "Manage the tags of prompts.",
+        "library": "Manage prompt libraries.",
+        "project": "Manage projects and their members.",
     },
-    "Look": {
-        "search": "Find a text in prompts, libraries, resources and tasks.",
+    "Search and history": {
+        "search": "Search prompts, libraries, resources and tasks.",
         "history": "Show who changed what, and when.",
-        "diff": "Show what a change has changed.",
-        "undo": "Take back the last change, or several.",
-        "restore": "Make a thing what it was after a change, or a database what it was in a backup.",
+        "diff": "Show the differences that a change made.",
+        "undo": "Undo the last change, or several changes.",
+        "restore": "Restore an earlier version, or a database from a backup.",
     },
-    "Share": {
-        "user": "Add, list, disable and enable users of a server.",
-        "token": "Create, list and revoke what users show to a server.",
+    "Access over HTTP": {
+        "user": "Manage users.",
+        "token": "Manage access tokens.",
     },
-    "Care": {
-        "import": "Take in an export, a database of another program, or files.",
-        "export": "Write everything to one file, or to a folder of readable files.",
-        "copy": "Copy a workspace into another database, SQLite or PostgreSQL.",
-        "backup": "Copy the database while servers are using it.",
-        "doctor": "Look for everything that could be wrong, and say how to mend it.",
-        "completion": "Let the shell complete commands: bash, zsh or fish.",
+    "Maintenance": {
+        "import": "Import an export, another program's database, or files.",
+        "export": "Export a workspace to a JSON file or a folder.",
+        "copy": "Copy a workspace to another SQLite or PostgreSQL database.",
+        "backup": "Back up the database while it is in use.",
+        "doctor": "Check for problems and suggest fixes.",
+        "completion": "Generate a completion script for bash, zsh or fish.",
     },
 }
-#: Modules that could not be called like their commands.
+#: Modules whose names differ from their commands, because the command is a Python keyword.
 _MODULES: Final = {"import": "import_"}
 
 
 class _LazyGroup(click.Group):
-    """A group whose commands are imported when they are called, not when they are listed."""
+    """A group that lists its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for section in _COMMANDS.values() for name in section]
@@ -66,7 +66,7 @@ class _LazyGroup(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         if cmd_name == "serve":
-            # Only shells that complete it ask for it here: it has run before anybody else could.
+            # Reached only for shell completion: `run` handles `dittybag serve` before click is loaded.
             from dittybag.cli.completion import serve_command
 
             return serve_command
@@ -74,7 +74,7 @@ class _LazyGroup(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """What may come next. Click would import every command to see whether it is hidden."""
+        """Complete command names. Click's own version imports every command to check whether it is hidden."""
         from click.shell_completion import CompletionItem
 
         found = [
@@ -95,9 +95,9 @@ class _LazyGroup(click.Group):
 @click.version_option(__version__, message="dittybag %(version)s")
 @click.pass_context
 def dittybag(ctx: click.Context) -> None:
-    """The prompts, documents and tasks that people and their agents share.
+    """Share prompts, resources and tasks with your AI agents over MCP.
 
-    Begin with `dittybag demo`, a tour, or with `dittybag connect`, which gives Dittybag to your MCP clients.
+    Start with `dittybag demo` for a tour, or `dittybag connect` to add Dittybag to your MCP clients.
     """
     if ctx.invoked_subcommand is None:
         from dittybag.cli.welcome import welcome
@@ -106,10 +106,10 @@ def dittybag(ctx: click.Context) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a command; the exit status."""
+    """Run a command and return its exit status."""
     as_json = "--json" in arguments
     use_json_errors(as_json=as_json)
-    # Colours are for terminals, which click knows, and for people who want them.
+    # `None` lets click decide: colours on a terminal only.
     color = False if os.environ.get("NO_COLOR") else None
     try:
         status = dittybag.main(list(arguments), prog_name="dittybag", standalone_mode=False, color=color)
@@ -120,7 +120,7 @@ def main(arguments: Sequence[str]) -> int:
             error.show()
         return error.exit_code
     except click.Abort:
-        report("stopped", code="STOPPED")
+        report("Interrupted", code="STOPPED")
         return ExitStatus.REFUSED
     except SettingsError as error:
         return report_settings_error(error)

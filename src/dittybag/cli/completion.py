@@ -1,4 +1,4 @@
-"""`dittybag completion`: let the shell complete commands, options and names."""
+"""`dittybag completion`: shell completion of commands, options and names."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _SHELLS: Final = ("bash", "zsh", "fish")
-#: With this, a shell tells the program that it is to complete something.
+#: The variable that a shell sets to request completions.
 _VARIABLE: Final = "_DITTYBAG_COMPLETE"
-#: More names than this help nobody.
+#: At most this many names are offered.
 _MAX_NAMES: Final = 200
 
-#: An option in the usage of `dittybag serve`: its name, what it takes, and what it is for.
+#: An option in the usage of `dittybag serve`: name, metavar and help.
 _OPTION: Final = re.compile(r"^  (?:-h, )?(--[a-z-]+)(?: (\[?[A-Z][A-Z:]*\]?))? +(\S.*)$", re.MULTILINE)
 
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(_SHELLS))
 def command(shell: str) -> None:
-    """Print a script that lets a shell complete what you type.
+    """Print a shell completion script.
 
     \b
     Examples:
@@ -43,19 +43,19 @@ def command(shell: str) -> None:
 
 
 def complete_projects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The projects of the database that a command is given."""
+    """Complete the projects of the selected database."""
     from dittybag.assembly.project_names import project_names
     from dittybag.config import from_process
 
     try:
         settings = from_process(workspace=ctx.params.get("workspace"), db=ctx.params.get("db"))
         return _items(project_names(settings, incomplete, _MAX_NAMES))
-    except Exception:  # noqa: BLE001  # in the middle of a line nobody wants to read of errors
+    except Exception:  # noqa: BLE001  # an error message would garble the line being typed
         return []
 
 
 def complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The databases in the data folder."""
+    """Complete the databases in the data folder."""
     from dittybag.config import home
 
     try:
@@ -75,7 +75,7 @@ def _complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: s
 def _complete_toolsets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from dittybag.contracts.tool_specs import TOOLSETS
 
-    # Several are separated by commas, and the last of them is being typed.
+    # The value is a comma-separated list; complete its last item.
     before, comma, last = incomplete.rpartition(",")
     others = before.split(",")
     return _items(before + comma + name for name in TOOLSETS if name.startswith(last) and name not in others)
@@ -84,7 +84,7 @@ def _complete_toolsets(ctx: click.Context, param: click.Parameter, incomplete: s
 def _items(names: Iterable[str]) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    # A shell takes every line for a name of its own.
+    # Shells read one name per line.
     return [CompletionItem(name) for name in names if name.isprintable()]
 
 
@@ -103,11 +103,11 @@ def _build_option(name: str, takes: str, about: str) -> click.Option:
     return click.Option([name], metavar=takes, help=about, **_VALUES.get(name, {}))
 
 
-#: `dittybag serve` as shells see it. It runs without click, and its usage says what there is.
+#: Completes `dittybag serve`, which itself runs without click. Built from its usage text.
 serve_command: Final = click.Command(
     "serve",
     params=[
         _build_option(name, takes, about) for name, takes, about in _OPTION.findall(USAGE) if name != "--help"
     ],
-    help="Serve MCP clients: on standard input and output, or over HTTP.",
+    help="Serve MCP clients over stdio or HTTP.",
 )

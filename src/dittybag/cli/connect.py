@@ -1,4 +1,4 @@
-"""`dittybag connect`: make Dittybag known to an MCP client, or show which know it."""
+"""`dittybag connect`: add Dittybag to an MCP client, or list the clients."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STATES: Final = {
     "unreadable": "cannot be read",
 }
 _COLOURS: Final = {"connected": "green", "other": "yellow", "unreadable": "red"}
-#: As much of a message as is shown, which has a path and words of a parser in it.
+#: Maximum length of a message, which may contain a path and the message of a parser.
 _MAX_LENGTH: Final = 2000
 
 
@@ -45,14 +45,18 @@ _MAX_LENGTH: Final = 2000
     "--scope",
     type=click.Choice(SCOPES),
     default=None,
-    help="For you everywhere (the default), or for the project in the current folder.",
+    help="All your projects (default), or the project in the current folder.",
 )
 @click.option(
-    "--name", default="dittybag", show_default=True, metavar="NAME", help="What the entry is called."
+    "--name",
+    default="dittybag",
+    show_default=True,
+    metavar="NAME",
+    help="Name of the entry in the client's configuration.",
 )
-@click.option("--profile", metavar="NAME", help="The face to show, as in dittybag serve --profile.")
-@click.option("--remove", is_flag=True, help="Take the entry out: the file is again what it was before.")
-@click.option("--dry-run", is_flag=True, help="Show what would change in the file, and change nothing.")
+@click.option("--profile", metavar="NAME", help="Profile to serve; see `dittybag serve --help`.")
+@click.option("--remove", is_flag=True, help="Remove the entry and restore the file as it was before.")
+@click.option("--dry-run", is_flag=True, help="Show the changes to the file, and change nothing.")
 @in_project
 @json_option
 def command(
@@ -66,14 +70,14 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Make Dittybag known to CLIENT, or show which clients know it.
+    """Add Dittybag to CLIENT, or list the clients and whether they are connected.
 
-    Only Dittybag's own entry is written into the client's configuration file; everything else in it stays
-    as it is, to the byte. A copy of the file is put aside first. The clients are claude-code,
-    claude-desktop, cursor, vscode, codex, gemini, windsurf and zed.
+    Only Dittybag's own entry in the client's configuration file is written; the rest of the file stays the
+    same, byte for byte, and a backup is made first. The clients are claude-code, claude-desktop, cursor,
+    vscode, codex, gemini, windsurf and zed.
 
     \b
-    Example:
+    Examples:
       dittybag connect
       dittybag connect claude-code
       dittybag connect cursor --scope project --project website
@@ -81,16 +85,18 @@ def command(
       dittybag connect zed --remove
     """
     if not _NAME.fullmatch(name):
-        raise click.UsageError("--name takes up to 64 letters, digits, '-' and '_'")
+        raise click.UsageError("--name must be 1 to 64 letters, digits, '-' and '_'")
     try:
         machine = Machine(os.environ, sys.platform, Path.home(), Path.cwd())
     except (RuntimeError, OSError) as error:
-        report(f"your home folder or this folder cannot be found ({error})", "set HOME, or go elsewhere")
+        report(
+            f"Cannot find your home folder or the current folder ({error})", "set HOME, or change the folder"
+        )
         return ExitStatus.STORAGE
     try:
         if client is None:
             if remove or dry_run or scope is not None:
-                raise click.UsageError("say which client: one of " + ", ".join(CLIENTS))
+                raise click.UsageError("CLIENT is required with these options: one of " + ", ".join(CLIENTS))
             _list_clients(machine, name, _launch(options, profile), as_json=as_json)
             return ExitStatus.OK
         target = _target(CLIENTS[client], scope or "user", machine, name)
@@ -105,7 +111,7 @@ def command(
 
 
 def connected_clients() -> list[str]:
-    """The clients of this machine that start this program."""
+    """Return the clients on this machine that start this program."""
     machine = Machine(os.environ, sys.platform, Path.home(), Path.cwd())
     standings = _standings(machine, "all", _launch(WorkspaceOptions(None, None), None))
     return sorted({target.client.name for target, _, found in standings if found.state == "connected"})
@@ -116,12 +122,12 @@ def _target(client: Client, scope: Scope, machine: Machine, name: str) -> Target
 
     target = Target.of(client, scope, machine, name)
     if target is None:
-        raise click.UsageError(f"{client.title} has no configuration for projects; leave out --scope project")
+        raise click.UsageError(f"{client.title} has no project configuration; omit --scope project")
     return target
 
 
 def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
-    """How a client starts this program with these options. Raises `SettingsError`."""
+    """Return how a client starts this program with these options. Raises `SettingsError`."""
     from dittybag.clients.connector import Launch
 
     settings = options.settings
@@ -141,7 +147,7 @@ def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
 
         check_names(from_process(profile=profile))
         arguments += ["--profile", profile]
-    # The client will not have the variables of this terminal.
+    # The client does not inherit the environment of this terminal.
     variables = {"DITTYBAG_HOME": home(os.environ)} if os.environ.get("DITTYBAG_HOME") else {}
     from dittybag.assembly.client_connections import program
 
@@ -174,7 +180,7 @@ def _apply(target: Target, launch: Launch, *, remove: bool, dry_run: bool, as_js
 
 def _print_diff(diff: str) -> None:
     if not diff:
-        click.echo("nothing would change", err=True)
+        click.echo("No changes", err=True)
         return
     for line in diff.split("\n"):
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
@@ -187,15 +193,15 @@ def _print_outcome(target: Target, outcome: Outcome) -> None:
     words = {
         "connected": f"Connected {title}: {file}",
         "updated": f"Updated {title}: {file}",
-        "unchanged": f"{title} is connected already: {file}",
+        "unchanged": f"{title} is already connected: {file}",
         "removed": f"Disconnected {title}: {file}",
         "absent": f"{title} was not connected: {file}",
     }
     click.echo(words[outcome.state])
     if outcome.has_previous and outcome.state == "removed":
-        click.echo(f"note: the entry '{target.name}' that was there before is back", err=True)
+        click.echo(f"note: the entry '{target.name}' that existed before was restored", err=True)
     elif outcome.has_previous:
-        click.echo(f"note: it had an entry '{target.name}' before; --remove brings that back", err=True)
+        click.echo(f"note: an existing entry '{target.name}' was replaced; --remove restores it", err=True)
     if outcome.backup:
         click.echo(f"backup: {one_line(outcome.backup, _MAX_LENGTH)}", err=True)
 
@@ -203,9 +209,9 @@ def _print_outcome(target: Target, outcome: Outcome) -> None:
 def _print_next_steps(target: Target, *, is_found: bool) -> None:
     client = target.client
     if not is_found:
-        click.echo(f"note: {client.title} does not seem to be on this machine", err=True)
+        click.echo(f"note: {client.title} does not seem to be installed", err=True)
     if target.scope == "project":
-        click.echo("note: the entry has paths of this machine in it; others may need their own", err=True)
+        click.echo("note: the entry contains paths of this machine; other users may need their own", err=True)
         if client.in_projects:
             click.echo(f"note: {client.in_projects}", err=True)
     click.echo(f"next: {client.next_step}", err=True)
@@ -245,7 +251,7 @@ def _list_clients(machine: Machine, name: str, launch: Launch, *, as_json: bool)
         styles=lambda row: {"fg": _COLOURS.get(rows[row][2].state), "dim": not rows[row][1] or None},
     )
     if any(found and standing.state == "absent" for _, found, standing in rows):
-        click.echo("hint: dittybag connect CLIENT connects one", err=True)
+        click.echo("hint: to connect a client, run: dittybag connect CLIENT", err=True)
 
 
 def _standings(machine: Machine, name: str, launch: Launch) -> Iterator[tuple[Target, bool, Standing]]:

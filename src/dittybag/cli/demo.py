@@ -1,4 +1,4 @@
-"""`dittybag demo`: a sample workspace in the browser, or as a real MCP session in the terminal."""
+"""`dittybag demo`: try Dittybag on a sample workspace, in the browser or in the terminal."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from dittybag.cli.output import print_json
 from dittybag.cli.sample_workspace import PROJECT, fill_sample, make_changes, write_library
 from dittybag.config import SettingsError, beside, settings
 
-#: An answer has this long to come.
+#: How long the server may take to exit.
 _EXIT_TIMEOUT_SECONDS: Final = 20
 
-#: More lines of an answer than this help nobody.
+#: At most this many lines of a response are printed.
 _MAX_LINES: Final = 12
 
 _MAX_TEXT: Final = 40
 
-#: A narrower terminal shows the answer below the request.
+#: A narrower terminal shows the response below the request.
 _MIN_TWO_COLUMNS: Final = 90
 
 
 class TourStep(Struct, frozen=True):
-    """One step of the tour."""
+    """One request of the tour and its response."""
 
     words: str
     request: dict[str, Any]
@@ -45,7 +45,7 @@ class TourStep(Struct, frozen=True):
 
 
 class DemoClient:
-    """A client of a server process, as small as one can be."""
+    """A minimal MCP client that starts its own server process."""
 
     def __init__(self, database: str, home: str) -> None:
         self._asked = 0
@@ -58,13 +58,13 @@ class DemoClient:
         )
 
     def request(self, words: str, method: str, **params: Any) -> TourStep:
-        """Send a request and wait for its answer."""
+        """Send a request and wait for its response."""
         self._asked += 1
         begun = self._begun if self._asked == 1 else time.perf_counter()
         request = {"jsonrpc": "2.0", "id": self._asked, "method": method, "params": params}
         self._send(request)
         while (answer := self._next()).get("id") != self._asked:
-            # A notification: the list of prompts has changed, and we know.
+            # Skip notifications.
             continue
         return TourStep(words, request, answer, 1000 * (time.perf_counter() - begun))
 
@@ -83,12 +83,12 @@ class DemoClient:
         assert self._server.stdout is not None
         line = self._server.stdout.readline()
         if not line:
-            raise click.ClickException("the server ended before it answered")
+            raise click.ClickException("The server exited before it responded")
         message: dict[str, Any] = msgspec.json.decode(line)
         return message
 
     def close(self) -> None:
-        """Hang up."""
+        """Disconnect and wait for the server to exit."""
         self._server.communicate(timeout=_EXIT_TIMEOUT_SECONDS)
 
 
@@ -98,29 +98,31 @@ def _own_command() -> list[str]:
 
 def _tour(client: DemoClient) -> Iterator[TourStep]:
     yield client.request(
-        "A client starts the server and says hello",
+        "A client starts the server and initializes the session",
         "initialize",
         protocolVersion="2025-11-25",
         capabilities={},
         clientInfo={"name": "demo", "version": "1"},
     )
     client.notify("notifications/initialized")
-    yield client.request("Prompts: written once, at hand in every client", "prompts/list")
+    yield client.request("Prompts: written once, available in every client", "prompts/list")
     yield client.request(
-        "Some have arguments",
+        "Prompts can have arguments",
         "prompts/get",
         name="explain-error",
         arguments={"error": "no such table: users", "language": "SQL"},
     )
     yield client.request(
-        "Libraries: folders of template files, in the menu the moment they are saved",
+        "Libraries: folders of template files, available as soon as they are saved",
         "prompts/get",
         name="team:commit",
         arguments={"diff": "- retries = 1\n+ retries = 3", "ticket": "AUTH-7"},
     )
-    yield client.call("One search over prompts, documents and tasks", "search", query="password", limit=1)
     yield client.call(
-        "Tasks: what is to be done, and how much of you it takes",
+        "Search: one query over prompts, resources and tasks", "search", query="password", limit=1
+    )
+    yield client.call(
+        "Tasks: with priority and required energy",
         "task_create",
         title="Rotate the signing key",
         project=PROJECT,
@@ -128,24 +130,24 @@ def _tour(client: DemoClient) -> Iterator[TourStep]:
         energy="deep",
     )
     yield client.call(
-        "A mistake: the model is told everything at once, in words it can act on",
+        "Errors: every problem is reported at once, so the model can fix its call in one try",
         "create_prompt",
         name="my prompt",
         content="",
     )
-    yield client.call("An agent deletes something it should not have", "delete_prompt", name="code-review")
+    yield client.call("An agent deletes the wrong prompt", "delete_prompt", name="code-review")
     changes = client.call("", "list_changes", limit=1)
     (deletion,) = changes.answer["result"]["structuredContent"]["changes"]
-    yield client.call("Nothing is lost: the log knows what it was", "undo_change", change=deletion["change"])
+    yield client.call("Undo: the change log restores it", "undo_change", change=deletion["change"])
 
 
 @contextmanager
 def _database(keep: str | None) -> Iterator[str]:
-    """Where the sample goes: a file to keep, or one that is gone afterwards."""
+    """Yield the path of the sample database, which is removed afterwards unless it is to be kept."""
     if keep is not None:
         path = os.path.abspath(os.path.expanduser(keep))  # noqa: PTH100, PTH111
         if os.path.exists(path):  # noqa: PTH110
-            raise SettingsError(f"{path} is there already, and the demo overwrites nothing")
+            raise SettingsError(f"{path} already exists; choose a new file for --keep")
         yield path
         return
     folder = tempfile.mkdtemp(prefix="dittybag-demo-")
@@ -156,15 +158,17 @@ def _database(keep: str | None) -> Iterator[str]:
 
 
 @click.command("demo")
-@click.option("--keep", metavar="FILE", help="Keep the sample workspace in this new file.")
-@click.option("--once", is_flag=True, help="A tour in the terminal instead: a real MCP session.")
-@click.option("--browser/--no-browser", default=True, help="Whether to open a browser.")
-@click.option("--json", "as_json", is_flag=True, help="The tour, every request and answer as JSON.")
+@click.option("--keep", metavar="FILE", help="Keep the sample workspace in a new file.")
+@click.option("--once", is_flag=True, help="Show an MCP session in the terminal instead.")
+@click.option(
+    "--browser/--no-browser", default=True, help="Open a browser (default), or only print the link."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the MCP session as JSON.")
 def command(keep: str | None, *, once: bool, browser: bool, as_json: bool) -> None:
-    """Try Dittybag on a sample workspace, in your browser. It leaves your own data alone.
+    """Try Dittybag on a sample workspace in your browser. Your own data is not touched.
 
-    It stays up until you end it with Ctrl-C. With --once, and wherever there is no terminal, it is a tour
-    instead: a real MCP session, request and answer side by side.
+    The demo runs until you press Ctrl-C. With --once, or if the output is not a terminal, it prints an MCP
+    session instead, with requests and responses side by side.
 
     \b
     Examples:
@@ -192,27 +196,26 @@ def command(keep: str | None, *, once: bool, browser: bool, as_json: bool) -> No
 
 
 def _serve(database: str, home: str, *, opens: bool) -> None:
-    """Show the pages until somebody ends it."""
+    """Serve the web UI until the user presses Ctrl-C."""
     from dittybag.assembly.http_setup import serve_http
 
-    def tell_link(port: int, key: str) -> None:
+    def print_link(port: int, key: str) -> None:
         link = f"http://127.0.0.1:{port}/sign-in?key={key}"
         opened = opens and _open_browser(link)
-        click.echo(f"\nA sample workspace is at {click.style(link, fg='cyan')}")
+        click.echo(f"\nWeb UI of the sample workspace: {click.style(link, fg='cyan')}")
+        click.echo("Opened in your browser." if opened else "Open this link in your browser; it works once.")
+        click.echo(f"MCP clients can connect to http://127.0.0.1:{port}/mcp")
         click.echo(
-            "Your browser shows it now." if opened else "Open this link in your browser; it works once."
-        )
-        click.echo(f"Agents are welcome too, at http://127.0.0.1:{port}/mcp")
-        click.echo(
-            "Ctrl-C ends it. Your own data is not touched; dittybag demo --once is a tour in the terminal.\n"
+            "Your own data is not touched. Press Ctrl-C to stop. "
+            "For a tour in the terminal, run: dittybag demo --once\n"
         )
 
     chosen = settings({"DITTYBAG_HOME": home}, db=database, project=PROJECT, http="127.0.0.1:0")
-    serve_http(chosen, lambda port: None, tell_link)
+    serve_http(chosen, lambda port: None, print_link)
 
 
 def _open_browser(link: str) -> bool:
-    """Whether a browser could be opened."""
+    """Open a browser and return whether that succeeded."""
     import webbrowser
 
     try:
@@ -229,27 +232,30 @@ def _print_tour(steps: Iterator[TourStep], *, kept: str | None) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, width=100)
     console.print(
-        "\n[bold]Dittybag[/] is the bag an AI agent carries: the [bold]prompts[/], [bold]documents[/] and "
-        "[bold]tasks[/] that people and their agents share, in one place, for every MCP client. "
-        f"This is a real session with [cyan]dittybag serve[/] on a sample project, {PROJECT}."
+        "\n[bold]Dittybag[/] is a context server for AI agents: people and their agents share "
+        "[bold]prompts[/], [bold]resources[/] and [bold]tasks[/] in one place, from every MCP client. "
+        f"This is a live session with [cyan]dittybag serve[/] on the sample project {PROJECT}."
     )
     for number, step in enumerate(steps, start=1):
         _print_step(console, number, step)
     serve = [*_program(), "serve", *(["--db", kept, "--project", PROJECT] if kept else [])]
     entry = {"mcpServers": {"dittybag": {"command": serve[0], "args": serve[1:]}}}
-    for words, line in (
-        ("Give it to your own agent. Claude Code:", f"claude mcp add dittybag -- {shlex.join(serve)}"),
-        ("Claude Desktop, Cursor and most others, in their configuration file:", _compact_json(entry)),
+    for title, line in (
+        ("To add Dittybag to Claude Code:", f"claude mcp add dittybag -- {shlex.join(serve)}"),
+        (
+            "To add it to Claude Desktop, Cursor and most other clients, in their configuration file:",
+            _compact_json(entry),
+        ),
     ):
         console.print()
-        console.print(Text(words, style="bold"))
+        console.print(Text(title, style="bold"))
         console.print(Text(f"  {line}", style="green"), soft_wrap=True)
-    place = kept or "gone; dittybag demo --keep FILE keeps it"
-    console.print(f"\nThe sample workspace: {place}. Your own data was not touched.", soft_wrap=True)
+    sample = f"is in {kept}" if kept else "was removed (dittybag demo --keep FILE keeps it)"
+    console.print(f"\nThe sample workspace {sample}. Your own data was not touched.", soft_wrap=True)
 
 
 def _program() -> list[str]:
-    """How a client starts Dittybag: with the full path, because it may know another PATH."""
+    """Return the command that starts Dittybag, with its full path because clients may have another PATH."""
     beside = os.path.join(os.path.dirname(sys.executable), "dittybag")  # noqa: PTH118, PTH120
     return [beside] if os.access(beside, os.X_OK) else _own_command()
 
@@ -286,11 +292,11 @@ def _request_text(request: dict[str, Any], width: int) -> str:
 
 
 def _answer_text(step: TourStep, width: int) -> str:
-    """What of an answer is worth reading: the text of a tool's result, and how long it took."""
+    """Format a response: its duration, and the text of the result."""
     result: Any = step.answer.get("result") or step.answer["error"]
     took = f"<- {step.milliseconds:.1f} ms"
     if step.request["method"] == "initialize":
-        took = f"<- {step.milliseconds:.0f} ms after its process was started"
+        took = f"<- {step.milliseconds:.0f} ms after the process was started"
         result = {"serverInfo": result["serverInfo"], "capabilities": list(result["capabilities"])}
     elif step.request["method"] == "prompts/get":
         return f"{took}\n{result['messages'][0]['content']['text']}"
@@ -301,12 +307,12 @@ def _answer_text(step: TourStep, width: int) -> str:
         result = msgspec.json.decode(text)
     lines = _format_json(_clip_texts(result), width).splitlines()
     if len(lines) > _MAX_LINES + 2:
-        lines = [*lines[:_MAX_LINES], f"... and {len(lines) - _MAX_LINES} lines more"]
+        lines = [*lines[:_MAX_LINES], f"... and {len(lines) - _MAX_LINES} more lines"]
     return "\n".join([took, *lines])
 
 
 def _clip_texts(value: Any) -> Any:
-    """The value with its long texts cut: this is for reading, not for use."""
+    """Return the value with long texts cut."""
     if isinstance(value, dict):
         return {key: _clip_texts(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -319,7 +325,7 @@ def _compact_json(value: Any) -> str:
 
 
 def _format_json(value: Any, width: int, indent: int = 0) -> str:
-    """JSON that is broken only where it has to be."""
+    """Format JSON, breaking lines only where they exceed the width."""
     line = _compact_json(value)
     if len(line) + indent <= width or not isinstance(value, dict | list) or not value:
         return line

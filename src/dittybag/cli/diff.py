@@ -1,4 +1,4 @@
-"""`dittybag diff`: what a change has changed."""
+"""`dittybag diff`: show the differences that a change made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dittybag.domain.times import iso
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
 
-#: Fields that change by themselves, or that nobody thinks of as a part of the thing.
+#: Fields that are not compared: identifiers, and values derived from other fields.
 _HIDDEN_FIELDS: Final = frozenset(
     ("id", "number", "project", "user", "created_at", "updated_at", "version", "sha256", "size")
 )
@@ -29,13 +29,13 @@ _COLOURS: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class _EntityState(Struct, frozen=True):
-    """What a thing was at some time, and what it held if it is a document."""
+    """An entity at one point in time, with its content if it is a resource."""
 
     entity: Entity | None
     content: bytes | None
 
     def fields(self) -> dict[str, str]:
-        """What there is to compare, as texts."""
+        """Return the fields to compare, as text."""
         if self.entity is None:
             return {}
         found = {}
@@ -70,9 +70,9 @@ def _format_value(value: Any) -> str:
 @in_workspace
 @json_option
 def command(change: int, other: int | None, options: WorkspaceOptions, *, as_json: bool) -> int:
-    """Show what CHANGE has changed, or what became of the thing between CHANGE and OTHER.
+    """Show what CHANGE modified, or how an item differs between CHANGE and OTHER.
 
-    `dittybag history` has the numbers of changes.
+    CHANGE and OTHER are numbers from `dittybag history`.
 
     \b
     Examples:
@@ -95,8 +95,8 @@ def command(change: int, other: int | None, options: WorkspaceOptions, *, as_jso
     first, last, before, after, projects = options.run(work)
     if last is not None and (first.kind, first.entity) != (last.kind, last.entity):
         report(
-            f"changes {first.seq} and {last.seq} are of different things",
-            f"dittybag history {first.entity} shows those of the first",
+            f"Changes {first.seq} and {last.seq} are to different items",
+            f"for the changes to the first item, run: dittybag history {first.entity}",
             code="DIFFERENT_THINGS",
         )
         return ExitStatus.REFUSED
@@ -114,7 +114,7 @@ def command(change: int, other: int | None, options: WorkspaceOptions, *, as_jso
         for line in _diff_lines(name, old.get(name), new.get(name)):
             click.secho(terminal_safe(line), fg=_COLOURS.get(line[:1]))
     if not names:
-        click.echo("Nothing that is shown has changed")
+        click.echo("No visible differences")
     return ExitStatus.OK
 
 

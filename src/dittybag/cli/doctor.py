@@ -1,4 +1,4 @@
-"""`dittybag doctor`: look for everything that could be wrong, and say how to mend it."""
+"""`dittybag doctor`: check for problems and suggest fixes."""
 
 from __future__ import annotations
 
@@ -18,28 +18,26 @@ if TYPE_CHECKING:
     from dittybag.assembly.doctor_checks import DoctorReport, Finding, LargeEntity, Level
     from dittybag.config import Settings
 
-#: How findings are marked: with a sign, or a letter where that cannot be shown, and in a colour.
+#: The sign, word and colour of each level; the word is used where the sign cannot be displayed.
 _MARKS: Final[dict[Level, tuple[str, str, str]]] = {
     "ok": ("✓", "ok", "green"),
     "note": ("·", "note", "cyan"),
     "warning": ("!", "warning", "yellow"),
     "error": ("✗", "error", "red"),
 }
-#: A message may name a file, and those have long names.
+#: Maximum length of a message, which may contain a path.
 _MAX_MESSAGE: Final = 5000
 
 
 @click.command("doctor")
-@click.option(
-    "--fix", is_flag=True, help="Make the search index anew if it is wrong. Nothing else is changed."
-)
+@click.option("--fix", is_flag=True, help="Rebuild the search index if it is wrong. Nothing else is changed.")
 @in_workspace
 @json_option
 def command(options: WorkspaceOptions, *, fix: bool, as_json: bool) -> int:
-    """Look for everything that could be wrong, and say how to mend it.
+    """Check for problems and suggest fixes.
 
-    The database, its search index and its change log, the libraries, the MCP clients, and what the tools cost
-    a model to read. Nothing is changed unless you say --fix. The exit status is 1 if anything is an error.
+    Checks the database, its search index and change log, the libraries and the MCP clients, and reports the
+    size of the tool definitions. Nothing is changed without --fix. The exit status is 1 if there are errors.
 
     \b
     Examples:
@@ -54,7 +52,7 @@ def command(options: WorkspaceOptions, *, fix: bool, as_json: bool) -> int:
         health = run_checks(settings, tell)
         fixed, more = False, []
         if fix and any(_is_fixable(finding) for finding in health.findings):
-            tell("Making the search index anew")
+            tell("Rebuilding the search index")
             more = _rebuild_index(settings)
             fixed = not more
             health = run_checks(settings, tell)
@@ -70,7 +68,7 @@ def command(options: WorkspaceOptions, *, fix: bool, as_json: bool) -> int:
 
 
 def _printable(finding: Finding) -> Finding:
-    """A finding that can be shown, whatever names of files are in it."""
+    """Return the finding with undecodable file names replaced."""
     fix = None if finding.fix is None else click.format_filename(finding.fix)
     return msgspec.structs.replace(finding, message=click.format_filename(finding.message), fix=fix)
 
@@ -80,30 +78,30 @@ def _is_fixable(finding: Finding) -> bool:
 
 
 def _rebuild_index(settings: Settings) -> list[Finding]:
-    """Make the search index anew; why that could not be done, if so."""
+    """Rebuild the search index; return a finding if that fails."""
     from dittybag.assembly.doctor_checks import finding_from_error, rebuild_search_index
 
     try:
         rebuild_search_index(settings)
-    except Exception as error:  # noqa: BLE001  # a row may hold anything: it is told like every other finding
+    except Exception as error:  # noqa: BLE001  # a row may hold anything: reported as a finding
         return [finding_from_error("search index", error)]
     return []
 
 
 def _client_findings() -> list[Finding]:
-    """Which MCP clients know Dittybag."""
+    """Return a finding about the connected MCP clients."""
     from dittybag.assembly.doctor_checks import Finding
     from dittybag.cli.connect import connected_clients
 
     try:
         connected = connected_clients()
     except Exception as error:  # noqa: BLE001  # files of other programs may hold anything
-        return [Finding("note", "clients", f"They cannot be looked at: {error}", "dittybag connect")]
+        return [Finding("note", "clients", f"Cannot check the MCP clients: {error}", "dittybag connect")]
     if not connected:
-        message = "No MCP client of this machine knows Dittybag"
+        message = "No MCP client on this machine is connected to Dittybag"
         return [
             Finding(
-                "note", "clients", message, "dittybag connect lists them, dittybag connect CLIENT does it"
+                "note", "clients", message, "dittybag connect CLIENT (dittybag connect lists the clients)"
             )
         ]
     return [Finding("ok", "clients", f"Connected: {', '.join(connected)}")]
@@ -138,14 +136,14 @@ def _print(health: DoctorReport, *, fixed: bool) -> None:
         if finding.fix and finding.level != "ok":
             click.echo(f"{' ' * (room + topics + 4)}fix: {one_line(finding.fix, _MAX_MESSAGE)}")
     if fixed:
-        click.echo("The search index was made anew")
+        click.echo("Rebuilt the search index")
     click.echo()
     print_table(
         ("profile", "tools", "bytes", "~tokens"),
         [(cost.profile, *(f"{n:,}" for n in (cost.tools, cost.bytes, cost.tokens))) for cost in health.costs],
         right=(1, 2, 3),
     )
-    click.echo("What a model reads of a profile's tools; tokens are an estimate, four bytes each")
+    click.echo("Size of the tool definitions of each profile; tokens are estimated at four bytes each")
     largest = [*_rows("prompt", health.prompts), *_rows("resource", health.resources)]
     if largest:
         click.echo()
@@ -156,13 +154,13 @@ def _print(health: DoctorReport, *, fixed: bool) -> None:
     click.secho(f"{format_count(errors, 'error')}, {format_count(warnings, 'warning')}", fg=colour)
 
 
-def _rows(kind: str, things: list[LargeEntity]) -> Iterator[tuple[str, str, str, str]]:
-    for thing in things:
-        yield kind, one_line(thing.project), one_line(thing.name), f"{thing.bytes:,}"
+def _rows(kind: str, entities: list[LargeEntity]) -> Iterator[tuple[str, str, str, str]]:
+    for entity in entities:
+        yield kind, one_line(entity.project), one_line(entity.name), f"{entity.bytes:,}"
 
 
 def _marks() -> dict[Level, str]:
-    """Signs on a terminal that can show them, words elsewhere."""
+    """Return signs for a terminal that can display them, otherwise words."""
     try:
         "✓·✗".encode(sys.stdout.encoding or "ascii")
     except (LookupError, UnicodeEncodeError):

@@ -1,4 +1,4 @@
-"""Writing a text in the editor of whoever sits here. What was written is never lost."""
+"""Editing a text in the user's editor."""
 
 from __future__ import annotations
 
@@ -19,40 +19,42 @@ _NAME_LENGTH: Final = 60
 
 
 class EditorFile:
-    """A text in a file of its own, which nobody else can read, until it is stored."""
+    """A text in a private temporary file, which is removed once the text is stored."""
 
     def __init__(self, name: str, text: str = "") -> None:
         self._before = text
         try:
-            # Editors may replace the file by another one, with other permissions: the folder protects it.
+            # An editor may replace the file with one of other permissions; the folder protects it.
             self._folder = tempfile.mkdtemp(prefix="dittybag-")
             self.file = os.path.join(self._folder, f"{name[:_NAME_LENGTH]}.md")  # noqa: PTH118
             descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(text.encode())
         except OSError as error:
-            refuse(f"there is no room for a file to edit: {error.strerror}", "TMPDIR names another folder")
+            refuse(f"Cannot create a temporary file: {error.strerror}", "set TMPDIR to another folder")
 
     def open_editor(self, max_bytes: int) -> str:
-        """What it says after its author has closed the editor. Ends the command if that fails."""
+        """Open the editor and return the text after it is closed; exit if the editor fails."""
         try:
             click.edit(filename=self.file)
         except (click.ClickException, ValueError) as error:
-            words = error.format_message() if isinstance(error, click.ClickException) else str(error)
+            message = error.format_message() if isinstance(error, click.ClickException) else str(error)
             refuse(
-                f"the editor failed: {words}", *self._location_hint(), "VISUAL or EDITOR names another one"
+                f"The editor failed: {message}",
+                *self._location_hint(),
+                "set VISUAL or EDITOR to another editor",
             )
         except BaseException:
             self._print_location()
             raise
         text = decode_text(read_bytes(self.file, max_bytes), self.file)
         if text.endswith("\n") and not self._before.endswith("\n"):
-            # Editors end every file with a newline. It was not there before, and nobody asked for it.
+            # Editors add a newline at the end of the file; remove it if the text had none before.
             text = text.removesuffix("\n").removesuffix("\r")
         return text
 
     def store_with(self, work: Callable[[], T], *hints: str) -> T:
-        """Store it, and take the file away; if that is refused, say so and where the text is now."""
+        """Run `work` to store the text, then remove the file; on an error, report where the text is."""
         try:
             result = work()
         except DittybagError as error:
@@ -67,7 +69,7 @@ class EditorFile:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _location_hint(self) -> tuple[str, ...]:
-        """Where the text is, as a hint; nothing if it is only what was there before."""
+        """Return a hint that names the file, or remove the file if its text is unchanged."""
         try:
             with open(self.file, "rb") as stream:  # noqa: PTH123
                 is_changed = stream.read() != self._before.encode()

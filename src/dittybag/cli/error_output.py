@@ -1,4 +1,4 @@
-"""Failures for people: what happened, then what to do; and an exit status for scripts."""
+"""Error messages and hints on standard error, and the exit status of each error."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Final
 from dittybag.config import SettingsError
 from dittybag.domain.errors import Conflict, DittybagError, NotFound, StorageError, StorageFailed
 
-_UNKNOWN: Final = "\N{REPLACEMENT CHARACTER}"
+_REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class ExitStatus(IntEnum):
-    """What a command ended with."""
+    """The exit statuses of commands."""
 
     OK = 0
     REFUSED = 1
@@ -27,7 +27,7 @@ class ExitStatus(IntEnum):
 
 
 def exit_status(error: DittybagError) -> ExitStatus:
-    """The exit status for an error."""
+    """Return the exit status for an error."""
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             return status
@@ -42,18 +42,18 @@ _STATUSES: tuple[tuple[type[DittybagError], ExitStatus], ...] = (
 
 
 class _ErrorMode:
-    """How failures are told: in words, or in JSON to whoever asked for that."""
+    """Whether errors are printed as text or as JSON."""
 
     as_json = False
 
 
 def use_json_errors(*, as_json: bool) -> None:
-    """Tell failures in JSON from now on."""
+    """Choose whether later errors are printed as JSON."""
     _ErrorMode.as_json = as_json
 
 
 def report(message: str, *hints: str, code: str = "REFUSED") -> None:
-    """Say on standard error what went wrong, and what to do."""
+    """Print an error and its hints to standard error."""
     if _ErrorMode.as_json:
         import msgspec
 
@@ -65,28 +65,28 @@ def report(message: str, *hints: str, code: str = "REFUSED") -> None:
         _write_line("hint:", 36, hint)
 
 
-def _write_line(label: str, colour: int, words: str) -> None:
+def _write_line(label: str, colour: int, message: str) -> None:
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         label = f"\x1b[{colour}m{label}\x1b[0m"
-    # What somebody else wrote may be in the words, and a terminal would obey it.
-    sys.stderr.write(f"{label} {_CONTROL.sub(_UNKNOWN, words)}\n")
+    # The message may contain untrusted text, and a terminal would execute its control characters.
+    sys.stderr.write(f"{label} {_CONTROL.sub(_REPLACEMENT, message)}\n")
 
 
 def report_error(error: DittybagError, *hints: str) -> ExitStatus:
-    """Report an error; its exit status."""
-    words = str(error)
+    """Report an error and return its exit status."""
+    message = str(error)
     if isinstance(error, StorageError):
         detail = f" ({error.problem})" if isinstance(error, StorageFailed) and error.problem else ""
-        words = f"{error.where}: {words}{detail}"
-    report(words, *hints, code=error.code)
+        message = f"{error.where}: {message}{detail}"
+    report(message, *hints, code=error.code)
     return exit_status(error)
 
 
 def report_settings_error(error: SettingsError) -> ExitStatus:
-    """Report settings that make no sense."""
+    """Report an invalid option or variable and return the exit status for it."""
     report(
         str(error),
-        "dittybag --help lists the commands, and dittybag COMMAND --help their options",
+        "run `dittybag --help` for the commands, or `dittybag COMMAND --help` for their options",
         code="USAGE",
     )
     return ExitStatus.USAGE

@@ -1,4 +1,4 @@
-"""`dittybag export`: everything in one file, or in a folder of readable files."""
+"""`dittybag export`: export a workspace to a JSON file or a folder."""
 
 from __future__ import annotations
 
@@ -15,14 +15,21 @@ from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 
 @click.command("export")
 @click.argument("target", metavar="FILE|FOLDER|-", default="-")
-@click.option("-p", "--project", "project_name", metavar="NAME", help="Only this project, with its tasks.")
 @click.option(
-    "--format", "form", type=click.Choice(["json", "folder"]), help="Else by the name of the target."
+    "-p", "--project", "project_name", metavar="NAME", help="Export only this project, with its tasks."
 )
 @click.option(
-    "--history/--no-history", default=None, help="With all changes of the past; a file is, a folder is not."
+    "--format",
+    "form",
+    type=click.Choice(["json", "folder"]),
+    help="Output format (default: depends on the target).",
 )
-@click.option("--force", is_flag=True, help="Overwrite a file that is there.")
+@click.option(
+    "--history/--no-history",
+    default=None,
+    help="Include the change history (default for a file, not for a folder).",
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @in_workspace
 @json_option
 def command(
@@ -34,14 +41,14 @@ def command(
     force: bool,
     as_json: bool,
 ) -> int | None:
-    """Write everything to one file, or to a folder of readable files.
+    """Export a workspace to a JSON file or a folder of readable files.
 
-    A name that ends in .json, or `-` for standard output, means one JSON file, with the history: imported
-    into an empty workspace, it makes it the same again. Any other name means a folder of Markdown files and
-    documents, made for Git: exporting there again changes only the files of what has changed.
+    A target that ends in .json, or `-` for standard output, is one JSON file with the history. Importing it
+    into an empty workspace restores the workspace exactly. Any other target is a folder of Markdown files and
+    resources that is suitable for Git: exporting to it again rewrites only the files that changed.
 
     \b
-    Example:
+    Examples:
       dittybag export everything.json
       dittybag export ~/notes/dittybag
       dittybag export website.json -p website
@@ -64,7 +71,7 @@ def command(
     except OSError as error:
         return _report_write_error(target, error)
     except Conflict as error:
-        hint = "choose another folder" if folder else "choose another name, or --force to overwrite it"
+        hint = "choose another folder" if folder else "choose another name, or use --force to overwrite it"
         report(str(error), hint, code=error.code)
         return ExitStatus.CONFLICT
     _print_summary(target, counts, as_json=as_json)
@@ -75,20 +82,20 @@ def _check(target: str, *, folder: bool, as_json: bool) -> None:
     if target != "-":
         return
     if folder:
-        raise click.UsageError("a folder needs a name")
+        raise click.UsageError("a folder export requires a folder name")
     if as_json:
-        raise click.UsageError("what is exported is JSON already: --json goes with a file or a folder")
+        raise click.UsageError("--json requires a file or a folder as the target: the export itself is JSON")
     if sys.stdout.isatty():
-        raise click.UsageError("say where to: FILE.json or a FOLDER, or send standard output elsewhere")
+        raise click.UsageError("choose a target: FILE.json or a FOLDER, or redirect standard output")
 
 
 def _report_write_error(target: str, error: OSError) -> int:
     if error.errno == errno.EPIPE:
-        # Whoever read has heard enough; Python would complain about it at its end.
+        # The reader closed the pipe. Without this, Python reports an error when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitStatus.REFUSED
     hint = (
-        "make room on the disk and try again"
+        "free some disk space and try again"
         if error.errno in (errno.ENOSPC, errno.EDQUOT)
         else "check the path and its permissions"
     )

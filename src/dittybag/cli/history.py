@@ -17,17 +17,26 @@ if TYPE_CHECKING:
 
 
 @click.command("history")
-@click.argument("thing", required=False)
-@click.option("--kind", type=click.Choice(tuple(KINDS)), help="Only changes of such things.")
-@click.option("--actor", metavar="NAME", help="Only what this person or client did.")
-@click.option("--since", type=PastTime(), metavar="WHEN", help="Only since then: 2h, yesterday, 2026-11-15.")
-@click.option("-p", "--project", metavar="NAME", help="Only in this project, and to tasks.")
-@click.option("--before", type=int, metavar="CHANGE", help="Only what came before this change.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="So many.")
+@click.argument("item", required=False)
+@click.option("--kind", type=click.Choice(tuple(KINDS)), help="Only changes to this kind of item.")
+@click.option("--actor", metavar="NAME", help="Only changes by this user or client.")
+@click.option(
+    "--since", type=PastTime(), metavar="WHEN", help="Only changes since then: 2h, yesterday, 2026-11-15."
+)
+@click.option("-p", "--project", metavar="NAME", help="Only changes in this project, and to tasks.")
+@click.option("--before", type=int, metavar="CHANGE", help="Only changes before this one.")
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, 10_000),
+    default=20,
+    show_default=True,
+    help="Maximum number of results.",
+)
 @in_workspace
 @json_option
 def command(
-    thing: str | None,
+    item: str | None,
     options: WorkspaceOptions,
     *,
     kind: Kind | None,
@@ -38,9 +47,9 @@ def command(
     limit: int,
     as_json: bool,
 ) -> None:
-    """Show who changed what, and when, the newest first.
+    """Show who changed what, and when, newest first.
 
-    THING is a name, a title, a URI or an id, also of something that was deleted.
+    ITEM is a name, title, URI or id. Deleted items can be named too.
 
     \b
     Examples:
@@ -53,11 +62,11 @@ def command(
         workspace = session.workspace
         chosen = None if project is None else (await workspace.projects.find(project)).id
         found = await workspace.history.page_all(
-            chosen, kind=kind, name=thing, actor=actor, since=since, before=before, limit=limit
+            chosen, kind=kind, name=item, actor=actor, since=since, before=before, limit=limit
         )
-        if not found and thing is not None:
+        if not found and item is not None:
             known = await workspace.history.page_all(
-                chosen, kind=kind, entity=thing, before=before, limit=limit
+                chosen, kind=kind, entity=item, before=before, limit=limit
             )
             found = [
                 change
@@ -70,13 +79,13 @@ def command(
     if as_json:
         print_json({"changes": [change_data(change, projects) for change in changes]})
     elif not changes:
-        click.echo("No such changes", err=True)
+        click.echo("No matching changes", err=True)
     else:
         print_changes(changes, projects)
         if len(changes) == limit:
-            click.echo(f"Next: --before {changes[-1].seq}", err=True)
+            click.echo(f"hint: for older changes, use --before {changes[-1].seq}", err=True)
 
 
 async def project_names(session: WorkspaceSession) -> dict[int, str]:
-    """What the projects are called that there are now."""
+    """Return the names of all projects by id."""
     return {size.project.id: size.project.name for size in await session.workspace.projects.all()}

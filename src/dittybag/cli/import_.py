@@ -1,4 +1,4 @@
-"""`dittybag import`: take in an export, a database of another program, or files."""
+"""`dittybag import`: import an export, another program's database, or files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dittybag.domain.errors import DittybagError, Invalid, SeveralConflicts, Sou
 if TYPE_CHECKING:
     from dittybag.assembly.import_export import OnConflict, Taken
 
-#: So many conflicts, new names and notes are shown.
+#: At most this many conflicts, renamed items and notes are printed.
 _MAX_LINES: Final = 20
 _MAX_LENGTH: Final = 300
 
@@ -33,17 +33,17 @@ _FORMATS: Final = (
 
 @click.command("import")
 @click.argument("source")
-@click.option("-p", "--project", "project_name", metavar="NAME", help="Put everything into this project.")
-@click.option("--as", "form", type=click.Choice(_FORMATS), help="What it is, if that is not recognised.")
+@click.option("-p", "--project", "project_name", metavar="NAME", help="Import everything into this project.")
+@click.option("--as", "form", type=click.Choice(_FORMATS), help="Format of the source (default: detected).")
 @click.option(
     "--on-conflict",
     type=click.Choice(["fail", "skip", "replace", "rename"]),
     default="fail",
     show_default=True,
-    help="What to do with things whose name is taken by something else.",
+    help="What to do with items whose name is already in use.",
 )
-@click.option("--no-history", is_flag=True, help="Only what is there now, not how it became so.")
-@click.option("--dry-run", is_flag=True, help="Show what would happen, and change nothing.")
+@click.option("--no-history", is_flag=True, help="Import only the current state, without the history.")
+@click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
 @in_workspace
 @json_option
 def command(
@@ -56,17 +56,17 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> int | None:
-    """Take in SOURCE: all of it, or nothing if anything is wrong with it.
+    """Import SOURCE: all of it, or nothing if it contains errors.
 
-    It may be a file or a folder that `dittybag export` has written; a SQLite database of prompt-store, mcpkg,
-    the task manager or Dittybag; a CSV table of prompts (act,prompt); a folder or file of prompts in any
-    format that libraries have. `-` is standard input.
+    SOURCE is a file or folder written by `dittybag export`; a SQLite database of prompt-store, mcpkg, the
+    task manager or Dittybag; a CSV file of prompts with the columns act and prompt; or a file or folder of
+    prompts in any library format. `-` reads standard input.
 
-    An empty workspace becomes what the exported one was, history included. Else things are added: what is
-    there already is skipped, and one `dittybag undo` takes all of it back.
+    Importing an export into an empty workspace restores it exactly, with its history. Otherwise, items are
+    added: items that already exist are skipped, and one `dittybag undo` undoes the whole import.
 
     \b
-    Example:
+    Examples:
       dittybag import everything.json
       dittybag import prompts.csv -p writing --dry-run
       dittybag import ~/.prompt-store/prompts.db --on-conflict rename
@@ -103,17 +103,17 @@ def _report_import_error(error: DittybagError) -> int:
     if isinstance(error, Invalid):
         lines = [problem.message for problem in error.problems]
         if any("the history" in line for line in lines):
-            hints.append("--no-history takes only what is listed")
+            hints.append("use --no-history to import only the current state")
         if any("cannot be imported" in line for line in lines):
             hints = _format_hints()
     elif isinstance(error, SeveralConflicts):
         lines = [str(conflict) for conflict in error.conflicts]
-        hints.append("--on-conflict skip, replace or rename says what to do with them")
+        hints.append("use --on-conflict skip, replace or rename")
     else:
         lines = [str(error)]
     if len(lines) > 1:
         more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES + 1 else []
-        lines = ["nothing was imported:", *_indent([*lines[: _MAX_LINES + 1 - len(more)], *more])]
+        lines = ["Nothing was imported:", *_indent([*lines[: _MAX_LINES + 1 - len(more)], *more])]
     else:
         lines = [clip_line(line, _MAX_LENGTH) for line in lines]
     report("\n".join(lines), *hints, code=error.code)
@@ -155,12 +155,12 @@ def _print_summary(taken: Taken, *, dry_run: bool) -> None:
         if any(counts.values()):
             past_form = {"replace": "Replaced", "skip": "Skipped"}[word]
             click.echo(f"{f'Would {word}' if dry_run else past_form} {_counts(counts)}")
-    _print_lines("New names:", [f"{item.kind} {item.old} is now {item.new}" for item in intake.renamed])
+    _print_lines("Renamed:", [f"{item.kind} {item.old} is now {item.new}" for item in intake.renamed])
     if intake.conflicts:
-        _print_lines("Taken by something else:", [str(conflict) for conflict in intake.conflicts])
-    _print_lines("Note:", taken.notes)
+        _print_lines("Name already in use:", [str(conflict) for conflict in intake.conflicts])
+    _print_lines("Notes:", taken.notes)
     if taken.has_history and not intake.exact:
-        click.echo("The history was left out, because there is something in this workspace already", err=True)
+        click.echo("note: the history was not imported, because the workspace is not empty", err=True)
 
 
 def _counts(counts: dict[Any, int]) -> str:

@@ -1,4 +1,4 @@
-"""`dittybag library`: list, show, add, update, check, make and remove prompt libraries."""
+"""`dittybag library`: manage prompt libraries."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dittybag.domain.text import one_line
 if TYPE_CHECKING:
     from dittybag.assembly.local_libraries import AddResult, RemoveResult, SkippedFile, UpdateResult
 
-#: More files than this help nobody; `--json` has them all.
+#: At most this many files are printed; `--json` has all of them.
 _MAX_LINES: Final = 10
 
 
 @click.group("library")
 def command() -> None:
-    """List, add, update, check, make and remove prompt libraries."""
+    """Manage prompt libraries."""
 
 
 command.add_command(list_libraries)
@@ -34,15 +34,15 @@ command.add_command(check)
 
 @command.command("add")
 @click.argument("source")
-@click.option("--name", metavar="NAME", help="What to call it; else it is called like its source.")
-@click.option("--folder", metavar="FOLDER", help="Take only this folder of the source.")
-@click.option("--link", is_flag=True, help="Read a folder where it is, instead of copying it.")
+@click.option("--name", metavar="NAME", help="Name of the library (default: name of the source).")
+@click.option("--folder", metavar="FOLDER", help="Add only this folder of the source.")
+@click.option("--link", is_flag=True, help="Link to the folder instead of copying it.")
 @json_option
 def add(source: str, name: str | None, folder: str | None, *, link: bool, as_json: bool) -> int:
-    """Make a library of SOURCE: a folder, a zip file, or a Git repository.
+    """Add a library from a folder, a zip file or a Git repository.
 
-    A repository is given by its address, and with `#` a branch, a tag or a commit of it, as in
-    https://example.org/prompts.git#v2. Only files are taken, and nothing of them is ever run.
+    To select a branch, tag or commit of a repository, append it to the URL after `#`, as in
+    https://example.org/prompts.git#v2. Files are only copied, never executed.
 
     \b
     Examples:
@@ -59,14 +59,14 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
     except LibraryExists as error:
         report(
             str(error),
-            "--name gives it another name",
-            f"dittybag library update {error.name} brings the one that is there up to date",
+            "choose another name with --name",
+            f"to update the existing library, run: dittybag library update {error.name}",
         )
         return exit_status(error)
     words = "Linked" if link else "Added"
-    count = "" if link else f", {format_count(len(added.origin.files), 'file')}"
+    count = "" if link else f", {format_count(len(added.record.files), 'file')}"
     _print_added(
-        added, f"{words} library '{added.name}' from {added.origin.location}{count}", as_json=as_json
+        added, f"{words} library '{added.name}' from {added.record.location}{count}", as_json=as_json
     )
     return ExitStatus.OK
 
@@ -75,7 +75,7 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
 @click.argument("name")
 @json_option
 def new(name: str, *, as_json: bool) -> int:
-    """Make a library with one prompt, to begin with.
+    """Create a library with an example prompt.
 
     \b
     Example:
@@ -84,24 +84,26 @@ def new(name: str, *, as_json: bool) -> int:
     from dittybag.assembly.local_libraries import installer
 
     try:
-        added = installer.new(home(os.environ), name)
+        added = installer.create(home(os.environ), name)
     except LibraryExists as error:
-        report(str(error), "choose another name, or edit the one that is there")
+        report(str(error), "choose another name, or edit the existing library")
         return exit_status(error)
-    _print_added(added, f"Made library '{added.name}'", as_json=as_json)
+    _print_added(added, f"Created library '{added.name}'", as_json=as_json)
     return ExitStatus.OK
 
 
 @command.command("update")
 @click.argument("name", required=False)
-@click.option("--overwrite", is_flag=True, help="Take the source's files; yours are put aside.")
+@click.option(
+    "--overwrite", is_flag=True, help="Use the files of the source; your versions are kept in another folder."
+)
 @json_option
 def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
-    """Bring the library NAME up to date with its source, or all of them.
+    """Update the library NAME from its source, or all libraries.
 
-    What you have edited stays as it is. Files that were changed on both sides are listed, and the exit
-    status is 4. A file that you have deleted stays deleted. With `--overwrite` the source's files win, and
-    your versions are put aside, not erased.
+    Files that you edited are kept, and files that you deleted stay deleted. Files that changed on both sides
+    are reported as conflicts, with exit status 4. With --overwrite, the files of the source win, and your
+    versions are moved to another folder.
 
     \b
     Examples:
@@ -120,10 +122,12 @@ def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
 
 @command.command("remove")
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Also if it was edited or put there by hand: it is moved aside.")
+@click.option(
+    "--yes", is_flag=True, help="Remove it even if it has local edits or no source; it is moved to another folder."
+)
 @json_option
 def remove(name: str, *, yes: bool, as_json: bool) -> int:
-    """Take a library away. The folder of a link is left as it is.
+    """Remove a library. The folder of a linked library is not touched.
 
     \b
     Example:
@@ -134,7 +138,7 @@ def remove(name: str, *, yes: bool, as_json: bool) -> int:
     try:
         removed = installer.remove(home(os.environ), name, discard_edits=yes)
     except LibraryEdited as error:
-        report(str(error), f"dittybag library remove {error.name} --yes moves it aside")
+        report(str(error), f"to move it to another folder, run: dittybag library remove {error.name} --yes")
         return exit_status(error)
     if as_json:
         print_json(removed)
@@ -151,7 +155,7 @@ def _update(name: str, *, overwrite: bool) -> UpdateResult:
 
 
 def _update_all(*, overwrite: bool, as_json: bool) -> int:
-    """All that have a source. What is wrong with one of them does not keep the others from it."""
+    """Update all libraries that have a source. An error in one does not stop the others."""
     from dittybag.assembly.local_libraries import install_records
 
     status: int = ExitStatus.OK
@@ -172,7 +176,7 @@ def _update_all(*, overwrite: bool, as_json: bool) -> int:
     if as_json:
         print_json({"libraries": rows})
     elif not rows:
-        click.echo("There is no library with a source to update it from")
+        click.echo("No libraries to update")
     return status
 
 
@@ -182,11 +186,11 @@ def _print_added(added: AddResult, words: str, *, as_json: bool) -> None:
             {
                 "name": added.name,
                 "path": added.path,
-                "kind": added.origin.kind,
-                "source": added.origin.location,
-                "folder": added.origin.folder,
-                "revision": added.origin.revision,
-                "files": len(added.origin.files),
+                "kind": added.record.kind,
+                "source": added.record.location,
+                "folder": added.record.folder,
+                "revision": added.record.revision,
+                "files": len(added.record.files),
                 "left_out": added.left_out,
             }
         )
@@ -194,7 +198,7 @@ def _print_added(added: AddResult, words: str, *, as_json: bool) -> None:
     click.echo(words)
     click.echo(f"  {added.path}")
     _print_left_out(added.left_out)
-    click.echo(f"Next: dittybag library check {added.name}")
+    click.echo(f"hint: to check it, run: dittybag library check {added.name}")
 
 
 def _print_updated(updated: UpdateResult) -> None:
@@ -214,35 +218,35 @@ def _print_updated(updated: UpdateResult) -> None:
         f"Library '{updated.name}' {'is up to date' if not counts else 'updated: ' + ', '.join(counts)}"
     )
     edited = [file for file in updated.kept if file not in updated.conflicts]
-    _print_files(f"{format_count(len(edited), 'file')} with edits of yours left alone:", edited)
+    _print_files(f"{format_count(len(edited), 'file')} with local edits kept:", edited)
     if updated.kept_in is not None:
         _print_files(f"Your versions are now in {updated.kept_in}:", updated.put_aside)
 
 
 def _report_conflicts(updated: UpdateResult) -> ExitStatus:
-    """Say what was changed on both sides, and what to do; the exit status."""
+    """Report files that changed on both sides, and return the exit status."""
     if not updated.conflicts:
         return ExitStatus.OK
     files = ", ".join(one_line(file, 1000) for file in updated.conflicts[:_MAX_LINES])
     more = len(updated.conflicts) - _MAX_LINES
     report(
-        f"Changed on both sides, and left as you have them: {files}{f' and {more} more' if more > 0 else ''}",
-        f"dittybag library update {updated.name} --overwrite takes the source's, and puts yours aside",
+        f"Changed on both sides; your versions were kept: {files}{f' and {more} more' if more > 0 else ''}",
+        f"to use the versions of the source, run: dittybag library update {updated.name} --overwrite",
     )
     return ExitStatus.CONFLICT
 
 
 def _print_removed(removed: RemoveResult) -> None:
     if removed.link:
-        click.echo(f"Removed library '{removed.name}'; its folder {removed.path} is left as it is")
+        click.echo(f"Removed library '{removed.name}'; its folder {removed.path} was not touched")
     elif removed.kept_in is not None:
-        click.echo(f"Removed library '{removed.name}'; its folder is now {removed.kept_in}")
+        click.echo(f"Removed library '{removed.name}'; its folder was moved to {removed.kept_in}")
     else:
         click.echo(f"Removed library '{removed.name}'")
 
 
 def _print_left_out(left_out: Sequence[SkippedFile]) -> None:
-    _print_files("Left out:", [f"{item.file} {item.reason}" for item in left_out])
+    _print_files("Skipped:", [f"{item.file}: {item.reason}" for item in left_out])
 
 
 def _print_files(words: str, files: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""`dittybag library list`, `show` and `check`: what there is, and what is wrong with it."""
+"""`dittybag library list`, `show` and `check`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 @click.command("list")
 @json_option
 def list_libraries(*, as_json: bool) -> None:
-    """Show all libraries, and how many prompts are in them.
+    """List all libraries with their number of prompts.
 
     \b
     Example:
@@ -36,10 +36,8 @@ def list_libraries(*, as_json: bool) -> None:
         print_json({"libraries": [_library_data(item, kinds.get(item.name)) for item in reports]})
         return
     if not reports:
-        click.echo("There are no libraries yet")
-        click.echo(
-            "Next: dittybag library add FOLDER, dittybag library new NAME, or dittybag library add --help"
-        )
+        click.echo("No libraries yet")
+        click.echo("hint: to add one, run: dittybag library add FOLDER, or dittybag library new NAME")
         return
     rows = []
     for item in reports:
@@ -48,14 +46,14 @@ def list_libraries(*, as_json: bool) -> None:
         rows.append((*row, kinds.get(item.name, "by hand"), str(problems) if problems else "-"))
     print_table(("library", "prompts", "formats", "from", "problems"), rows, right=(1, 4), shrinkable=(0, 2))
     if any(item.problems for item in reports):
-        click.echo("Next: dittybag library check")
+        click.echo("hint: for details, run: dittybag library check")
 
 
 @click.command("show")
 @click.argument("name")
 @json_option
 def show(name: str, *, as_json: bool) -> None:
-    """Show the prompts of the library NAME, or one of them: NAME:PROMPT.
+    """Show the library NAME, or the prompt NAME:PROMPT.
 
     \b
     Examples:
@@ -112,17 +110,19 @@ def _show_library(name: str, *, as_json: bool) -> None:
     print_table(("prompt", "arguments", "description"), rows, shrinkable=(1, 2))
     _print_problems([report])
     if report.skipped:
-        click.echo(f"{len(report.skipped)} other files; dittybag library check {report.name} says why")
+        click.echo(
+            f"{len(report.skipped)} other files; to list them: dittybag library check {report.name} --skipped"
+        )
 
 
 @click.command("check")
 @click.argument("name", required=False)
-@click.option("--skipped", is_flag=True, help="Also list the files that hold no prompts, and why.")
+@click.option("--skipped", is_flag=True, help="Also list files without prompts, with the reason.")
 @json_option
 def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
-    """Look for everything that is wrong with the library NAME, a folder, or all libraries.
+    """Check libraries for problems.
 
-    The exit status is 1 if anything is an error.
+    NAME is a library or a folder; by default, all libraries are checked. The exit status is 1 if there are errors.
 
     \b
     Examples:
@@ -155,7 +155,9 @@ def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
         words = f"{format_count(len(reports), 'library', 'libraries')}, {format_count(prompts, 'prompt')}"
         found = f"{format_count(errors, 'error')}, {format_count(warnings, 'warning')}"
         hidden = (
-            f", {format_count(others, 'other file')} (--skipped lists them)" if others and not skipped else ""
+            f", {format_count(others, 'other file')} (use --skipped to list them)"
+            if others and not skipped
+            else ""
         )
         click.secho(f"{words}: {found}{hidden}", fg="red" if errors else "yellow" if warnings else "green")
     return ExitStatus.REFUSED if errors else ExitStatus.OK
@@ -183,7 +185,7 @@ def _with_libraries(work: Callable[[LibraryService], Awaitable[T]], *, alone: st
 
 
 def _install_kinds() -> dict[str, str]:
-    """Where libraries are from, in a word."""
+    """Return the kind of source of each installed library by name."""
     from dittybag.assembly.local_libraries import install_records
 
     return {name: origin.kind for name, origin in install_records.read_records(home(os.environ)).items()}
@@ -223,7 +225,7 @@ def _print_problems(reports: Iterable[LibraryReport]) -> None:
             click.echo(f"{place}{line}: {level}: {clip_line(problem.message, 500)}")
 
 
-def _argument_label(name: str, required: bool) -> str:  # noqa: FBT001  # what an argument is
+def _argument_label(name: str, required: bool) -> str:  # noqa: FBT001  # mirrors the field
     return name if required else f"[{name}]"
 
 

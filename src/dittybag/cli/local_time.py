@@ -1,4 +1,4 @@
-"""What time it is here, and how long ago something was. What due dates mean is in the domain."""
+"""Local time and relative times; due dates are re-exported from the domain."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = [
 
 
 def now() -> datetime:
-    """The time here."""
+    """Return the current local time."""
     return datetime.now().astimezone()
 
 
 def ago(then: int, now: int) -> str:
-    """How long ago something was; both in microseconds since 1970."""
+    """Format the time from `then` to `now`, both in microseconds since 1970."""
     seconds = (now - then) // 1_000_000
     if seconds < 60:
         return "just now"
@@ -47,4 +47,4 @@ def ago(then: int, now: int) -> str:
     ):
         if count := seconds // size:
             return f"{count} {word}{'s' if count > 1 else ''} ago"
-    raise AssertionError("there is at least a minute")
+    raise AssertionError("at least a minute has passed")

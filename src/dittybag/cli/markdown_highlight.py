@@ -1,4 +1,4 @@
-"""Markdown on a terminal: its source in colours, every character of it."""
+"""Syntax highlighting of Markdown source on a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FENCE: Final = re.compile(r" {0,3}(```+|~~~+)")
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 _QUOTE: Final = re.compile(r" {0,3}>")
 _BULLET: Final = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])(\s.*)")
-#: Placeholders, code, strong words, tags and links; none of them looks further than its own end.
+#: Placeholders, code, bold text, tags and links. All quantifiers are bounded, so matching is linear.
 _SPAN: Final = re.compile(
     r"(?P<template>\{\{[^{}]{0,200}\}\}|\{%[^%]{0,200}%\})"
     r"|(?P<code>`[^`]{1,500}`)"
@@ -33,7 +33,7 @@ _STYLES: Final[dict[str, dict[str, Any]]] = {
 
 
 def highlight(text: str) -> str:
-    """The text with colours, and nothing else added or left out."""
+    """Return the text with colours added."""
     return "".join(_lines(text))
 
 

@@ -1,4 +1,4 @@
-"""What commands print: tables and colours for people, one envelope of JSON for machines.
+"""Output of commands: tables and colours for people, one JSON envelope for programs.
 
 Data goes to standard output, everything else to standard error.
 """
@@ -17,16 +17,16 @@ import msgspec
 
 from dittybag.domain.text import one_line
 
-#: More of a text than this is not shown on a line of its own.
+#: Longer texts are cut when they are shown on one line.
 _MAX_LENGTH: Final = 100
-#: A column that gives way is at least so wide.
+#: Minimum width of a column that can shrink.
 _MIN_WIDTH: Final = 12
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def print_json(data: Any) -> None:
-    """Print what a command has to say, for machines."""
+    """Print the result of a command in the JSON envelope."""
     click.echo(msgspec.json.encode({"ok": True, "data": data}))
 
 
@@ -40,8 +40,8 @@ def print_table(
 ) -> None:
     """Print rows under a header.
 
-    Columns in `right` are aligned to the right; those in `shrinkable` are cut where a terminal is too narrow.
-    `styles` are those of a row.
+    Columns in `right` are right-aligned; columns in `shrinkable` are cut if the terminal is too narrow.
+    `styles` returns the click style of a row.
     """
     lines = [header, *rows]
     widths = [max(display_width(line[column]) for line in lines) for column in range(len(header))]
@@ -57,7 +57,7 @@ def print_table(
 
 
 def _fit(widths: list[int], shrinkable: Sequence[int], room: int) -> None:
-    """Make columns narrower, the widest first, until all of them fit or none can give way."""
+    """Narrow the shrinkable columns, widest first, until the table fits or none can shrink further."""
     spare = sum(widths) + 2 * (len(widths) - 1) - room
     while spare > 0:
         widest = max(shrinkable, key=lambda column: widths[column], default=None)
@@ -68,7 +68,7 @@ def _fit(widths: list[int], shrinkable: Sequence[int], room: int) -> None:
 
 
 def display_width(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Return the number of terminal columns that a text occupies."""
     if text.isascii():
         return len(text)
     return sum(
@@ -78,7 +78,7 @@ def display_width(text: str) -> int:
 
 
 def pad(text: str, columns: int, *, right: bool = False) -> str:
-    """A text that takes exactly so many columns, cut if it is too long."""
+    """Pad a text to a number of columns, or cut it if it is longer."""
     if display_width(text) > columns:
         while text and display_width(text) > columns - 1:
             text = text[:-1]
@@ -88,13 +88,13 @@ def pad(text: str, columns: int, *, right: bool = False) -> str:
 
 
 def clip_line(text: str, most: int = _MAX_LENGTH) -> str:
-    """As much of a foreign text as fits, on one line and without control characters."""
+    """Return an untrusted text on one line, without control characters and cut to a maximum length."""
     line = one_line(text, most + 1)
     return line if len(line) <= most else f"{line[:most]}..."
 
 
 def terminal_safe(text: str) -> str:
-    """A foreign text for a terminal: its lines and tabs, and nothing that a terminal would obey."""
+    """Replace the control characters of an untrusted text if standard output is a terminal."""
     if not sys.stdout.isatty():
         return text
     return "".join(
@@ -106,13 +106,13 @@ def terminal_safe(text: str) -> str:
 
 
 def format_count(number: int, one: str, many: str | None = None) -> str:
-    """A number of things, in words."""
+    """Format a count with its noun, as in "2 prompts"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None] | None]:
-    """One line on a terminal that says how far it is, gone at the end."""
+    """Show progress on one line of a terminal and clear it at the end; `None` if there is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""Times in the past as people write them: "2h", "yesterday", "2026-11-15 14:30"."""
+"""A click parameter type for past times such as "2h", "yesterday" or "2026-11-15 14:30"."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNITS: Final = {
 
 
 def parse_past_time(text: str, now: datetime) -> datetime:
-    """The time that is meant; one without a time zone is in that of `now`. Raises `ValueError`."""
+    """Parse a time; without a time zone, it is in that of `now`. Raises `ValueError`."""
     words = " ".join(text.lower().split())
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if words in ("now", "today", "yesterday"):
@@ -38,7 +38,7 @@ def parse_past_time(text: str, now: datetime) -> datetime:
 
 
 class PastTime(click.ParamType[int, str]):
-    """An option that is a time; microseconds since 1970."""
+    """The value of --since, as microseconds since 1970."""
 
     name = "when"
 
@@ -47,5 +47,7 @@ class PastTime(click.ParamType[int, str]):
             return int(parse_past_time(value, datetime.now().astimezone()).timestamp() * 1_000_000)
         except (ValueError, OverflowError):
             self.fail(
-                f"'{value}' is no time; write 2h, 3d, yesterday, 2026-11-15 or '2026-11-15 14:30'", param, ctx
+                f"'{value}' is not a valid time; use 2h, 3d, yesterday, 2026-11-15 or '2026-11-15 14:30'",
+                param,
+                ctx,
             )

@@ -1,4 +1,4 @@
-"""`dittybag project`: create, list, rename, delete and share projects."""
+"""`dittybag project`: manage projects and their members."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dittybag.domain.times import iso
 
 @click.group("project")
 def command() -> None:
-    """Create, list, rename, delete and share projects."""
+    """Manage projects and their members."""
 
 
 @command.command("list")
 @in_workspace
 @json_option
 def list_projects(options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Show all projects and how much is in them.
+    """List all projects and the number of items in each.
 
     \b
     Example:
@@ -58,7 +58,7 @@ def list_projects(options: WorkspaceOptions, *, as_json: bool) -> None:
 @in_workspace
 @json_option
 def create(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Make a project.
+    """Create a project.
 
     \b
     Example:
@@ -74,7 +74,7 @@ def create(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
 @in_workspace
 @json_option
 def rename(name: str, new_name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Give a project another name.
+    """Rename a project.
 
     \b
     Example:
@@ -91,7 +91,9 @@ def rename(name: str, new_name: str, options: WorkspaceOptions, *, as_json: bool
 @in_workspace
 @json_option
 def delete(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Delete a project with its prompts and resources; `dittybag undo` brings them back.
+    """Delete a project with its prompts and resources.
+
+    `dittybag undo` restores them.
 
     \b
     Example:
@@ -106,11 +108,13 @@ def delete(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
 @command.command("share")
 @click.argument("name", type=text)
 @click.argument("user", type=text)
-@click.option("--read", "read_only", is_flag=True, help="The user may only read there.")
+@click.option("--read", "read_only", is_flag=True, help="Grant read access only.")
 @in_workspace
 @json_option
 def share(name: str, user: str, options: WorkspaceOptions, *, read_only: bool, as_json: bool) -> None:
-    """Make a user a member of a project. As soon as it has one, nobody but members sees it over HTTP.
+    """Add a user to a project.
+
+    A project with members is visible over HTTP to its members only.
 
     \b
     Examples:
@@ -121,20 +125,27 @@ def share(name: str, user: str, options: WorkspaceOptions, *, read_only: bool, a
     members = options.run(
         lambda session: session.workspace.accounts.share(name, user, role, actor=session.caller.actor)
     )
-    may = "read" if read_only else "read and change"
-    _print_result(_membership_data(name, members), f"'{user}' may {may} project '{name}'", as_json=as_json)
+    access = "read" if read_only else "read and change"
+    _print_result(
+        _membership_data(name, members), f"User '{user}' can {access} project '{name}'", as_json=as_json
+    )
     if len(members) == 1 and not as_json:
-        click.echo(f"From now on nobody else sees project '{name}' over HTTP", err=True)
+        click.echo(f"note: project '{name}' is now visible over HTTP to its members only", err=True)
 
 
 @command.command("unshare")
 @click.argument("name", type=text)
 @click.argument("user", type=text)
-@click.option("--open", "to_all", is_flag=True, help="Even the last member: then everybody sees the project.")
+@click.option(
+    "--open",
+    "to_all",
+    is_flag=True,
+    help="Allow removing the last member, which makes the project visible to all users.",
+)
 @in_workspace
 @json_option
 def unshare(name: str, user: str, options: WorkspaceOptions, *, to_all: bool, as_json: bool) -> None:
-    """Make a user no member of a project any more.
+    """Remove a user from a project.
 
     \b
     Example:
@@ -147,14 +158,14 @@ def unshare(name: str, user: str, options: WorkspaceOptions, *, to_all: bool, as
             )
         )
     except LastMember as error:
-        refuse_with(error, "say --open if that is what you want")
+        refuse_with(error, "use --open to remove the last member")
     _print_result(
         _membership_data(name, members),
-        f"'{user}' is no member of project '{name}' any more",
+        f"Removed user '{user}' from project '{name}'",
         as_json=as_json,
     )
     if not members and not as_json:
-        click.echo(f"From now on every user sees project '{name}'", err=True)
+        click.echo(f"note: project '{name}' is now visible to all users", err=True)
 
 
 @command.command("members")
@@ -162,7 +173,7 @@ def unshare(name: str, user: str, options: WorkspaceOptions, *, to_all: bool, as
 @in_workspace
 @json_option
 def members(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Show who may see a project.
+    """List the members of a project.
 
     \b
     Example:
@@ -172,17 +183,17 @@ def members(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     if as_json:
         print_json(_membership_data(name, found))
     elif not found:
-        click.echo(f"Project '{name}' has no members: every user sees it", err=True)
+        click.echo(f"Project '{name}' has no members: it is visible to all users", err=True)
     else:
-        print_table(("user", "may"), [(member.user, member.role) for member in found])
+        print_table(("user", "access"), [(member.user, member.role) for member in found])
 
 
 def _membership_data(project: str, members: Sequence[Member]) -> dict[str, Any]:
     return {"project": project, "members": [msgspec.to_builtins(member) for member in members]}
 
 
-def _print_result(data: dict[str, Any], words: str, *, as_json: bool) -> None:
+def _print_result(data: dict[str, Any], message: str, *, as_json: bool) -> None:
     if as_json:
         print_json(data)
     else:
-        click.echo(words)
+        click.echo(message)

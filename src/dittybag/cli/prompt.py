@@ -1,4 +1,4 @@
-"""`dittybag prompt`: add, edit, show, render, list, update and delete prompts."""
+"""`dittybag prompt`: manage prompts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dittybag.domain.errors import NameTaken, PromptNotFound, require
 from dittybag.domain.prompts import CONTENT_BYTES, Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 
-#: A name, `?` if it may be left out, and what it is for.
+#: A name, `?` if the argument is optional, and a description.
 _ARGUMENT: Final = re.compile(r"\s*([^\s:?]+)\s*(\?)?\s*(?::\s*(.*?)\s*)?", re.DOTALL)
 
 
 @click.group("prompt")
 def command() -> None:
-    """Add, edit, show, render, list, update and delete prompts."""
+    """Manage prompts."""
 
 
 command.add_command(list_prompts)
@@ -32,16 +32,16 @@ command.add_command(render)
 
 
 def parse_argument(value: str) -> Argument:
-    """The type of options that are an argument of a prompt, as in `name?: what it is for`."""
+    """Parameter type of prompt arguments, such as `language?: name of the language`."""
     found = _ARGUMENT.fullmatch(text(value))
     if found is None:
-        raise click.BadParameter("write NAME or NAME?, and behind a colon what it is for.")
+        raise click.BadParameter("use NAME or NAME?, optionally followed by a colon and a description.")
     name, optional, description = found.groups()
     return Argument(name=name, description=description or None, required=not optional)
 
 
 def _prompt_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say what a prompt is like."""
+    """Add the options for the parts of a prompt to a command."""
     for option in (
         click.option(
             "-a",
@@ -50,12 +50,14 @@ def _prompt_options(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar="NAME[?][: ABOUT]",
             type=parse_argument,
             multiple=True,
-            help="A value it is filled in with; `?` if it may be left out.",
+            help="Argument of the template, `?` if optional; repeatable.",
         ),
-        click.option("-t", "--tag", "tags", metavar="TAG", type=text, multiple=True, help="A tag."),
-        click.option("--description", metavar="TEXT", type=text, help="What it is for."),
-        click.option("--title", metavar="TEXT", type=text, help="What people call it."),
-        click.option("-f", "--file", metavar="FILE", help="Take the content from a file, or from `-`."),
+        click.option("-t", "--tag", "tags", metavar="TAG", type=text, multiple=True, help="Tag; repeatable."),
+        click.option("--description", metavar="TEXT", type=text, help="Description of the prompt."),
+        click.option("--title", metavar="TEXT", type=text, help="Title."),
+        click.option(
+            "-f", "--file", metavar="FILE", help="Read the content from a file; `-` reads standard input."
+        ),
         click.argument("content", required=False, type=text),
     ):
         function = option(function)
@@ -78,16 +80,17 @@ def add(
     as_json: bool,
     **texts: str | None,
 ) -> None:
-    """Store a prompt under NAME.
+    """Add a prompt.
 
-    Its content is CONTENT, or a file, or standard input; on a terminal, your editor opens.
-    With arguments it is a template: {{ language }} is replaced by what is given for `language`.
+    The content is CONTENT, or is read from --file or standard input. On a terminal, without either, your
+    editor opens. A prompt with arguments is a template: {{ language }} is replaced by the value of the
+    argument `language`.
 
     \b
-    Example:
+    Examples:
       dittybag prompt add greet "Say hello in three languages." -t fun
       dittybag prompt add review --file review.md --title "Code review"
-      dittybag prompt add explain -a error -a "language?: where it is from" \\
+      dittybag prompt add explain -a error -a "language?: programming language" \\
         "Explain this {{ language }} error: {{ error }}"
     """
     parts: dict[str, Any] = {"name": name, **texts, "tags": tags, "arguments": arguments}
@@ -99,9 +102,9 @@ def add(
 
 
 def _content(content: str | None, file: str | None) -> str | None:
-    """The content that was given, wherever it is; nothing if none was."""
+    """Return the content from the argument or the file; `None` if neither was given."""
     if content is not None and file is not None:
-        usage_error("give the content or --file, not both")
+        usage_error("CONTENT and --file cannot be used together")
     if content == STREAM:
         file, content = STREAM, None
     return content if file is None else read_text(file, CONTENT_BYTES)
@@ -115,7 +118,7 @@ def _create(options: WorkspaceOptions, content: str, **parts: Any) -> Prompt:
 
 
 def _create_in_editor(options: WorkspaceOptions, name: str, **parts: Any) -> Prompt:
-    """A prompt whose content is written now. What would be refused is refused before."""
+    """Create a prompt whose content is written in the editor. Other fields are validated first."""
     from dittybag.cli.editor import EditorFile
 
     require(problems(name=name, **parts))
@@ -124,7 +127,7 @@ def _create_in_editor(options: WorkspaceOptions, name: str, **parts: Any) -> Pro
     content = draft.open_editor(CONTENT_BYTES)
     if not content.strip():
         draft.discard()
-        refuse("the file was left empty, and nothing is stored")
+        refuse("The text is empty; the prompt was not added")
     return draft.store_with(lambda: _create(options, content, name=name, **parts))
 
 
@@ -141,9 +144,10 @@ def _require_unused(options: WorkspaceOptions, name: str) -> None:
 @in_project
 @json_option
 def edit(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Change the content of the prompt NAME in your editor.
+    """Edit the content of a prompt in your editor.
 
-    If somebody else has changed it meanwhile, nothing is overwritten, and your text stays in its file.
+    If someone else changes the prompt in the meantime, it is not overwritten, and your text is kept in a
+    file.
 
     \b
     Example:
@@ -168,7 +172,7 @@ def edit(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
                 session.caller, PromptAddress(id=prompt.id), change, version=prompt.version
             )
         ),
-        f"dittybag prompt update {prompt.name} --file {draft.file} stores it nevertheless",
+        f"to overwrite the prompt, run: dittybag prompt update {prompt.name} --file {draft.file}",
     )
     _print_result(changed, f"Updated prompt '{changed.name}'", as_json=as_json)
 
@@ -176,9 +180,9 @@ def edit(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
 @command.command("update")
 @click.argument("name", type=text)
 @_prompt_options
-@click.option("--name", "new_name", metavar="NAME", type=text, help="Another name.")
-@click.option("--no-tags", is_flag=True, help="Take all tags away.")
-@click.option("--no-arguments", is_flag=True, help="Take all arguments away.")
+@click.option("--name", "new_name", metavar="NAME", type=text, help="New name.")
+@click.option("--no-tags", is_flag=True, help="Remove all tags.")
+@click.option("--no-arguments", is_flag=True, help="Remove all arguments.")
 @in_project
 @json_option
 def update(
@@ -195,12 +199,12 @@ def update(
     as_json: bool,
     **texts: str | None,
 ) -> None:
-    """Change parts of the prompt NAME; what is not given stays.
+    """Update a prompt. Fields that are not given stay the same.
 
-    Tags and arguments replace those that are there; `dittybag tag add` adds one.
+    Tags and arguments replace the existing ones. Use `dittybag tag add` to add a tag.
 
     \b
-    Example:
+    Examples:
       dittybag prompt update greet "Say hello in four languages." --title Greeting
       dittybag prompt update greet --name hello --no-tags
     """
@@ -214,8 +218,8 @@ def update(
     change = PromptChange(**{part: value for part, value in given.items() if value is not None})
     if change == PromptChange():
         usage_error(
-            "Nothing to update: give CONTENT, --file or another option",
-            "dittybag prompt edit opens an editor",
+            "Nothing to update: no CONTENT, --file or other option was given",
+            "to use an editor, run: dittybag prompt edit NAME",
         )
     with suggest_prompts(options):
         prompt, _ = options.run(
@@ -226,7 +230,7 @@ def update(
 
 def _replacement(values: Sequence[Any], *, none: bool, option: str) -> Sequence[Any] | None:
     if values and none:
-        usage_error(f"{option} says that there are none, and there are some")
+        usage_error(f"{option} cannot be used together with new values")
     return tuple(values) if values or none else None
 
 
@@ -235,7 +239,9 @@ def _replacement(values: Sequence[Any], *, none: bool, option: str) -> Sequence[
 @in_project
 @json_option
 def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Delete prompts, all of them or none; `dittybag undo` brings them back.
+    """Delete prompts, all of them or none.
+
+    `dittybag undo` restores them.
 
     \b
     Example:
@@ -249,11 +255,11 @@ def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) 
         return
     for prompt in gone:
         click.echo(f"Deleted prompt '{prompt.name}'")
-    click.echo(f"hint: dittybag undo brings {'it' if len(gone) == 1 else 'them'} back", err=True)
+    click.echo(f"hint: to restore {'it' if len(gone) == 1 else 'them'}, run: dittybag undo", err=True)
 
 
-def _print_result(prompt: Prompt, words: str, *, as_json: bool) -> None:
+def _print_result(prompt: Prompt, message: str, *, as_json: bool) -> None:
     if as_json:
         print_json(prompt_data(prompt))
     else:
-        click.echo(words)
+        click.echo(message)

@@ -1,4 +1,4 @@
-"""`dittybag prompt list`, `show` and `render`: what prompts there are, and what they say."""
+"""`dittybag prompt list`, `show` and `render`."""
 
 from __future__ import annotations
 
@@ -23,27 +23,39 @@ from dittybag.services.prompt_service import PromptAddress
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import LibrarySession, WorkspaceSession
 
-#: A list shows so many, unless it is told otherwise.
+#: Default of --limit.
 _DEFAULT_LIMIT: Final = 20
-#: So many are read at a time; databases take no more numbers at once.
+#: Prompts are read in pages of this size, which stays below the parameter limits of the databases.
 _PAGE: Final = 10_000
-#: A name that is not there is compared with so many that are.
+#: At most this many names are searched for suggestions.
 _MAX_COMPARED: Final = 10_000
-#: Values from a file have at most so many bytes.
+#: Maximum size of the file of --args-json.
 _MAX_ARGUMENT_BYTES: Final = 4 * 1024 * 1024
 
 limit_option = click.option(
-    "--limit", metavar="N", type=click.IntRange(1, 1_000_000), default=_DEFAULT_LIMIT, help="At most so many."
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, 1_000_000),
+    default=_DEFAULT_LIMIT,
+    help="Maximum number of results.",
 )
 
 
 @click.command("list")
 @click.option(
-    "-t", "--tag", "tags", metavar="TAG", type=text, multiple=True, help="Only with this tag, or another."
+    "-t",
+    "--tag",
+    "tags",
+    metavar="TAG",
+    type=text,
+    multiple=True,
+    help="Only prompts with this tag; repeatable, to match any of several.",
 )
-@click.option("--search", "query", metavar="TEXT", type=text, default="", help="Only with this text.")
+@click.option(
+    "--search", "query", metavar="TEXT", type=text, default="", help="Only prompts that contain this text."
+)
 @limit_option
-@click.option("--all", "everything", is_flag=True, help="However many there are.")
+@click.option("--all", "everything", is_flag=True, help="Show all results.")
 @in_project
 @json_option
 def list_prompts(
@@ -55,10 +67,10 @@ def list_prompts(
     everything: bool,
     as_json: bool,
 ) -> None:
-    """Show prompts, those changed last first.
+    """List prompts, most recently updated first.
 
     \b
-    Example:
+    Examples:
       dittybag prompt list
       dittybag prompt list --tag git --search "commit message"
     """
@@ -69,14 +81,16 @@ def list_prompts(
     if total or as_json:
         print_prompts(prompts, total, as_json=as_json)
     elif tags or query:
-        click.echo("No prompts fit", err=True)
+        click.echo("No matching prompts", err=True)
     else:
-        click.echo("There are no prompts yet", err=True)
-        click.echo("Next: dittybag prompt add NAME, or dittybag import --help", err=True)
+        click.echo("No prompts yet", err=True)
+        click.echo(
+            "hint: to add a prompt, run: dittybag prompt add NAME (or see dittybag import --help)", err=True
+        )
 
 
 def print_prompts(prompts: Sequence[PromptSummary], total: int, *, as_json: bool) -> None:
-    """Print prompts, some of all that fit."""
+    """Print a page of `total` matching prompts."""
     if as_json:
         print_json({"prompts": [_summary(prompt) for prompt in prompts], "total": total})
         return
@@ -84,7 +98,7 @@ def print_prompts(prompts: Sequence[PromptSummary], total: int, *, as_json: bool
         ("name", "title", "tags", "updated"), [_row(prompt) for prompt in prompts], shrinkable=(0, 1, 2)
     )
     if len(prompts) < total:
-        click.echo(f"{len(prompts):,} of {total:,}; --all shows the rest", err=True)
+        click.echo(f"Showing {len(prompts):,} of {total:,}; use --all to see the rest", err=True)
 
 
 async def search_prompts(
@@ -114,7 +128,7 @@ def _cell(words: str) -> str:
 
 
 def format_time(moment: int) -> str:
-    """When something was changed: for people how long ago, for programs the time."""
+    """Format a time: relative on a terminal, ISO 8601 otherwise."""
     if not sys.stdout.isatty():
         return iso(moment)
     from dittybag.cli.local_time import ago
@@ -136,16 +150,16 @@ def _summary(prompt: PromptSummary) -> dict[str, Any]:
 
 @click.command("show")
 @click.argument("name", type=text)
-@click.option("--raw", is_flag=True, help="Only the content, also on a terminal.")
+@click.option("--raw", is_flag=True, help="Print only the content, also on a terminal.")
 @in_project
 @json_option
 def show(name: str, options: WorkspaceOptions, *, raw: bool, as_json: bool) -> None:
-    """Show the prompt NAME: its name, id or title.
+    """Show a prompt. NAME is its name, id or title.
 
-    Into a file or a pipe goes exactly its content, byte for byte.
+    If the output is a file or a pipe, only the content is printed, byte for byte.
 
     \b
-    Example:
+    Examples:
       dittybag prompt show code-review
       dittybag prompt show code-review > review.md
     """
@@ -172,7 +186,7 @@ def _print_prompt(prompt: Prompt) -> None:
         click.secho(f"tags: {', '.join(prompt.tags)}", dim=True)
     for argument in prompt.arguments:
         click.secho(f"argument: {_describe_argument(argument)}", dim=True)
-    click.secho(f"changed {format_time(prompt.updated_at)}, version {prompt.version}", dim=True)
+    click.secho(f"updated {format_time(prompt.updated_at)}, version {prompt.version}", dim=True)
     click.echo()
     click.echo(highlight(terminal_safe(prompt.content)), nl=not prompt.content.endswith("\n"))
 
@@ -185,7 +199,7 @@ def _describe_argument(argument: Argument) -> str:
 
 
 def write_text(content: str) -> None:
-    """Print a text that somebody else wrote: byte for byte, unless a terminal would obey it."""
+    """Print an untrusted text: byte for byte, but without control characters on a terminal."""
     if sys.stdout.isatty():
         click.echo(terminal_safe(content), nl=not content.endswith("\n"))
     else:
@@ -193,7 +207,7 @@ def write_text(content: str) -> None:
 
 
 def prompt_data(prompt: Prompt) -> dict[str, Any]:
-    """All there is to a prompt, for machines."""
+    """Return all fields of a prompt for JSON output."""
     arguments = [
         {
             "name": argument.name,
@@ -219,30 +233,34 @@ def prompt_data(prompt: Prompt) -> dict[str, Any]:
 
 @contextmanager
 def suggest_prompts(options: WorkspaceOptions) -> Iterator[None]:
-    """If there is no such prompt, say which ones have names like it."""
+    """On `PromptNotFound`, report it with similar names and exit."""
     try:
         yield
     except PromptNotFound as error:
         wanted = error.reference
         names = options.run(lambda session: session.workspace.prompts.names(session.caller, _MAX_COMPARED))
-        refuse_with(error, suggestion(wanted, names, "dittybag prompt list shows what there is"))
+        refuse_with(error, suggestion(wanted, names, "run `dittybag prompt list` to see all prompts"))
 
 
 @click.command("render")
 @click.argument("name", type=text)
 @click.argument("values", metavar="[KEY=VALUE]...", type=text, nargs=-1)
-@click.option("--args-json", metavar="FILE", help="Values from a file with a JSON object, or from `-`.")
+@click.option(
+    "--args-json",
+    metavar="FILE",
+    help="Read arguments from a file with a JSON object; `-` reads standard input.",
+)
 @in_project
 @json_option
 def render(
     name: str, options: WorkspaceOptions, values: tuple[str, ...], args_json: str | None, *, as_json: bool
 ) -> None:
-    """Print what the prompt NAME says with these values. LIBRARY:PROMPT is one of a library.
+    """Render a prompt with the given arguments. NAME may be LIBRARY:PROMPT.
 
-    On a terminal it asks for required arguments that are missing.
+    On a terminal, the command asks for missing required arguments.
 
     \b
-    Example:
+    Examples:
       dittybag prompt render explain-error error="no such table" language=SQL
       dittybag prompt render team:commit --args-json values.json
     """
@@ -260,7 +278,7 @@ def _parse_pairs(values: Sequence[str]) -> dict[str, str]:
         key, equals, content = value.partition("=")
         if not equals or not key:
             usage_error(
-                f"'{clip_line(value)}' gives no value", "write KEY=VALUE, with quotes around what has blanks"
+                f"'{clip_line(value)}' is not of the form KEY=VALUE", "quote values that contain spaces"
             )
         pairs[key] = content
     return pairs
@@ -271,7 +289,7 @@ def _read_arguments(source: str) -> dict[str, str]:
     try:
         values = msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        usage_error(f"the values are not a JSON object: {error}", 'they should look like {"language": "SQL"}')
+        usage_error(f"The arguments are not a JSON object: {error}", 'example: {"language": "SQL"}')
     return {
         name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
         for name, value in values.items()
@@ -311,7 +329,7 @@ def _render_library(options: WorkspaceOptions, name: str, given: dict[str, str])
 def _refuse_library_prompt(name: str, names: Sequence[str]) -> NoReturn:
     refuse_with(
         LibraryPromptNotFound(name),
-        suggestion(name, names, "dittybag library list shows what libraries there are"),
+        suggestion(name, names, "run `dittybag library list` to see all libraries"),
     )
 
 
@@ -325,19 +343,19 @@ def _unknown(arguments: Sequence[Argument], given: Mapping[str, str]) -> list[st
 
 
 def _ask_for_missing(prompt: str, arguments: Sequence[Argument], given: Mapping[str, str]) -> dict[str, str]:
-    """The values, with those that had to be asked for. Ends the command if nobody can be asked."""
+    """Return the arguments, asking for missing ones on a terminal; exit otherwise."""
     names = ", ".join(argument.name for argument in arguments)
     if unknown := _unknown(arguments, given):
         usage_error(
             f"Prompt '{prompt}' has no argument '{clip_line(unknown[0])}'",
-            f"it has {names}" if names else "it has none: it is printed as it is",
+            f"its arguments are {names}" if names else "it has no arguments",
         )
     missing = _missing(arguments, given)
     if missing and not (sys.stdin.isatty() and sys.stderr.isatty()):
         wanted = ", ".join(argument.name for argument in missing)
         usage_error(
             f"Missing required argument{'s' if len(missing) > 1 else ''}: {wanted}",
-            f"give them as in {missing[0].name}=VALUE, or in a file with --args-json",
+            f"use {missing[0].name}=VALUE, or --args-json FILE",
         )
     return {**given, **{argument.name: _ask(argument) for argument in missing}}
 

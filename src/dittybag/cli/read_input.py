@@ -1,4 +1,4 @@
-"""What commands are given: text that is text, and files that are not too large."""
+"""Reading text and files given to commands, and ending a command with an error."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ from dittybag.cli.error_output import ExitStatus, report, report_error
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.prompts import size_problem
 
-#: The name of a file that means standard input or standard output.
+#: The file name for standard input or standard output.
 STREAM: Final = "-"
-#: More of a name than this is not compared with others.
+#: Only this many characters of a name are compared with others.
 _MAX_COMPARED: Final = 100
 
 
 def text(value: str) -> str:
-    """The type of options and arguments that are text: shells hand over any bytes."""
+    """Parameter type of text options and arguments; rejects bytes that are not UTF-8."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise click.BadParameter("it is not valid UTF-8.") from error
+        raise click.BadParameter("not valid UTF-8.") from error
     return value
 
 
 def refuse(
     message: str, *hints: str, status: ExitStatus = ExitStatus.REFUSED, code: str = "REFUSED"
 ) -> NoReturn:
-    """Say what went wrong and what to do, and end the command."""
+    """Report an error and its hints, and exit."""
     report(message, *hints, code=code)
     raise click.exceptions.Exit(status)
 
 
 def refuse_with(error: DittybagError, *hints: str) -> NoReturn:
-    """Say what went wrong and what to do, and end the command with the error's own status."""
+    """Report an error and its hints, and exit with the status of the error."""
     raise click.exceptions.Exit(report_error(error, *hints))
 
 
 def usage_error(message: str, *hints: str) -> NoReturn:
-    """Say what makes no sense about how the command was called, and end it."""
+    """Report incorrect usage, and exit."""
     refuse(message, *hints, status=ExitStatus.USAGE, code="USAGE")
 
 
 def read_text(source: str, max_bytes: int) -> str:
-    """The text of a file, or of standard input; it has at most so many bytes."""
+    """Read text from a file or standard input; exit if it has more than `max_bytes` bytes."""
     return decode_text(read_bytes(source, max_bytes), label(source))
 
 
 def decode_text(data: bytes, name: str) -> str:
-    """What bytes say, which are from `where`."""
+    """Decode UTF-8 bytes read from `name`, or exit."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         refuse(
-            f"{name} is not UTF-8 text: the byte at {error.start} makes no sense",
-            "dittybag resource add FILE keeps files of any kind",
+            f"{name} is not UTF-8 text: invalid byte at offset {error.start}",
+            "to store a binary file, use `dittybag resource add FILE`",
         )
 
 
 def read_bytes(source: str, max_bytes: int) -> bytes:
-    """The bytes of a file, or of standard input; there are at most so many."""
+    """Read a file or standard input; exit if it has more than `max_bytes` bytes."""
     try:
         if source == STREAM:
             return _read_limited(sys.stdin.fileno(), source, max_bytes, close=False)
@@ -88,17 +88,17 @@ def _read_limited(file: int, source: str, max_bytes: int, *, close: bool) -> byt
         while piece := stream.read(min(1 << 16, max_bytes + 1 - len(pieces))):
             pieces += piece
     if len(pieces) > max_bytes:
-        refuse(f"{label(source)}: Content must be at most {max_bytes} bytes, it has more")
+        refuse(f"{label(source)}: Content must be at most {max_bytes} bytes, but has more")
     return bytes(pieces)
 
 
 def label(source: str) -> str:
-    """What to call a file, whose name may be no text."""
+    """Return a printable name for a file, whose name may not be UTF-8."""
     return "standard input" if source == STREAM else os.fsencode(source).decode(errors="replace")
 
 
 def close_matches(wanted: str, names: Iterable[str]) -> list[str]:
-    """The names that somebody may have meant."""
+    """Return at most three names similar to `wanted`."""
     from difflib import get_close_matches
 
     wanted = wanted[:_MAX_COMPARED].lower()
@@ -109,6 +109,6 @@ def close_matches(wanted: str, names: Iterable[str]) -> list[str]:
 
 
 def suggestion(wanted: str, names: Iterable[str], otherwise: str) -> str:
-    """A hint for somebody who asked for what is not there."""
+    """Return a hint with similar names, or `otherwise` if there are none."""
     close = close_matches(wanted, names)
     return f"did you mean {' or '.join(close)}?" if close else otherwise

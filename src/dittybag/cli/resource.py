@@ -1,4 +1,4 @@
-"""`dittybag resource`: add, show, list, update and delete documents, text or binary."""
+"""`dittybag resource`: manage resources, text or binary."""
 
 from __future__ import annotations
 
@@ -41,19 +41,17 @@ _INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 @click.group("resource")
 def command() -> None:
-    """Add, show, list, update and delete documents, text or binary."""
+    """Manage resources, text or binary."""
 
 
 def _resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say what a resource is like."""
+    """Add the options for the parts of a resource to a command."""
     for option in (
-        click.option("--description", metavar="TEXT", type=text, help="What it is about."),
-        click.option("--title", metavar="TEXT", type=text, help="What people call it."),
-        click.option("--mime-type", metavar="TYPE", type=text, help="Its type, as in text/markdown."),
-        click.option(
-            "--uri", metavar="URI", type=text, help="Its address; with {variables}, it is a template."
-        ),
-        click.option("--name", metavar="NAME", type=text, help="What it is called."),
+        click.option("--description", metavar="TEXT", type=text, help="Description of the resource."),
+        click.option("--title", metavar="TEXT", type=text, help="Title."),
+        click.option("--mime-type", metavar="TYPE", type=text, help="MIME type, such as text/markdown."),
+        click.option("--uri", metavar="URI", type=text, help="URI; with {variables}, it is a URI template."),
+        click.option("--name", metavar="NAME", type=text, help="Name of the resource."),
     ):
         function = option(function)
     return function
@@ -74,22 +72,24 @@ def add(
     as_json: bool,
     **texts: str | None,
 ) -> None:
-    """Store a copy of FILE, or of standard input for `-`.
+    """Add a copy of FILE as a resource. `-` reads standard input.
 
-    It is called like the file, its URI is dittybag://resources/NAME, and its type is guess_mime_type, unless you say
-    otherwise.
+    By default, the resource has the name of the file, the URI dittybag://resources/NAME and a MIME type
+    guessed from the file.
 
     \b
-    Example:
+    Examples:
       dittybag resource add docs/api.md --title "API documentation"
       dittybag resource add logo.png --uri file:///logo.png
       pg_dump --schema-only shop | dittybag resource add - --name schema.sql
     """
     if name is None and file == STREAM:
-        usage_error("a document from standard input has no name", "give it one, with --name")
+        usage_error("Standard input has no file name", "name the resource with --name")
     chosen = name if name is not None else _name_for(file)
     content = read_bytes(file, CONTENT_BYTES)
-    kind = mime_type if mime_type is not None else guess_mime_type(chosen if file == STREAM else file, content)
+    kind = (
+        mime_type if mime_type is not None else guess_mime_type(chosen if file == STREAM else file, content)
+    )
     resource, _ = options.run(
         lambda session: session.workspace.resources.create(
             session.caller,
@@ -104,18 +104,18 @@ def add(
 
 
 def _name_for(file: str) -> str:
-    """A name for a file: its own, as far as names allow."""
+    """Return the name of a file with invalid characters replaced."""
     own = os.path.basename(os.path.abspath(file))  # noqa: PTH100, PTH119
     return _INVALID_IN_NAMES.sub("-", own).strip("-")[:NAME_LENGTH] or "document"
 
 
 @command.command("list")
 @limit_option
-@click.option("--all", "everything", is_flag=True, help="However many there are.")
+@click.option("--all", "everything", is_flag=True, help="Show all results.")
 @in_project
 @json_option
 def list_resources(options: WorkspaceOptions, limit: int, *, everything: bool, as_json: bool) -> None:
-    """Show documents, those changed last first.
+    """List resources, most recently updated first.
 
     \b
     Example:
@@ -128,8 +128,8 @@ def list_resources(options: WorkspaceOptions, limit: int, *, everything: bool, a
         print_json({"resources": [_resource_data(resource) for resource in page], "total": len(resources)})
         return
     if not resources:
-        click.echo("There are no documents yet", err=True)
-        click.echo("Next: dittybag resource add FILE", err=True)
+        click.echo("No resources yet", err=True)
+        click.echo("hint: to add a resource, run: dittybag resource add FILE", err=True)
         return
     print_table(
         ("name", "type", "size", "uri", "updated"),
@@ -138,7 +138,7 @@ def list_resources(options: WorkspaceOptions, limit: int, *, everything: bool, a
         shrinkable=(0, 1, 3),
     )
     if len(page) < len(resources):
-        click.echo(f"{len(page):,} of {len(resources):,}; --all shows the rest", err=True)
+        click.echo(f"Showing {len(page):,} of {len(resources):,}; use --all to see the rest", err=True)
 
 
 def _row(resource: Resource) -> tuple[str, ...]:
@@ -159,17 +159,17 @@ def _format_size(count: int) -> str:
 
 @command.command("show")
 @click.argument("name", metavar="NAME|URI", type=text)
-@click.option("-o", "--output", metavar="FILE", help="Write it to a file; `-` for standard output.")
-@click.option("--force", is_flag=True, help="Overwrite the file.")
+@click.option("-o", "--output", metavar="FILE", help="Write to a file; `-` is standard output.")
+@click.option("--force", is_flag=True, help="Overwrite the file if it exists.")
 @in_project
 @json_option
 def show(name: str, options: WorkspaceOptions, *, output: str | None, force: bool, as_json: bool) -> None:
-    """Print a document, or write it to a file.
+    """Print a resource, or write it to a file.
 
-    Into a file or a pipe goes exactly its content, byte for byte.
+    If the output is a file or a pipe, the content is written byte for byte.
 
     \b
-    Example:
+    Examples:
       dittybag resource show api.md
       dittybag resource show logo.png -o logo.png
     """
@@ -191,8 +191,8 @@ def show(name: str, options: WorkspaceOptions, *, output: str | None, force: boo
         write_text(content.decode())
     else:
         refuse(
-            f"Resource '{resource.name}' is {resource.mime_type}, and would make a mess of a terminal",
-            f"dittybag resource show {resource.name} --output FILE writes it to a file",
+            f"Resource '{resource.name}' is binary ({resource.mime_type}) and would garble the terminal",
+            f"to write it to a file, run: dittybag resource show {resource.name} --output FILE",
         )
 
 
@@ -203,20 +203,20 @@ def _content_data(resource: Resource, content: bytes) -> dict[str, str]:
 
 
 def _write_file(file: str, content: bytes, *, force: bool) -> None:
-    """Write a whole file or none; one that is there only by force."""
-    # A link is followed, not replaced.
+    """Write a file atomically; replace an existing file only with `force`."""
+    # Write through a symbolic link instead of replacing it.
     target = Path(os.path.realpath(file))
     if target.is_file() and not force:
         refuse(
-            f"{label(file)} exists already",
-            "--force overwrites it",
+            f"{label(file)} already exists",
+            "use --force to overwrite it",
             status=ExitStatus.CONFLICT,
             code="CONFLICT",
         )
     part = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
     try:
         if target.exists() and not target.is_file():
-            # A device or a pipe, which nothing may take the place of.
+            # A device or a pipe must not be replaced by a regular file.
             target.write_bytes(content)
             return
         with part.open("xb") as stream:
@@ -239,10 +239,12 @@ def _write_file(file: str, content: bytes, *, force: bool) -> None:
 def update(
     reference: str, file: str | None, options: WorkspaceOptions, *, as_json: bool, **parts: str | None
 ) -> None:
-    """Replace the content of a document by that of FILE, or change other parts; what is not given stays.
+    """Update a resource. Fields that are not given stay the same.
+
+    FILE replaces the content.
 
     \b
-    Example:
+    Examples:
       dittybag resource update api.md docs/api.md
       dittybag resource update api.md --title "The API" --name api
     """
@@ -250,7 +252,7 @@ def update(
     if file is not None:
         given["content"] = read_bytes(file, CONTENT_BYTES)
     if not given:
-        usage_error("Nothing to update: give FILE or an option")
+        usage_error("Nothing to update: no FILE or option was given")
 
     async def change(session: WorkspaceSession) -> Resource:
         found = await session.workspace.resources.get(session.caller, reference)
@@ -269,7 +271,9 @@ def update(
 @in_project
 @json_option
 def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Delete documents, all of them or none; `dittybag undo` brings them back.
+    """Delete resources, all of them or none.
+
+    `dittybag undo` restores them.
 
     \b
     Example:
@@ -282,20 +286,22 @@ def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) 
         return
     for resource in gone:
         click.echo(f"Deleted resource '{resource.name}'")
-    click.echo(f"hint: dittybag undo brings {'it' if len(gone) == 1 else 'them'} back", err=True)
+    click.echo(f"hint: to restore {'it' if len(gone) == 1 else 'them'}, run: dittybag undo", err=True)
 
 
 @contextmanager
 def _suggest_resources(options: WorkspaceOptions) -> Iterator[None]:
-    """If there is no such document, say which ones have names or URIs like that."""
+    """On `ResourceNotFound`, report it with similar names or URIs and exit."""
     try:
         yield
     except ResourceNotFound as error:
-        there: Sequence[Resource] = options.run(
+        resources: Sequence[Resource] = options.run(
             lambda session: session.workspace.resources.all(session.caller)
         )
-        names = [item.uri if ":" in error.reference else item.name for item in there]
-        refuse_with(error, suggestion(error.reference, names, "dittybag resource list shows what there is"))
+        names = [item.uri if ":" in error.reference else item.name for item in resources]
+        refuse_with(
+            error, suggestion(error.reference, names, "run `dittybag resource list` to see all resources")
+        )
 
 
 def _print_result(resource: Resource, verb: str, *, as_json: bool, to: str = "") -> None:

@@ -1,4 +1,4 @@
-"""`dittybag restore`: a thing as it was after a change, or a database as it was in a backup."""
+"""`dittybag restore`: restore an earlier version of an item, or a database from a backup."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 @click.command("restore")
 @click.argument("what")
-@click.option("--force", is_flag=True, help="Put a backup in the place of a database that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing database with the backup.")
 @in_workspace
 @json_option
 def command(what: str, options: WorkspaceOptions, *, force: bool, as_json: bool) -> int:
-    """Make a thing what it was right after a change, or a database what it was in a backup.
+    """Restore an item to its state after a change, or a database from a backup.
 
-    WHAT is the number of a change, from `dittybag history`, or the file of a backup. A thing that was deleted
-    comes back, and restoring it can be undone. A backup never overwrites a database without --force, and then
-    the database is moved aside.
+    WHAT is the number of a change, from `dittybag history`, or a backup file. Deleted items are re-created.
+    Restoring an item can be undone. A backup replaces an existing database only with --force, which keeps the
+    old database under another name.
 
     \b
     Examples:
@@ -49,6 +49,8 @@ def command(what: str, options: WorkspaceOptions, *, force: bool, as_json: bool)
         print_json({"restored": change_data(change, projects), "deleted": change.after is None})
         return ExitStatus.OK
     name = clip_line(label_of(changed_entity(change)))
-    became = "is deleted again" if change.after is None else f"is what it was after change {change.seq}"
-    click.echo(f"{change.kind.capitalize()} '{name}' {became}")
+    state = (
+        "is deleted again" if change.after is None else f"was restored to its state after change {change.seq}"
+    )
+    click.echo(f"{change.kind.capitalize()} '{name}' {state}")
     return ExitStatus.OK

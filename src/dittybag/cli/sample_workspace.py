@@ -1,4 +1,4 @@
-"""The sample workspace: a project `auth-module` with prompts, documents and tasks."""
+"""The sample workspace of the demo: a project `auth-module` with prompts, resources and tasks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _PROMPTS: Final = (
     {
         "name": "refactor-guide",
         "description": "Guide for refactoring auth module",
-        "content": "Refactor the auth module step by step: name the seams, write the missing tests, move one "
-        "responsibility at a time, and keep every commit green.",
+        "content": "Refactor the auth module step by step: identify the seams, write the missing tests, "
+        "move one responsibility at a time, and keep every commit green.",
     },
     {
         "title": "Threat Model",
@@ -45,8 +45,8 @@ _EXPLAIN: Final = {
     "content": "Explain this {{ language }} error in plain words, then name the likeliest "
     "fix:\n\n{{ error }}",
     "arguments": [
-        Argument(name="error", description="The message", required=True),
-        Argument(name="language", description="Where it comes from", choices=("Python", "SQL", "Go")),
+        Argument(name="error", description="The error message", required=True),
+        Argument(name="language", description="The language of the program", choices=("Python", "SQL", "Go")),
     ],
 }
 _RESOURCES: Final = (
@@ -57,7 +57,7 @@ _RESOURCES: Final = (
         "mime_type": "text/markdown",
         "description": "REST API documentation",
         "content": "# API Documentation\n\n## Authentication\n\n`POST /login` takes a name and a password "
-        "and answers with a token that is good for an hour.\n",
+        "and returns a token that is valid for one hour.\n",
     },
     {
         "name": "schema",
@@ -84,15 +84,15 @@ _TASKS: Final = (
 )
 
 
-#: A prompt library, as a team would keep it in its repository.
+#: A prompt library, as in the repository of a team.
 _LIBRARY: Final = {
     "twig.toml": """\
 [prompts.commit]
-description = "Write the message of a commit"
+description = "Write a commit message"
 
 [[prompts.commit.arguments]]
 name = "diff"
-description = "What was changed"
+description = "The diff to describe"
 required = true
 
 [[prompts.commit.arguments]]
@@ -108,7 +108,7 @@ Write a commit message for this change, in the imperative, at most 72 characters
 
 
 def write_library(home: Path) -> None:
-    """Put the sample library into a data folder."""
+    """Write the sample library to a data folder."""
     for name, text in _LIBRARY.items():
         file = home / "libraries" / "team" / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def write_library(home: Path) -> None:
 
 
 async def fill_sample(workspace: Workspace) -> None:
-    """Put the sample into an empty workspace."""
+    """Fill an empty workspace with the sample data."""
     project = await workspace.projects.create(PROJECT, actor="demo")
     caller = Caller(project.id, "demo")
     for prompt in (*_PROMPTS, _EXPLAIN):
@@ -128,7 +128,7 @@ async def fill_sample(workspace: Workspace) -> None:
 
 
 async def make_changes(workspace: Workspace) -> None:
-    """Let some agents and people work on the sample, so that there is something to look back at."""
+    """Make changes as several agents and users, so that the sample has a history."""
     project = await workspace.projects.find(PROJECT)
     claude, cursor, ann = (Caller(project.id, actor) for actor in ("claude-code", "cursor", "ann via web"))
     review = PromptAddress(name="code-review")
@@ -158,6 +158,6 @@ async def make_changes(workspace: Workspace) -> None:
         name="settings",
         uri="file:///settings.json",
         mime_type="application/json",
-        description="The settings of the login",
+        description="Login settings",
         content='{"login": {"attempts": 5, "lockout": {"minutes": 15, "notify": ["ann"]}}, "mfa": true}\n',
     )

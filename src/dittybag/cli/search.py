@@ -1,4 +1,4 @@
-"""`dittybag search`: one query over prompts, libraries, resources and tasks."""
+"""`dittybag search`: search prompts, libraries, resources and tasks."""
 
 from __future__ import annotations
 
@@ -18,16 +18,23 @@ _KINDS: Final = ("prompt", "library", "resource", "task")
 
 @click.command("search")
 @click.argument("query")
-@click.option("--kind", "kinds", type=click.Choice(_KINDS), multiple=True, help="Only such things.")
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="So many of each kind."
+    "--kind", "kinds", type=click.Choice(_KINDS), multiple=True, help="Only results of this kind; repeatable."
+)
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="Maximum number of results of each kind.",
 )
 @in_project
 @json_option
 def command(
     query: str, options: WorkspaceOptions, *, kinds: tuple[str, ...], limit: int, as_json: bool
 ) -> None:
-    """Find a text in prompts, libraries, resources and tasks, in any case.
+    """Search prompts, libraries, resources and tasks, ignoring case.
 
     \b
     Examples:
@@ -66,7 +73,7 @@ def command(
     words = ", ".join(
         format_count(total, *_LABELS[kind]) for kind, total in totals.items() if total or kind in kinds
     )
-    click.echo(words or "Nothing was found", err=True)
+    click.echo(words or "No results", err=True)
 
 
 _LABELS: Final[dict[str, tuple[str, ...]]] = {
@@ -78,7 +85,7 @@ _LABELS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def _highlight_match(text: str, query: str) -> str:
-    """The text with what was looked for made visible."""
+    """Return the text with the first match highlighted."""
     at = fold(text).find(fold(query)) if query else -1
     if at < 0 or len(fold(text)) != len(text):
         return text

@@ -1,4 +1,4 @@
-"""`dittybag serve`: MCP on standard input and output."""
+"""`dittybag serve`: serve MCP clients over stdio or HTTP."""
 
 from __future__ import annotations
 
@@ -11,46 +11,52 @@ from dittybag.config import SettingsError, from_process
 from dittybag.domain.errors import DittybagError, ProjectNotFound
 
 USAGE: Final = """\
-usage: dittybag serve [options]
+Usage: dittybag serve [OPTIONS]
 
-Serve prompts, resources and tasks to one MCP client on standard input and output.
-A client's configuration needs no more than the command: dittybag serve
-With --http, serve any number of clients at http://HOST:PORT/mcp instead.
+  Serve MCP clients over stdio or HTTP.
 
-options:
-  --profile NAME     dittybag (all tools, the default), mcpkg, twig, tasks or
-                     prompt-store: a drop-in replacement for the server of that name
-  --project NAME     the project to work in (default: default)
-  --workspace NAME   a database in Dittybag's data folder (default: default)
-  --db FILE          a database anywhere else
-  --http [HOST:PORT] listen for HTTP (default: 127.0.0.1:8765)
-  --auth HOW         who may come over HTTP: off (anybody on this machine, the
-                     default) or tokens (see dittybag token --help)
-  --allow-host NAME  a further name under which it is reached; any number of times
-  --access-log       log every HTTP request to standard error, as JSON
-  --read-only        hide and refuse everything that writes
-  --toolsets LIST    only these, separated by commas:
-                     prompts, resources, tasks, search, history
-  -h, --help         show this
+  By default, the command serves one client over standard input and output.
+  MCP clients start it themselves; see `dittybag connect`. With --http, it
+  serves any number of clients at http://HOST:PORT/mcp instead.
 
-Each option but --workspace has a variable: DITTYBAG_PROFILE, DITTYBAG_PROJECT,
-DITTYBAG_DATABASE_URL, DITTYBAG_READ_ONLY, DITTYBAG_TOOLSETS, DITTYBAG_HTTP,
-DITTYBAG_AUTH, DITTYBAG_ALLOWED_HOSTS, DITTYBAG_ACCESS_LOG. DITTYBAG_HOME is the data
-folder, DITTYBAG_ACTOR the name in the change log instead of the client's, and
-TWIG_DATA_DIR the folder of the libraries that the profile twig serves.
+Options:
+  --profile NAME      Set of tools: all, mcpkg, twig, tasks or prompt-store
+                      (default: all). The others each replace the server of
+                      that name.
+  --project NAME      Project (default: `default`).
+  --workspace NAME    Name of a database in the data folder.
+  --db FILE           Path or URL of a database.
+  --http [HOST:PORT]  Serve over HTTP (default address: 127.0.0.1:8765).
+  --auth MODE         HTTP authentication: off or tokens (default: off, which
+                      is limited to loopback addresses). For tokens, see
+                      `dittybag token --help`.
+  --allow-host NAME   Accept this host name in HTTP requests; repeatable.
+  --access-log        Log every HTTP request to standard error as JSON.
+  --read-only         Hide and reject all tools that write.
+  --toolsets LIST     Serve only these toolsets, separated by commas: prompts,
+                      resources, tasks, search, history.
+  -h, --help          Show this message and exit.
+
+Environment variables:
+  DITTYBAG_PROFILE, DITTYBAG_PROJECT, DITTYBAG_DATABASE_URL, DITTYBAG_HTTP,
+  DITTYBAG_AUTH, DITTYBAG_ALLOWED_HOSTS, DITTYBAG_ACCESS_LOG,
+  DITTYBAG_READ_ONLY and DITTYBAG_TOOLSETS set the options above.
+  DITTYBAG_HOME sets the data folder, DITTYBAG_ACTOR replaces the client's
+  name in the change log, and TWIG_DATA_DIR sets the folder of the libraries
+  that the twig profile serves.
 """
 
-#: To somebody who starts it in a terminal.
+#: Printed when the command is started in a terminal.
 _TERMINAL_NOTICE: Final = """\
-This is for MCP clients: they start it themselves and speak JSON with it, one message a line.
-dittybag demo shows what it does, and how to give it to a client. Ctrl-C ends it.
+This command is meant to be started by an MCP client, which sends JSON messages, one per line.
+To connect a client, run dittybag connect; for a tour, run dittybag demo. Press Ctrl-C to stop.
 """
 
 _WITH_VALUE: Final = ("--profile", "--project", "--workspace", "--db", "--toolsets", "--http", "--auth")
 
 
 def parse_options(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]:
-    """The options by name. Raises `SettingsError`."""
+    """Parse the arguments into options by name. Raises `SettingsError`."""
     flags: dict[str, str | bool | list[str]] = {}
     hosts: list[str] = []
     rest = list(arguments)
@@ -64,7 +70,7 @@ def parse_options(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]
         elif name in _WITH_VALUE or name == "--allow-host":
             if not has_value:
                 if not rest:
-                    raise SettingsError(f"{name} needs a value")
+                    raise SettingsError(f"{name} requires a value")
                 value = rest.pop(0)
             if name == "--allow-host":
                 flags[key] = hosts
@@ -72,19 +78,19 @@ def parse_options(arguments: Sequence[str]) -> dict[str, str | bool | list[str]]
             else:
                 flags[key] = value
         else:
-            raise SettingsError(f"dittybag serve has no option {name}")
+            raise SettingsError(f"Unknown option for dittybag serve: {name}")
     return flags
 
 
 def _print_address(host: str, port: int, *, needs_token: bool) -> None:
-    sys.stderr.write(f"Dittybag listens at {_origin(host, port)}/mcp (Ctrl-C ends it)\n")
+    sys.stderr.write(f"Dittybag is listening on {_origin(host, port)}/mcp (press Ctrl-C to stop)\n")
     if needs_token:
-        sys.stderr.write(f"Its pages for people: {_origin(host, port)}/ (sign in with a token)\n")
+        sys.stderr.write(f"Web UI: {_origin(host, port)}/ (sign in with a token)\n")
     sys.stderr.flush()
 
 
 def _print_sign_in_link(host: str, port: int, key: str) -> None:
-    sys.stderr.write(f"Its pages for people: {_origin(host, port)}/sign-in?key={key} (works once)\n")
+    sys.stderr.write(f"Web UI: {_origin(host, port)}/sign-in?key={key} (link works once)\n")
     sys.stderr.flush()
 
 
@@ -93,7 +99,7 @@ def _origin(host: str, port: int) -> str:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Serve until the client hangs up; the exit status."""
+    """Serve until the client disconnects, and return the exit status."""
     if any(argument in ("-h", "--help") for argument in arguments):
         sys.stdout.write(USAGE)
         return ExitStatus.OK
@@ -122,9 +128,9 @@ def run(arguments: Sequence[str]) -> int:
 
         same = f" --db {shlex.quote(settings.database)}"
         report(
-            f"there is no project '{error.project}' in {settings.database}",
-            f"see what there is: dittybag project list{same}",
-            f"make it: dittybag project create {shlex.quote(error.project)}{same}",
+            f"Project '{error.project}' does not exist in {settings.database}",
+            f"to list projects, run: dittybag project list{same}",
+            f"to create it, run: dittybag project create {shlex.quote(error.project)}{same}",
         )
         return ExitStatus.NOT_FOUND
     except DittybagError as error:

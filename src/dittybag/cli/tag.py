@@ -1,4 +1,4 @@
-"""`dittybag tag`: list, show, add, remove and rename the tags of prompts."""
+"""`dittybag tag`: manage the tags of prompts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dittybag.services.prompt_service import PromptAddress
 
 @click.group("tag")
 def command() -> None:
-    """List, show, add, remove and rename the tags of prompts."""
+    """Manage the tags of prompts."""
 
 
 @command.command("list")
 @in_project
 @json_option
 def list_tags(options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Show the tags in use, the most used first.
+    """List all tags, most used first.
 
     \b
     Example:
@@ -37,18 +37,18 @@ def list_tags(options: WorkspaceOptions, *, as_json: bool) -> None:
     elif tags:
         print_table(("tag", "prompts"), [(tag.name, str(tag.prompt_count)) for tag in tags], right=(1,))
     else:
-        click.echo("There are no tags yet", err=True)
-        click.echo("Next: dittybag tag add PROMPT TAG", err=True)
+        click.echo("No tags yet", err=True)
+        click.echo("hint: to add a tag, run: dittybag tag add PROMPT TAG", err=True)
 
 
 @command.command("show")
 @click.argument("tag", type=text)
 @limit_option
-@click.option("--all", "everything", is_flag=True, help="However many there are.")
+@click.option("--all", "everything", is_flag=True, help="Show all results.")
 @in_project
 @json_option
 def show(tag: str, options: WorkspaceOptions, limit: int, *, everything: bool, as_json: bool) -> None:
-    """Show the prompts that have a tag, those changed last first.
+    """List the prompts that have a tag, most recently updated first.
 
     \b
     Example:
@@ -68,7 +68,7 @@ def show(tag: str, options: WorkspaceOptions, limit: int, *, everything: bool, a
 @in_project
 @json_option
 def add(prompt: str, tags: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Give tags to a prompt.
+    """Add tags to a prompt.
 
     \b
     Example:
@@ -89,7 +89,7 @@ def add(prompt: str, tags: tuple[str, ...], options: WorkspaceOptions, *, as_jso
 @in_project
 @json_option
 def remove(prompt: str, tags: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Take tags from a prompt.
+    """Remove tags from a prompt.
 
     \b
     Example:
@@ -110,9 +110,9 @@ def remove(prompt: str, tags: tuple[str, ...], options: WorkspaceOptions, *, as_
 @in_project
 @json_option
 def rename(old: str, new: str, options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Give a tag another name, on all prompts of the project at once.
+    """Rename a tag on all prompts of the project.
 
-    If the other name is in use, the two become one.
+    If the new name is already in use, the two tags are merged.
 
     \b
     Example:
@@ -132,7 +132,7 @@ def _refuse_unknown_tag(options: WorkspaceOptions, tag: str) -> NoReturn:
     tags = options.run(lambda session: session.workspace.prompts.tags(session.caller))
     refuse(
         f"No prompt in project '{options.settings.project}' has the tag '{clip_line(tag)}'",
-        suggestion(tag, [item.name for item in tags], "dittybag tag list shows what there is"),
+        suggestion(tag, [item.name for item in tags], "run `dittybag tag list` to see all tags"),
         status=ExitStatus.NOT_FOUND,
         code="NOT_FOUND",
     )
@@ -143,4 +143,4 @@ def _print_result(prompt: Prompt, *, changed: bool, as_json: bool) -> None:
         print_json({"id": prompt.id, "name": prompt.name, "tags": prompt.tags, "changed": changed})
     else:
         has = f"has the tags {', '.join(prompt.tags)}" if prompt.tags else "has no tags"
-        click.echo(f"Prompt '{prompt.name}' {has}{'' if changed else ', as before'}")
+        click.echo(f"Prompt '{prompt.name}' {has}{'' if changed else ' (unchanged)'}")

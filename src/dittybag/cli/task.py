@@ -1,4 +1,4 @@
-"""`dittybag task`: add, list, show, finish, reopen, change, delete and count tasks."""
+"""`dittybag task`: manage tasks."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from dittybag.domain.tasks import NOTES_LENGTH, Task
 from dittybag.domain.times import iso
 from dittybag.services.task_service import TaskMark
 
-#: A list shows so many, unless it is told otherwise.
+#: Default of --limit.
 _DEFAULT_LIMIT: Final = 50
 
 
 @click.group("task")
 def command() -> None:
-    """Add, list, show, finish, reopen, change, delete and count tasks."""
+    """Manage tasks."""
 
 
 def parse_due_date(value: str) -> str:
-    """The type of options that are a day, in words or in digits."""
+    """Parameter type of due dates, such as "tomorrow" or "2026-12-24"."""
     try:
         return local_time.parse_optional_due_date(text(value), local_time.now().date())
     except local_time.NotADate as error:
         raise click.BadParameter(
-            f"'{clip_line(value)}' names no day. Write one like these: {local_time.EXAMPLES}."
+            f"'{clip_line(value)}' is not a date. Examples: {local_time.EXAMPLES}."
         ) from error
 
 
 def _field_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say what a task is like; it gets those that were given."""
+    """Add the options for the fields of a task to a command."""
     for option in (
         click.option(
             "-d",
@@ -46,24 +46,32 @@ def _field_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "due_date",
             metavar="WHEN",
             type=parse_due_date,
-            help="As in tomorrow, fri, 2w, 2026-12-24.",
+            help="Due date, such as tomorrow, fri, 2w or 2026-12-24.",
         ),
-        click.option("-n", "--notes", metavar="TEXT", type=text, help="Notes; `-` for standard input."),
-        click.option("--estimate", "time_estimate", metavar="TEXT", type=text, help="As in 30min or 2hr."),
+        click.option("-n", "--notes", metavar="TEXT", type=text, help="Notes; `-` reads standard input."),
         click.option(
-            "-e", "--energy", metavar="LEVEL", type=text, help="What it takes: light, medium or deep."
+            "--estimate",
+            "time_estimate",
+            metavar="TEXT",
+            type=text,
+            help="Time estimate, such as 30min or 2hr.",
         ),
-        click.option("-p", "--project", metavar="NAME", type=text, help="What it belongs to, in any words."),
-        click.option("-P", "--priority", metavar="N", type=int, help="From 1 (someday) to 5 (critical)."),
+        click.option(
+            "-e", "--energy", metavar="LEVEL", type=text, help="Energy required: light, medium or deep."
+        ),
+        click.option("-p", "--project", metavar="NAME", type=text, help="Project of the task; any text."),
+        click.option(
+            "-P", "--priority", metavar="N", type=int, help="Priority from 1 (someday) to 5 (critical)."
+        ),
     ):
         function = option(function)
     return function
 
 
 def _given_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that were given, with notes that may be on standard input."""
+    """Return the fields that were given, reading notes from standard input if they are `-`."""
     if fields.get("notes") == STREAM:
-        # No character takes more than four bytes.
+        # A character has at most four bytes in UTF-8.
         fields["notes"] = read_text(STREAM, NOTES_LENGTH * 4)
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -77,7 +85,7 @@ def add(title: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool, **f
     """Add a task.
 
     \b
-    Example:
+    Examples:
       dittybag task add "Write tests" -P 4 -p auth
       dittybag task add Call the bank -d tomorrow -e light --estimate 15min
     """
@@ -89,14 +97,18 @@ def add(title: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool, **f
 
 
 @command.command("list")
-@click.option("-p", "--project", metavar="NAME", type=text, help="Only of this project.")
-@click.option("-P", "--priority", metavar="N", type=int, help="Only with this priority.")
-@click.option("--done", is_flag=True, help="Those that are done.")
-@click.option("--all", "everything", is_flag=True, help="Those that are done, too.")
-@click.option("--overdue", is_flag=True, help="Only those whose due date is past.")
-@click.option("--due", metavar="WHEN", type=parse_due_date, help="Only those due by then, as in fri or 2w.")
+@click.option("-p", "--project", metavar="NAME", type=text, help="Only tasks of this project.")
+@click.option("-P", "--priority", metavar="N", type=int, help="Only tasks with this priority.")
+@click.option("--done", is_flag=True, help="Only completed tasks.")
+@click.option("--all", "everything", is_flag=True, help="Include completed tasks.")
+@click.option("--overdue", is_flag=True, help="Only overdue tasks.")
+@click.option("--due", metavar="WHEN", type=parse_due_date, help="Only tasks due by then, such as fri or 2w.")
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(1, 1_000_000), default=_DEFAULT_LIMIT, help="At most so many."
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, 1_000_000),
+    default=_DEFAULT_LIMIT,
+    help="Maximum number of results.",
 )
 @in_workspace
 @json_option
@@ -112,19 +124,19 @@ def list_tasks(
     overdue: bool,
     as_json: bool,
 ) -> None:
-    """Show what there is to do, the most important first.
+    """List open tasks, highest priority first.
 
     \b
-    Example:
+    Examples:
       dittybag task list -p auth
       dittybag task list --due fri
     """
     if done and (everything or overdue):
-        usage_error(f"--done and --{'all' if everything else 'overdue'} exclude each other")
+        usage_error(f"--done and --{'all' if everything else 'overdue'} cannot be used together")
     if due is not None and (overdue or not due):
-        usage_error("give --due a day, and --overdue alone")
+        usage_error("--due requires a date and cannot be used with --overdue")
     now = local_time.now()
-    # Somewhere it is tomorrow already.
+    # In other time zones it is already tomorrow.
     latest = (now.date() + timedelta(1)).isoformat() if overdue else due and local_time.local_due_day(due)
     found = options.run(
         lambda session: session.workspace.tasks.filter(
@@ -146,7 +158,7 @@ def _print_tasks(tasks: Sequence[Task], now: datetime, *, more: bool, as_json: b
         print_json({"tasks": [_task_data(task, now) for task in tasks], "more": more})
         return
     if not tasks:
-        click.echo("There is nothing to do", err=True)
+        click.echo("No tasks found", err=True)
         return
     with_done = any(task.completed for task in tasks)
     print_table(
@@ -157,7 +169,7 @@ def _print_tasks(tasks: Sequence[Task], now: datetime, *, more: bool, as_json: b
         styles=lambda number: _style(tasks[number], now),
     )
     if more:
-        click.echo("There are more; --limit N shows them", err=True)
+        click.echo("hint: there are more tasks; raise --limit to see them", err=True)
 
 
 def _row(task: Task, now: datetime, *, with_done: bool) -> tuple[str, ...]:
@@ -197,7 +209,7 @@ def _style(task: Task, now: datetime) -> dict[str, Any]:
 @in_workspace
 @json_option
 def show(id: int, options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Show everything about a task.
+    """Show a task.
 
     \b
     Example:
@@ -215,13 +227,13 @@ def show(id: int, options: WorkspaceOptions, *, as_json: bool) -> None:
         "energy": task.energy,
         "estimate": terminal_safe(clip_line(task.time_estimate)),
         "due": _due(task, now),
-        "done": "" if task.completed_at is None else iso(task.completed_at),
-        "added": iso(task.created_at),
-        "changed": iso(task.updated_at),
+        "completed": "" if task.completed_at is None else iso(task.completed_at),
+        "created": iso(task.created_at),
+        "updated": iso(task.updated_at),
     }
     for name, value in about.items():
         if value:
-            click.echo(f"{name:8}  {value}")
+            click.echo(f"{name:9}  {value}")
     if task.notes:
         click.echo()
         click.echo(terminal_safe(task.notes), nl=not task.notes.endswith("\n"))
@@ -232,14 +244,14 @@ def show(id: int, options: WorkspaceOptions, *, as_json: bool) -> None:
 @in_workspace
 @json_option
 def done(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Mark tasks as done, all of them or none.
+    """Mark tasks as completed, all of them or none.
 
     \b
     Example:
       dittybag task done 3 4
     """
     marks = options.run(lambda session: session.workspace.tasks.complete_all(session.caller, ids))
-    _print_marks(marks, "Completed", "Already done:", as_json=as_json)
+    _print_marks(marks, "Completed", "Already completed:", as_json=as_json)
 
 
 @command.command("reopen")
@@ -247,7 +259,7 @@ def done(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) -> N
 @in_workspace
 @json_option
 def reopen(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Mark tasks as not done after all, all of them or none.
+    """Reopen completed tasks, all of them or none.
 
     \b
     Example:
@@ -259,21 +271,23 @@ def reopen(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) ->
 
 @command.command("update")
 @click.argument("id", type=int)
-@click.option("--title", metavar="TEXT", type=text, help="What there is to do.")
+@click.option("--title", metavar="TEXT", type=text, help="New title.")
 @_field_options
 @in_workspace
 @json_option
 def update(id: int, options: WorkspaceOptions, *, as_json: bool, **fields: Any) -> None:
-    """Change a task; what is not given stays. An empty text takes project, notes or due date away.
+    """Update a task. Fields that are not given stay the same.
+
+    An empty value clears the project, the notes or the due date.
 
     \b
-    Example:
+    Examples:
       dittybag task update 3 -P 5 -d "next mon"
       dittybag task update 3 --due none
     """
     given = _given_fields(fields)
     if not given:
-        usage_error("Nothing to update: give at least one option")
+        usage_error("Nothing to update: no option was given")
     task = options.run(lambda session: session.workspace.tasks.update(session.caller, id, **given))
     _print_result(task, "Updated", as_json=as_json)
 
@@ -283,7 +297,9 @@ def update(id: int, options: WorkspaceOptions, *, as_json: bool, **fields: Any) 
 @in_workspace
 @json_option
 def delete(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Delete tasks, all of them or none; `dittybag undo` brings them back.
+    """Delete tasks, all of them or none.
+
+    `dittybag undo` restores them.
 
     \b
     Example:
@@ -295,14 +311,14 @@ def delete(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) ->
         return
     for task in gone:
         click.echo(f"Deleted task {task.id} '{terminal_safe(clip_line(task.title))}'")
-    click.echo(f"hint: dittybag undo brings {'it' if len(gone) == 1 else 'them'} back", err=True)
+    click.echo(f"hint: to restore {'it' if len(gone) == 1 else 'them'}, run: dittybag undo", err=True)
 
 
 @command.command("stats")
 @in_workspace
 @json_option
 def stats(options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Draw how much is done, by project and by priority.
+    """Show completion charts by project and by priority.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""How much is done, as bars."""
+"""Bar charts of completed tasks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dittybag.cli.output import clip_line, display_width, pad, print_json, termi
 from dittybag.domain.tasks import TaskGroup
 
 _NO_PROJECT: Final = "(no project)"
-#: More projects than this are not drawn; `--json` has them all.
+#: At most this many projects are drawn; `--json` has all of them.
 _MAX_BARS: Final = 20
-#: The longest bar, and the longest name beside one.
+#: Maximum length of a bar, and of the label beside it.
 _LENGTH: Final = 30
 _LABEL: Final = 24
 
 
 class _TaskCount(Struct, frozen=True):
-    """How many tasks there are of something, and how many of them are done."""
+    """The number of tasks of a project or priority, and how many of them are completed."""
 
     label: str
     total: int
@@ -29,7 +29,7 @@ class _TaskCount(Struct, frozen=True):
 
 
 def print_charts(groups: Sequence[TaskGroup], *, as_json: bool) -> None:
-    """Print how many tasks of each project and priority there are, and are done."""
+    """Print the number of tasks and of completed tasks by project and by priority."""
     projects = _counts((group.project, group) for group in groups)
     priorities = _counts((group.priority, group) for group in groups)
     total = sum(group.total for group in groups)
@@ -47,14 +47,14 @@ def print_charts(groups: Sequence[TaskGroup], *, as_json: bool) -> None:
         print_json(data)
         return
     if not total:
-        click.echo("There are no tasks yet", err=True)
-        click.echo("Next: dittybag task add TITLE", err=True)
+        click.echo("No tasks yet", err=True)
+        click.echo("hint: to add a task, run: dittybag task add TITLE", err=True)
         return
     _draw("project", [count for _, count in by_project])
     click.echo()
     _draw("priority", [count for _, count in by_priority])
     click.echo()
-    click.echo(f"{completed:,} of {total:,} done ({100 * completed // total} %)")
+    click.echo(f"{completed:,} of {total:,} completed ({100 * completed // total}%)")
 
 
 def _counts(groups: Iterable[tuple[Any, TaskGroup]]) -> dict[Any, _TaskCount]:
@@ -80,11 +80,11 @@ def _draw(title: str, counts: Sequence[_TaskCount]) -> None:
     for count, number in zip(drawn, numbers, strict=True):
         click.echo(f"  {pad(count.label, column)}  {number:>{room}}  {_bar(count, most)}")
     if len(counts) > len(drawn):
-        click.echo(f"  and {len(counts) - len(drawn):,} more; --json has them all")
+        click.echo(f"  and {len(counts) - len(drawn):,} more; use --json to see all")
 
 
 def _bar(count: _TaskCount, most: int) -> str:
-    """A bar as long as there are tasks, filled as far as they are done."""
+    """Return a bar whose length is the number of tasks and whose filled part is the completed ones."""
     full, empty = ("█", "░") if _supports_blocks() else ("#", ".")
     length = max(1, round(_LENGTH * count.total / most))
     filled = length * count.completed // count.total

@@ -1,4 +1,4 @@
-"""`dittybag token`: what users show to a server over HTTP."""
+"""`dittybag token`: manage the access tokens of users."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNITS: Final = {
 
 
 class ExpiryTime(click.ParamType[int, str]):
-    """An option that is a time to come; microseconds since 1970."""
+    """The value of --expires, as microseconds since 1970."""
 
     name = "when"
 
@@ -34,12 +34,12 @@ class ExpiryTime(click.ParamType[int, str]):
         try:
             return int(parse_expiry(value, datetime.now().astimezone()).timestamp() * 1_000_000)
         except (ValueError, OverflowError):
-            problem = f"'{clip_line(value)}' is no time to come"
-            self.fail(f"{problem}; write 12h, 30d, 8w, 1y, 2027-01-01 or '2027-01-01 12:00'", param, ctx)
+            problem = f"'{clip_line(value)}' is not a valid time in the future"
+            self.fail(f"{problem}; use 12h, 30d, 8w, 1y, 2027-01-01 or '2027-01-01 12:00'", param, ctx)
 
 
 def parse_expiry(words: str, now: datetime) -> datetime:
-    """The time that is meant; one without a time zone is in that of `now`. Raises `ValueError`."""
+    """Parse a time after `now`; without a time zone, it is in that of `now`. Raises `ValueError`."""
     if (found := _SPAN.fullmatch(words.strip().lower())) is not None:
         return now + int(found[1]) * _UNITS[found[2]]
     given = datetime.fromisoformat(words.strip())
@@ -50,7 +50,7 @@ def parse_expiry(words: str, now: datetime) -> datetime:
 
 
 class _ListedToken(Struct, frozen=True):
-    """A token in a list, and whether it is good for anything."""
+    """A token and its state: active, expired, revoked or disabled."""
 
     token: Token
     state: str
@@ -58,29 +58,36 @@ class _ListedToken(Struct, frozen=True):
 
 @click.group("token")
 def command() -> None:
-    """Create, list and revoke tokens: what users show to a server over HTTP.
+    """Manage access tokens, which authenticate users over HTTP.
 
-    A server takes them with `dittybag serve --http --auth tokens`, and clients send them as
+    A server started with `dittybag serve --http --auth tokens` requires a token. Clients send it as
     `Authorization: Bearer TOKEN`.
     """
 
 
 @command.command("create")
-@click.option("--user", "name", required=True, metavar="NAME", type=text, help="Whose it is.")
+@click.option(
+    "--user", "name", required=True, metavar="NAME", type=text, help="User that the token belongs to."
+)
 @click.option(
     "--scope",
     required=True,
     type=click.Choice(SCOPES),
-    help="What it is good for: to read, to write too, or for metrics as well.",
+    help="Access level; `admin` also allows reading metrics.",
 )
-@click.option("--expires", metavar="WHEN", type=ExpiryTime(), help="Like 30d or 2027-01-01; else never.")
-@click.option("--label", metavar="TEXT", type=text, default="", help="What it is for.")
+@click.option(
+    "--expires",
+    metavar="WHEN",
+    type=ExpiryTime(),
+    help="Expiry time, such as 30d or 2027-01-01 (default: never).",
+)
+@click.option("--label", metavar="TEXT", type=text, default="", help="Description of the token.")
 @in_workspace
 @json_option
 def create(
     name: str, scope: Scope, expires: int | None, label: str, options: WorkspaceOptions, *, as_json: bool
 ) -> None:
-    """Print a new token. It is shown only now: nobody can read it again, not even in the database.
+    """Create a token and print it. It is shown only once; the database stores only a hash.
 
     \b
     Examples:
@@ -97,17 +104,17 @@ def create(
         return
     token = made.token
     until = "" if token.expires_at is None else f", until {iso(token.expires_at)}"
-    click.echo(f"Token {token.id} for {token.user} ({token.scope}{until}). It is shown only now:", err=True)
+    click.echo(f"Token {token.id} for {token.user} ({token.scope}{until}). It is shown only once:", err=True)
     click.echo(made.text)
 
 
 @command.command("list")
-@click.option("--user", "name", metavar="NAME", type=text, help="Only this user's.")
-@click.option("--all", "everything", is_flag=True, help="Also those that are good for nothing any more.")
+@click.option("--user", "name", metavar="NAME", type=text, help="Only tokens of this user.")
+@click.option("--all", "everything", is_flag=True, help="Include revoked and expired tokens.")
 @in_workspace
 @json_option
 def list_tokens(name: str | None, options: WorkspaceOptions, *, everything: bool, as_json: bool) -> None:
-    """Show which tokens there are: their numbers and last letters, never more of them.
+    """List tokens with their ids and last characters.
 
     \b
     Examples:
@@ -126,7 +133,8 @@ def list_tokens(name: str | None, options: WorkspaceOptions, *, everything: bool
         print_json({"tokens": [_token_data(item) for item in found]})
         return
     if not found:
-        click.echo("There are no tokens here; dittybag token create makes one", err=True)
+        click.echo("No tokens found", err=True)
+        click.echo("hint: to create a token, run: dittybag token create --user NAME --scope write", err=True)
         return
     rows = [
         (
@@ -142,7 +150,7 @@ def list_tokens(name: str | None, options: WorkspaceOptions, *, everything: bool
         for item in found
     ]
     print_table(
-        ("id", "user", "scope", "token", "state", "expires", "used", "label"),
+        ("id", "user", "scope", "token", "state", "expires", "last used", "label"),
         rows,
         right=(0,),
         shrinkable=(7,),
@@ -155,7 +163,9 @@ def list_tokens(name: str | None, options: WorkspaceOptions, *, everything: bool
 @in_workspace
 @json_option
 def revoke(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Make tokens worthless, on all servers within 5 seconds. All of them or, if one is missing, none.
+    """Revoke tokens. All servers reject them within 5 seconds.
+
+    If one of the tokens does not exist, none is revoked.
 
     \b
     Example:
@@ -166,7 +176,7 @@ def revoke(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) ->
         print_json({"revoked": [token.id for token in revoked]})
         return
     for token in revoked:
-        click.echo(f"Revoked token {token.id} of {token.user}")
+        click.echo(f"Revoked token {token.id} of user '{token.user}'")
 
 
 def _state(token: Token, now: int, disabled: set[str]) -> str:

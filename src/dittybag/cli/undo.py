@@ -1,4 +1,4 @@
-"""`dittybag undo`: take back the last change, or several; show first what that will do."""
+"""`dittybag undo`: undo the last change, or several changes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dittybag.domain.changes import Change, label_of
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
 
-#: More lines of a plan than this help nobody; `--json` has them all.
+#: At most this many lines of a plan are printed; `--json` has all of them.
 _MAX_LINES = 20
-#: So many changes are taken back at once, at most.
+#: At most this many changes are undone by one command.
 _MAX_CHANGES = 100_000
 
 
 class _Plan(Struct, frozen=True):
-    """What is to be taken back, the newest first, and what was done to the same things since."""
+    """The changes to undo, newest first, and later changes to the same entities."""
 
     changes: list[Change]
     later: list[Change]
@@ -37,7 +37,7 @@ class _Plan(Struct, frozen=True):
         return [{**change_data(change, self.projects), "effect": effect} for change, effect in self.effects()]
 
     def effects(self) -> list[tuple[Change, str]]:
-        """For each thing its first change, and what will become of it."""
+        """Return the first change of each entity, and the effect of the undo on the entity."""
         first = {(change.kind, change.entity): change for change in self.changes}
         return [(change, _effect(change)) for change in first.values()]
 
@@ -50,13 +50,15 @@ def _effect(change: Change) -> str:
 
 @click.command("undo")
 @click.argument("change", type=click.IntRange(1), required=False)
-@click.option("--last", type=click.IntRange(1, 10_000), metavar="N", help="The last N changes.")
-@click.option("--actor", metavar="NAME", help="All that this person or client did; needs --since.")
-@click.option("--since", type=PastTime(), metavar="WHEN", help="All since then: 2h, yesterday, 2026-11-15.")
-@click.option("-p", "--project", metavar="NAME", help="Only in this project, and to tasks.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--force", is_flag=True, help="Also if that overwrites later changes.")
+@click.option("--last", type=click.IntRange(1, 10_000), metavar="N", help="Undo the last N changes.")
+@click.option("--actor", metavar="NAME", help="Undo changes by this user or client; requires --since.")
+@click.option(
+    "--since", type=PastTime(), metavar="WHEN", help="Undo all changes since then: 2h, yesterday, 2026-11-15."
+)
+@click.option("-p", "--project", metavar="NAME", help="Only changes in this project, and to tasks.")
+@click.option("--dry-run", is_flag=True, help="Show what would be undone, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--force", is_flag=True, help="Undo even if that overwrites later changes.")
 @in_workspace
 @json_option
 def command(
@@ -72,10 +74,10 @@ def command(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Take back the last change, or CHANGE, or several changes.
+    """Undo the last change, the change numbered CHANGE, or several changes.
 
-    What was done together is taken back together. To undo can be undone: as the last change, again with
-    `dittybag undo`. On a terminal it shows what it will do, and asks; elsewhere it needs --yes.
+    Changes that were made together are undone together. An undo can itself be undone with `dittybag undo`.
+    On a terminal, the command shows the effects and asks for confirmation; otherwise it requires --yes.
 
     \b
     Examples:
@@ -84,11 +86,11 @@ def command(
       dittybag undo --last 3
       dittybag undo --actor claude-code --since 2h
     """
-    ways = [name for name, given in (("CHANGE", change), ("--last", last), ("--since", since)) if given]
-    if len(ways) > 1:
-        raise click.UsageError(f"Give only one of {' and '.join(ways)}.")
+    selectors = [name for name, given in (("CHANGE", change), ("--last", last), ("--since", since)) if given]
+    if len(selectors) > 1:
+        raise click.UsageError(f"Give only one of {' and '.join(selectors)}.")
     if actor is not None and since is None:
-        raise click.UsageError("--actor needs --since: how far to go back.")
+        raise click.UsageError("--actor requires --since.")
 
     async def make_plan(session: WorkspaceSession) -> _Plan:
         history = session.workspace.history
@@ -99,13 +101,13 @@ def command(
             found = await history.page_all(chosen, actor=actor, since=since, limit=_MAX_CHANGES)
         else:
             found = await _last_changes(session, chosen, last or 1)
-        # The first change of all made the workspace itself.
+        # Change 1 created the workspace itself.
         together = await history.batches_of(change for change in found if change.seq > 1)
         return _Plan(together, await history.later_changes(together), await project_names(session))
 
     plan = options.run(make_plan)
     if not plan.changes:
-        report("There is nothing to undo", code="NOTHING_TO_UNDO")
+        report("Nothing to undo", code="NOTHING_TO_UNDO")
         return ExitStatus.NOT_FOUND
     if not as_json:
         _print_plan(plan)
@@ -113,8 +115,8 @@ def command(
         return _print_result(plan, undone=False, as_json=as_json)
     if plan.later and not force:
         report(
-            f"{format_count(len(plan.later), 'later change')} of the same things would be overwritten",
-            "--force does it all the same, and can be undone too",
+            f"{format_count(len(plan.later), 'later change')} to the same items would be overwritten",
+            "use --force to undo anyway; that can be undone too",
             code="LATER_CHANGES",
         )
         return ExitStatus.CONFLICT
@@ -129,7 +131,7 @@ def command(
 
 
 async def _last_changes(session: WorkspaceSession, project: int | None, count: int) -> list[Change]:
-    """The newest changes, one of each of so many that were done together."""
+    """Return the newest change of each of the last `count` batches."""
     found: dict[int, Change] = {}
     before: int | None = None
     while len(found) < count:
@@ -152,7 +154,7 @@ def _print_plan(plan: _Plan) -> None:
             f"  ({change.action} by {clip_line(change.actor, 40)}, change {change.seq})"
         )
     if len(effects) > _MAX_LINES:
-        click.echo(f"and {format_count(len(effects) - _MAX_LINES, 'more thing')}")
+        click.echo(f"and {format_count(len(effects) - _MAX_LINES, 'more item')}")
     for change in plan.later[:_MAX_LINES]:
         click.secho(
             f"overwrites change {change.seq}: {change.action} {change.kind} by {clip_line(change.actor, 40)}",
@@ -162,9 +164,11 @@ def _print_plan(plan: _Plan) -> None:
 
 def _confirm(*, as_json: bool) -> bool:
     if as_json or not sys.stdin.isatty():
-        report("nobody can be asked here", "--yes does it, --dry-run only shows it", code="NOT_CONFIRMED")
+        report(
+            "Confirmation is required", "use --yes to confirm, or --dry-run to preview", code="NOT_CONFIRMED"
+        )
         return False
-    return click.confirm("Undo this?", err=True)
+    return click.confirm("Undo these changes?", err=True)
 
 
 def _print_result(plan: _Plan, *, undone: bool, as_json: bool) -> int:
@@ -172,7 +176,5 @@ def _print_result(plan: _Plan, *, undone: bool, as_json: bool) -> int:
         later: Sequence[Any] = [change_data(change, plan.projects) for change in plan.later]
         print_json({"undone": undone, "things": plan.rows(), "overwrites": later})
     elif undone:
-        click.echo(
-            f"Undone: {format_count(len(plan.changes), 'change')}. Next: dittybag undo takes that back"
-        )
+        click.echo(f"Undid {format_count(len(plan.changes), 'change')}. To redo, run: dittybag undo")
     return ExitStatus.OK

@@ -1,4 +1,4 @@
-"""`dittybag user`: who may come to a server over HTTP."""
+"""`dittybag user`: manage the users of an HTTP server."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dittybag.domain.times import iso
 
 @click.group("user")
 def command() -> None:
-    """Add, list, disable and enable users: those who come to a server over HTTP.
+    """Manage users, who access a server over HTTP.
 
-    Whoever uses this command line, or a server on standard input, needs no user: they own the database.
+    The command line and servers on standard input need no user: they have full access to the database.
     """
 
 
@@ -26,7 +26,7 @@ def command() -> None:
 @in_workspace
 @json_option
 def add(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Add a user. A name is never given to anybody else.
+    """Add a user. User names cannot be reused.
 
     \b
     Example:
@@ -37,14 +37,16 @@ def add(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
         print_json(_user_data(user))
         return
     click.echo(f"Added user '{user.name}'")
-    click.echo(f"Give a token: dittybag token create --user {user.name} --scope write", err=True)
+    click.echo(
+        f"hint: to create a token, run: dittybag token create --user {user.name} --scope write", err=True
+    )
 
 
 @command.command("list")
 @in_workspace
 @json_option
 def list_users(options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Show all users.
+    """List all users.
 
     \b
     Example:
@@ -55,10 +57,11 @@ def list_users(options: WorkspaceOptions, *, as_json: bool) -> None:
         print_json({"users": [_user_data(user) for user in users]})
         return
     if not users:
-        click.echo("There are no users yet; dittybag user add NAME makes one", err=True)
+        click.echo("No users yet", err=True)
+        click.echo("hint: to add a user, run: dittybag user add NAME", err=True)
         return
     print_table(
-        ("user", "since", "state"),
+        ("user", "created", "state"),
         [(user.name, iso(user.created_at)[:10], _state(user)) for user in users],
         styles=lambda row: {"dim": users[row].disabled_at is not None},
     )
@@ -69,7 +72,7 @@ def list_users(options: WorkspaceOptions, *, as_json: bool) -> None:
 @in_workspace
 @json_option
 def disable(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Let a user in no more, and revoke all tokens of theirs. What they have made stays.
+    """Disable a user and revoke their tokens. Content that they created is kept.
 
     \b
     Example:
@@ -89,7 +92,7 @@ def disable(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
 @in_workspace
 @json_option
 def enable(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
-    """Let a disabled user in again, with new tokens: the old ones stay revoked.
+    """Enable a disabled user. Their old tokens stay revoked.
 
     \b
     Example:

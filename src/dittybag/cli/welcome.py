@@ -1,4 +1,4 @@
-"""`dittybag` alone: what there is, and what to do next."""
+"""The output of `dittybag` without a command: a summary of the workspace and suggested commands."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from dittybag.services.task_service import TaskStats
 
 _FIRST_STEPS: Final[tuple[tuple[str, str], ...]] = (
-    ("dittybag demo", "a tour in a minute; it leaves your data alone"),
-    ("dittybag connect", "which of your MCP clients know Dittybag, and how to connect them"),
-    ("dittybag prompt add NAME", "keep your first prompt"),
-    ("dittybag import FILE", "bring what you have in another program"),
+    ("dittybag demo", "take a one-minute tour; your data is not touched"),
+    ("dittybag connect", "list your MCP clients and connect them"),
+    ("dittybag prompt add NAME", "store your first prompt"),
+    ("dittybag import FILE", "import data from another program"),
 )
 _NEXT_STEPS: Final[tuple[tuple[str, str], ...]] = (
-    ("dittybag search TEXT", "find something"),
-    ("dittybag task list", "what there is to do"),
-    ("dittybag history", "who changed what; dittybag undo takes it back"),
-    ("dittybag connect", "which of your MCP clients know Dittybag"),
-    ("dittybag doctor", "whether everything is in order"),
+    ("dittybag search TEXT", "search everything"),
+    ("dittybag task list", "list open tasks"),
+    ("dittybag history", "show recent changes; dittybag undo reverts them"),
+    ("dittybag connect", "list your MCP clients"),
+    ("dittybag doctor", "check for problems"),
 )
 
 
@@ -35,27 +35,27 @@ async def _workspace_sizes(session: WorkspaceSession) -> tuple[list[ProjectSize]
 
 
 def welcome() -> None:
-    """Say what there is, and what to do next."""
+    """Print a summary of the workspace and suggested commands."""
     from dittybag.assembly.store_factory import is_file
 
     options = WorkspaceOptions(None, None)
     database = options.settings.database
     click.secho("Dittybag", bold=True, nl=False)
-    click.echo(": the prompts, documents and tasks that you and your agents share.\n")
+    click.echo(": share prompts, resources and tasks with your AI agents.\n")
     if not is_file(database) or os.path.exists(database):  # noqa: PTH110  # pathlib is slow to import
         sizes, stats = options.run(_workspace_sizes)
-        words_of = (
+        counts = (
             format_count(sum(size.prompts for size in sizes), "prompt"),
             format_count(sum(size.resources for size in sizes), "resource"),
             format_count(stats.total - stats.completed, "open task"),
             format_count(len(sizes), "project"),
         )
-        # A URL may have a password in it.
-        click.echo(f"{', '.join(words_of)} in {database if is_file(database) else 'PostgreSQL'}\n")
+        # A URL may contain a password.
+        click.echo(f"{', '.join(counts)} in {database if is_file(database) else 'PostgreSQL'}\n")
         steps = _NEXT_STEPS
     else:
         steps = _FIRST_STEPS
     width = max(len(command) for command, _ in steps)
     for command, words in steps:
         click.echo(f"  {click.style(command.ljust(width), fg='cyan')}  {words}")
-    click.echo("\ndittybag --help lists all commands.")
+    click.echo("\nRun dittybag --help for all commands.")

@@ -1,4 +1,4 @@
-"""Where a command works: the options that all of them have, and the way there."""
+"""The options --workspace, --db and --project, and sessions in the workspace that they name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class WorkspaceOptions(Struct, frozen=True):
-    """The workspace and the project that a command was given."""
+    """The values of --workspace, --db and --project; `None` for an option that was not given."""
 
     workspace: str | None
     db: str | None
@@ -32,26 +32,26 @@ class WorkspaceOptions(Struct, frozen=True):
 
     @property
     def file_settings(self) -> Settings:
-        """The settings for what needs a file. Raises `SettingsError` if the database is on a server."""
+        """The settings, for commands that need a SQLite file. Raises `SettingsError` for PostgreSQL."""
         from dittybag.assembly.store_factory import is_file
 
         settings = self.settings
         if not is_file(settings.database):
             raise SettingsError(
-                "this is for databases in files; PostgreSQL has tools of its own, like pg_dump, and "
-                "dittybag export works with both"
+                "This command works with SQLite databases only. For PostgreSQL, use its own tools such as "
+                "pg_dump, or `dittybag export`"
             )
         return settings
 
     def run(self, work: Callable[[WorkspaceSession], Awaitable[T]]) -> T:
-        """Do a piece of work in the workspace, on behalf of whoever sits here."""
+        """Run `work` in a session of the workspace, as the current user, and return its result."""
         from dittybag.assembly.workspace_session import run_in_session
 
         settings = self.settings
         return run_in_session(settings, settings.actor or person(), work)
 
     def run_with_libraries(self, work: Callable[[LibrarySession], Awaitable[T]]) -> T:
-        """Do a piece of work that needs templates or prompt libraries too."""
+        """Run `work` in a session that also has templates and prompt libraries, and return its result."""
         from dittybag.assembly.workspace_session import run_in_library_session
 
         settings = self.settings
@@ -59,7 +59,7 @@ class WorkspaceOptions(Struct, frozen=True):
 
 
 def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say which database; it gets `options`."""
+    """Add --workspace and --db to a command, which receives them as `options`."""
 
     @wraps(function)
     def command(*arguments: Any, workspace: str | None, db: str | None, **others: Any) -> Any:
@@ -68,13 +68,13 @@ def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
         )
 
     for option in (
-        click.option("--db", metavar="FILE", type=text, help="A database anywhere else."),
+        click.option("--db", metavar="FILE", type=text, help="Path or URL of a database."),
         click.option(
             "--workspace",
             metavar="NAME",
             type=text,
             shell_complete=complete_workspaces,
-            help="A database in Dittybag's data folder.",
+            help="Name of a database in the data folder.",
         ),
     ):
         command = option(command)
@@ -82,7 +82,7 @@ def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_project(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say which database and which project; it gets `options`."""
+    """Add --workspace, --db and --project to a command, which receives them as `options`."""
     return click.option(
         "-p",
         "--project",
@@ -90,5 +90,5 @@ def in_project(function: Callable[..., Any]) -> Callable[..., Any]:
         metavar="NAME",
         type=text,
         shell_complete=complete_projects,
-        help="The project; else `default`.",
+        help="Project (default: `default`).",
     )(in_workspace(function))

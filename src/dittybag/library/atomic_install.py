@@ -1,12 +1,11 @@
-"""Staging: how a change of the libraries is prepared aside and then put into its place at once.
+"""Atomic installation: stage a change to the libraries, then apply it in one step.
 
-A change is prepared in a folder of its own below HOME/libraries/.dittybag, on the same file system, without
-holding anybody up. Only the last steps take the lock: the record is written beside the old one, the folder
-is renamed, or exchanged with the one that is there, and the record is renamed. A reader, and whoever comes
-after a kill, can tell from the number of the folder which of the two records is the true one, so there is no
-moment at which a library is half old and half new.
+A change is staged in a separate folder below HOME/libraries/.dittybag, on the same file system and without
+a lock. Only the last steps need the lock: write the new record next to the old one, rename the folder into
+place (or swap it with the existing one), and rename the record. Readers, and the recovery after a crash,
+compare inode numbers to tell which of the two records is current, so a library is never half updated.
 
-Functions that say "under the lock" are for whoever holds it.
+Functions whose docstring says "Requires the lock" must be called inside `locked`.
 """
 
 from __future__ import annotations
@@ -31,40 +30,43 @@ from dittybag.library.install_records import (
     PendingRecord,
     libraries_folder,
     library_folder,
-    next_record,
-    next_record_file,
-    pending,
+    pending_names,
+    pending_record_file,
+    read_pending_record,
     record_file,
     records_folder,
 )
 
-#: Whoever holds the lock is done sooner than this.
-_PATIENCE_SECONDS: Final = 20
+#: The lock is only held for a few renames, so waiting longer than this means that something is stuck.
+_LOCK_TIMEOUT_SECONDS: Final = 20
 _POLL_SECONDS: Final = 0.02
 
-_WORK: Final = "work-"
-_OWNER: Final = "owner"
-_OLD: Final = "old"
+_STAGING_PREFIX: Final = "work-"
+_OWNER_FILE: Final = "owner"
+_OLD_FOLDER: Final = "old"
 
-_EXCHANGE: Final = 2  # the same number with Linux's renameat2 and macOS's renamex_np
-_HERE: Final = -100  # AT_FDCWD
+_RENAME_EXCHANGE: Final = 2  # RENAME_EXCHANGE of renameat2 (Linux), RENAME_SWAP of renamex_np (macOS)
+_AT_FDCWD: Final = -100
 
 
 @contextmanager
-def locked(home: str, *, seconds: float = _PATIENCE_SECONDS) -> Iterator[None]:
-    """Nobody else changes libraries meanwhile. What an earlier change left behind is put in order first."""
+def locked(home: str, *, seconds: float = _LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
+    """Hold the lock for changes to libraries, after recovering from interrupted changes.
+
+    Raises `LibrariesBusy` if the lock is not free within `seconds`.
+    """
     folder = Path(records_folder(home))
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
-        _await(descriptor, time.monotonic() + seconds)
-        _tidy(home)
+        _acquire(descriptor, time.monotonic() + seconds)
+        _recover(home)
         yield
     finally:
         os.close(descriptor)
 
 
-def _await(descriptor: int, end: float) -> None:
+def _acquire(descriptor: int, end: float) -> None:
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -77,11 +79,11 @@ def _await(descriptor: int, end: float) -> None:
 
 
 @contextmanager
-def workplace(home: str) -> Iterator[Path]:
-    """A folder for preparing a change, gone afterwards. Its owner has a lock on a file in it all the time."""
+def staging_folder(home: str) -> Iterator[Path]:
+    """A temporary folder in which to stage a change. A locked file in it marks its process as alive."""
     with locked(home):
-        folder = Path(tempfile.mkdtemp(prefix=_WORK, dir=records_folder(home)))
-        owner = os.open(folder / _OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        folder = Path(tempfile.mkdtemp(prefix=_STAGING_PREFIX, dir=records_folder(home)))
+        owner = os.open(folder / _OWNER_FILE, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
     try:
         yield folder
@@ -90,27 +92,27 @@ def workplace(home: str) -> Iterator[Path]:
         os.close(owner)
 
 
-def _tidy(home: str) -> None:
-    """Settle what a process that was killed has left, under the lock."""
+def _recover(home: str) -> None:
+    """Complete or roll back the changes of killed processes. Requires the lock."""
     with os.scandir(records_folder(home)) as entries:
-        left = [entry.name for entry in entries if entry.name.startswith(_WORK)]
-    for name in left:
+        leftovers = [entry.name for entry in entries if entry.name.startswith(_STAGING_PREFIX)]
+    for name in leftovers:
         folder = Path(records_folder(home), name)
         if folder.is_symlink() or not folder.is_dir() or _is_owned(folder):
             continue
-        _restore(home, folder / _OLD)
+        _restore_old(home, folder / _OLD_FOLDER)
         shutil.rmtree(folder, ignore_errors=True)
-    for name in pending(home):
-        if next_record(home, name) is not None:
-            _rename(next_record_file(home, name), record_file(home, name))
+    for name in pending_names(home):
+        if read_pending_record(home, name) is not None:
+            _rename(pending_record_file(home, name), record_file(home, name))
         else:
-            Path(next_record_file(home, name)).unlink(missing_ok=True)
+            Path(pending_record_file(home, name)).unlink(missing_ok=True)
 
 
 def _is_owned(folder: Path) -> bool:
-    """Whether the process that works in there is alive. It took its lock while it held the other one."""
+    """Whether the process that created this staging folder is alive."""
     try:
-        descriptor = os.open(folder / _OWNER, os.O_RDWR | os.O_NOFOLLOW)
+        descriptor = os.open(folder / _OWNER_FILE, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
         return False
     try:
@@ -122,96 +124,96 @@ def _is_owned(folder: Path) -> bool:
     return False
 
 
-def _restore(home: str, old: Path) -> None:
-    """Put back what was moved aside by somebody who then could not put the new library into its place."""
+def _restore_old(home: str, old: Path) -> None:
+    """Move an old library back if its process died before it installed the new one."""
     with suppress(FileNotFoundError):
         for folder in old.iterdir():
-            place = Path(library_folder(home, folder.name))
-            if not os.path.lexists(place):
-                _rename(folder, place)
+            target = Path(library_folder(home, folder.name))
+            if not os.path.lexists(target):
+                _rename(folder, target)
 
 
-def put_into_place(home: str, name: str, folder: Path, origin: InstallRecord) -> None:
-    """Make a prepared folder a library that was not there before, under the lock."""
-    place = library_folder(home, name)
-    if os.path.lexists(place):
+def install_new(home: str, name: str, folder: Path, record: InstallRecord) -> None:
+    """Install a staged folder as a new library. Requires the lock. Raises `LibraryExists`."""
+    target = library_folder(home, name)
+    if os.path.lexists(target):
         raise LibraryExists(name)
-    _announce(home, name, origin, folder)
+    _write_pending_record(home, name, record, folder)
     try:
-        _rename(folder, place)
+        _rename(folder, target)
     except OSError as error:
-        Path(next_record_file(home, name)).unlink()
+        Path(pending_record_file(home, name)).unlink()
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise LibraryExists(name) from None
         raise
-    _rename(next_record_file(home, name), record_file(home, name))
+    _rename(pending_record_file(home, name), record_file(home, name))
 
 
-def exchange(home: str, name: str, folder: Path, origin: InstallRecord) -> Path:
-    """Put a prepared folder in place of a library, under the lock; where the old one is now."""
-    place = Path(library_folder(home, name))
-    _announce(home, name, origin, folder)
+def replace(home: str, name: str, folder: Path, record: InstallRecord) -> Path:
+    """Replace a library with a staged folder; return where the old one is now. Requires the lock."""
+    target = Path(library_folder(home, name))
+    _write_pending_record(home, name, record, folder)
     old = folder
-    if _swap(folder, place):
+    if _swap(folder, target):
         _sync(Path(libraries_folder(home)))
     else:
-        # For an instant there is no library of this name. Whoever comes after a kill puts the old one back.
-        (folder.parent / _OLD).mkdir()
-        old = folder.parent / _OLD / name
-        _rename(place, old)
-        _rename(folder, place)
-    _rename(next_record_file(home, name), record_file(home, name))
+        # For an instant there is no library of this name. After a crash here, `_recover` moves it back.
+        (folder.parent / _OLD_FOLDER).mkdir()
+        old = folder.parent / _OLD_FOLDER / name
+        _rename(target, old)
+        _rename(folder, target)
+    _rename(pending_record_file(home, name), record_file(home, name))
     return old
 
 
-def write_record(home: str, name: str, origin: InstallRecord) -> None:
-    """Write a record whose library stays as it is, under the lock."""
-    _announce(home, name, origin, None)
-    _rename(next_record_file(home, name), record_file(home, name))
+def write_record(home: str, name: str, record: InstallRecord) -> None:
+    """Write a record without changing its library. Requires the lock."""
+    _write_pending_record(home, name, record, None)
+    _rename(pending_record_file(home, name), record_file(home, name))
 
 
-def take_away(home: str, name: str, place: Path, to: Path) -> None:
-    """Move a library and forget its record, under the lock."""
-    _rename(place, to)
-    _sync(to.parent)
-    forget(home, name)
+def move_out(home: str, name: str, folder: Path, destination: Path) -> None:
+    """Move a library to another path and delete its record. Requires the lock."""
+    _rename(folder, destination)
+    _sync(destination.parent)
+    delete_record(home, name)
 
 
-def forget(home: str, name: str) -> None:
-    """Take a record away, under the lock."""
+def delete_record(home: str, name: str) -> None:
+    """Delete a record if it exists. Requires the lock."""
     Path(record_file(home, name)).unlink(missing_ok=True)
     _sync(Path(records_folder(home)))
 
 
 def sync_files(folder: Path, files: Iterable[str]) -> None:
-    """See to it that a prepared folder is on the disk: these files, and all folders."""
+    """Flush these files and all folders of a staged folder to disk."""
     for file in files:
         _sync(folder / file)
     for parent, _, _ in os.walk(folder, topdown=False):
         _sync(Path(parent))
 
 
-def keeping_place(home: str, name: str) -> Path:
-    """A new folder for what is put aside."""
+def create_backup_folder(home: str, name: str) -> Path:
+    """Create an empty, timestamped folder for backups of a library's files."""
     folder = Path(records_folder(home), "kept", name)
     folder.mkdir(parents=True, exist_ok=True)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     number = 1
     while True:
-        kept = folder / (stamp if number == 1 else f"{stamp}-{number}")
+        backup = folder / (stamp if number == 1 else f"{stamp}-{number}")
         try:
-            kept.mkdir()
+            backup.mkdir()
         except FileExistsError:
             number += 1
         else:
-            return kept
+            return backup
 
 
-def _announce(home: str, name: str, origin: InstallRecord, folder: Path | None) -> None:
-    """Write a record beside the one that is still true."""
+def _write_pending_record(home: str, name: str, record: InstallRecord, folder: Path | None) -> None:
+    """Write a new record next to the current one. Requires the lock."""
     inode = 0 if folder is None else folder.stat().st_ino
-    fields = {field: getattr(origin, field) for field in InstallRecord.__struct_fields__}
-    path = Path(next_record_file(home, name))
+    fields = {field: getattr(record, field) for field in InstallRecord.__struct_fields__}
+    path = Path(pending_record_file(home, name))
     path.unlink(missing_ok=True)
     with path.open("xb") as file:
         file.write(msgspec.json.encode(PendingRecord(**fields, inode=inode)))
@@ -221,7 +223,7 @@ def _announce(home: str, name: str, origin: InstallRecord, folder: Path | None) 
 
 
 def _rename(old: str | Path, new: str | Path) -> None:
-    """Rename, for good."""
+    """Rename and flush the parent folder to disk."""
     Path(old).rename(new)
     _sync(Path(new).parent)
 
@@ -234,22 +236,22 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _swap(one: Path, other: Path) -> bool:
-    """Exchange two folders at once; whether this system can do that."""
+def _swap(first_path: Path, second_path: Path) -> bool:
+    """Swap two folders atomically; return False if the system does not support it."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
-    first, second = os.fsencode(one), os.fsencode(other)
+    first, second = os.fsencode(first_path), os.fsencode(second_path)
     try:
         if sys.platform == "darwin":
-            status = libc.renamex_np(first, second, ctypes.c_uint(_EXCHANGE))
+            status = libc.renamex_np(first, second, ctypes.c_uint(_RENAME_EXCHANGE))
         else:
-            status = libc.renameat2(_HERE, first, _HERE, second, ctypes.c_uint(_EXCHANGE))
+            status = libc.renameat2(_AT_FDCWD, first, _AT_FDCWD, second, ctypes.c_uint(_RENAME_EXCHANGE))
     except AttributeError:
         return False
     if status == 0:
         return True
-    number = ctypes.get_errno()
-    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP):
+    code = ctypes.get_errno()
+    if code in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP):
         return False
-    raise OSError(number, os.strerror(number), str(other))
+    raise OSError(code, os.strerror(code), str(second_path))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dittybag.domain.errors import LibraryPromptNotFound
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
-from dittybag.library.library_folders import shown
+from dittybag.library.library_folders import display_path
 from dittybag.library.loaded_library import LoadedLibrary
 
 
@@ -76,7 +76,7 @@ class Catalogue:
         if not library.name:
             problem = "the folder's name has no letter or digit that could name a library"
         elif first is not None and first is not library:
-            other = shown(first.place.folder.path)
+            other = display_path(first.place.folder.path)
             problem = f"is hidden by another library called '{library.name}': {other}"
         else:
             return library.report()

@@ -11,7 +11,7 @@ from typing import Final
 from dittybag.domain.libraries import FileProblem
 from dittybag.library.catalogue import Catalogue
 from dittybag.library.disk_thread import DiskThread
-from dittybag.library.library_folders import Directories, LibraryFolder, LibraryFolders, shown
+from dittybag.library.library_folders import Directories, LibraryFolder, LibraryFolders, display_path
 from dittybag.library.loaded_library import LoadedLibrary
 from dittybag.library.loader import FolderScan, LibraryLoader, scan_folder
 from dittybag.library.parse_cache import CacheEntry, ParseCache
@@ -163,7 +163,7 @@ class LibraryIndexer:
         for directory, problem in self.places.problems.items():
             if not self._quiet and (directory, problem) not in self._logged_directories:
                 self._logged_directories.add((directory, problem))
-                _log.warning("%s: %s", shown(directory), problem)
+                _log.warning("%s: %s", display_path(directory), problem)
 
     def _report(self, paths: Iterable[str]) -> None:
         """Log the errors in these folders that have not been logged before."""
@@ -178,7 +178,7 @@ class LibraryIndexer:
         self._logged.update(news)
         for folder, problem in news[:_MAX_LINES]:
             line = "" if problem.line is None else f":{problem.line}"
-            where = f"{shown(folder)}/{problem.file}{line}".rstrip("/")
+            where = f"{display_path(folder)}/{problem.file}{line}".rstrip("/")
             _log.warning("%s: %s", where, problem.message)
         if len(news) > _MAX_LINES:
             more = len(news) - _MAX_LINES

@@ -1,13 +1,12 @@
-"""Origins: where the libraries of this machine are from, and what was edited here since.
+"""Install records: where each library was installed from, and which of its files were edited since.
 
-Running servers read this, so it asks for no lock, and a record that is broken or just going away is reported
-rather than raised. On disk:
+Running servers read the records without a lock. A damaged record is reported, not raised. On disk:
 
-HOME/libraries/NAME/                       a library; a folder without a record was put there by hand
-HOME/libraries/.dittybag/NAME.json          its record; that of a link stands for a library alone
-HOME/libraries/.dittybag/NAME.next.json     the record of a folder that is about to be put into its place
-HOME/libraries/.dittybag/kept/NAME/TIME/    what an update or a removal put aside
-HOME/libraries/.dittybag/work-*/            where a change is being prepared
+HOME/libraries/NAME/                       a library; a folder without a record was added by hand
+HOME/libraries/.dittybag/NAME.json          the library's record; a linked library has only a record
+HOME/libraries/.dittybag/NAME.next.json     the pending record of a folder that is about to be installed
+HOME/libraries/.dittybag/kept/NAME/TIME/    files that an update or a removal backed up
+HOME/libraries/.dittybag/work-*/            staging folders of changes in progress
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.domain.libraries import FileProblem, library_name
-from dittybag.library.relative_paths import replace_surrogates, is_junk_file, path_problem
+from dittybag.library.relative_paths import is_junk_file, path_problem, replace_surrogates
 
-#: No record that was written here is larger.
+#: Dittybag never writes a larger record.
 MAX_RECORD_BYTES: Final = 16 * 1024 * 1024
 
-#: Larger files are never installed, so that one is an addition.
+#: Larger files are never installed, so a larger file was added later.
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024
 
 _RECORD_SUFFIX: Final = ".json"
@@ -39,48 +38,48 @@ InstallKind: TypeAlias = Literal["folder", "git", "zip", "new", "link"]
 
 
 class InstallRecord(Struct, frozen=True, kw_only=True):
-    """Where a library is from."""
+    """Where a library was installed from, and its files at that time."""
 
     kind: InstallKind
-    #: An absolute path, or a URL as it was given, without credentials. Of a link: the folder to read.
+    #: An absolute path, or a URL without credentials. For a link, the folder to read.
     location: str
-    #: The part of the source that was taken; nothing for all of it.
+    #: The subfolder of the source that was installed; empty for the whole source.
     folder: str = ""
-    #: The commit.
+    #: The Git commit.
     revision: str | None = None
     added_at: int
     updated_at: int
-    #: The files of the source, with their SHA-256, as of the last update.
+    #: Path and SHA-256 of each installed file, as of the last update.
     files: dict[str, str] = {}
 
 
 class PendingRecord(InstallRecord, frozen=True, kw_only=True):
-    """The record of a folder that is about to be put into its place."""
+    """The record of a folder that is about to be installed."""
 
-    #: Which folder: as long as another has its name, the former record is the true one.
+    #: The inode of the staged folder. The record is valid once the library's folder has this inode.
     inode: int
 
 
 class LocalEdit(Struct, frozen=True):
-    """A file that differs from what was installed."""
+    """A file that differs from the installed version."""
 
     file: str
     change: Literal["added", "changed", "missing"]
 
 
 class InstallRecords(Struct, frozen=True):
-    """What is known about the libraries of a machine, and which records cannot be read."""
+    """All readable records by library name, and the problems of the others."""
 
     records: dict[str, InstallRecord]
     problems: tuple[FileProblem, ...] = ()
 
 
 class _InvalidRecord(Exception):
-    """A record that says nothing."""
+    """A record cannot be read or decoded."""
 
 
 class _LinkFields(Struct, frozen=True):
-    """As much of a record as it takes to find what is linked."""
+    """The fields of a record that are needed to find linked folders."""
 
     kind: InstallKind
     location: str
@@ -111,7 +110,7 @@ def pending_record_file(home: str, name: str) -> str:
 
 
 def folders_by_name(home: str) -> dict[str, str]:
-    """The folders of libraries: by the library's name, of two with one name the first in path order."""
+    """Library folders by library name. If two folders have the same name, the first in path order wins."""
     found: dict[str, str] = {}
     for folder in sorted(_list_names(libraries_folder(home))):
         name = library_name(folder)
@@ -122,12 +121,12 @@ def folders_by_name(home: str) -> dict[str, str]:
 
 
 def read_records(home: str) -> dict[str, InstallRecord]:
-    """Where the libraries are from, by name. Those that were put there by hand are not in here."""
+    """All readable records by library name. Libraries added by hand have no record."""
     return scan_records(home).records
 
 
 def scan_records(home: str) -> InstallRecords:
-    """All records of libraries that are there, and what is wrong with the others."""
+    """Read all records of existing libraries, and collect the problems of unreadable ones."""
     records: dict[str, InstallRecord] = {}
     problems = []
     for name in _recorded_names(home):
@@ -142,7 +141,7 @@ def scan_records(home: str) -> InstallRecords:
 
 
 def linked_folders(home: str, taken: Collection[str] = ()) -> dict[str, str]:
-    """The folders of linked libraries, by name. Records of names that are taken need not be read."""
+    """The folders of linked libraries by name, except for the names in `taken`."""
     found = {}
     for name in _recorded_names(home):
         if name in taken:
@@ -157,7 +156,7 @@ def linked_folders(home: str, taken: Collection[str] = ()) -> dict[str, str]:
 
 
 def _recorded_names(home: str) -> list[str]:
-    """The libraries with a record, in the order of their names."""
+    """The names of libraries that have a record, sorted."""
     files = _list_names(records_folder(home))
     names = {
         file.removesuffix(_PENDING_SUFFIX).removesuffix(_RECORD_SUFFIX)
@@ -168,7 +167,7 @@ def _recorded_names(home: str) -> list[str]:
 
 
 def read_record(home: str, name: str) -> InstallRecord | None:
-    """Where a library is from; nothing if nobody knows."""
+    """The record of a library; None if it has none or it cannot be read."""
     try:
         return _read_current(home, name)
     except _InvalidRecord:
@@ -176,7 +175,7 @@ def read_record(home: str, name: str) -> InstallRecord | None:
 
 
 def pending_names(home: str) -> set[str]:
-    """The libraries with a record that is not in its place yet."""
+    """The names of libraries with a pending record."""
     return {
         file.removesuffix(_PENDING_SUFFIX)
         for file in _list_names(records_folder(home))
@@ -185,7 +184,7 @@ def pending_names(home: str) -> set[str]:
 
 
 def read_pending_record(home: str, name: str) -> PendingRecord | None:
-    """The record that was about to be put into its place, if its folder has been put into its own."""
+    """The pending record of a library, if its folder was already installed; else None."""
     try:
         record = _decode_record(pending_record_file(home, name), PendingRecord)
         inode = os.stat(library_folder(home, name), follow_symlinks=False).st_ino
@@ -195,7 +194,7 @@ def read_pending_record(home: str, name: str) -> PendingRecord | None:
 
 
 def find_edits(home: str, name: str) -> list[LocalEdit]:
-    """What was edited in a library since it was installed; nothing if it was not installed."""
+    """The local edits in an installed library; empty if it is linked or has no record."""
     record = read_record(home, name)
     if record is None or record.kind == "link":
         return []
@@ -203,7 +202,7 @@ def find_edits(home: str, name: str) -> list[LocalEdit]:
 
 
 def compare_with_record(folder: str, record: InstallRecord) -> list[LocalEdit]:
-    """In what a folder differs from what was installed."""
+    """The differences between a folder and the files in its record."""
     from dittybag.library.file_walk import TooManyFiles
 
     try:
@@ -211,7 +210,7 @@ def compare_with_record(folder: str, record: InstallRecord) -> list[LocalEdit]:
     except FileNotFoundError:
         return []
     except TooManyFiles:
-        # More than anything that is installed has.
+        # No installed library has this many files.
         return [LocalEdit("", "added")]
     installed = record.files
     found = [
@@ -224,7 +223,7 @@ def compare_with_record(folder: str, record: InstallRecord) -> list[LocalEdit]:
 
 
 def file_digests(folder: str) -> dict[str, str]:
-    """The SHA-256 of every file; of what is no file that can have been installed, an empty text."""
+    """The SHA-256 of every file; an empty string for entries that cannot have been installed."""
     from dittybag.library.file_walk import digest, walk
 
     found = {}
@@ -237,14 +236,14 @@ def file_digests(folder: str) -> dict[str, str]:
         except FileNotFoundError:
             continue
         except OSError:
-            # Nobody can read it, so nobody can say that it is what was installed.
+            # Unreadable, so it cannot be compared with the installed version.
             found[item.path] = ""
     return found
 
 
 def _read_current(home: str, name: str) -> InstallRecord | None:
-    if (coming := read_pending_record(home, name)) is not None:
-        return coming
+    if (pending := read_pending_record(home, name)) is not None:
+        return pending
     record = _decode_record(record_file(home, name), InstallRecord)
     if record is not None and record.kind != "link" and not _is_folder(library_folder(home, name)):
         return None
@@ -255,9 +254,9 @@ def _decode_record(path: str, kind: type[AnyRecord]) -> AnyRecord | None:
     record = _decode(path, kind)
     for file, digest in record.files.items() if record is not None else ():
         if problem := path_problem(file):
-            raise _InvalidRecord(f"The record names a file that {problem}")
+            raise _InvalidRecord(f"The record contains an invalid path: {problem}")
         if not _DIGEST.fullmatch(digest):
-            raise _InvalidRecord("The record has a checksum that is none")
+            raise _InvalidRecord("The record contains an invalid checksum")
     return record
 
 
@@ -281,7 +280,7 @@ def _read_bytes(path: str) -> bytes | None:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise _InvalidRecord("The record is no file")
+            raise _InvalidRecord("The record is not a regular file")
         if status.st_size > MAX_RECORD_BYTES:
             raise _InvalidRecord(f"The record is larger than {MAX_RECORD_BYTES} bytes")
         return os.read(descriptor, MAX_RECORD_BYTES)
@@ -292,7 +291,7 @@ def _read_bytes(path: str) -> bytes | None:
 
 
 def _describe(error: OSError) -> str:
-    return "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
+    return "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror or str(error)
 
 
 def _list_names(folder: str) -> list[str]:

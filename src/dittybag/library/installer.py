@@ -1,14 +1,13 @@
-"""Installing: add, update, make and remove libraries.
+"""The installer: add, create, update and remove libraries.
 
-An update builds the whole library anew beside the old one and exchanges the two folders in one step, rather
-than replacing file by file: a running server sees the old library or the new one, and so does whoever comes
-after a kill. Files that stay as they are, and everything that was made or edited here, are linked into the
-new folder, so that they keep their times, and an editor that has one open writes to the same file. What is
-edited in the instant between looking and exchanging is found in the old folder afterwards, and put aside
-instead of being deleted.
+An update builds the complete new library next to the old one and swaps the two folders in one step. A running
+server sees either the old library or the new one, also after a crash. Unchanged files and all local files are
+hard-linked into the new folder, so they keep their timestamps, and an editor with an open file still writes
+to the same file. Edits made between the scan and the swap are found in the old folder afterwards and backed
+up.
 
-Nothing that was made or edited here is ever erased: `update --overwrite` and `remove --yes` move it to
-HOME/libraries/.dittybag/kept/NAME/TIME and say so.
+Local files and edits are never deleted: `update --overwrite` and `remove --yes` move them to
+HOME/libraries/.dittybag/kept/NAME/TIME and report that folder.
 """
 
 from __future__ import annotations
@@ -42,59 +41,59 @@ from dittybag.library import atomic_install, starter_library
 from dittybag.library.file_walk import TooManyFiles, walk
 from dittybag.library.install_records import (
     InstallRecord,
-    file_digests,
     compare_with_record,
+    file_digests,
     folders_by_name,
     libraries_folder,
     library_folder,
     read_record,
     records_folder,
 )
-from dittybag.library.relative_paths import MAX_NAME_BYTES, replace_surrogates, path_problem, shown
-from dittybag.library.sources import LibrarySource, recognise
+from dittybag.library.relative_paths import MAX_NAME_BYTES, path_problem, printable, replace_surrogates
+from dittybag.library.sources import LibrarySource, parse_source
 from dittybag.library.sources.limited_copy import LimitedCopy, Progress, SkippedFile
-from dittybag.library.update_merge import MergePlan, merge
+from dittybag.library.update_merge import MergePlan, plan_merge
 
-_PIECE: Final = 1024 * 1024
+_CHUNK_BYTES: Final = 1024 * 1024
 
 
 class AddResult(Struct, frozen=True, kw_only=True):
-    """A library that is new on this machine."""
+    """The result of adding or creating a library."""
 
     name: str
     path: str
-    origin: InstallRecord
+    record: InstallRecord
     left_out: tuple[SkippedFile, ...] = ()
 
 
 class UpdateResult(Struct, frozen=True, kw_only=True):
-    """What an update did to a library."""
+    """The result of updating a library."""
 
     name: str
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    #: Files with local edits that were left alone.
+    #: Files with local edits, which were not changed.
     kept: tuple[str, ...] = ()
-    #: Those of them that the source has changed too.
+    #: The kept files that also changed in the source.
     conflicts: tuple[str, ...] = ()
     revision: str | None = None
-    #: Files with local edits that were put aside, and the folder they are in now.
+    #: Files with local edits that were replaced, and the folder they were moved to.
     put_aside: tuple[str, ...] = ()
     kept_in: str | None = None
     left_out: tuple[SkippedFile, ...] = ()
-    #: Why there is nothing to update from.
+    #: Why the library cannot be updated.
     note: str | None = None
 
 
 class RemoveResult(Struct, frozen=True, kw_only=True):
-    """A library that is gone from this machine."""
+    """The result of removing a library."""
 
     name: str
-    #: Where it was. The folder of a link is still there.
+    #: The library's folder. The folder of a linked library still exists.
     path: str
     link: bool = False
-    #: Where its folder is now, if there was work in it.
+    #: Where its folder was moved, if it had local files or edits.
     kept_in: str | None = None
 
 
@@ -107,138 +106,139 @@ def add(
     link: bool = False,
     progress: Progress | None = None,
 ) -> AddResult:
-    """Make a library of a folder, a zip file or a Git repository.
+    """Add a folder, a zip file or a Git repository as a library.
 
-    `folder`: the part of the source to take. `link`: read the folder where it is, instead of copying it.
+    `folder`: add only this subfolder of the source. `link`: read the folder in place instead of copying it.
     """
     home = str(Path(home).absolute())
-    found = recognise(source)
-    part = _part(folder, found)
-    called = _name(found.name if name is None else name)
-    with _writing(home):
-        _check_free(home, called)
+    parsed = parse_source(source)
+    subfolder = _check_subfolder(folder, parsed)
+    library = _parse_name(parsed.name if name is None else name)
+    with _disk_errors(home):
+        _check_name_free(home, library)
         if link:
-            return _link(home, called, found, part)
-        with atomic_install.workplace(home) as work:
-            content = _fetched(home, found, part, work, progress)
+            return _link(home, library, parsed, subfolder)
+        with atomic_install.staging_folder(home) as work:
+            content = _fetch(home, parsed, subfolder, work, progress)
             now = _now()
-            origin = InstallRecord(
-                kind=found.kind,
-                location=found.location,
-                folder=part,
+            record = InstallRecord(
+                kind=parsed.kind,
+                location=parsed.location,
+                folder=subfolder,
                 revision=content.revision,
                 added_at=now,
                 updated_at=now,
                 files=content.files,
             )
-            _install(home, called, content.folder, origin)
+            _install(home, library, content.folder, record)
     return AddResult(
-        name=called, path=library_folder(home, called), origin=origin, left_out=tuple(content.left_out)
+        name=library, path=library_folder(home, library), record=record, left_out=tuple(content.left_out)
     )
 
 
-def new(home: str, name: str) -> AddResult:
-    """Make a small library to begin with."""
+def create(home: str, name: str) -> AddResult:
+    """Create a library with one example prompt."""
     home = str(Path(home).absolute())
-    called = _name(name)
-    path = library_folder(home, called)
-    with _writing(home):
-        _check_free(home, called)
-        with atomic_install.workplace(home) as work:
-            intake = LimitedCopy(work / "library", path)
-            for file, text in starter_library.files(called).items():
-                intake.take(file, (text.encode(),))
+    library = _parse_name(name)
+    path = library_folder(home, library)
+    with _disk_errors(home):
+        _check_name_free(home, library)
+        with atomic_install.staging_folder(home) as work:
+            target = LimitedCopy(work / "library", path)
+            for file, text in starter_library.files(library).items():
+                target.write(file, (text.encode(),))
             now = _now()
-            origin = InstallRecord(
-                kind="new", location=path, added_at=now, updated_at=now, files=intake.files
+            record = InstallRecord(
+                kind="new", location=path, added_at=now, updated_at=now, files=target.files
             )
-            _install(home, called, work / "library", origin)
-    return AddResult(name=called, path=path, origin=origin)
+            _install(home, library, work / "library", record)
+    return AddResult(name=library, path=path, record=record)
 
 
 def update(
     home: str, name: str, *, overwrite: bool = False, progress: Progress | None = None
 ) -> UpdateResult:
-    """Bring a library up to date with its source, keeping what was edited here.
+    """Update a library from its source and keep local edits.
 
-    `overwrite`: take the source's version of every file that it has, and put the edited ones aside.
+    `overwrite`: replace edited files with the source's version, after backing them up.
     """
     home = str(Path(home).absolute())
-    called = library_name(name)
-    origin = read_record(home, called) if called else None
-    if (note := _nothing_to_update(home, name, origin)) is not None:
-        return UpdateResult(name=called, note=note)
-    assert origin is not None
-    source = _again(origin)
-    with _writing(home), atomic_install.workplace(home) as work:
-        content = _fetched(home, source, origin.folder, work, progress)
+    library = library_name(name)
+    record = read_record(home, library) if library else None
+    if (note := _why_not_updatable(home, name, record)) is not None:
+        return UpdateResult(name=library, note=note)
+    assert record is not None
+    source = _source_of(record)
+    with _disk_errors(home), atomic_install.staging_folder(home) as work:
+        content = _fetch(home, source, record.folder, work, progress)
         with atomic_install.locked(home):
-            if read_record(home, called) != origin:
-                raise Outdated("library", called)
-            fresh = msgspec.structs.replace(
-                origin,
+            if read_record(home, library) != record:
+                raise Outdated("library", library)
+            updated_record = msgspec.structs.replace(
+                record,
                 kind=source.kind,
                 revision=content.revision,
-                updated_at=max(_now(), origin.updated_at + 1),
+                updated_at=max(_now(), record.updated_at + 1),
                 files=content.files,
             )
-            return _Update(home, called, work=work, content=content, origin=origin, fresh=fresh).run(
-                overwrite=overwrite
-            )
+            return _LibraryUpdate(
+                home, library, work=work, content=content, record=record, updated_record=updated_record
+            ).run(overwrite=overwrite)
 
 
 def remove(home: str, name: str, *, discard_edits: bool = False) -> RemoveResult:
-    """Take a library away.
+    """Remove a library.
 
-    One that was edited, or put there by hand, is refused unless `discard_edits`; and then its folder is moved
-    aside rather than erased. The folder of a link is never touched.
+    A library that was edited or added by hand is only removed with `discard_edits`, and its folder is then
+    moved to a backup folder. The folder of a linked library is not touched. Raises `LibraryNotFound` or
+    `LibraryEdited`.
     """
     home = str(Path(home).absolute())
-    called = library_name(name)
-    if not called or not Path(libraries_folder(home)).is_dir():
+    library = library_name(name)
+    if not library or not Path(libraries_folder(home)).is_dir():
         raise LibraryNotFound(name)
-    with _writing(home), atomic_install.workplace(home) as work, atomic_install.locked(home):
-        origin = read_record(home, called)
-        if origin is not None and origin.kind == "link":
-            atomic_install.forget(home, called)
-            return RemoveResult(name=called, path=origin.location, link=True)
-        # Only the name says what goes: a record can say anything.
-        place = library_folder(home, called) if origin is not None else folders_by_name(home).get(called)
-        if place is None:
-            # A record that outlived its folder, or that says nothing, is of no use to anybody.
-            atomic_install.forget(home, called)
+    with _disk_errors(home), atomic_install.staging_folder(home) as work, atomic_install.locked(home):
+        record = read_record(home, library)
+        if record is not None and record.kind == "link":
+            atomic_install.delete_record(home, library)
+            return RemoveResult(name=library, path=record.location, link=True)
+        # The path comes from the name, never from the record, which anyone could have edited.
+        path = library_folder(home, library) if record is not None else folders_by_name(home).get(library)
+        if path is None:
+            # The record is unreadable or its folder no longer exists.
+            atomic_install.delete_record(home, library)
             raise LibraryNotFound(name)
-        edited = [] if origin is None else [edit.file for edit in compare_with_record(place, origin)]
-        by_hand = origin is None or Path(place).is_symlink()
+        edited = [] if record is None else [edit.file for edit in compare_with_record(path, record)]
+        by_hand = record is None or Path(path).is_symlink()
         if (by_hand or edited) and not discard_edits:
             raise LibraryEdited(
-                called, [] if by_hand else [shown(file) or "too many files" for file in edited]
+                library, [] if by_hand else [printable(file) or "too many files" for file in edited]
             )
-        return _take_away(home, called, Path(place), work, origin=None if by_hand or edited else origin)
+        return _remove_folder(home, library, Path(path), work, record=None if by_hand or edited else record)
 
 
-def _take_away(
-    home: str, name: str, place: Path, work: Path, *, origin: InstallRecord | None
+def _remove_folder(
+    home: str, name: str, path: Path, work: Path, *, record: InstallRecord | None
 ) -> RemoveResult:
-    """Take a folder away. `origin`: what it is a mere copy of."""
-    if place.is_symlink():
-        # Somebody put a link there by hand: it goes, and what it leads to stays.
-        target = str(place.resolve())
-        place.unlink()
-        atomic_install.forget(home, name)
+    """Remove a library's folder. It is backed up unless `record` shows that it has no local edits."""
+    if path.is_symlink():
+        # A symbolic link that the user created: only the link is removed.
+        target = str(path.resolve())
+        path.unlink()
+        atomic_install.delete_record(home, name)
         return RemoveResult(name=name, path=target, link=True)
-    kept = None if origin is not None else atomic_install.keeping_place(home, name)
+    kept = None if record is not None else atomic_install.create_backup_folder(home, name)
     aside = kept or work / "removed"
-    atomic_install.take_away(home, name, place, aside)
-    if origin is not None and compare_with_record(str(aside), origin):
-        # Edited since we looked.
-        kept = atomic_install.keeping_place(home, name)
+    atomic_install.move_out(home, name, path, aside)
+    if record is not None and compare_with_record(str(aside), record):
+        # Edited after it was compared with the record.
+        kept = atomic_install.create_backup_folder(home, name)
         aside.rename(kept)
-    return RemoveResult(name=name, path=str(place), kept_in=None if kept is None else str(kept))
+    return RemoveResult(name=name, path=str(path), kept_in=None if kept is None else str(kept))
 
 
-class _Content(Struct, frozen=True, kw_only=True):
-    """What a source holds, in a folder."""
+class _FetchedSource(Struct, frozen=True, kw_only=True):
+    """A source's files, copied to a folder."""
 
     folder: Path
     files: dict[str, str]
@@ -246,8 +246,8 @@ class _Content(Struct, frozen=True, kw_only=True):
     revision: str | None = None
 
 
-class _Update:
-    """One update, once the source has been fetched. The caller holds the lock."""
+class _LibraryUpdate:
+    """One update of a library after its source was fetched. Requires the lock."""
 
     def __init__(
         self,
@@ -255,105 +255,107 @@ class _Update:
         name: str,
         *,
         work: Path,
-        content: _Content,
-        origin: InstallRecord,
-        fresh: InstallRecord,
+        content: _FetchedSource,
+        record: InstallRecord,
+        updated_record: InstallRecord,
     ) -> None:
         self._home = home
         self._name = name
         self._work = work
         self._content = content
-        self._origin = origin
-        self._fresh = fresh
-        self._place = Path(library_folder(home, name))
-        self._kept: Path | None = None
+        self._record = record
+        self._updated_record = updated_record
+        self._library = Path(library_folder(home, name))
+        self._backup: Path | None = None
         self._blocked: list[str] = []
 
     def run(self, *, overwrite: bool) -> UpdateResult:
-        if self._place.is_symlink():
+        if self._library.is_symlink():
             raise LibraryRefused(
-                str(self._place), "is a symbolic link by now; remove the library and add it again"
+                str(self._library), "the library is now a symbolic link; remove it and add it again"
             )
         try:
-            before = _states(self._place)
-            decided = merge(
-                self._origin.files, file_digests(str(self._place)), self._content.files, overwrite=overwrite
+            before = _file_stats(self._library)
+            plan = plan_merge(
+                self._record.files, file_digests(str(self._library)), self._content.files, overwrite=overwrite
             )
         except TooManyFiles:
-            raise LibraryRefused(str(self._place), "holds too many files by now to be updated") from None
+            raise LibraryRefused(
+                str(self._library), "the library now has too many files to be updated"
+            ) from None
         late: list[str] = []
-        if decided.added or decided.changed or decided.removed:
-            new = self._build(before, decided)
-            self._put_aside(decided.replaced)
-            old = atomic_install.exchange(self._home, self._name, new, self._fresh)
+        if plan.added or plan.changed or plan.removed:
+            new = self._build(before, plan)
+            self._back_up(plan.replaced)
+            old = atomic_install.replace(self._home, self._name, new, self._updated_record)
             try:
-                late = self._rescue(old, before)
+                late = self._back_up_late_edits(old, before)
             except TooManyFiles:
-                old.rename(_unused(self._keeping() / "library"))
+                old.rename(_unused_path(self._backup_folder() / "library"))
         else:
-            atomic_install.write_record(self._home, self._name, self._fresh)
+            atomic_install.write_record(self._home, self._name, self._updated_record)
         blocked = set(self._blocked)
         return UpdateResult(
             name=self._name,
-            added=tuple(file for file in decided.added if file not in blocked),
-            changed=decided.changed,
-            removed=decided.removed,
-            kept=_told({*decided.kept, *blocked}),
-            conflicts=_told({*decided.conflicts, *blocked}),
-            revision=self._fresh.revision,
-            put_aside=_told({*decided.replaced, *late}),
-            kept_in=None if self._kept is None else str(self._kept),
+            added=tuple(file for file in plan.added if file not in blocked),
+            changed=plan.changed,
+            removed=plan.removed,
+            kept=_printable_sorted({*plan.kept, *blocked}),
+            conflicts=_printable_sorted({*plan.conflicts, *blocked}),
+            revision=self._updated_record.revision,
+            put_aside=_printable_sorted({*plan.replaced, *late}),
+            kept_in=None if self._backup is None else str(self._backup),
             left_out=tuple(self._content.left_out),
         )
 
-    def _build(self, before: dict[str, os.stat_result], decided: MergePlan) -> Path:
-        """The library as it will be: first what stays, then what is new where nothing is in the way."""
+    def _build(self, before: dict[str, os.stat_result], plan: MergePlan) -> Path:
+        """Build the updated library: link the files that stay, then add those of the source."""
         new = self._work / "new"
-        new.mkdir(mode=self._place.stat().st_mode & 0o777)
-        taken = {*decided.added, *decided.changed}
+        new.mkdir(mode=self._library.stat().st_mode & 0o777)
+        taken = {*plan.added, *plan.changed}
         for file in before:
-            if file not in taken and file not in decided.removed:
-                _carry(self._place / file, new / file)
+            if file not in taken and file not in plan.removed:
+                _link_or_copy_tree(self._library / file, new / file)
         for file in sorted(taken):
             target = new / file
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                # Not a rename: where case makes no difference, that would replace a file of another name.
+                # Not a rename: on a case-insensitive file system that could replace a different file.
                 _link_or_copy(self._content.folder / file, target)
             except (FileExistsError, NotADirectoryError, IsADirectoryError):
-                # A file here has the name of a folder of the source, or the other way round.
+                # A local file has the name of a folder in the source, or the other way round.
                 self._blocked.append(file)
         atomic_install.sync_files(new, (file for file in taken if file not in self._blocked))
         return new
 
-    def _put_aside(self, files: Iterable[str]) -> None:
+    def _back_up(self, files: Iterable[str]) -> None:
         for file in files:
-            _carry(self._place / file, self._keeping() / file)
+            _link_or_copy_tree(self._library / file, self._backup_folder() / file)
 
-    def _rescue(self, old: Path, before: dict[str, os.stat_result]) -> list[str]:
-        """Put aside what was edited after we had looked, and is only in the old folder."""
+    def _back_up_late_edits(self, old: Path, before: dict[str, os.stat_result]) -> list[str]:
+        """Back up files that were edited in the old folder after the scan; return their paths."""
         late = []
-        for file, state in _states(old).items():
-            if file in before and _same(before[file], state):
+        for file, state in _file_stats(old).items():
+            if file in before and _is_unchanged(before[file], state):
                 continue
             try:
-                if _same_file((self._place / file).lstat(), state):
+                if _same_file((self._library / file).lstat(), state):
                     continue
             except (FileNotFoundError, NotADirectoryError):
                 pass
-            _carry(old / file, _unused(self._keeping() / file))
+            _link_or_copy_tree(old / file, _unused_path(self._backup_folder() / file))
             late.append(file)
         return late
 
-    def _keeping(self) -> Path:
-        if self._kept is None:
-            self._kept = atomic_install.keeping_place(self._home, self._name)
-        return self._kept
+    def _backup_folder(self) -> Path:
+        if self._backup is None:
+            self._backup = atomic_install.create_backup_folder(self._home, self._name)
+        return self._backup
 
 
 @contextmanager
-def _writing(home: str) -> Iterator[None]:
-    """What goes wrong with our own files is a matter of the disk. Sources word their failures themselves."""
+def _disk_errors(home: str) -> Iterator[None]:
+    """Turn `OSError` into `LibraryUnwritable`. Errors of sources are raised as `SourceFailed`."""
     try:
         yield
     except OSError as error:
@@ -364,150 +366,157 @@ def _now() -> int:
     return time.time_ns() // 1000
 
 
-def _name(wanted: str) -> str:
-    name = library_name(wanted)
+def _parse_name(text: str) -> str:
+    name = library_name(text)
     if not name:
         raise Invalid(
-            [Problem("name", f"'{shown(wanted)}' leaves no name for a library; give one with --name")]
+            [
+                Problem(
+                    "name",
+                    f"'{printable(text)}' is not a valid library name; use at least one letter or digit",
+                )
+            ]
         )
     if len(name.encode()) > MAX_NAME_BYTES:
-        raise Invalid([Problem("name", f"The name of a library must be at most {MAX_NAME_BYTES} bytes")])
+        raise Invalid([Problem("name", f"name must be at most {MAX_NAME_BYTES} bytes")])
     return name
 
 
-def _part(folder: str | None, source: LibrarySource) -> str:
-    part = (folder or "").strip("/")
-    while part.startswith("./"):
-        part = part[2:].strip("/")
-    if part in ("", "."):
+def _check_subfolder(folder: str | None, source: LibrarySource) -> str:
+    subfolder = (folder or "").strip("/")
+    while subfolder.startswith("./"):
+        subfolder = subfolder[2:].strip("/")
+    if subfolder in ("", "."):
         return ""
-    if problem := path_problem(part):
-        raise LibraryRefused(source.location, f"the folder '{shown(part)}' {problem}")
-    return part
+    if problem := path_problem(subfolder):
+        raise LibraryRefused(source.location, f"invalid folder '{printable(subfolder)}': {problem}")
+    return subfolder
 
 
-def _check_free(home: str, name: str) -> None:
-    if name in folders_by_name(home) or read_record(home, name) is not None or os.path.lexists(library_folder(home, name)):
+def _check_name_free(home: str, name: str) -> None:
+    if (
+        name in folders_by_name(home)
+        or read_record(home, name) is not None
+        or os.path.lexists(library_folder(home, name))
+    ):
         raise LibraryExists(name)
 
 
-def _install(home: str, name: str, folder: Path, origin: InstallRecord) -> None:
-    atomic_install.sync_files(folder, origin.files)
+def _install(home: str, name: str, folder: Path, record: InstallRecord) -> None:
+    atomic_install.sync_files(folder, record.files)
     with atomic_install.locked(home):
-        _check_free(home, name)
-        atomic_install.put_into_place(home, name, folder, origin)
+        _check_name_free(home, name)
+        atomic_install.install_new(home, name, folder, record)
 
 
-def _link(home: str, name: str, source: LibrarySource, part: str) -> AddResult:
+def _link(home: str, name: str, source: LibrarySource, subfolder: str) -> AddResult:
     if source.kind != "folder":
-        raise LibraryRefused(source.location, "only a folder can be linked; leave --link out to copy it")
-    folder = _subfolder(source, part)
+        raise LibraryRefused(source.location, "only a folder can be linked; omit --link to copy it")
+    folder = _subfolder(source, subfolder)
     inside = Path(libraries_folder(home)).resolve()
     if inside == folder or inside in folder.parents or folder in inside.parents:
-        raise LibraryRefused(
-            source.location, "is where Dittybag keeps its libraries; it cannot be one of them"
-        )
-    location = os.path.normpath(Path(source.location, part))
+        raise LibraryRefused(source.location, "Dittybag stores its libraries there; link another folder")
+    location = os.path.normpath(Path(source.location, subfolder))
     now = _now()
-    origin = InstallRecord(kind="link", location=location, added_at=now, updated_at=now)
+    record = InstallRecord(kind="link", location=location, added_at=now, updated_at=now)
     with atomic_install.locked(home):
-        _check_free(home, name)
-        atomic_install.write_record(home, name, origin)
-    return AddResult(name=name, path=location, origin=origin)
+        _check_name_free(home, name)
+        atomic_install.write_record(home, name, record)
+    return AddResult(name=name, path=location, record=record)
 
 
-def _fetched(home: str, source: LibrarySource, part: str, work: Path, progress: Progress | None) -> _Content:
-    """The files of a source, in a folder of ours."""
+def _fetch(
+    home: str, source: LibrarySource, subfolder: str, work: Path, progress: Progress | None
+) -> _FetchedSource:
+    """Copy the files of a source to a folder inside `work`."""
     folder = work / "library"
-    intake = LimitedCopy(folder, source.location, progress=progress)
+    target = LimitedCopy(folder, source.location, progress=progress)
     revision = None
     if source.kind == "git":
         from dittybag.library.sources.git_repositories import fetch
 
-        assert source.repository is not None
-        revision = fetch(source.repository, part, work, intake, progress=progress)
+        assert source.remote is not None
+        revision = fetch(source.remote, subfolder, work, target, progress=progress)
     elif source.kind == "zip":
         from dittybag.library.sources.zip_archives import unpack
 
-        unpack(_own_copy(Path(source.location), work / "archive", intake), part, intake)
+        unpack(_copy_archive(Path(source.location), work / "archive", target), subfolder, target)
     else:
-        from dittybag.library.sources.folder_source import copy
+        from dittybag.library.sources.folder_source import copy_folder
 
-        copied = _subfolder(source, part)
+        copied = _subfolder(source, subfolder)
         inside = Path(libraries_folder(home)).resolve()
         if copied == inside or copied in inside.parents or Path(records_folder(home)).resolve() == copied:
-            raise intake.refusal("holds Dittybag's own libraries; give a folder inside it")
-        copy(str(copied), intake)
-    intake.finish()
-    return _Content(folder=folder, files=intake.files, left_out=intake.left_out, revision=revision)
+            raise target.refusal("the folder contains Dittybag's libraries; give a folder inside it")
+        copy_folder(str(copied), target)
+    target.finish()
+    return _FetchedSource(folder=folder, files=target.files, left_out=target.skipped, revision=revision)
 
 
-def _own_copy(archive: Path, copy: Path, intake: LimitedCopy) -> Path:
-    """A copy of an archive that nobody changes while it is read."""
+def _copy_archive(archive: Path, copy: Path, target: LimitedCopy) -> Path:
+    """Copy an archive, so that it cannot change while it is read."""
     from dittybag.library.sources.zip_archives import ARCHIVE_BYTES
 
     size = 0
-    with copy.open("xb") as target:
-        for piece in _pieces(archive, intake):
-            size += len(piece)
+    with copy.open("xb") as file:
+        for chunk in _read_chunks(archive, target):
+            size += len(chunk)
             if size > ARCHIVE_BYTES:
-                raise intake.refusal(f"is an archive of more than {ARCHIVE_BYTES // 1024 // 1024} MiB")
-            target.write(piece)
+                raise target.refusal(f"the archive is larger than {ARCHIVE_BYTES // 1024 // 1024} MiB")
+            file.write(chunk)
     return copy
 
 
-def _pieces(path: Path, intake: LimitedCopy) -> Iterator[bytes]:
+def _read_chunks(path: Path, target: LimitedCopy) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
-            while piece := file.read(_PIECE):
-                yield piece
+            while chunk := file.read(_CHUNK_BYTES):
+                yield chunk
     except OSError as error:
-        raise intake.failure(error.strerror or str(error)) from error
+        raise target.failure(error.strerror or str(error)) from error
 
 
-def _subfolder(source: LibrarySource, part: str) -> Path:
-    """A folder of a folder. A link in between must not lead out of it."""
+def _subfolder(source: LibrarySource, subfolder: str) -> Path:
+    """The subfolder of a source folder. Raises `LibraryRefused` if a link on its path leads out."""
     try:
         whole = Path(source.location).resolve(strict=True)
-        folder = (whole / part).resolve(strict=True)
+        folder = (whole / subfolder).resolve(strict=True)
     except FileNotFoundError:
-        raise LibraryRefused(source.location, f"has no folder '{shown(part)}'") from None
+        raise LibraryRefused(source.location, f"there is no folder '{printable(subfolder)}' in it") from None
     except OSError as error:
         raise SourceFailed(source.location, error.strerror or str(error)) from error
     if not folder.is_dir() or (folder != whole and whole not in folder.parents):
-        raise LibraryRefused(source.location, f"has no folder '{shown(part)}'")
+        raise LibraryRefused(source.location, f"there is no folder '{printable(subfolder)}' in it")
     return folder
 
 
-def _nothing_to_update(home: str, name: str, origin: InstallRecord | None) -> str | None:
-    """Why there is nothing to update from, if there is not."""
-    if origin is None:
+def _why_not_updatable(home: str, name: str, record: InstallRecord | None) -> str | None:
+    """Why a library cannot be updated, as the end of a sentence; None if it can."""
+    if record is None:
         if library_name(name) not in folders_by_name(home):
             raise LibraryNotFound(name)
-        return "was put there by hand; there is nothing to update it from"
-    if origin.kind == "link":
-        return f"is read where it is, in {shown(origin.location, 1000)}; there is nothing to update"
-    if origin.kind == "new":
-        return "was made here; there is nothing to update it from"
+        return "was added by hand and has no source to update from"
+    if record.kind == "link":
+        return f"is linked to {printable(record.location, 1000)} and is always up to date"
+    if record.kind == "new":
+        return "was created with dittybag library new and has no source to update from"
     return None
 
 
-def _again(origin: InstallRecord) -> LibrarySource:
-    """The source of a library that is there already."""
+def _source_of(record: InstallRecord) -> LibrarySource:
+    """The source that a library was installed from. Raises `SourceNotFound`."""
     try:
-        return recognise(origin.location)
+        return parse_source(record.location)
     except SourceNotFound:
-        raise SourceNotFound(
-            shown(origin.location), "this is where the library is from, and it is not there any more"
-        ) from None
+        raise SourceNotFound(printable(record.location), "the library's source no longer exists") from None
 
 
-def _told(files: Iterable[str]) -> tuple[str, ...]:
+def _printable_sorted(files: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(map(replace_surrogates, files)))
 
 
-def _unused(path: Path) -> Path:
-    """The path, or one like it that nothing is at."""
+def _unused_path(path: Path) -> Path:
+    """The path, or with a number appended if it exists."""
     number = 2
     unused = path
     while os.path.lexists(unused):
@@ -516,11 +525,11 @@ def _unused(path: Path) -> Path:
     return unused
 
 
-def _states(folder: Path) -> dict[str, os.stat_result]:
-    return {found.path: found.status for found in walk(str(folder))}
+def _file_stats(folder: Path) -> dict[str, os.stat_result]:
+    return {file.path: file.status for file in walk(str(folder))}
 
 
-def _same(one: os.stat_result, other: os.stat_result) -> bool:
+def _is_unchanged(one: os.stat_result, other: os.stat_result) -> bool:
     return _same_file(one, other) and (one.st_mtime_ns, one.st_size) == (other.st_mtime_ns, other.st_size)
 
 
@@ -528,8 +537,8 @@ def _same_file(one: os.stat_result, other: os.stat_result) -> bool:
     return one.st_ino == other.st_ino
 
 
-def _carry(old: Path, new: Path) -> None:
-    """Have at `new` what is at `old`, be it a file, a link or a whole folder."""
+def _link_or_copy_tree(old: Path, new: Path) -> None:
+    """Hard-link or copy a file, a symbolic link or a whole folder from `old` to `new`."""
     new.parent.mkdir(parents=True, exist_ok=True)
     if old.is_symlink() or not old.is_dir():
         _link_or_copy(old, new)

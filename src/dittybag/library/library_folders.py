@@ -111,7 +111,7 @@ def _may_be_library(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def shown(path: str) -> str:
+def display_path(path: str) -> str:
     """A path as people write it, with `~` for their own folder."""
     own = os.path.expanduser("~")
     return f"~{path[len(own) :]}" if own != os.sep and path.startswith(os.path.join(own, "")) else path

@@ -18,7 +18,7 @@ from dittybag.domain.libraries import SOURCE_BYTES, LibraryPrompt, LibraryReport
 from dittybag.domain.text import fold, snippet_around
 from dittybag.library import install_records
 from dittybag.library.disk_thread import DiskThread
-from dittybag.library.library_folders import Directories, shown
+from dittybag.library.library_folders import Directories, display_path
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.library.safe_folder import MissingFile, SafeFolder, UnreadableFile
 
@@ -171,7 +171,7 @@ class LibraryService:
 
     def _complain(self, library: LoadedLibrary, draft: ParsedPrompt, error: RenderingFailed) -> None:
         """Log, once, that a prompt cannot be given: whoever asked for it may not be able to mend it."""
-        file = shown(os.path.join(library.place.folder.path, error.file or draft.file))
+        file = display_path(os.path.join(library.place.folder.path, error.file or draft.file))
         where = file if error.line is None else f"{file}:{error.line}"
         if len(self._complaints) < _MAX_COMPLAINTS and (where, error.problem) not in self._complaints:
             self._complaints.add((where, error.problem))
@@ -247,7 +247,7 @@ class LibraryService:
         try:
             _, text = await self._disk.run(lambda: folder.text(draft.file, SOURCE_BYTES))
         except MissingFile as error:
-            raise ContentFileMissing(shown(os.path.join(folder.path, draft.file))) from error
+            raise ContentFileMissing(display_path(os.path.join(folder.path, draft.file))) from error
         except UnreadableFile as error:
             raise RenderingFailed(f"{draft.file} {error.problem}", line=error.line) from error
         return text

@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import FILE_BYTES, SOURCE_BYTES, FileProblem
-from dittybag.library.formats import recognised
+from dittybag.library.formats import detect_formats
 from dittybag.library.formats.parsed_prompt import ParsedFile, ParsedPrompt
 from dittybag.library.library_folders import LibraryFolder
 from dittybag.library.loaded_library import FileState, LoadedLibrary, TextState
@@ -67,7 +67,7 @@ def scan_folder(
     else:
         listing = folder.list()
     files = listing.files
-    formats, skipped = recognised(list(files))
+    formats, skipped = detect_formats(list(files))
     stamps = {file: files[file] for file in formats}
     fitting = _fitting(stamps)
     contents, unread = _changed(folder, stamps, known, FILE_BYTES, fitting)

@@ -29,7 +29,7 @@ class MergePlan(Struct, frozen=True, kw_only=True):
     replaced: tuple[str, ...] = ()
 
 
-def merge(
+def plan_merge(
     installed: Mapping[str, str],
     here: Mapping[str, str],
     source: Mapping[str, str],

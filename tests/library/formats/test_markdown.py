@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dittybag.domain.prompts import Argument
-from dittybag.library.formats import ParsedPrompt, read, recognised
+from dittybag.library.formats import ParsedPrompt, detect_formats, read
 from tests.library.formats.rendering import names, only, rendered, told
 
 
@@ -122,7 +122,7 @@ def test_a_text_that_nobody_described_is_described_by_its_first_line(
     ],
 )
 def test_a_text_that_is_written_like_a_command_is_one(file: str, content: str) -> None:
-    assert rendered(only(recognised([file])[0][file], file, content), arguments="Ann") == "Hello Ann"
+    assert rendered(only(detect_formats([file])[0][file], file, content), arguments="Ann") == "Hello Ann"
 
 
 @pytest.mark.parametrize("file", ["a.md", "commands/a.md"])
@@ -130,7 +130,7 @@ def test_a_command_that_is_written_like_a_template_is_one(file: str) -> None:
     content = (
         "---\nallowed-tools: Bash\narguments:\n  - {name: who, required: true}\n---\nHello {{ who }}, $5"
     )
-    draft = only(recognised([file])[0][file], file, content)
+    draft = only(detect_formats([file])[0][file], file, content)
     assert names(draft) == ["who!"]
     assert rendered(draft, who="Ann") == "Hello Ann, $5"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dittybag.library.formats import FORMATS, recognised
+from dittybag.library.formats import FORMATS, detect_formats
 from dittybag.library.formats.prompt_names import key_of
 
 
@@ -41,7 +41,7 @@ from dittybag.library.formats.prompt_names import key_of
     ],
 )
 def test_a_file_is_recognised_by_its_path(file: str, format: str) -> None:
-    assert recognised([file]) == ({file: format}, {})
+    assert detect_formats([file]) == ({file: format}, {})
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,13 @@ def test_a_file_is_recognised_by_its_path(file: str, format: str) -> None:
     ],
 )
 def test_a_file_that_is_skipped_has_a_reason(file: str, reason: str) -> None:
-    formats, skipped = recognised([file])
+    formats, skipped = detect_formats([file])
     assert formats == {}
     assert reason in skipped[file]
 
 
 def test_a_twig_toml_decides_for_the_whole_library() -> None:
-    formats, skipped = recognised(["twig.toml", "prompts/a.md", "partials/b.md", "skills/x/SKILL.md"])
+    formats, skipped = detect_formats(["twig.toml", "prompts/a.md", "partials/b.md", "skills/x/SKILL.md"])
     assert formats == {"twig.toml": "twig"}
     assert skipped["prompts/a.md"] == "the text of a prompt, if twig.toml lists it"
     assert "may include" in skipped["partials/b.md"]
@@ -86,13 +86,13 @@ def test_a_twig_toml_decides_for_the_whole_library() -> None:
 
 
 def test_a_twig_toml_further_down_decides_nothing() -> None:
-    formats, skipped = recognised(["sub/twig.toml", "a.md"])
+    formats, skipped = detect_formats(["sub/twig.toml", "a.md"])
     assert formats == {"a.md": "markdown"}
     assert ".toml" in skipped["sub/twig.toml"]
 
 
 def test_what_lies_beside_a_skill_belongs_to_it() -> None:
-    formats, skipped = recognised(
+    formats, skipped = detect_formats(
         ["skills/pdf/SKILL.md", "skills/pdf/forms.md", "skills/pdf/scripts/fill.py", "skills/other.md"]
     )
     assert formats == {"skills/other.md": "markdown", "skills/pdf/SKILL.md": "skill"}
@@ -103,14 +103,14 @@ def test_what_lies_beside_a_skill_belongs_to_it() -> None:
 
 
 def test_a_skill_inside_a_skill_is_one_of_its_own() -> None:
-    formats, skipped = recognised(["SKILL.md", "notes.md", "sub/SKILL.md", "sub/notes.md"])
+    formats, skipped = detect_formats(["SKILL.md", "notes.md", "sub/SKILL.md", "sub/notes.md"])
     assert formats == {"SKILL.md": "skill", "sub/SKILL.md": "skill"}
     assert skipped["notes.md"] == "part of the skill that this library is"
     assert skipped["sub/notes.md"] == "part of the skill sub"
 
 
 def test_what_lies_beside_a_pattern_belongs_to_it() -> None:
-    formats, skipped = recognised(
+    formats, skipped = detect_formats(
         ["patterns/sum/system.md", "patterns/sum/user.md", "patterns/sum/README.md"]
     )
     assert formats == {"patterns/sum/system.md": "fabric"}
@@ -119,8 +119,8 @@ def test_what_lies_beside_a_pattern_belongs_to_it() -> None:
 
 
 def test_documentation_is_skipped_only_beside_a_folder_made_for_prompts() -> None:
-    assert recognised(["docs/write.md", "git/a.md"])[1] == {}
-    assert recognised(["docs/write.md", "prompts/a.md"])[1] == {
+    assert detect_formats(["docs/write.md", "git/a.md"])[1] == {}
+    assert detect_formats(["docs/write.md", "prompts/a.md"])[1] == {
         "docs/write.md": "documentation or tests beside the prompts"
     }
 
@@ -146,20 +146,20 @@ def test_documentation_is_skipped_only_beside_a_folder_made_for_prompts() -> Non
     ],
 )
 def test_a_prompt_is_called_by_its_path(file: str, key: str) -> None:
-    formats, _ = recognised([file])
+    formats, _ = detect_formats([file])
     assert key_of(formats[file], file) == key
 
 
 def test_of_two_files_with_one_name_the_first_counts() -> None:
-    formats, skipped = recognised(["prompts/a.md", "a.md", "commands/a.md", "a.prompty"])
+    formats, skipped = detect_formats(["prompts/a.md", "a.md", "commands/a.md", "a.prompty"])
     assert formats == {"a.md": "markdown"}
     assert skipped["prompts/a.md"] == "it would be called 'a' like a.md; rename one of them"
     assert len(skipped) == 3
 
 
 def test_adding_a_file_changes_no_other_name() -> None:
-    formats, _ = recognised(["commands/a.md", "git/b.md"])
-    more, _ = recognised(["commands/a.md", "git/b.md", "prompts/c.md", "commands/git/d.md"])
+    formats, _ = detect_formats(["commands/a.md", "git/b.md"])
+    more, _ = detect_formats(["commands/a.md", "git/b.md", "prompts/c.md", "commands/git/d.md"])
     assert formats.items() <= more.items()
 
 
@@ -170,7 +170,7 @@ def test_adding_a_file_changes_no_other_name() -> None:
 )
 def test_every_file_is_read_or_has_a_reason(files: list[str]) -> None:
     files = list(dict.fromkeys(files))
-    formats, skipped = recognised(files)
+    formats, skipped = detect_formats(files)
     assert sorted([*formats, *skipped]) == sorted(files)
     assert set(formats.values()) <= set(FORMATS)
     assert all(skipped.values())
@@ -181,7 +181,7 @@ def test_every_file_is_read_or_has_a_reason(files: list[str]) -> None:
 
 def test_recognising_loads_no_parser() -> None:
     program = (
-        "import sys; from dittybag.library.formats import recognised; recognised(['a.md', 'twig.toml']);"
+        "import sys; from dittybag.library.formats import detect_formats; detect_formats(['a.md', 'twig.toml']);"
         "sys.exit(bool({'yaml', 'rtoml', 'minijinja'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

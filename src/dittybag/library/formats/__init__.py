@@ -1,6 +1,6 @@
 """Formats: from the files of a library to the prompts they describe.
 
-`recognised` looks at paths only and is cheap. `read` parses text that strangers wrote, and belongs into a
+`detect_formats` looks at paths only and is cheap. `read` parses text that strangers wrote, and belongs into a
 process that can be killed.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.library.formats.format_detection import recognised
+from dittybag.library.formats.format_detection import detect_formats
 from dittybag.library.formats.parsed_prompt import ParsedFile, ParsedPrompt
 
 __all__ = ["FORMATS", "ParsedFile", "ParsedPrompt", "detect_formats", "read"]

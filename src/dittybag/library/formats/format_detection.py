@@ -58,7 +58,7 @@ class _Place(Struct, frozen=True):
     commands: bool = False
 
 
-def recognised(files: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+def detect_formats(files: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     """The format of every file to read, and for every other file the reason why it is skipped."""
     if TWIG in files:
         return {TWIG: "twig"}, {file: _beside_twig(file) for file in files if file != TWIG}

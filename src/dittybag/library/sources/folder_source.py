@@ -1,44 +1,46 @@
-"""Folders as sources of libraries."""
+"""Folders as library sources."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from dittybag.library.file_walk import TooManyFiles, WalkedFile, content, walk
-from dittybag.library.relative_paths import shown
+from dittybag.library.file_walk import TooManyFiles, WalkedFile, read_chunks, walk
+from dittybag.library.relative_paths import printable
 from dittybag.library.sources.limited_copy import LimitedCopy
 
-_KINDS: Final = {
+_SKIP_REASONS: Final = {
     "link": "a symbolic link",
-    "special": "neither a file nor a folder",
-    "whole": "a folder that is too deep inside others",
+    "special": "not a regular file",
+    "folder": "a folder that is nested too deep",
 }
 
 
-def copy(folder: str, intake: LimitedCopy) -> None:
-    """Take all files below `folder`.
+def copy_folder(folder: str, target: LimitedCopy) -> None:
+    """Copy all files below `folder`.
 
-    Raises `SourceFailed` if one of them cannot be read: to leave it out would look like its deletion to the
-    next update.
+    Raises `SourceFailed` if a file cannot be read. If it were skipped, the next update would treat it as
+    deleted.
     """
-    for found in _found(folder, intake):
-        kind = _KINDS.get(found.kind)
-        if intake.wants(found.path, kind) and intake.fits(found.path, found.status.st_size):
-            intake.take(found.path, _content(found, intake))
+    for file in _walk_source(folder, target):
+        reason = _SKIP_REASONS.get(file.kind)
+        if target.accepts(file.path, reason) and target.fits(file.path, file.status.st_size):
+            target.write(file.path, _read_file(file, target))
 
 
-def _found(folder: str, intake: LimitedCopy) -> Iterator[WalkedFile]:
+def _walk_source(folder: str, target: LimitedCopy) -> Iterator[WalkedFile]:
     try:
-        yield from walk(folder, most=intake.limits.entries)
+        yield from walk(folder, limit=target.limits.entries)
     except OSError as error:
-        raise intake.failure(f"{shown(str(error.filename or folder))}: {error.strerror or error}") from error
+        raise target.failure(
+            f"{printable(str(error.filename or folder))}: {error.strerror or error}"
+        ) from error
     except TooManyFiles:
-        raise intake.refusal(f"holds more than {intake.limits.entries:,} files and folders") from None
+        raise target.refusal(f"it has more than {target.limits.entries:,} files and folders") from None
 
 
-def _content(found: WalkedFile, intake: LimitedCopy) -> Iterator[bytes]:
+def _read_file(file: WalkedFile, target: LimitedCopy) -> Iterator[bytes]:
     try:
-        yield from content(found)
+        yield from read_chunks(file)
     except OSError as error:
-        raise intake.failure(f"{shown(found.path)}: {error.strerror or error}") from error
+        raise target.failure(f"{printable(file.path)}: {error.strerror or error}") from error

@@ -1,8 +1,8 @@
-"""Git repositories as sources of libraries.
+"""Git repositories as library sources.
 
-One commit is fetched into a bare repository, and its files are read from there. Nothing is ever checked out:
-no filter, hook, attribute, link or submodule of a foreign repository has a chance to do anything. The user's
-own configuration stays in force, so that credential helpers, proxies and rewritten addresses work.
+One commit is fetched into a bare repository, and its files are read from there. Nothing is checked out, so
+filters, hooks, attributes, links and submodules of an untrusted repository have no effect. The user's own Git
+configuration applies, so credential helpers, proxies and URL rewriting work.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import IO, Final
 
 from msgspec import Struct
 
-from dittybag.library.relative_paths import shown
+from dittybag.library.relative_paths import printable
 from dittybag.library.sources import GitRemote
 from dittybag.library.sources.limited_copy import LimitedCopy, Progress
 
 _SOURCE: Final = "refs/dittybag/source"
 
-#: What the user's or the system's configuration must not bring in.
+#: Settings that override the user's and the system's configuration.
 _SETTINGS: Final = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -42,8 +42,9 @@ _SETTINGS: Final = (
     "transfer.unpackLimit=1",
 )
 
-#: Variables that say how to reach a repository. All others of Git's say where one is: not here.
-_KEPT_VARIABLES: Final = (
+#: Prefixes of variables that configure access to a remote. Other GIT_ variables, such as GIT_DIR, select a
+#: local repository and are not passed on.
+_ALLOWED_VARIABLES: Final = (
     "GIT_ASKPASS",
     "GIT_CONFIG",
     "GIT_EXEC_PATH",
@@ -55,15 +56,15 @@ _KEPT_VARIABLES: Final = (
 
 _PROTOCOLS: Final = {"file": "file", "http": "http:https:ssh", "https": "https:ssh", "ssh": "https:ssh"}
 
-_POINTER: Final = b"version https://git-lfs.github.com/spec/"
-_POINTER_BYTES: Final = 1024
+_LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
+_LFS_POINTER_BYTES: Final = 1024
 
 _POLL_SECONDS: Final = 0.1
-_PIECE: Final = 64 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
 
 
 class FetchLimits(Struct, frozen=True):
-    """How much of this machine fetching a repository may take."""
+    """The maximum time and disk space for fetching a repository."""
 
     seconds: float = 600
     bytes: int = 256 * 1024 * 1024
@@ -79,16 +80,16 @@ class _Blob(Struct, frozen=True):
 
 
 def fetch(
-    repository: GitRemote,
+    remote: GitRemote,
     folder: str,
     work: Path,
-    intake: LimitedCopy,
+    target: LimitedCopy,
     *,
     progress: Progress | None = None,
-    bounds: FetchLimits = FETCH_LIMITS,
+    limits: FetchLimits = FETCH_LIMITS,
 ) -> str:
-    """Take the files of a repository, or of a folder in it; the commit they are from."""
-    git = _Git(repository, work / "repository", intake, bounds)
+    """Copy the files of a repository, or of a folder in it, to `target`; return the commit id."""
+    git = _Git(remote, work / "repository", target, limits)
     git.run("init", "--quiet", "--bare", "--template=", str(git.folder))
     git.fetch(progress)
     commit = git.run("rev-parse", "--verify", "--quiet", f"{_SOURCE}^{{commit}}").strip()
@@ -96,98 +97,99 @@ def fetch(
     if folder:
         tree = git.tree(commit, folder)
     blobs = list(git.blobs(tree))
-    git.take(blobs)
+    git.copy_blobs(blobs)
     return commit
 
 
 class _Git:
-    """Git, at work on one repository, within its bounds."""
+    """Runs Git commands for one repository, within limits."""
 
-    def __init__(self, repository: GitRemote, folder: Path, intake: LimitedCopy, bounds: FetchLimits) -> None:
+    def __init__(self, remote: GitRemote, folder: Path, target: LimitedCopy, limits: FetchLimits) -> None:
         self.folder = folder
-        self._repository = repository
-        self._intake = intake
-        self._bounds = bounds
-        self._end = time.monotonic() + bounds.seconds
-        self._environment = _environment(repository)
+        self._remote = remote
+        self._target = target
+        self._limits = limits
+        self._deadline = time.monotonic() + limits.seconds
+        self._environment = _environment(remote)
 
     def run(self, *arguments: str) -> str:
-        """What a command says; it must succeed."""
-        with self._running(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            output, said = process.communicate()
+        """Run a Git command and return its output. Raises `SourceFailed`."""
+        with self._git_process(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            output, errors = process.communicate()
         if process.returncode:
-            raise self._failure(said.decode("utf-8", "replace"))
+            raise self._failure(errors.decode("utf-8", "replace"))
         return output.decode("utf-8", "surrogateescape")
 
     def fetch(self, progress: Progress | None) -> None:
-        """Get the commit. Ends, with all its children, when time or room is used up."""
-        said = bytearray()
-        with self._running(
+        """Fetch the commit. Git and its children are killed beyond the limits of time or disk space."""
+        output = bytearray()
+        with self._git_process(
             "fetch",
             "--depth=1",
             "--no-tags",
             "--no-recurse-submodules",
-            # It is said into a pipe: when nobody reads it any more, Git ends.
+            # Progress is written to a pipe, so Git ends when this process dies.
             "--progress",
             "--",
-            self._repository.address,
-            f"+{self._repository.ref or 'HEAD'}:{_SOURCE}",
+            self._remote.address,
+            f"+{self._remote.ref or 'HEAD'}:{_SOURCE}",
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         ) as process:
             assert process.stderr is not None
             stream = [process.stderr]
-            # Not until the end of the stream: a connection that `ssh` keeps for later holds it open.
+            # Do not wait for the end of the stream: a shared `ssh` connection keeps it open.
             while process.poll() is None:
-                self._check(_size(self.folder))
-                self._hear(stream, said, _POLL_SECONDS)
-                if progress is not None and (line := _last_line(said)):
+                self._check_limits(_folder_size(self.folder))
+                self._read_output(stream, output, _POLL_SECONDS)
+                if progress is not None and (line := _last_line(output)):
                     progress(line)
-            while self._hear(stream, said, 0):
+            while self._read_output(stream, output, 0):
                 pass
-        self._check(_size(self.folder))
+        self._check_limits(_folder_size(self.folder))
         if process.returncode:
-            raise self._failure(said.decode("utf-8", "replace"))
+            raise self._failure(output.decode("utf-8", "replace"))
 
     @staticmethod
-    def _hear(stream: list[IO[bytes]], said: bytearray, seconds: float) -> bool:
-        """Wait for more of what Git says; whether there was any. A stream that has ended is dropped."""
+    def _read_output(stream: list[IO[bytes]], output: bytearray, seconds: float) -> bool:
+        """Wait for more output of Git; return whether there was any. A stream that has ended is removed."""
         if not select.select(stream, [], [], seconds)[0]:
             return False
-        piece = os.read(stream[0].fileno(), 4096)
-        if not piece:
+        chunk = os.read(stream[0].fileno(), 4096)
+        if not chunk:
             stream.clear()
-        said += piece
-        del said[:-_PIECE]
-        return bool(piece)
+        output += chunk
+        del output[:-_CHUNK_BYTES]
+        return bool(chunk)
 
     def tree(self, commit: str, folder: str) -> str:
-        """The tree of a folder, which must be there."""
+        """The id of a folder's tree. Raises `LibraryRefused` if there is no such folder."""
         listed = self.run("ls-tree", "-z", "--full-tree", commit, "--", folder)
         kind, _, rest = listed.partition(" ")[2].partition(" ")
         if kind != "tree":
-            raise self._intake.refusal(f"has no folder '{shown(folder)}'")
+            raise self._target.refusal(f"there is no folder '{printable(folder)}' in it")
         return rest.partition("\t")[0]
 
     def blobs(self, tree: str) -> Iterator[_Blob]:
-        """The files that are wanted. Trees are counted too: a tree can hold itself a billion times."""
-        with self._running("ls-tree", "-r", "-t", "-l", "-z", tree, stdout=subprocess.PIPE) as process:
+        """Yield the files to copy. Trees count towards the limit: nested trees can repeat a billion times."""
+        with self._git_process("ls-tree", "-r", "-t", "-l", "-z", tree, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
-            for line in _zero_terminated(process.stdout):
+            for line in _nul_separated(process.stdout):
                 described, _, name = line.partition(b"\t")
                 mode, kind, blob, size = described.decode("ascii", "replace").split()
                 path = name.decode("utf-8", "surrogateescape")
                 if kind == "tree":
-                    # It counts, and is otherwise told from its files.
-                    self._intake.count()
-                elif self._intake.wants(path, _special(mode)) and self._intake.fits(path, int(size)):
+                    self._target.count()
+                elif self._target.accepts(path, _special_kind(mode)) and self._target.fits(path, int(size)):
                     yield _Blob(path, blob, int(size))
         if process.returncode:
-            raise self._failure("the list of files breaks off")
+            raise self._failure("Git's list of files is incomplete")
 
-    def take(self, blobs: Sequence[_Blob]) -> None:
-        """Take the content of files."""
-        with self._running("cat-file", "--batch", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    def copy_blobs(self, blobs: Sequence[_Blob]) -> None:
+        """Copy the content of files to the target."""
+        with self._git_process(
+            "cat-file", "--batch", stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             for blob in blobs:
@@ -195,43 +197,43 @@ class _Git:
                     process.stdin.write(f"{blob.id}\n".encode())
                     process.stdin.flush()
                 except BrokenPipeError:
-                    raise self._failure("the content of files breaks off") from None
-                self._take(blob, process.stdout)
+                    raise self._failure("Git's file content is incomplete") from None
+                self._copy_blob(blob, process.stdout)
 
-    def _take(self, blob: _Blob, stream: IO[bytes]) -> None:
+    def _copy_blob(self, blob: _Blob, stream: IO[bytes]) -> None:
         if stream.readline().split() != [blob.id.encode(), b"blob", str(blob.size).encode()]:
-            raise self._failure(f"'{shown(blob.path)}' is damaged")
-        if blob.size <= _POINTER_BYTES:
-            content = self._exactly(stream, blob.size)
-            if content.startswith(_POINTER):
-                self._intake.leave_out(blob.path, "is kept in Git LFS, which is not fetched")
+            raise self._failure(f"'{printable(blob.path)}' is damaged")
+        if blob.size <= _LFS_POINTER_BYTES:
+            content = self._read_exactly(stream, blob.size)
+            if content.startswith(_LFS_POINTER):
+                self._target.skip(blob.path, "stored in Git LFS, which is not supported")
             else:
-                self._intake.take(blob.path, (content,))
+                self._target.write(blob.path, (content,))
         else:
-            self._intake.take(blob.path, self._pieces(stream, blob.size))
-        self._exactly(stream, 1)
+            self._target.write(blob.path, self._read_chunks(stream, blob.size))
+        self._read_exactly(stream, 1)
 
-    def _pieces(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
+    def _read_chunks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
         while size:
-            piece = self._exactly(stream, min(size, _PIECE))
-            size -= len(piece)
-            yield piece
+            chunk = self._read_exactly(stream, min(size, _CHUNK_BYTES))
+            size -= len(chunk)
+            yield chunk
 
-    def _exactly(self, stream: IO[bytes], size: int) -> bytes:
-        piece = stream.read(size)
-        if len(piece) != size:
-            raise self._failure("the content of files breaks off")
-        return piece
+    def _read_exactly(self, stream: IO[bytes], size: int) -> bytes:
+        chunk = stream.read(size)
+        if len(chunk) != size:
+            raise self._failure("Git's file content is incomplete")
+        return chunk
 
     @contextmanager
-    def _running(
+    def _git_process(
         self,
         *arguments: str,
         stdin: int = subprocess.DEVNULL,
         stdout: int,
         stderr: int = subprocess.DEVNULL,
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """A process that is gone afterwards, with its children, and does not outlive its time."""
+        """Run Git. The process and its children are killed at the deadline and on errors."""
         settings = [part for setting in _SETTINGS for part in ("-c", setting)]
         command = ["git", f"--git-dir={self.folder}", *settings, *arguments]
         try:
@@ -241,14 +243,14 @@ class _Git:
                 stdout=stdout,
                 stderr=stderr,
                 env=self._environment,
-                # Out of reach of a terminal: a program that asks for a password there would wait forever.
+                # Without a terminal: a program that asks for a password there would wait forever.
                 start_new_session=True,
             )
         except FileNotFoundError:
-            raise self._intake.failure(
-                "Git is not installed, or not on the PATH. Install it, or give a folder or a zip file"
+            raise self._target.failure(
+                "Git is not installed or not on the PATH; install it, or use a folder or a zip file"
             ) from None
-        alarm = threading.Timer(max(0, self._end - time.monotonic()), _end, [process])
+        alarm = threading.Timer(max(0, self._deadline - time.monotonic()), _kill_group, [process])
         alarm.daemon = True
         alarm.start()
         try:
@@ -259,54 +261,54 @@ class _Git:
                         process.stdin.close()
                     process.wait()
                 except BaseException:
-                    _end(process)
+                    _kill_group(process)
                     raise
         finally:
             alarm.cancel()
-        self._check(0)
+        self._check_limits(0)
 
-    def _check(self, size: int) -> None:
-        if time.monotonic() >= self._end:
-            raise self._too_late()
-        if size > self._bounds.bytes:
-            most = self._bounds.bytes // 1024 // 1024
-            raise self._intake.refusal(f"is a repository of more than {most} MiB")
+    def _check_limits(self, size: int) -> None:
+        if time.monotonic() >= self._deadline:
+            raise self._timeout()
+        if size > self._limits.bytes:
+            mib = self._limits.bytes // 1024 // 1024
+            raise self._target.refusal(f"the repository is larger than {mib} MiB")
 
-    def _too_late(self) -> Exception:
-        return self._intake.failure(f"it took longer than {self._bounds.seconds:g} seconds")
+    def _timeout(self) -> Exception:
+        return self._target.failure(f"fetching took longer than {self._limits.seconds:g} seconds")
 
-    def _failure(self, said: str) -> Exception:
-        """What Git said last, without what is secret; or that it took too long."""
-        if time.monotonic() >= self._end:
-            return self._too_late()
-        for secret in self._repository.secrets:
-            said = said.replace(secret, "***")
-        lines = [line.strip() for line in said.replace("\r", "\n").splitlines() if line.strip()]
-        telling = [
+    def _failure(self, output: str) -> Exception:
+        """An error with the last lines of Git's output, without secrets; or a timeout error."""
+        if time.monotonic() >= self._deadline:
+            return self._timeout()
+        for secret in self._remote.secrets:
+            output = output.replace(secret, "***")
+        lines = [line.strip() for line in output.replace("\r", "\n").splitlines() if line.strip()]
+        relevant = [
             line for line in lines if line.startswith(("fatal:", "error:", "remote:", "ERROR:", "ssh:"))
         ]
-        words = "; ".join((telling or lines)[-3:]) or "Git failed"
-        return self._intake.failure(shown(words, 400))
+        summary = "; ".join((relevant or lines)[-3:]) or "Git failed"
+        return self._target.failure(printable(summary, 400))
 
 
-def _environment(repository: GitRemote) -> dict[str, str]:
-    kept = {
+def _environment(remote: GitRemote) -> dict[str, str]:
+    inherited = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name.startswith(_KEPT_VARIABLES)
+        if not name.startswith("GIT_") or name.startswith(_ALLOWED_VARIABLES)
     }
-    return kept | {
-        "GIT_ALLOW_PROTOCOL": _PROTOCOLS[repository.scheme],
+    return inherited | {
+        "GIT_ALLOW_PROTOCOL": _PROTOCOLS[remote.scheme],
         "GIT_LFS_SKIP_SMUDGE": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_TERMINAL_PROMPT": "0",
     }
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and its children, which are in its session."""
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and its children, which are in the same session."""
     if process.returncode is not None:
-        # Its number may be another's by now.
+        # The process id may have been reused.
         return
     try:
         os.killpg(process.pid, signal.SIGKILL)
@@ -314,33 +316,33 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _size(folder: Path) -> int:
-    """How much a repository takes on disk by now."""
+def _folder_size(folder: Path) -> int:
+    """The size of a repository on disk."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
             try:
                 total += os.lstat(f"{parent}/{name}").st_size
             except FileNotFoundError:
-                # Git renames what is complete.
+                # Git renames complete files.
                 continue
     return total
 
 
-def _special(mode: str) -> str | None:
-    """What an entry is that is no file."""
+def _special_kind(mode: str) -> str | None:
+    """What an entry is, if it is not a regular file."""
     if mode == "120000":
         return "a symbolic link"
-    return "another repository inside this one" if mode == "160000" else None
+    return "a Git submodule" if mode == "160000" else None
 
 
-def _zero_terminated(stream: IO[bytes]) -> Iterator[bytes]:
+def _nul_separated(stream: IO[bytes]) -> Iterator[bytes]:
     rest = b""
-    while piece := stream.read1(_PIECE):  # type: ignore[attr-defined]  # a pipe is buffered
-        *lines, rest = (rest + piece).split(b"\0")
+    while chunk := stream.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]  # a pipe is buffered
+        *lines, rest = (rest + chunk).split(b"\0")
         yield from lines
 
 
-def _last_line(said: bytearray) -> str:
-    lines = said.replace(b"\r", b"\n").split(b"\n")
-    return shown(lines[-2].decode("utf-8", "replace")) if len(lines) > 1 else ""
+def _last_line(output: bytearray) -> str:
+    lines = output.replace(b"\r", b"\n").split(b"\n")
+    return printable(lines[-2].decode("utf-8", "replace")) if len(lines) > 1 else ""

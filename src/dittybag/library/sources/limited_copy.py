@@ -1,4 +1,4 @@
-"""The intake: files on their way into a library, counted while they come, and written to a folder."""
+"""Copy the files of a library source to a folder, within limits."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from msgspec import Struct
 from dittybag.domain.errors import LibraryRefused, SourceFailed
 from dittybag.library.file_walk import MAX_WALK_ENTRIES
 from dittybag.library.install_records import MAX_FILE_BYTES
-from dittybag.library.relative_paths import is_in_git_folder, is_junk_file, path_problem, shown
+from dittybag.library.relative_paths import is_in_git_folder, is_junk_file, path_problem, printable
 
-#: Told from time to time how far it is, in a line for people.
+#: Called with a line of text that reports the progress.
 Progress: TypeAlias = Callable[[str], None]
 
-_BETWEEN_REPORTS: Final = 0.1
+_PROGRESS_INTERVAL_SECONDS: Final = 0.1
 
 
 class CopyLimits(Struct, frozen=True):
-    """How much a library may be."""
+    """The maximum size of a library."""
 
     files: int = 10_000
     file_bytes: int = MAX_FILE_BYTES
     bytes: int = 64 * 1024 * 1024
-    #: Also counting what is left out.
+    #: Including skipped files and folders.
     entries: int = MAX_WALK_ENTRIES
 
 
@@ -36,101 +36,105 @@ COPY_LIMITS: Final = CopyLimits()
 
 
 class SkippedFile(Struct, frozen=True):
-    """Something that does not belong into a library."""
+    """A file of a source that was not copied."""
 
     file: str
-    #: To be read after the file.
     reason: str
 
 
 class LimitedCopy:
-    """Takes the files of one source."""
+    """Copies the files of one source to a new folder, and records skipped files."""
 
     def __init__(
         self, folder: Path, source: str, *, limits: CopyLimits = COPY_LIMITS, progress: Progress | None = None
     ) -> None:
-        """`source`: as messages name it."""
+        """`source`: the name of the source in messages."""
         self.files: dict[str, str] = {}
-        self.left_out: list[SkippedFile] = []
+        self.skipped: list[SkippedFile] = []
         self.limits = limits
         self.source = source
         self._folder = folder
         self._folders: set[Path] = {folder}
         self._bytes = 0
-        self._seen = 0
+        self._entries = 0
         self._progress = progress
-        self._reported = 0.0
+        self._reported_at = 0.0
         folder.mkdir()
 
     def count(self) -> None:
-        """Something is there, wanted or not."""
-        self._seen += 1
-        if self._seen > self.limits.entries:
-            raise self.refusal(f"holds more than {self.limits.entries:,} files and folders")
+        """Count an entry of the source. Raises `LibraryRefused` beyond the limit."""
+        self._entries += 1
+        if self._entries > self.limits.entries:
+            raise self.refusal(f"it has more than {self.limits.entries:,} files and folders")
 
-    def wants(self, path: str, kind: str | None = None) -> bool:
-        """Whether the file at this path is for a library; if not, that is noted.
+    def accepts(self, path: str, special: str | None = None) -> bool:
+        """Whether the file at this path may be copied; if not, it is recorded as skipped.
 
-        `kind`: what it is, if it is no file, to be read after "is".
+        `special`: what it is, if it is not a regular file.
         """
         self.count()
         if is_in_git_folder(path):
-            reason = "belongs to a Git repository"
+            reason = "part of a Git repository"
         elif is_junk_file(path.rpartition("/")[2]):
-            reason = "was left there by a file manager"
-        elif kind is not None:
-            reason = f"is {kind}"
+            reason = "created by a file manager"
+        elif special is not None:
+            reason = special
         elif problem := path_problem(path):
             reason = problem
         else:
             return True
-        self.leave_out(path, reason)
+        self.skip(path, reason)
         return False
 
     def fits(self, path: str, size: int) -> bool:
-        """Whether a file of this size may come in; if not, that is noted."""
+        """Whether a file of this size may be copied; if not, it is recorded as skipped."""
         if size <= self.limits.file_bytes:
             return True
-        self.leave_out(path, self._too_large())
+        self.skip(path, self._too_large())
         return False
 
-    def leave_out(self, path: str, reason: str) -> None:
-        self.left_out.append(SkippedFile(shown(path), reason))
+    def skip(self, path: str, reason: str) -> None:
+        self.skipped.append(SkippedFile(printable(path), reason))
 
-    def take(self, path: str, content: Iterable[bytes]) -> None:
-        """Write a file. What `content` announced does not count: it is measured."""
+    def write(self, path: str, content: Iterable[bytes]) -> None:
+        """Write a file. The limits apply to the bytes actually read.
+
+        Raises `LibraryRefused` if the source has too many files or bytes.
+        """
         if len(self.files) >= self.limits.files:
-            raise self.refusal(f"holds more than {self.limits.files:,} files")
+            raise self.refusal(f"it has more than {self.limits.files:,} files")
         target = self._folder / path
         try:
             descriptor = self._create(target)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
-            # On a file system where names differ by more than case.
-            self.leave_out(path, "has the name of another file or folder")
+            # Two names can be the same file, for example on a case-insensitive file system.
+            self.skip(path, "another file or folder has this name")
             return
         digest = sha256()
         size = 0
         with os.fdopen(descriptor, "wb") as file:
-            for piece in content:
-                size += len(piece)
+            for chunk in content:
+                size += len(chunk)
                 if size > self.limits.file_bytes:
                     break
-                self._bytes += len(piece)
+                self._bytes += len(chunk)
                 if self._bytes > self.limits.bytes:
-                    raise self.refusal(f"holds more than {self.limits.bytes // 1024 // 1024} MiB")
-                digest.update(piece)
-                file.write(piece)
+                    raise self.refusal(
+                        f"its files are larger than {self.limits.bytes // 1024 // 1024} MiB in total"
+                    )
+                digest.update(chunk)
+                file.write(chunk)
         if size > self.limits.file_bytes:
             target.unlink()
-            self.leave_out(path, self._too_large())
+            self.skip(path, self._too_large())
             return
         self.files[path] = digest.hexdigest()
-        self._report()
+        self._report_progress()
 
     def finish(self) -> None:
-        """Everything has come. Raises if that is nothing."""
+        """Raise `LibraryRefused` if no file was copied."""
         if not self.files:
-            raise self.refusal("holds no files that could be taken")
+            raise self.refusal("it has no files that can be added")
 
     def refusal(self, problem: str) -> LibraryRefused:
         return LibraryRefused(self.source, problem)
@@ -145,9 +149,9 @@ class LimitedCopy:
         return os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
 
     def _too_large(self) -> str:
-        return f"is larger than {self.limits.file_bytes // 1024 // 1024} MiB"
+        return f"larger than {self.limits.file_bytes // 1024 // 1024} MiB"
 
-    def _report(self) -> None:
-        if self._progress is not None and time.monotonic() - self._reported > _BETWEEN_REPORTS:
-            self._reported = time.monotonic()
+    def _report_progress(self) -> None:
+        if self._progress is not None and time.monotonic() - self._reported_at > _PROGRESS_INTERVAL_SECONDS:
+            self._reported_at = time.monotonic()
             self._progress(f"{len(self.files):,} files, {self._bytes / 1024 / 1024:.1f} MiB")

@@ -1,8 +1,7 @@
-"""Zip archives as sources of libraries, read with suspicion.
+"""Zip archives as library sources, read by a strict parser.
 
-Our own reader rather than `zipfile`, which believes the directory at the end of the file, cuts names at NUL
-and lets entries overlap. Whatever two readers could understand differently is refused: an archive is either
-as every tool would pack it, or nothing of it is taken.
+The standard library's `zipfile` trusts the directory at the end of the file, cuts names at NUL and accepts
+overlapping entries. This parser refuses every archive that two readers could interpret differently.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from typing import BinaryIO, Final
 
 from msgspec import Struct
 
-from dittybag.library.relative_paths import is_junk_file, path_problem, shown
+from dittybag.library.relative_paths import is_junk_file, path_problem, printable
 from dittybag.library.sources.limited_copy import LimitedCopy
 
-#: What is left out may make an archive larger than a library.
+#: An archive may be larger than a library, because some of its files may be skipped.
 ARCHIVE_BYTES: Final = 256 * 1024 * 1024
-#: The list of entries is held in memory.
+#: The directory of the archive is held in memory.
 DIRECTORY_BYTES: Final = 32 * 1024 * 1024
 
-#: An entry that grows by more than this, and is not small, is a bomb. Text grows tenfold, seldom fiftyfold.
-_RATIO: Final = 200
-_SMALL: Final = 1024 * 1024
+#: A larger entry with a higher compression ratio is treated as a zip bomb. Text reaches 10, rarely 50.
+_MAX_RATIO: Final = 200
+_SMALL_BYTES: Final = 1024 * 1024
 
-_PIECE: Final = 64 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
 
 _END: Final = struct.Struct("<4s4H2LH")
 _ENTRY: Final = struct.Struct("<4s6H3L5H2L")
@@ -38,11 +37,11 @@ _STORED: Final = 0
 _DEFLATED: Final = 8
 _ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
 _SIZES_FOLLOW: Final = 0x8
-_ABSENT: Final = 0xFFFFFFFF
+_IN_ZIP64: Final = 0xFFFFFFFF
 
 
 class ZipEntry(Struct, frozen=True, kw_only=True):
-    """A file or folder, as the directory of the archive describes it."""
+    """A file or folder in the directory of the archive."""
 
     path: str
     raw_name: bytes
@@ -50,98 +49,105 @@ class ZipEntry(Struct, frozen=True, kw_only=True):
     flags: int
     method: int
     checksum: int
-    packed: int
+    compressed_size: int
     size: int
-    at: int
+    offset: int
 
 
-def unpack(archive: Path, folder: str, intake: LimitedCopy) -> None:
-    """Take all files of an archive that nobody else writes to, or only those below `folder`."""
+def unpack(archive: Path, folder: str, target: LimitedCopy) -> None:
+    """Copy the files of an archive, or only those below `folder`.
+
+    The archive must not change meanwhile. Raises `LibraryRefused`.
+    """
     with archive.open("rb") as file:
-        entries, directory_at = _directory(file, intake)
-        _check_names(entries, intake)
-        places = _places(file, entries, directory_at, intake)
-        wanted = [entry for entry in entries if not entry.path.startswith("__MACOSX/")]
-        top = _common_top(wanted)
-        within = f"{top}{folder}/" if folder else top
-        if folder and not any(entry.path.startswith(within) for entry in wanted):
-            raise intake.refusal(f"has no folder '{shown(folder)}'")
-        for entry in wanted:
-            if entry.is_folder or not entry.path.startswith(within):
+        entries, directory_offset = _read_directory(file, target)
+        _check_names(entries, target)
+        offsets = _content_offsets(file, entries, directory_offset, target)
+        kept = [entry for entry in entries if not entry.path.startswith("__MACOSX/")]
+        top = _common_folder(kept)
+        prefix = f"{top}{folder}/" if folder else top
+        if folder and not any(entry.path.startswith(prefix) for entry in kept):
+            raise target.refusal(f"there is no folder '{printable(folder)}' in it")
+        for entry in kept:
+            if entry.is_folder or not entry.path.startswith(prefix):
                 continue
-            path = entry.path[len(within) :]
-            if intake.wants(path) and _is_no_bomb(entry, intake) and intake.fits(path, entry.size):
-                intake.take(path, _content(file, entry, places[entry.at], intake))
+            path = entry.path[len(prefix) :]
+            if target.accepts(path) and _check_ratio(entry, target) and target.fits(path, entry.size):
+                target.write(path, _read_content(file, entry, offsets[entry.offset], target))
 
 
-def _directory(file: BinaryIO, intake: LimitedCopy) -> tuple[list[ZipEntry], int]:
-    """All entries, and where their directory begins."""
+def _read_directory(file: BinaryIO, target: LimitedCopy) -> tuple[list[ZipEntry], int]:
+    """All entries, and the offset of the directory."""
     length = file.seek(0, 2)
-    at, (_, disk, directory_disk, here, count, size, offset, _) = _end(file, length, intake)
-    if disk or directory_disk or here != count:
-        raise intake.refusal("is one part of an archive of several; give the whole archive")
-    if _ABSENT in (size, offset) or count == 0xFFFF:
-        raise intake.refusal("is a Zip64 archive, for more than a library may hold")
-    if offset + size != at:
-        raise intake.refusal("is damaged or padded: its directory is not where it says")
-    if size > DIRECTORY_BYTES or count > intake.limits.entries:
-        raise intake.refusal(f"holds more than {intake.limits.entries:,} files and folders")
+    end_offset, (_, disk, directory_disk, count_here, count, size, offset, _) = _find_end_record(
+        file, length, target
+    )
+    if disk or directory_disk or count_here != count:
+        raise target.refusal("the archive is split into several files; join them first")
+    if _IN_ZIP64 in (size, offset) or count == 0xFFFF:
+        raise target.refusal("Zip64 archives are not supported")
+    if offset + size != end_offset:
+        raise target.refusal("the archive is damaged: its directory is not at the recorded offset")
+    if size > DIRECTORY_BYTES or count > target.limits.entries:
+        raise target.refusal(f"it has more than {target.limits.entries:,} files and folders")
     file.seek(offset)
     data = file.read(size)
     entries = []
     position = 0
     for _number in range(count):
-        entry, position = _entry(data, position, intake)
+        entry, position = _parse_entry(data, position, target)
         entries.append(entry)
     if position != size:
-        raise intake.refusal("is damaged: its directory has more in it than it says")
+        raise target.refusal("the archive is damaged: its directory has extra data")
     return entries, offset
 
 
-def _end(file: BinaryIO, length: int, intake: LimitedCopy) -> tuple[int, tuple[int, ...]]:
-    """Where the last record begins, and what it says. A comment may follow it."""
+def _find_end_record(file: BinaryIO, length: int, target: LimitedCopy) -> tuple[int, tuple[int, ...]]:
+    """The offset and the fields of the end record, which may be followed by a comment."""
     tail = min(length, _END.size + 0xFFFF)
     file.seek(length - tail)
     data = file.read(tail)
-    at = data.rfind(b"PK\5\6")
-    while at >= 0:
-        if at + _END.size <= len(data):
-            fields = _END.unpack_from(data, at)
-            if at + _END.size + fields[-1] == len(data):
-                return length - tail + at, fields
-        at = data.rfind(b"PK\5\6", 0, at)
-    raise intake.refusal("is no complete zip archive; fetch it again")
+    offset = data.rfind(b"PK\5\6")
+    while offset >= 0:
+        if offset + _END.size <= len(data):
+            fields = _END.unpack_from(data, offset)
+            if offset + _END.size + fields[-1] == len(data):
+                return length - tail + offset, fields
+        offset = data.rfind(b"PK\5\6", 0, offset)
+    raise target.refusal("not a complete zip archive; download it again")
 
 
-def _entry(data: bytes, position: int, intake: LimitedCopy) -> tuple[ZipEntry, int]:
+def _parse_entry(data: bytes, position: int, target: LimitedCopy) -> tuple[ZipEntry, int]:
     if position + _ENTRY.size > len(data):
-        raise intake.refusal("is damaged: its directory breaks off")
+        raise target.refusal("the archive is damaged: its directory is incomplete")
     fields = _ENTRY.unpack_from(data, position)
-    (signature, _, _, flags, method, _, _, checksum, packed, size) = fields[:10]
-    (name_length, extra_length, comment_length, disk, _, attributes, at) = fields[10:]
+    (signature, _, _, flags, method, _, _, checksum, compressed_size, size) = fields[:10]
+    (name_length, extra_length, comment_length, disk, _, attributes, offset) = fields[10:]
     name_at = position + _ENTRY.size
     end = name_at + name_length + extra_length + comment_length
     if signature != b"PK\1\2" or end > len(data):
-        raise intake.refusal("is damaged: its directory breaks off")
+        raise target.refusal("the archive is damaged: its directory is incomplete")
     raw_name = data[name_at : name_at + name_length]
-    label = f"entry '{shown(raw_name.decode('utf-8', 'replace'))}'"
+    label = f"entry '{printable(raw_name.decode('utf-8', 'replace'))}'"
     try:
         name = raw_name.decode()
     except UnicodeDecodeError:
-        raise intake.refusal(f"{label} has a name that is not UTF-8; pack it with another program") from None
-    if _ABSENT in (packed, size, at):
-        raise intake.refusal(f"{label} is larger than a library may be")
+        raise target.refusal(
+            f"{label}: the name is not valid UTF-8; create the archive with another program"
+        ) from None
+    if _IN_ZIP64 in (compressed_size, size, offset):
+        raise target.refusal(f"{label} is too large for a library")
     if flags & _ENCRYPTED:
-        raise intake.refusal(f"{label} is encrypted; unpack the archive and add the folder")
+        raise target.refusal(f"{label} is encrypted; unpack the archive and add the folder")
     if disk:
-        raise intake.refusal(f"{label} is in another part of the archive")
+        raise target.refusal(f"{label} is in another file of a split archive")
     is_folder = name.endswith("/")
-    # Only archives from Unix have a mode; what others have there is no reason to trust them more.
+    # Only archives created on Unix have a mode. Others are checked in the same way.
     kind = stat.S_IFMT(attributes >> 16)
     if kind == stat.S_IFLNK:
-        raise intake.refusal(f"{label} is a symbolic link; unpack the archive and add the folder")
+        raise target.refusal(f"{label} is a symbolic link; unpack the archive and add the folder")
     if kind not in (0, stat.S_IFDIR if is_folder else stat.S_IFREG):
-        raise intake.refusal(f"{label} is neither a file nor a folder")
+        raise target.refusal(f"{label} is not a regular file or a folder")
     entry = ZipEntry(
         path=name,
         raw_name=raw_name,
@@ -149,26 +155,26 @@ def _entry(data: bytes, position: int, intake: LimitedCopy) -> tuple[ZipEntry, i
         flags=flags,
         method=method,
         checksum=checksum,
-        packed=packed,
+        compressed_size=compressed_size,
         size=size,
-        at=at,
+        offset=offset,
     )
     return entry, end
 
 
-def _check_names(entries: Sequence[ZipEntry], intake: LimitedCopy) -> None:
-    """Every path stays inside, and no two are the same file on any file system."""
+def _check_names(entries: Sequence[ZipEntry], target: LimitedCopy) -> None:
+    """Check that all paths are valid, and that no two are the same file on any file system."""
     files: dict[str, str] = {}
     folders: dict[str, str] = {}
     for entry in entries:
         path = entry.path.removesuffix("/")
         if problem := path_problem(path):
-            raise intake.refusal(f"entry '{shown(entry.path)}' {problem}")
+            raise target.refusal(f"entry '{printable(entry.path)}': {problem}")
         key = unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
         if not entry.is_folder:
             if key in files:
-                raise intake.refusal(
-                    f"entry '{shown(path)}' is there twice, or differs from another one only in case"
+                raise target.refusal(
+                    f"entry '{printable(path)}' occurs twice or differs from another entry only in case"
                 )
             files[key] = path
         ancestors = key.split("/")
@@ -176,114 +182,120 @@ def _check_names(entries: Sequence[ZipEntry], intake: LimitedCopy) -> None:
             folders["/".join(ancestors[:depth])] = path
     for key, path in files.items():
         if key in folders:
-            raise intake.refusal(f"entry '{shown(path)}' is both a file and a folder")
+            raise target.refusal(f"entry '{printable(path)}' is both a file and a folder")
 
 
-def _places(
-    file: BinaryIO, entries: Sequence[ZipEntry], directory_at: int, intake: LimitedCopy
+def _content_offsets(
+    file: BinaryIO, entries: Sequence[ZipEntry], directory_offset: int, target: LimitedCopy
 ) -> dict[int, int]:
-    """Where the content of each entry begins, by where the entry does. No two may overlap."""
-    places = {}
-    ordered = sorted(entries, key=lambda entry: entry.at)
-    bounds = [*(entry.at for entry in ordered[1:]), directory_at]
+    """The content offset of each entry, by entry offset. Raises `LibraryRefused` if entries overlap."""
+    offsets = {}
+    ordered = sorted(entries, key=lambda entry: entry.offset)
+    bounds = [*(entry.offset for entry in ordered[1:]), directory_offset]
     for entry, bound in zip(ordered, bounds, strict=False):
-        begin = _content_at(file, entry, intake)
-        if begin + entry.packed > bound:
-            raise intake.refusal(f"entry '{shown(entry.path)}' overlaps with another one")
-        places[entry.at] = begin
-    return places
+        start = _content_offset(file, entry, target)
+        if start + entry.compressed_size > bound:
+            raise target.refusal(f"entry '{printable(entry.path)}' overlaps with another entry")
+        offsets[entry.offset] = start
+    return offsets
 
 
-def _content_at(file: BinaryIO, entry: ZipEntry, intake: LimitedCopy) -> int:
-    """Where the content of an entry begins, whose own header must say what the directory says."""
-    label = f"entry '{shown(entry.path)}'"
-    file.seek(entry.at)
+def _content_offset(file: BinaryIO, entry: ZipEntry, target: LimitedCopy) -> int:
+    """The content offset of an entry, after comparing its local header with the directory."""
+    label = f"entry '{printable(entry.path)}'"
+    file.seek(entry.offset)
     header = file.read(_LOCAL.size)
     if len(header) < _LOCAL.size or header[:4] != b"PK\3\4":
-        raise intake.refusal(f"{label} is not where the directory says")
+        raise target.refusal(f"{label} is not at the offset in the directory")
     fields: tuple[int, ...] = _LOCAL.unpack(header)
-    (_, _, flags, method, _, _, checksum, packed, size, name_length, extra_length) = fields
+    (_, _, flags, method, _, _, checksum, compressed_size, size, name_length, extra_length) = fields
     name = file.read(name_length)
-    if size == packed == _ABSENT:
-        size, packed = _long_sizes(file.read(extra_length))
+    if size == compressed_size == _IN_ZIP64:
+        size, compressed_size = _zip64_sizes(file.read(extra_length))
     same = (name, method, flags & _ENCRYPTED) == (entry.raw_name, entry.method, entry.flags & _ENCRYPTED)
     if not flags & _SIZES_FOLLOW:
-        same = same and (checksum, packed, size) == (entry.checksum, entry.packed, entry.size)
+        same = same and (checksum, compressed_size, size) == (
+            entry.checksum,
+            entry.compressed_size,
+            entry.size,
+        )
     if not same:
-        raise intake.refusal(f"{label} says something else about itself than the directory does")
-    return entry.at + _LOCAL.size + name_length + extra_length
+        raise target.refusal(f"{label} does not match its description in the directory")
+    return entry.offset + _LOCAL.size + name_length + extra_length
 
 
-def _long_sizes(extra: bytes) -> tuple[int, int]:
-    """The sizes that a writer who did not know them beforehand put where there is room for any."""
+def _zip64_sizes(extra: bytes) -> tuple[int, int]:
+    """The sizes in a Zip64 extra field, which some programs write even for small files."""
     if len(extra) >= 20 and extra[:4] == b"\1\0\x10\0":
-        size, packed = struct.unpack_from("<2Q", extra, 4)
-        return size, packed
-    return _ABSENT, _ABSENT
+        size, compressed_size = struct.unpack_from("<2Q", extra, 4)
+        return size, compressed_size
+    return _IN_ZIP64, _IN_ZIP64
 
 
-def _common_top(entries: Sequence[ZipEntry]) -> str:
-    """The folder that everything is in, as in archives of a repository; nothing if there is none."""
+def _common_folder(entries: Sequence[ZipEntry]) -> str:
+    """The folder that contains all entries, as in archives of a repository; empty if there is none."""
     paths = [entry.path for entry in entries if not is_junk_file(entry.path.rpartition("/")[2])]
     tops = {path.partition("/")[0] for path in paths}
     if len(tops) != 1 or not all("/" in path for path in paths):
         return ""
     top = tops.pop()
-    # A hidden folder is no wrapping: what is in .claude is read because it is there.
+    # Keep hidden folders: the name .claude decides how its files are read.
     return "" if top.startswith(".") else f"{top}/"
 
 
-def _is_no_bomb(entry: ZipEntry, intake: LimitedCopy) -> bool:
-    if entry.size > _SMALL and entry.size > _RATIO * entry.packed:
-        raise intake.refusal(
-            f"entry '{shown(entry.path)}' grows to {entry.size:,} bytes from {entry.packed:,}, as bombs do"
+def _check_ratio(entry: ZipEntry, target: LimitedCopy) -> bool:
+    """Return True, or raise `LibraryRefused` for a zip bomb."""
+    if entry.size > _SMALL_BYTES and entry.size > _MAX_RATIO * entry.compressed_size:
+        raise target.refusal(
+            f"entry '{printable(entry.path)}' looks like a zip bomb: "
+            f"{entry.compressed_size:,} bytes expand to {entry.size:,} bytes"
         )
     return True
 
 
-def _content(file: BinaryIO, entry: ZipEntry, begin: int, intake: LimitedCopy) -> Iterator[bytes]:
-    """The content of an entry, never more of it than the entry says, and checked at its end."""
-    label = f"entry '{shown(entry.path)}'"
+def _read_content(file: BinaryIO, entry: ZipEntry, start: int, target: LimitedCopy) -> Iterator[bytes]:
+    """Yield the content of an entry, at most its recorded size, then verify size and checksum."""
+    label = f"entry '{printable(entry.path)}'"
     if entry.method not in (_STORED, _DEFLATED):
-        raise intake.refusal(f"{label} is compressed in a way that is not read; pack it with 'deflate'")
+        raise target.refusal(f"{label} uses an unsupported compression method; use 'deflate'")
     size = checksum = 0
-    pieces = _stored if entry.method == _STORED else _inflated
+    read = _read_stored if entry.method == _STORED else _inflate
     try:
-        for piece in pieces(file, begin, entry):
-            size += len(piece)
-            checksum = zlib.crc32(piece, checksum)
+        for chunk in read(file, start, entry):
+            size += len(chunk)
+            checksum = zlib.crc32(chunk, checksum)
             if size > entry.size:
                 break
-            yield piece
+            yield chunk
     except zlib.error:
-        raise intake.refusal(f"{label} is damaged; fetch the archive again") from None
+        raise target.refusal(f"{label} is damaged; download the archive again") from None
     if size != entry.size:
-        raise intake.refusal(f"{label} has another size than it says")
+        raise target.refusal(f"{label} does not have its recorded size")
     if checksum != entry.checksum:
-        raise intake.refusal(f"{label} is damaged: its checksum is wrong; fetch the archive again")
+        raise target.refusal(f"{label} is damaged: the checksum is wrong; download the archive again")
 
 
-def _stored(file: BinaryIO, begin: int, entry: ZipEntry) -> Iterator[bytes]:
-    file.seek(begin)
-    left = entry.packed
-    while left and (piece := file.read(min(_PIECE, left))):
-        left -= len(piece)
-        yield piece
+def _read_stored(file: BinaryIO, start: int, entry: ZipEntry) -> Iterator[bytes]:
+    file.seek(start)
+    left = entry.compressed_size
+    while left and (chunk := file.read(min(_CHUNK_BYTES, left))):
+        left -= len(chunk)
+        yield chunk
 
 
-def _inflated(file: BinaryIO, begin: int, entry: ZipEntry) -> Iterator[bytes]:
-    """What a compressed entry unpacks to. Raises `zlib.error` unless it ends where the entry does."""
+def _inflate(file: BinaryIO, start: int, entry: ZipEntry) -> Iterator[bytes]:
+    """Yield the decompressed content. Raises `zlib.error` unless the stream ends with the entry."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    for piece in _stored(file, begin, entry):
+    for chunk in _read_stored(file, start, entry):
         if inflater.eof:
             raise zlib.error("more after the end")
-        rest = piece
+        rest = chunk
         while rest and not inflater.eof:
-            # As much at a time as was read: what a piece grows to is never in memory all at once.
-            yield inflater.decompress(rest, _PIECE)
+            # Decompress at most one chunk at a time, to limit memory.
+            yield inflater.decompress(rest, _CHUNK_BYTES)
             rest = inflater.unconsumed_tail
     while not inflater.eof:
-        if not (last := inflater.decompress(inflater.unconsumed_tail, _PIECE)):
+        if not (last := inflater.decompress(inflater.unconsumed_tail, _CHUNK_BYTES)):
             break
         yield last
     if not inflater.eof or inflater.unused_data:
