@@ -147,7 +147,7 @@ async def test_a_refusal_of_the_client_reaches_the_handler_or_the_model() -> Non
     async with MemoryClient(asking_server(), V2025_11_25, capabilities=EVERYTHING) as client:
         for tool, words in (
             ("careful", "rejected with -1"),
-            ("greet", "The client answered elicitation/create with an error: no"),
+            ("greet", "The client responded to elicitation/create with an error: no"),
         ):
             _, future = client.start("tools/call", {"name": tool})
             question = await client.next()
@@ -306,7 +306,9 @@ async def test_what_the_client_refuses_is_worded_by_the_tool() -> None:
         client.send(b'{"jsonrpc":"2.0","id":%d,"error":{"code":-1,"message":"busy"}}' % question["id"])
         refused = (await future)["result"]
     assert missing["content"][0]["text"].startswith("No: The client does not declare")
-    assert refused["content"][0]["text"] == "No: The client answered elicitation/create with an error: busy"
+    assert (
+        refused["content"][0]["text"] == "No: The client responded to elicitation/create with an error: busy"
+    )
 
 
 @pytest.mark.parametrize("given", [None, [], "x", {"person": 7}, {"person": None}])

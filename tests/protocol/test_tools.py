@@ -78,9 +78,9 @@ async def test_all_violations_of_a_call_are_reported_together() -> None:
     assert result["isError"] is True
     assert result["content"][0]["text"] == (
         "Invalid arguments for order: `title` is required; `count` must be at most 10, not 11; "
-        '`speed` must be one of "fast", "slow", not "warp"; `tags` must have at most 3 items, it has 4; '
+        '`speed` must be one of "fast", "slow", not "warp"; `tags` must have at most 3 items, not 4; '
         "`tags[2]` must be a string, not the number 3; `note` must be a string or null, not the number 5; "
-        "`extra` is not known here (known: title, count, speed, tags, note)"
+        "`extra` is not a known field (known: title, count, speed, tags, note)"
     )
 
 
@@ -137,7 +137,7 @@ async def test_a_whole_number_written_with_a_point_is_an_integer() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_half_a_surrogate_pair_in_an_argument_is_a_violation_like_any_other(version: str) -> None:
     async with MemoryClient(full_server(), version) as client:
-        envelope = msgspec.json.encode(client.envelope())
+        envelope = msgspec.json.encode(client.request_meta())
         client.send(
             b'{"jsonrpc":"2.0","id":"s","method":"tools/call","params":{"name":"order","_meta":%b,'
             b'"arguments":{"title":"\\ud83d","tags":["ok","\\udc00"]}}}' % envelope
@@ -175,7 +175,7 @@ async def test_an_answer_that_clients_would_drop_becomes_an_error_that_says_so()
     async with MemoryClient(server) as client:
         result = await client.call("big")
         assert result["isError"] is True
-        assert "more than the 1000 that fit in a message" in result["content"][0]["text"]
+        assert "more than the maximum of 1000" in result["content"][0]["text"]
         assert (await client.error("resources/read", {"uri": "memo://big"}))["code"] == -32603
 
 

@@ -63,7 +63,9 @@ def twig_prompt_info(prompt: LibraryPrompt) -> PromptInfo:
 class LibraryPrompts:
     """Serves the prompts of libraries. See `dittybag.protocol.PromptSource`."""
 
-    def __init__(self, scope: ServerScope, format_info: PromptFormatter, missing: MissingPromptFormatter) -> None:
+    def __init__(
+        self, scope: ServerScope, format_info: PromptFormatter, missing: MissingPromptFormatter
+    ) -> None:
         self._scope = scope
         self._format_info = format_info
         self._missing = missing
@@ -74,7 +76,7 @@ class LibraryPrompts:
     @as_protocol_errors
     async def list(self, position: str | int | None, ctx: Context) -> Page[PromptInfo]:
         if not isinstance(position, str | None):
-            raise InvalidParams("Invalid cursor: list again from the start, without a cursor")
+            raise InvalidParams("Invalid cursor: restart the list without a cursor")
         return await self.page(position or "", PAGE_SIZE, MAX_PAGE_CHARACTERS)
 
     async def page(self, after: str, limit: int, max_characters: int) -> Page[PromptInfo]:

@@ -19,7 +19,7 @@ def parse_position(position: str | int | None) -> int:
     if position is None:
         return 0
     if not isinstance(position, int):
-        raise InvalidParams("Invalid cursor: list again from the start, without a cursor")
+        raise InvalidParams("Invalid cursor: restart the list without a cursor")
     return position
 
 
@@ -32,11 +32,12 @@ def take_page(
 ) -> tuple[Sequence[T], bool]:
     """Return the first items, within `limit` items and `max_characters`, and whether more follow.
 
-    A page of its own (one with the whole room) has at least one item.
+    Unless another list has used a part of the page already, it has at least one item.
     """
-    first = 0 if max_characters < MAX_PAGE_CHARACTERS else 1
+    minimum = 0 if max_characters < MAX_PAGE_CHARACTERS else 1
+    remaining = max_characters
     for count, item in enumerate(items):
-        max_characters -= length(item)
-        if count == limit or (max_characters < 0 and count >= first):
+        remaining -= length(item)
+        if count == limit or (remaining < 0 and count >= minimum):
             return items[:count], True
     return items, False

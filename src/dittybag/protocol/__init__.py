@@ -1,6 +1,6 @@
-"""The MCP engine: a server for every revision of the protocol, on any transport.
+"""The MCP engine: a server for every protocol revision, on any transport.
 
-It knows nothing of what Dittybag keeps, and imports nothing of Dittybag outside this package.
+It does not depend on Dittybag's domain and imports nothing from Dittybag outside this package.
 """
 
 from dittybag.protocol.argument_schemas import NoArguments
@@ -43,7 +43,6 @@ __all__ = [
     "InvalidArguments",
     "InvalidParams",
     "InvalidRequest",
-    "ServerLimits",
     "MethodNotFound",
     "MissingClientCapability",
     "NoArguments",
@@ -53,15 +52,16 @@ __all__ = [
     "PromptSource",
     "ProtocolError",
     "ResourceDefinition",
-    "UnknownResource",
     "ResourceSource",
     "ResourceTemplateDefinition",
     "Server",
+    "ServerLimits",
     "Session",
-    "ToolDefinition",
     "ToolAnnotations",
+    "ToolDefinition",
     "ToolError",
     "ToolResult",
+    "UnknownResource",
     "UrlElicitationRequired",
     "Violation",
 ]

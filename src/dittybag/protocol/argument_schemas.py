@@ -1,4 +1,4 @@
-"""Argument structs: the JSON Schema they stand for, and what is wrong with arguments that break it."""
+"""JSON Schemas of argument structs, and validation of values against them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from dittybag.protocol.wire_errors import Violation
 
 T = TypeVar("T")
 
-#: More violations than this help nobody.
+#: At most this many violations are reported.
 MAX_VIOLATIONS: Final = 20
 
 _REF: Final = "#/$defs/{name}"
 
 
 class NoArguments(Struct, frozen=True):
-    """The argument struct of a tool that takes none."""
+    """The argument struct of a tool without arguments."""
 
 
 def schema_of(kind: Any) -> JsonObject:
-    """The JSON Schema of a type: a struct's own schema is the root, and class names are no titles."""
+    """Return the JSON Schema of a type.
+
+    The schema of a struct is inlined at the root. Class names are not used as titles.
+    """
     (root,), definitions = msgspec.json.schema_components([kind], ref_template=_REF)
     for name, definition in definitions.items():
         if definition.get("title") == name:
@@ -55,18 +58,18 @@ def _refers_to(schema: Any, name: str) -> bool:
 
 
 def convert(arguments: JsonObject, kind: type[T]) -> T:
-    """The arguments as a struct. Raises `msgspec.ValidationError`, which says only what came first."""
+    """Convert arguments to a struct. Raises `msgspec.ValidationError`, which names only the first problem."""
     try:
         return msgspec.convert(arguments, kind)
     except msgspec.ValidationError:
-        # JSON has one kind of number: 5.0 is an integer to a schema, but a float to the decoder.
+        # JSON has a single number type: 5.0 is an integer in JSON Schema, but a float to the decoder.
         return msgspec.convert(_whole_floats_to_int(arguments), kind)
 
 
 def without_nulls(arguments: JsonObject, schema: JsonObject) -> JsonObject:
-    """The arguments without the nulls that stand for optional arguments which were not given.
+    """Return the arguments without nulls for optional arguments that do not accept null.
 
-    Models fill in every argument they see, those they do not mean with null.
+    Models often send every argument of a tool and set the unused ones to null.
     """
     properties, required = schema.get("properties", {}), schema.get("required", ())
     return {
@@ -94,10 +97,10 @@ def _whole_floats_to_int(value: Any) -> Any:
 
 
 def surrogate_violations(value: Any, path: str = "") -> Iterator[Violation]:
-    """A violation for every string that is not valid Unicode text."""
+    """Yield a violation for every string that contains a lone surrogate."""
     if isinstance(value, str):
         if has_surrogate(value):
-            yield Violation(path, "text", "must be valid Unicode text (it holds half a surrogate pair)")
+            yield Violation(path, "text", "must be valid Unicode text (it contains a lone surrogate)")
     elif isinstance(value, dict):
         for key, item in value.items():
             if has_surrogate(key):
@@ -111,9 +114,9 @@ def surrogate_violations(value: Any, path: str = "") -> Iterator[Violation]:
 
 
 def find_violations(value: Any, schema: JsonObject) -> list[Violation]:
-    """Every way in which `value` breaks `schema`, in the part of JSON Schema that structs make use of.
+    """Return the violations of `schema` in `value`.
 
-    A schema written by hand may hold more: what is not known here is passed over.
+    Supports the subset of JSON Schema that msgspec generates. Other keywords are ignored.
     """
     found: list[Violation] = []
     for violation in _check(value, schema, "", schema.get("$defs", {})):
@@ -160,10 +163,10 @@ def _check_choices(
     attempts = [list(_check(value, choice, path, definitions)) for choice in choices]
     if not all(attempts):
         return
-    # The alternative of the right type is the one that was meant.
-    meant = [found for found in attempts if not any(v.rule == "type" and v.path == path for v in found)]
-    if meant:
-        yield from meant[0]
+    # Report the violations of the first alternative whose type matches.
+    same_type = [found for found in attempts if not any(v.rule == "type" and v.path == path for v in found)]
+    if same_type:
+        yield from same_type[0]
         return
     allowed = [_TYPES[name] for choice in choices for name in _allowed_types(choice)]
     yield Violation(
@@ -172,7 +175,7 @@ def _check_choices(
 
 
 def _allowed_types(schema: JsonObject) -> list[str]:
-    """The types that a schema allows; none, if it does not say."""
+    """Return the types that a schema allows; empty if it does not restrict them."""
     named = schema.get("type", [])
     return [name for name in ([named] if isinstance(named, str) else named) if name in _TYPES]
 
@@ -209,10 +212,10 @@ def _check_size(size: int, schema: JsonObject, path: str, noun: str, unit: str) 
     least, most = schema.get(f"min{noun}"), schema.get(f"max{noun}")
     if least is not None and size < least:
         units = unit.removesuffix("s") if least == 1 else unit
-        yield Violation(path, f"min{noun}", f"must have at least {least} {units}, it has {size}")
+        yield Violation(path, f"min{noun}", f"must have at least {least} {units}, not {size}")
     if most is not None and size > most:
         units = unit.removesuffix("s") if most == 1 else unit
-        yield Violation(path, f"max{noun}", f"must have at most {most} {units}, it has {size}")
+        yield Violation(path, f"max{noun}", f"must have at most {most} {units}, not {size}")
 
 
 def _check_object(
@@ -229,7 +232,9 @@ def _check_object(
         elif others is False:
             known = ", ".join(properties) or "none"
             yield Violation(
-                _join_path(path, _clip(name)), "additionalProperties", f"is not known here (known: {known})"
+                _join_path(path, _clip(name)),
+                "additionalProperties",
+                f"is not a known field (known: {known})",
             )
         elif isinstance(others, dict):
             yield from _check(item, others, _join_path(path, _clip(name)), definitions)

@@ -1,4 +1,4 @@
-"""Questions that a handler puts to the client or its user while it answers a request."""
+"""Questions that a handler can ask the client: elicitation, sampling and roots."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ T = TypeVar("T")
 
 
 class Question(Protocol[A_co]):
-    """Something a client can be asked."""
+    """A question to the client."""
 
     @property
     def method(self) -> str:
-        """The request that carries the question."""
+        """The method of the request to the client."""
         ...
 
     @property
     def capability(self) -> tuple[str, ...]:
-        """The path in the client's capabilities that says it can be asked."""
+        """The path of the client capability that this question needs."""
         ...
 
     def params(self, revision: Revision, key: str) -> JsonObject:
-        """The parameters of the request, as `revision` spells them."""
+        """Return the request parameters in the form of `revision`."""
         ...
 
     def read(self, answer: Any) -> A_co:
-        """The client's answer as a value. Raises `InvalidParams` if it is not one."""
+        """Convert the client's answer. Raises `InvalidParams` if it is not valid."""
         ...
 
 
@@ -42,18 +42,18 @@ def _convert_answer(question: Question[Any], answer: Any, kind: type[T]) -> T:
     try:
         return msgspec.convert(answer, kind)
     except msgspec.ValidationError as problem:
-        raise InvalidParams(f"The answer to {question.method} is not valid: {problem}") from None
+        raise InvalidParams(f"The client's answer to {question.method} is not valid: {problem}") from None
 
 
 class ElicitationResult(Struct, frozen=True, rename="camel"):
-    """What the user did with a form or a page; the content is there only when it was accepted."""
+    """The user's response to a form or URL. `content` is set only if a form was accepted."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, str | int | float | bool | list[str] | None] | None = None
 
 
 class SamplingResult(Struct, frozen=True, rename="camel"):
-    """What the client's model said."""
+    """The response of the client's model."""
 
     role: Role
     content: JsonObject | list[JsonObject]
@@ -62,13 +62,13 @@ class SamplingResult(Struct, frozen=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        """All text in the answer."""
+        """The concatenated text blocks."""
         blocks = self.content if isinstance(self.content, list) else [self.content]
         return "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
 
 
 class Root(Struct, frozen=True):
-    """A place the client works in."""
+    """A root folder of the client."""
 
     uri: str
     name: str | None = None
@@ -79,7 +79,7 @@ class RootList(Struct, frozen=True):
 
 
 class Elicit(Struct, frozen=True):
-    """A form for the user: a flat struct, or a JSON Schema of an object with plain properties."""
+    """A form for the user: a flat struct, or a JSON Schema of an object with primitive properties."""
 
     method: ClassVar[str] = "elicitation/create"
     capability: ClassVar[tuple[str, ...]] = ("elicitation", "form")
@@ -96,15 +96,15 @@ class Elicit(Struct, frozen=True):
 
     def read(self, answer: Any) -> ElicitationResult:
         elicited = _convert_answer(self, answer, ElicitationResult)
-        broken = find_violations(elicited.content or {}, self.schema) if elicited.action == "accept" else []
-        if broken:
-            listed = "; ".join(map(str, broken))
-            raise InvalidParams(f"The answer to {self.method} is not valid: {listed}")
+        found = find_violations(elicited.content or {}, self.schema) if elicited.action == "accept" else []
+        if found:
+            listed = "; ".join(map(str, found))
+            raise InvalidParams(f"The client's answer to {self.method} is not valid: {listed}")
         return elicited
 
 
 class ElicitUrl(Struct, frozen=True):
-    """A page for the user to visit, outside the conversation."""
+    """A URL for the user to visit outside the client."""
 
     method: ClassVar[str] = "elicitation/create"
     capability: ClassVar[tuple[str, ...]] = ("elicitation", "url")
@@ -127,7 +127,7 @@ class SamplingMessage(Wire, frozen=True, kw_only=True):
 
 
 class SampleModel(Struct, frozen=True, kw_only=True):
-    """A completion by the client's model. `more` holds the rarer parameters, as the protocol spells them."""
+    """A completion by the client's model. `more` holds further parameters, named as in the protocol."""
 
     method: ClassVar[str] = "sampling/createMessage"
     capability: ClassVar[tuple[str, ...]] = ("sampling",)
@@ -152,7 +152,7 @@ class SampleModel(Struct, frozen=True, kw_only=True):
 
 
 class ListRoots(Struct, frozen=True):
-    """The places the client works in."""
+    """A request for the client's root folders."""
 
     method: ClassVar[str] = "roots/list"
     capability: ClassVar[tuple[str, ...]] = ("roots",)
@@ -165,9 +165,9 @@ class ListRoots(Struct, frozen=True):
 
 
 def declares_capability(capabilities: JsonObject, path: tuple[str, ...]) -> bool:
-    """Whether a client's capabilities include what `path` leads to."""
+    """Return whether the capabilities include the one at `path`."""
     if path == Elicit.capability and capabilities.get("elicitation") == {}:
-        # The first revision with elicitation knew only forms, and its clients are still understood.
+        # The first revision with elicitation had only forms, and declared them with an empty object.
         return True
     value: Any = capabilities
     for name in path:
@@ -176,7 +176,7 @@ def declares_capability(capabilities: JsonObject, path: tuple[str, ...]) -> bool
 
 
 def nest_capability(path: tuple[str, ...]) -> JsonObject:
-    """The capabilities that declare just `path`."""
+    """Return a capabilities object that declares only `path`."""
     value: JsonObject = {}
     for name in reversed(path):
         value = {name: value}

@@ -1,9 +1,9 @@
-"""Which request is being handled, for those who write a log."""
+"""The id of the HTTP request being handled, for log records."""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
 from typing import Final
 
-#: The id that a request over HTTP and its answer have; empty for any other.
+#: The id that an HTTP request and its response carry; empty outside HTTP.
 current_request_id: Final[ContextVar[bytes]] = ContextVar("current_request_id", default=b"")

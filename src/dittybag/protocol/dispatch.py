@@ -1,4 +1,4 @@
-"""One client's conversation: frames in, exactly one answer out for every request, whatever happens."""
+"""Sessions: each dispatches the frames of one client and sends exactly one response per request."""
 
 from __future__ import annotations
 
@@ -37,30 +37,34 @@ from dittybag.protocol.wire_errors import (
     to_wire,
 )
 
-#: What a client of a handshake revision gets that has not set a level.
+#: The log level of a handshake session until the client sets one.
 DEFAULT_LOG_LEVEL: Final = "info"
 
 _SHUTTING_DOWN: Final = "The server is shutting down"
 
 
 class Session:
-    """The state of one client's conversation."""
+    """The state of one client connection."""
 
-    # Over HTTP a session may last for one request: it costs only what it needs.
+    # Over HTTP a session may last for a single request, so optional state is created on first use.
     _closing = False
-    #: What whoever asks may do, in the words of whoever builds the server.
+    #: The authenticated principal, in a type chosen by the application.
     principal: object | None = None
-    #: Whether the client is told of changes.
+    #: Whether the client may receive change notifications.
     receives_notifications = True
     _subscriptions: Subscriptions | None = None
     _pending_requests: PendingRequests | None = None
 
     def __init__(self, server: Server, outlet: Outlet, *, principal_id: str = "") -> None:
-        """`outlet`: for what belongs to no request. `principal`: who the transport knows the client to be."""
+        """Open a session.
+
+        `outlet`: receives messages that belong to no request.
+        `principal_id`: the id that the transport authenticated; empty if it did not.
+        """
         self.server = server
         self.outlet = outlet
         self.principal_id = principal_id
-        #: The revision agreed on by handshake, or the server's own before that.
+        #: The negotiated revision; before a handshake, the server's default.
         self.revision: Revision = server.default_revision
         self.capabilities: JsonObject = {}
         self.client: JsonObject = {}
@@ -69,7 +73,7 @@ class Session:
 
     @property
     def subscriptions(self) -> Subscriptions:
-        """What the client wants to be told of."""
+        """The client's subscriptions."""
         if self._subscriptions is None:
             self._subscriptions = Subscriptions(
                 self.server, self.outlet, receives_notifications=self.receives_notifications
@@ -78,22 +82,22 @@ class Session:
 
     @property
     def pending_requests(self) -> PendingRequests:
-        """What the client has been asked."""
+        """Requests to the client that are waiting for a response."""
         if self._pending_requests is None:
             self._pending_requests = PendingRequests()
         return self._pending_requests
 
     def set_principal(self, principal: object | None, *, receives_notifications: bool = True) -> None:
-        """The requests that come from now on are made by somebody with this grant."""
+        """Set the principal of all subsequent requests."""
         self.principal = principal
         self.receives_notifications = receives_notifications
         if self._subscriptions is not None:
             self._subscriptions.receives_notifications = receives_notifications
 
-    # Frames in
+    # Incoming frames
 
     def receive(self, frame: bytes, outlet: Outlet | None = None) -> None:
-        """Take one frame; what there is to say to it goes to `outlet`, or else to the session's own."""
+        """Handle one frame. Responses go to `outlet`, by default the session's own."""
         outlet = outlet or self.outlet
         try:
             decoded = decode(frame)
@@ -103,52 +107,52 @@ class Session:
             self.receive_decoded(decoded, outlet)
 
     def receive_decoded(self, decoded: Decoded, outlet: Outlet) -> None:
-        """Take a frame that somebody has decoded already."""
+        """Handle a frame that is already decoded."""
         if type(decoded.value) is list:
-            self._receive_batch(decoded.value, outlet, lone_surrogates=decoded.has_lone_surrogates)
+            self._receive_batch(decoded.value, outlet, may_have_surrogates=decoded.may_have_surrogates)
         else:
-            self._receive_message(decoded.value, outlet, lone_surrogates=decoded.has_lone_surrogates)
+            self._receive_message(decoded.value, outlet, may_have_surrogates=decoded.may_have_surrogates)
 
     def refuse(
         self, error: ProtocolError, request_id: RequestId | None, outlet: Outlet | None = None
     ) -> None:
-        """Answer a frame that did not become a request."""
+        """Send an error for a frame that is not a valid request."""
         self._send_error(outlet or self.outlet, request_id, to_wire(error, self.revision), self.revision)
 
-    def _receive_batch(self, messages: list[Any], outlet: Outlet, *, lone_surrogates: bool) -> None:
+    def _receive_batch(self, messages: list[Any], outlet: Outlet, *, may_have_surrogates: bool) -> None:
         limit = self.server.limits.batch_messages
         if not self.revision.batches:
             self.refuse(
                 InvalidRequest("Invalid Request: send one message at a time, not an array"), None, outlet
             )
         elif not messages:
-            self.refuse(InvalidRequest("Invalid Request: an empty batch"), None, outlet)
+            self.refuse(InvalidRequest("Invalid Request: the batch is empty"), None, outlet)
         elif len(messages) > limit:
-            problem = f"Invalid Request: a batch holds at most {limit} messages, this one {len(messages)}"
+            problem = f"Invalid Request: a batch must have at most {limit} messages, not {len(messages)}"
             self.refuse(InvalidRequest(problem), None, outlet)
         else:
-            together = BatchOutlet(outlet, messages)
+            batch = BatchOutlet(outlet, messages)
             for message in messages:
-                self._receive_message(message, together, lone_surrogates=lone_surrogates)
+                self._receive_message(message, batch, may_have_surrogates=may_have_surrogates)
 
-    def _receive_message(self, message: Any, outlet: Outlet, *, lone_surrogates: bool) -> None:
+    def _receive_message(self, message: Any, outlet: Outlet, *, may_have_surrogates: bool) -> None:
         if type(message) is not dict:
-            self.refuse(InvalidRequest("Invalid Request: a message is an object"), None, outlet)
+            self.refuse(InvalidRequest("Invalid Request: a message must be an object"), None, outlet)
         elif "method" in message:
             if "id" in message:
-                self._receive_request(message, outlet, lone_surrogates=lone_surrogates)
+                self._receive_request(message, outlet, may_have_surrogates=may_have_surrogates)
             else:
                 self._receive_notification(message)
         elif "result" in message or "error" in message:
             self.pending_requests.resolve(message)
         else:
-            problem = InvalidRequest("Invalid Request: a message needs a method, a result or an error")
+            problem = InvalidRequest("Invalid Request: a message must have `method`, `result` or `error`")
             self.refuse(problem, request_id_of(message), outlet)
 
-    def _receive_request(self, message: JsonObject, outlet: Outlet, *, lone_surrogates: bool) -> None:
+    def _receive_request(self, message: JsonObject, outlet: Outlet, *, may_have_surrogates: bool) -> None:
         request_id = request_id_of(message)
         if request_id is None:
-            problem = "Invalid Request: an id is a string or an integer"
+            problem = "Invalid Request: `id` must be a string or an integer"
             self.refuse(InvalidRequest(problem), None, outlet)
             return
         method, params = message["method"], message.get("params")
@@ -161,10 +165,10 @@ class Session:
         elif type(params) is not dict:
             self.refuse(InvalidParams("Invalid params: `params` must be an object"), request_id, outlet)
         elif request_id in self._running or self._is_listening(request_id):
-            self.refuse(InvalidRequest("Invalid Request: this id is already in use"), request_id, outlet)
+            self.refuse(InvalidRequest("Invalid Request: this `id` is already in use"), request_id, outlet)
         else:
             ctx = Context(self, outlet, request_id, method, params)
-            ctx.has_lone_surrogates = lone_surrogates
+            ctx.may_have_surrogates = may_have_surrogates
             if self.server.observe is not None:
                 ctx.started_at = perf_counter()
             self._start(ctx)
@@ -180,7 +184,7 @@ class Session:
                     ctx.task = task
                     self._running[ctx.id] = ctx
                 return
-        except BaseException as error:  # noqa: BLE001  # the boundary: whatever it is, the request is answered
+        except BaseException as error:  # noqa: BLE001  # every failure must become a response
             self._fail(ctx, error)
             return
         if outcome is not None:
@@ -192,7 +196,7 @@ class Session:
         except asyncio.CancelledError as error:
             self._remove_running(ctx)
             self._fail(ctx, InternalError(_SHUTTING_DOWN) if self._closing else error)
-        except BaseException as error:  # noqa: BLE001  # the boundary: whatever it is, the request is answered
+        except BaseException as error:  # noqa: BLE001  # every failure must become a response
             self._remove_running(ctx)
             self._fail(ctx, error)
         else:
@@ -200,15 +204,15 @@ class Session:
             self._succeed(ctx, result)
 
     def _remove_running(self, ctx: Context) -> None:
-        # Another request may have its id by now, if it was cancelled.
+        # After a cancellation, another request may already use the same id.
         if self._running.get(ctx.id) is ctx:
             del self._running[ctx.id]
 
     def _find_handler(self, ctx: Context) -> Callable[[Context], Any]:
-        """What answers this request, if it may be asked here and now."""
+        """Return the handler of a request. Raises `ProtocolError` if the request is not allowed now."""
         limit = self.server.limits.requests_in_flight
         if len(self._running) >= limit:
-            raise InternalError(f"Too many requests at once: {limit} are unanswered, wait for some of them")
+            raise InternalError(f"Too many concurrent requests: wait for some of the {limit} pending ones")
         method = METHODS.get((ctx.method, ctx.revision.version))
         if method is None:
             raise MethodNotFound(f"Method not found: {ctx.method}")
@@ -216,11 +220,11 @@ class Session:
             declared = getattr(self.server.capabilities, method.capability)
             if declared is None or (method.needs_subscribe and not declared.subscribe):
                 raise MethodNotFound(
-                    f"Method not found: {ctx.method} (this server has no {method.capability})"
+                    f"Method not found: {ctx.method} (this server does not offer {method.capability})"
                 )
         if ctx.revision.stateless or ctx.method == "initialize":
             if isinstance(ctx.outlet, BatchOutlet):
-                raise InvalidRequest(f"Invalid Request: {ctx.method} cannot be part of a batch here")
+                raise InvalidRequest(f"Invalid Request: {ctx.method} cannot be sent in a batch")
         elif self._subscriptions is not None and not self._subscriptions.ready:
             self._subscriptions.finish_handshake()
         if method.may_ask and ctx.revision.stateless:
@@ -228,7 +232,7 @@ class Session:
         return HANDLERS[ctx.method]
 
     def _read_answers(self, ctx: Context) -> None:
-        """Take the client's answers to the questions of earlier rounds of this request."""
+        """Read the client's answers to questions from earlier rounds of this request."""
         given = ctx.params.get("inputResponses")
         sealed = ctx.params.get("requestState")
         if given is None and sealed is None:
@@ -246,7 +250,7 @@ class Session:
             answers.update(given)
         ctx.answers = answers
 
-    # Answers out
+    # Responses
 
     def _succeed(self, ctx: Context, result: Result | bytes) -> None:
         if ctx.is_finished:
@@ -266,7 +270,7 @@ class Session:
             ctx.outlet.send_response(frame, None)
 
     def _fail_as_too_large(self, ctx: Context, size: int, limit: int) -> None:
-        message = f"The answer has {size} bytes, more than the {limit} that fit in a message; ask for less"
+        message = f"The response has {size} bytes, more than the maximum of {limit}; request less data"
         if ctx.method == "tools/call":
             self._succeed(ctx, ToolResult.from_text(message, is_error=True))
         else:
@@ -288,7 +292,7 @@ class Session:
 
     def _request_input(self, ctx: Context, required: InputRequired) -> None:
         if not METHODS[ctx.method, ctx.revision.version].may_ask:
-            self._fail(ctx, RuntimeError(f"a handler of {ctx.method} asked the client something"))
+            self._fail(ctx, RuntimeError(f"a handler of {ctx.method} must not ask the client"))
             return
         state = self.server.sealer.seal(
             dict(ctx.answers), principal_id=self.principal_id, method=ctx.method, params=ctx.params
@@ -316,7 +320,7 @@ class Session:
                 self.cancel(request_id)
 
     def cancel(self, request_id: RequestId) -> None:
-        """Stop a request; it will not be answered. Unknown or finished ones are none of our business."""
+        """Cancel a request without a response. Unknown and finished requests are ignored."""
         if self._is_listening(request_id):
             self.subscriptions.cancel(request_id)
         elif ctx := self._running.pop(request_id, None):
@@ -330,7 +334,7 @@ class Session:
         return self._subscriptions is not None and request_id in self._subscriptions.streams
 
     def apply_handshake(self, revision: Revision, capabilities: JsonObject, client: JsonObject) -> None:
-        """A handshake has settled on `revision`."""
+        """Apply the outcome of a handshake."""
         self.revision = revision
         self.capabilities = capabilities
         self.client = client
@@ -338,13 +342,13 @@ class Session:
         self.subscriptions.start_handshake()
 
     def is_idle(self) -> bool:
-        """Whether no request is under way."""
+        """Return whether no request is running."""
         return not self._running
 
-    # The end
+    # Shutdown
 
     async def close(self, grace: float) -> None:
-        """End the conversation: `grace` seconds for what is under way, and an answer to everything."""
+        """Close the session: wait up to `grace` seconds for running requests, then fail the rest."""
         self._closing = True
         if self._subscriptions is not None:
             self._subscriptions.close()
@@ -359,7 +363,7 @@ class Session:
             self._fail(ctx, InternalError(_SHUTTING_DOWN))
 
     async def wait_until_idle(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until no request is running."""
         while tasks := [ctx.task for ctx in self._running.values() if ctx.task is not None]:
             await asyncio.wait(tasks)
 

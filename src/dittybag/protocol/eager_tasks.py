@@ -1,8 +1,8 @@
-"""Coroutines that take their first step at once.
+"""Coroutines that start running immediately instead of on the next event loop iteration.
 
-Most handlers never wait. Started here, such a handler has answered by the time `start` returns, without a
-turn of the event loop, and yet runs inside a task, as timeouts and task groups expect. What uses neither of
-them before it first waits can do without a task until then: `start_without_task` is for that, and costs less.
+Most handlers never wait. With `start`, such a handler has finished when the call returns, and still runs
+inside a task, as timeouts and task groups expect. A coroutine that uses neither before it first waits can use
+the cheaper `start_without_task`.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ T = TypeVar("T")
 def start_without_task(
     running: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
 ) -> asyncio.Task[None] | None:
-    """Run a coroutine until it waits or ends; a task for the rest of it, if there is any."""
+    """Run a coroutine until it waits or ends. Returns a task for the rest, or `None` if it has ended."""
     try:
         waits_for = running.send(None)
     except StopIteration:
         return None
-    return loop.create_task(resumed(running, waits_for))
+    return loop.create_task(resume(running, waits_for))
 
 
 @coroutine
-def resumed(running: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
-    """The rest of a coroutine that has begun, and now waits for something."""
+def resume(running: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """Continue a started coroutine that is waiting for `waits_for`."""
     while True:
         try:
             value = yield waits_for
-        except BaseException as error:  # noqa: BLE001  # it is for the coroutine
+        except BaseException as error:  # noqa: BLE001  # thrown into the coroutine
             step = partial(running.throw, error)
         else:
             step = partial(running.send, value)
@@ -49,24 +49,24 @@ def resumed(running: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any
 if sys.version_info >= (3, 12):
 
     def start(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
-        """Run `coroutine` until it waits or ends. `loop` is the running one."""
+        """Run `coroutine` in a task until it waits or ends. `loop` is the running event loop."""
         return asyncio.Task(coroutine, loop=loop, eager_start=True)
 
 else:
 
     def start(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
-        """Run `coroutine` until it waits or ends. `loop` is the running one."""
-        # A new task asks its loop for its first step soon. Python 3.12 can do it now; before that, we catch
-        # the step on its way into the queue, which needs a loop that lets us.
+        """Run `coroutine` in a task until it waits or ends. `loop` is the running event loop."""
+        # Python 3.11 has no eager tasks: a new task schedules its first step with `call_soon`. Replace
+        # `call_soon` to capture that step and run it now. A loop without `__dict__` does not allow this.
         context = copy_context()
         if not hasattr(loop, "__dict__"):
             return loop.create_task(coroutine, context=context)
         steps: list[Callable[[], object]] = []
 
-        def hold(step: Callable[[], object], *, context: Context | None = None) -> None:
+        def capture(step: Callable[[], object], *, context: Context | None = None) -> None:
             steps.append(step)
 
-        loop.call_soon = hold  # type: ignore[method-assign, assignment]
+        loop.call_soon = capture  # type: ignore[method-assign, assignment]
         try:
             task = asyncio.Task(coroutine, loop=loop, context=context)
         finally:

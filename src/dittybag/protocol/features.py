@@ -1,7 +1,7 @@
-"""What a server offers: tools, prompts, resources and completions, each a description with a handler.
+"""Definitions of tools, prompts, resources and completions: each a description with a handler.
 
-Prompts and resources may instead come from a source of one's own (`PromptSource`, `ResourceSource`), which is
-asked page by page.
+Prompts and resources can also come from a custom source (`PromptSource`, `ResourceSource`), which is queried
+page by page.
 """
 
 from __future__ import annotations
@@ -48,41 +48,41 @@ PromptReturn = PromptResult | str | Sequence[PromptMessage]
 ResourceReturn = ReadResult | str | bytes
 CompletionReturn = Completion | Sequence[str]
 
-#: The values to choose from, or a function of what has been typed and of the other arguments.
+#: The allowed values, or a function of the typed text and the other arguments.
 Completer = Sequence[str] | Callable[[str, Mapping[str, str]], MaybeAwaitable[CompletionReturn]]
 
-#: A first page of this size shows everything a person would keep, also to clients that ignore cursors.
+#: Large enough for typical lists to fit on one page, because some clients ignore cursors.
 PAGE_SIZE: Final = 1000
 
-#: The protocol allows no more completions than this in one answer.
+#: The protocol's maximum number of completion values in one response.
 MAX_COMPLETIONS: Final = 100
 
 
 class ToolDefinition(Struct, Generic[Arguments], frozen=True, kw_only=True):
-    """A tool: one function and one argument struct, which is both the schema and the validator."""
+    """A tool: a function and an argument struct, which is both the schema and the validator."""
 
     name: str
     run: Callable[[Arguments, Context], MaybeAwaitable[ToolReturn]]
-    arguments: type[Arguments] = NoArguments  # type: ignore[assignment]  # the default fits tools without arguments
+    arguments: type[Arguments] = NoArguments  # type: ignore[assignment]  # for tools without arguments
     description: str | None = None
     title: str | None = None
     annotations: ToolAnnotations | None = None
-    #: A struct (or other type) that the tool returns: it becomes `structuredContent` and the output schema.
+    #: The struct (or other type) that the tool returns as `structuredContent`; also the output schema.
     output: Any = None
     icons: tuple[Icon, ...] | None = None
     meta: Meta | None = None
-    #: A schema to show instead of the one of `arguments`.
+    #: Overrides the schema of `arguments` in `tools/list`.
     input_schema: JsonObject | None = None
     output_schema: JsonObject | None = None
-    #: How this tool words its failures (wrong arguments among them), if not in the usual way.
+    #: Formats this tool's errors, including invalid arguments. `None`: the default format.
     format_error: Callable[[ToolError], ToolResult] | None = None
-    #: It uses no timeouts and no task groups before it first waits: then it costs less.
+    #: The function uses no timeouts or task groups before it first waits, so it can start faster.
     starts_without_task: bool = False
 
 
-def _build_info(feature: Struct, kind: type[Info]) -> Info:
-    """The part of a feature that is shown in lists."""
-    return kind(**{name: getattr(feature, name) for name in kind.__struct_fields__})
+def _build_info(definition: Struct, kind: type[Info]) -> Info:
+    """Return the part of a definition that lists show."""
+    return kind(**{name: getattr(definition, name) for name in kind.__struct_fields__})
 
 
 class PromptDefinition(Struct, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ class PromptDefinition(Struct, frozen=True, kw_only=True):
     arguments: tuple[PromptArgument, ...] = ()
     icons: tuple[Icon, ...] | None = None
     meta: Meta | None = None
-    #: Per argument.
+    #: Completers by argument name.
     completions: Mapping[str, Completer] = {}
 
     @property
@@ -123,7 +123,7 @@ class ResourceDefinition(Struct, frozen=True, kw_only=True):
 
 
 class ResourceTemplateDefinition(Struct, frozen=True, kw_only=True):
-    """A family of resources whose URIs have variables in them."""
+    """A family of resources whose URIs contain variables."""
 
     uri_template: str
     name: str
@@ -134,7 +134,7 @@ class ResourceTemplateDefinition(Struct, frozen=True, kw_only=True):
     annotations: Annotations | None = None
     icons: tuple[Icon, ...] | None = None
     meta: Meta | None = None
-    #: Per variable.
+    #: Completers by variable name.
     completions: Mapping[str, Completer] = {}
 
     @property
@@ -143,29 +143,32 @@ class ResourceTemplateDefinition(Struct, frozen=True, kw_only=True):
 
 
 class Page(Struct, Generic[T], frozen=True):
-    """A part of a listing, and where the next one begins."""
+    """One page of a list. `next` is the position of the next page."""
 
     items: tuple[T, ...]
     next: Position | None = None
 
 
 class CompletionRequest(Struct, frozen=True):
-    """Which argument of what is being typed."""
+    """A request to complete an argument of a prompt or a variable of a resource template."""
 
     kind: Literal["prompt", "resource"]
     #: The prompt's name or the template's URI.
     target: str
     argument: str
     value: str
-    #: Arguments that have their value already.
+    #: Values of the other arguments.
     others: Mapping[str, str]
 
 
 class PromptSource(Protocol):
-    """Where prompts come from."""
+    """A provider of prompts."""
 
     def stamp(self, ctx: Context) -> Hashable:
-        """Equal as long as the listing is the same: pages are encoded once per stamp. `None`: always anew."""
+        """Return a value that stays equal while the list is unchanged.
+
+        Encoded pages are cached by stamp. `None` disables the cache.
+        """
         ...
 
     def list(self, position: Position | None, ctx: Context) -> MaybeAwaitable[Page[PromptInfo]]: ...
@@ -178,10 +181,10 @@ class PromptSource(Protocol):
 
 
 class ResourceSource(Protocol):
-    """Where resources come from."""
+    """A provider of resources."""
 
     def stamp(self, ctx: Context) -> Hashable:
-        """Like `PromptSource.stamp`, for the resources and the templates."""
+        """Like `PromptSource.stamp`, for resources and templates."""
         ...
 
     def list(self, position: Position | None, ctx: Context) -> MaybeAwaitable[Page[ResourceInfo]]: ...
@@ -198,7 +201,7 @@ class ResourceSource(Protocol):
 
 
 class PromptRegistry:
-    """The prompts registered on a server, in the order of registration."""
+    """The prompts registered on a server, in registration order."""
 
     def __init__(self, page_size: int = PAGE_SIZE) -> None:
         self._prompts: dict[str, PromptDefinition] = {}
@@ -249,7 +252,7 @@ class PromptRegistry:
 
 
 class ResourceRegistry:
-    """The resources and templates registered on a server, in the order of registration."""
+    """The resources and templates registered on a server, in registration order."""
 
     def __init__(self, page_size: int = PAGE_SIZE) -> None:
         self._resources: dict[str, ResourceDefinition] = {}
@@ -269,7 +272,7 @@ class ResourceRegistry:
         self._version += 1
 
     def remove(self, uri: str) -> None:
-        """Take away a resource by its URI, or a template by its text."""
+        """Remove a resource by its URI, or a template by its URI template."""
         if uri in self._resources:
             del self._resources[uri]
         else:
@@ -309,32 +312,32 @@ class ResourceRegistry:
 
 
 async def await_if_needed(value: MaybeAwaitable[T]) -> T:
-    """The value itself, waited for if need be."""
+    """Return a value, awaiting it first if it is awaitable."""
     return await value if isinstance(value, Awaitable) else value
 
 
 def slice_page(items: tuple[T, ...], position: Position | None, size: int) -> Page[T]:
-    """The page of `items` that begins at `position`."""
+    """Return the page of `items` at `position`. Raises `InvalidParams` if there is no such position."""
     start = position or 0
     if not isinstance(start, int) or not 0 <= start <= len(items):
-        raise InvalidParams("Invalid cursor: list again from the start, without a cursor")
+        raise InvalidParams("Invalid cursor: restart the list without a cursor")
     end = start + size
     return Page(items[start:end], end if end < len(items) else None)
 
 
-def to_read_result(answer: ResourceReturn, uri: str, mime_type: str | None) -> ReadResult:
-    """What a resource handler returned, as the result of `resources/read`."""
-    if isinstance(answer, ReadResult):
-        return answer
-    if isinstance(answer, str):
-        return ReadResult(contents=(TextContents(uri=uri, text=answer, mime_type=mime_type),))
-    return ReadResult(contents=(BlobContents(uri=uri, blob=answer, mime_type=mime_type),))
+def to_read_result(returned: ResourceReturn, uri: str, mime_type: str | None) -> ReadResult:
+    """Convert the return value of a resource handler to the result of `resources/read`."""
+    if isinstance(returned, ReadResult):
+        return returned
+    if isinstance(returned, str):
+        return ReadResult(contents=(TextContents(uri=uri, text=returned, mime_type=mime_type),))
+    return ReadResult(contents=(BlobContents(uri=uri, blob=returned, mime_type=mime_type),))
 
 
 def complete_argument(
     completer: Completer | None, request: CompletionRequest
 ) -> MaybeAwaitable[CompletionReturn]:
-    """The completions of one argument."""
+    """Return the completions of one argument."""
     if completer is None:
         return ()
     if callable(completer):

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 messages: bytes to objects and back, strictly."""
+"""Strict decoding and encoding of JSON-RPC 2.0 messages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dittybag.protocol.wire_errors import InvalidRequest, ParseError, ProtocolEr
 encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
-#: Strings longer than this are never an id worth echoing.
+#: Longer strings are not accepted as a request id.
 MAX_ID_CHARACTERS: Final = 1024
 
-#: Objects and arrays nested deeper than this are refused, before they exhaust somebody's stack.
+#: Deeper nesting of objects and arrays is refused, because it could exhaust the stack.
 MAX_DEPTH: Final = 200
 
-#: Too short for that many pairs of brackets.
+#: Frames up to this length cannot exceed the maximum depth.
 _SHORT: Final = 2 * MAX_DEPTH
 _TOO_DEEP: Final = f"Invalid Request: nested more than {MAX_DEPTH} levels deep"
 _BOM: Final = b"\xef\xbb\xbf"
@@ -28,7 +28,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class MalformedFrame(Exception):
-    """A frame that cannot be processed, with the id to answer to where one could be read."""
+    """A frame that cannot be processed. `request_id` is set if the id could be read."""
 
     def __init__(self, error: ProtocolError, request_id: RequestId | None = None) -> None:
         self.error = error
@@ -37,21 +37,21 @@ class MalformedFrame(Exception):
 
 
 class Decoded(Struct, frozen=True):
-    """A frame that is JSON."""
+    """A decoded frame."""
 
     value: Any
-    #: Somewhere a string holds half a surrogate pair: JSON allows it, text does not.
-    has_lone_surrogates: bool = False
+    #: A string may contain a lone surrogate, which is valid in JSON but not in Unicode text.
+    may_have_surrogates: bool = False
 
 
 def decode(frame: bytes) -> Decoded:
-    """The JSON value in `frame`. Raises `MalformedFrame`."""
+    """Decode the JSON value in `frame`. Raises `MalformedFrame`."""
     try:
         value = _decode(frame)
         if len(frame) > _SHORT:
             _check_depth(value, frame)
-        # Most clients write JSON just as we do, and we never write a key twice. For the others: each pair
-        # needs a colon, so as many colons as keys means that no key came twice. The rest is looked at again.
+        # Cheap checks for duplicate keys: a frame equal to our own encoding has none, and neither has a frame
+        # with as many colons as keys. Only other frames are decoded again.
         if encode(value) != frame and frame.count(b":") != _count_keys(value):
             _check_duplicates(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -60,7 +60,7 @@ def decode(frame: bytes) -> Decoded:
 
 
 def request_id_of(value: Any) -> RequestId | None:
-    """The id of a message, if it is one that an answer may carry. `1.0` and `true` are not."""
+    """Return the id of a message, or `None` if it is not valid. `1.0` and `true` are not valid ids."""
     candidate = value.get("id") if type(value) is dict else None
     if type(candidate) is int or (type(candidate) is str and len(candidate) <= MAX_ID_CHARACTERS):
         return None if type(candidate) is str and has_surrogate(candidate) else candidate
@@ -68,17 +68,17 @@ def request_id_of(value: Any) -> RequestId | None:
 
 
 def has_surrogate(text: str) -> bool:
-    """Whether `text` holds half a surrogate pair, which no UTF-8 can express."""
+    """Return whether `text` contains a lone surrogate, which UTF-8 cannot encode."""
     return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def result_frame(request_id: RequestId, body: bytes) -> bytes:
-    """The answer that carries an encoded result."""
+    """Return a response with an encoded result."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(request_id), body)
 
 
 def error_frame(request_id: RequestId | None, error: WireError, *, null_id: bool) -> bytes:
-    """The answer that carries an error; without an id, `null_id` says whether it is null or left out."""
+    """Return an error response. Without an id, `null_id` selects a null id or no `id` member."""
     if request_id is not None or null_id:
         return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (encode(request_id), encode(error))
     return b'{"jsonrpc":"2.0","error":%b}' % encode(error)
@@ -98,7 +98,7 @@ def request_frame(request_id: RequestId, method: str, params: JsonObject) -> byt
 
 
 def _check_depth(value: Any, frame: bytes) -> None:
-    # Few brackets cannot be nested deeply.
+    # This few brackets cannot exceed the maximum depth.
     if frame.count(b"{") + frame.count(b"[") <= MAX_DEPTH:
         return
     level = [value]
@@ -133,7 +133,7 @@ class _DuplicateKey(Exception):
 
 
 def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of the decoder; a key that comes twice raises `_DuplicateKey`."""
+    """Build a decoded object. Raises `_DuplicateKey` if a key occurs twice."""
     result = dict(pairs)
     if len(result) != len(pairs):
         seen: set[str] = set()
@@ -145,7 +145,7 @@ def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_duplicates(frame: bytes) -> None:
-    # The standard library's decoder is the one that shows every pair.
+    # Only the standard library's decoder reports every key-value pair.
     import json
 
     try:
@@ -155,7 +155,7 @@ def _check_duplicates(frame: bytes) -> None:
 
 
 def _unambiguous_id(frame: bytes) -> RequestId | None:
-    """The id of a message in which some key occurs twice, unless that key is the id itself."""
+    """Return the id of a message with duplicate keys, or `None` if the id itself is duplicated."""
     import json
 
     top: list[tuple[str, Any]] = []
@@ -170,7 +170,7 @@ def _unambiguous_id(frame: bytes) -> RequestId | None:
 
 
 def _decode_slowly(frame: bytes) -> Decoded:
-    """A second look at what the fast decoder refused: is it JSON after all, or at least, whom to answer?"""
+    """Decode a frame that the fast decoder refused. Raises `MalformedFrame`, with the id if readable."""
     import json
 
     frame = frame.removeprefix(_BOM)
@@ -189,7 +189,7 @@ def _decode_slowly(frame: bytes) -> Decoded:
     except ValueError as problem:
         raise MalformedFrame(ParseError(_parse_error_message(problem)), _find_id_leniently(frame)) from None
     _check_depth(value, frame)
-    return Decoded(value, has_lone_surrogates=True)
+    return Decoded(value, may_have_surrogates=True)
 
 
 def _parse_error_message(problem: ValueError) -> str:
@@ -211,7 +211,7 @@ def _parse_finite_float(digits: str) -> float:
 
 
 def _find_id_leniently(frame: bytes) -> RequestId | None:
-    """The id of what is nearly JSON: a stray NaN, control character or bad byte does not hide it."""
+    """Return the id of a frame that is almost JSON, despite NaN, control characters or invalid bytes."""
     import json
 
     try:
@@ -231,20 +231,20 @@ _MEMBER: Final = rb'\s*"(?:[^"\\]|\\.){0,1024}"\s*:\s*' + _SCALAR + rb"\s*"
 _HEAD: Final = re.compile(rb"\s*\{((?:" + _MEMBER + rb",)*)")
 _TAIL: Final = re.compile(rb"((?:," + _MEMBER + rb")++)\}\s*\Z")
 
-#: How much of either end of a frame is enough to look for its id.
+#: The number of bytes at either end of a frame that are searched for its id.
 END_BYTES: Final = 4096
 
 
 def find_request_id(frame: bytes) -> RequestId | None:
-    """The id of a message that is not decoded as a whole, read from the plain members at either end."""
+    """Return the id of a message without decoding it, from the scalar members at either end."""
     return find_request_id_at_ends(frame[:END_BYTES], frame[-END_BYTES:])
 
 
 def find_request_id_at_ends(head: bytes, tail: bytes) -> RequestId | None:
-    """Like `find_request_id`, for a message of which only the ends were kept.
+    """Like `find_request_id`, for a message of which only the ends are available.
 
-    The members before the first and after the last object or array of a message belong to the message
-    itself, so an id found there is its id.
+    Members before the first and after the last nested object or array belong to the message itself, so an id
+    found there is its id.
     """
     for match in (_HEAD.match(head), _TAIL.search(tail)):
         members = match.group(1).strip().strip(b",") if match else b""

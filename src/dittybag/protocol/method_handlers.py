@@ -1,4 +1,4 @@
-"""What the server does for each method, once the request is known to be sound."""
+"""The handlers of all request methods."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ from dittybag.protocol.wire_errors import (
     as_tool_error,
 )
 
-#: A result, the bytes of one, or something that will become one. `None`: the answer comes later.
+#: A result, an encoded result, or a coroutine that returns one. `None`: the response is sent later.
 Outcome = Result | bytes | Coroutine[Any, Any, Result | bytes] | None
 
-#: So many encoded pages are kept.
+#: The maximum number of encoded pages in the cache.
 MAX_ENCODED_LISTS: Final = 256
 
 
@@ -73,7 +73,7 @@ def initialize(ctx: Context) -> Result:
     if not isinstance(capabilities, dict) or not isinstance(client, dict):
         raise InvalidParams("Invalid params: `capabilities` and `clientInfo` must be objects")
     ctx.session.apply_handshake(revision, capabilities, client)
-    # The answer itself is already in the revision that was agreed on.
+    # This response already uses the negotiated revision.
     ctx.revision = revision
     return InitializeResult(
         protocol_version=revision.version,
@@ -99,7 +99,7 @@ def discover(ctx: Context) -> Result:
 def listen(ctx: Context) -> None:
     wanted = ctx.params.get("notifications")
     if not isinstance(wanted, dict):
-        raise InvalidParams("Invalid params: `notifications` must be an object that says what to listen for")
+        raise InvalidParams("Invalid params: `notifications` must be an object that lists what to listen for")
     uris = wanted.get("resourceSubscriptions", [])
     if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
         raise InvalidParams("Invalid params: `resourceSubscriptions` must be an array of URIs")
@@ -203,22 +203,23 @@ def call_tool(ctx: Context) -> Outcome:
     return _finish_tool(tool, value, ctx) if isinstance(value, Awaitable) else _tool_result(tool, value, ctx)
 
 
-#: What may be said to the model in the tool's own words.
+#: Errors that may be reported to the model as a tool result.
 _REPORTABLE_ERRORS: Final = (ToolError, InputRejected, ProtocolError)
 
 
 def _convert_arguments(tool: ToolDefinition[Any], arguments: JsonObject, ctx: Context) -> Any:
-    broken = list(surrogate_violations(arguments)) if ctx.has_lone_surrogates else []
-    if not broken:
+    invalid_text = list(surrogate_violations(arguments)) if ctx.may_have_surrogates else []
+    if not invalid_text:
         try:
             return convert(arguments, tool.arguments)
         except msgspec.ValidationError:
-            # What exactly is wrong is found out below.
+            # The schema check below finds all violations.
             pass
     schema, _ = ctx.session.server.tool_schemas(tool)
     arguments = without_nulls(arguments, schema)
-    unreadable = {violation.path for violation in broken}
-    found = [*broken, *(item for item in find_violations(arguments, schema) if item.path not in unreadable)]
+    reported = {violation.path for violation in invalid_text}
+    others = (item for item in find_violations(arguments, schema) if item.path not in reported)
+    found = [*invalid_text, *others]
     if not found:
         try:
             return convert(arguments, tool.arguments)
@@ -227,16 +228,16 @@ def _convert_arguments(tool: ToolDefinition[Any], arguments: JsonObject, ctx: Co
     raise InvalidArguments(tool.name, found, arguments)
 
 
-async def _finish_tool(tool: ToolDefinition[Any], answer: Awaitable[Any], ctx: Context) -> Result:
+async def _finish_tool(tool: ToolDefinition[Any], returned: Awaitable[Any], ctx: Context) -> Result:
     try:
-        value = await answer
+        value = await returned
     except _REPORTABLE_ERRORS as error:
         return _error_result(tool, error, ctx)
     return _tool_result(tool, value, ctx)
 
 
 def _error_result(tool: ToolDefinition[Any], error: Exception, ctx: Context) -> ToolResult:
-    """The failure as a result of the tool. Raises it again if it is one of the protocol."""
+    """Convert an error to a tool result. Raises it again if it is a protocol error."""
     failure = as_tool_error(error, ctx.revision)
     if failure is None:
         raise error
@@ -245,17 +246,17 @@ def _error_result(tool: ToolDefinition[Any], error: Exception, ctx: Context) -> 
     )
 
 
-def _tool_result(tool: ToolDefinition[Any], answer: Any, ctx: Context) -> ToolResult:
-    if isinstance(answer, ToolResult):
-        result = answer
+def _tool_result(tool: ToolDefinition[Any], returned: Any, ctx: Context) -> ToolResult:
+    if isinstance(returned, ToolResult):
+        result = returned
     elif tool.output is not None:
-        text = Text(text=encode(answer).decode())
-        structured = msgspec.to_builtins(answer)
+        text = Text(text=encode(returned).decode())
+        structured = msgspec.to_builtins(returned)
         result = ToolResult(content=(text,), structured_content=structured, is_error=False)
-    elif isinstance(answer, str):
-        result = ToolResult(content=(Text(text=answer),), is_error=False)
+    elif isinstance(returned, str):
+        result = ToolResult(content=(Text(text=returned),), is_error=False)
     else:
-        blocks = tuple(answer) if isinstance(answer, list | tuple) else (answer,)
+        blocks = tuple(returned) if isinstance(returned, list | tuple) else (returned,)
         result = ToolResult(content=blocks, is_error=False)
     if ctx.revision.structured_objects_only and not isinstance(result.structured_content, dict | None):
         return msgspec.structs.replace(result, structured_content=None)
@@ -266,30 +267,34 @@ def _tool_result(tool: ToolDefinition[Any], answer: Any, ctx: Context) -> ToolRe
 
 
 def get_prompt(ctx: Context) -> Outcome:
-    answer = ctx.session.server.prompts.get(_required_string(ctx, "name"), _arguments(ctx), ctx)
-    return _finish_prompt(answer) if isinstance(answer, Awaitable) else _prompt_result(answer)
+    returned = ctx.session.server.prompts.get(_required_string(ctx, "name"), _arguments(ctx), ctx)
+    return _finish_prompt(returned) if isinstance(returned, Awaitable) else _prompt_result(returned)
 
 
-async def _finish_prompt(answer: Awaitable[PromptReturn]) -> Result:
-    return _prompt_result(await answer)
+async def _finish_prompt(returned: Awaitable[PromptReturn]) -> Result:
+    return _prompt_result(await returned)
 
 
-def _prompt_result(answer: PromptReturn) -> PromptResult:
-    if isinstance(answer, PromptResult):
-        return answer
-    if isinstance(answer, str):
-        return PromptResult(messages=(PromptMessage(role="user", content=Text(text=answer)),))
-    return PromptResult(messages=tuple(answer))
+def _prompt_result(returned: PromptReturn) -> PromptResult:
+    if isinstance(returned, PromptResult):
+        return returned
+    if isinstance(returned, str):
+        return PromptResult(messages=(PromptMessage(role="user", content=Text(text=returned)),))
+    return PromptResult(messages=tuple(returned))
 
 
 def read_resource(ctx: Context) -> Outcome:
     uri = _required_string(ctx, "uri")
-    answer = ctx.session.server.resources.read(uri, ctx)
-    return _finish_read(answer, uri) if isinstance(answer, Awaitable) else to_read_result(answer, uri, None)
+    returned = ctx.session.server.resources.read(uri, ctx)
+    return (
+        _finish_read(returned, uri)
+        if isinstance(returned, Awaitable)
+        else to_read_result(returned, uri, None)
+    )
 
 
-async def _finish_read(answer: Awaitable[ResourceReturn], uri: str) -> ReadResult:
-    return to_read_result(await answer, uri, None)
+async def _finish_read(returned: Awaitable[ResourceReturn], uri: str) -> ReadResult:
+    return to_read_result(await returned, uri, None)
 
 
 async def complete(ctx: Context) -> Result:
@@ -319,13 +324,13 @@ def _completion_request(params: JsonObject) -> CompletionRequest:
     )
 
 
-def _completion(answer: CompletionReturn) -> Completion:
-    if not isinstance(answer, Completion):
-        answer = Completion(values=tuple(answer), total=len(answer), has_more=False)
-    if len(answer.values) > MAX_COMPLETIONS:
-        total = answer.total if answer.total is not None else len(answer.values)
-        return Completion(values=answer.values[:MAX_COMPLETIONS], total=total, has_more=True)
-    return answer
+def _completion(returned: CompletionReturn) -> Completion:
+    if not isinstance(returned, Completion):
+        returned = Completion(values=tuple(returned), total=len(returned), has_more=False)
+    if len(returned.values) > MAX_COMPLETIONS:
+        total = returned.total if returned.total is not None else len(returned.values)
+        return Completion(values=returned.values[:MAX_COMPLETIONS], total=total, has_more=True)
+    return returned
 
 
 def _required_string(ctx: Context, name: str) -> str:
@@ -344,7 +349,7 @@ def _arguments(ctx: Context) -> JsonObject:
     return value
 
 
-#: Every method of every revision.
+#: The handlers of all methods of all revisions.
 HANDLERS: Final[Mapping[str, Callable[[Context], Outcome]]] = {
     "initialize": initialize,
     "ping": ping,

@@ -1,4 +1,4 @@
-"""The request in hand, as a handler sees it: who asks, in which revision, and ways to talk back."""
+"""The context of a request, which handlers use to read its metadata and to talk to the client."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ T = TypeVar("T")
 
 
 class InputRequired(BaseException):
-    """Ends a handler of a stateless request: the client has to answer first, and then asks again.
+    """Ends the handler of a stateless request until the client repeats the request with its answers.
 
-    A `BaseException`, so that a handler's own `except Exception` does not swallow it.
+    A `BaseException`, so that a handler's `except Exception` does not catch it.
     """
 
     def __init__(self, questions: dict[str, InputRequest]) -> None:
@@ -52,20 +52,20 @@ class InputRequired(BaseException):
 
 
 class Context:
-    """One request. Handlers get it as their last argument."""
+    """One request. Handlers receive it as their last argument."""
 
-    # Defaults on the class: a request costs only what it sets.
+    # Defaults are class attributes, to keep the creation of a context cheap.
     progress_token: RequestId | None = None
-    #: Answered or cancelled: nothing more is to be said.
+    #: Answered or cancelled: no further messages may be sent.
     is_finished = False
-    #: A string in it holds half a surrogate pair.
-    has_lone_surrogates = False
-    #: Answers of the client from earlier rounds of this request.
+    #: A string in the request may contain a lone surrogate.
+    may_have_surrogates = False
+    #: The client's answers from earlier rounds of this request.
     answers: Mapping[str, Any] = MappingProxyType({})
     task: asyncio.Task[None] | None = None
-    #: Its handler needs no task before it waits.
+    #: See `ToolDefinition.starts_without_task`.
     starts_without_task = False
-    #: When it came, if somebody wants to know how long it takes.
+    #: When the request arrived; set only if the server has an observer.
     started_at = 0.0
     _question_count = 0
     _last_progress: float | None = None
@@ -80,24 +80,24 @@ class Context:
     ) -> None:
         self.session = session
         self.outlet = outlet
-        #: What whoever asks may do, as far as the transport has made sure of it.
+        #: The authenticated principal, in a type chosen by the application; `None` if there is none.
         self.principal: object | None = session.principal
         self.revision: Revision = session.revision
         self.id = request_id
         self.method = method
         self.params = params
         self.capabilities: JsonObject = session.capabilities
-        #: What the client says of itself; for display only.
+        #: The client's `clientInfo`. Unverified: for display only.
         self.client: JsonObject = session.client
         self.log_level: str | None = session.log_level
 
     @property
     def principal_id(self) -> str:
-        """Who asks, as far as the transport has made sure of it; empty if it has not."""
+        """The id that the transport authenticated; empty if it did not."""
         return self.session.principal_id
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell the client how far this request is. Nothing is sent unless it asked to know."""
+        """Send a progress notification, if the client requested progress."""
         if self.progress_token is None or self.is_finished:
             return
         if self._last_progress is not None and progress <= self._last_progress:
@@ -111,7 +111,7 @@ class Context:
         self._notify("notifications/progress", params)
 
     def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
-        """Send a log message to the client, if it wants messages of this level."""
+        """Send a log message to the client, if its log level includes this one."""
         if self.log_level is None or self.is_finished or not self.session.server.logging:
             return
         if LOG_LEVELS[level] < LOG_LEVELS[self.log_level]:
@@ -126,7 +126,7 @@ class Context:
             self.outlet.send_message(notification_frame(method, params))
 
     def can_ask(self, question: type[Question[Any]] | Question[Any]) -> bool:
-        """Whether the client can be asked this kind of question."""
+        """Return whether the client supports this kind of question."""
         if (str(question.method), self.revision.version) not in CLIENT_METHODS:
             return False
         path: Any = question.capability
@@ -139,7 +139,7 @@ class Context:
         return await self._ask_one(Elicit(message, form), key)
 
     async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> ElicitationResult:
-        """Ask the user to visit a page."""
+        """Ask the user to visit a URL."""
         return await self._ask_one(ElicitUrl(message, url), key)
 
     async def sample(
@@ -150,14 +150,14 @@ class Context:
         more: JsonObject | None = None,
         key: str | None = None,
     ) -> SamplingResult:
-        """Ask the client's model."""
+        """Ask the client's model for a completion."""
         question = SampleModel(
             messages=messages, max_tokens=max_tokens, system_prompt=system_prompt, more=more or {}
         )
         return await self._ask_one(question, key)
 
     async def roots(self, *, key: str | None = None) -> list[Root]:
-        """Ask where the client works."""
+        """Ask for the client's root folders."""
         return (await self._ask_one(ListRoots(), key)).roots
 
     async def _ask_one(self, question: Question[T], key: str | None) -> T:
@@ -167,10 +167,13 @@ class Context:
         return answer
 
     async def ask(self, questions: Mapping[str, Question[Any]]) -> dict[str, Any]:
-        """Ask several questions at once; the answers come under the same keys.
+        """Ask several questions together. Returns the answers by key.
 
-        In a stateless revision the handler ends here and runs again, from its start, when the client has
-        the answers: do nothing before it that must not happen twice, and use the same keys each time.
+        In a stateless revision the handler ends here and runs again from its start when the client has the
+        answers. Anything before this call must be safe to repeat, and the keys must stay the same.
+
+        Raises `MissingClientCapability` if the client does not support a question, and `InputRejected` if it
+        responds with an error.
         """
         for question in questions.values():
             if not self.can_ask(question):

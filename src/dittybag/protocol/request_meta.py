@@ -1,4 +1,4 @@
-"""What a request's `_meta` says of it: its revision, who sends it, where its progress goes."""
+"""Parsing of a request's `_meta`: revision, client capabilities, log level and progress token."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 
 
 def read(ctx: Context) -> None:
-    """Take what the request says of itself. Raises `InvalidParams` or `UnsupportedVersion`."""
+    """Apply the `_meta` of a request to its context. Raises `InvalidParams` or `UnsupportedVersion`."""
     meta = ctx.params.get("_meta")
     if meta is None:
         meta = {}
     elif type(meta) is not dict:
         raise InvalidParams("Invalid params: `_meta` must be an object")
-    # Decided for each request, never for a connection: some clients discover first and then shake hands.
+    # Decided per request, not per connection: some clients call `server/discover` before `initialize`.
     if PROTOCOL_VERSION in meta and ctx.method != "initialize":
         _read_stateless(ctx, meta)
-    if ctx.has_lone_surrogates:
-        # A tool reports what is wrong with its arguments in its own words.
+    if ctx.may_have_surrogates:
+        # Invalid tool arguments are reported in the tool's error format.
         others = {**ctx.params, "arguments": None} if ctx.method == "tools/call" else ctx.params
         if any(surrogate_violations(others)):
-            raise InvalidParams("Invalid params: half a surrogate pair is not valid Unicode text")
+            raise InvalidParams("Invalid params: a lone surrogate is not valid Unicode text")
     token = meta.get("progressToken")
     if type(token) is int or type(token) is str:
         ctx.progress_token = token
@@ -39,7 +39,7 @@ def read(ctx: Context) -> None:
 
 
 def _read_stateless(ctx: Context, meta: JsonObject) -> None:
-    # From here on errors are those of the newest stateless revision, whichever is asked for.
+    # Errors below use the format of the newest stateless revision.
     ctx.revision = REVISIONS[STATELESS_VERSIONS[-1]]
     version, capabilities = meta[PROTOCOL_VERSION], meta.get(CLIENT_CAPABILITIES)
     client, level = meta.get(CLIENT_INFO, {}), meta.get(LOG_LEVEL)

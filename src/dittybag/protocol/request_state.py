@@ -1,7 +1,7 @@
-"""The authenticated state that a client carries between the rounds of one request.
+"""The signed state that a client carries between the rounds of one request.
 
-It passes through the client, so it is bound by a keyed hash to the principal, to the very request it was
-written for and to an expiry; anything else is refused.
+The state passes through the client. A keyed hash binds it to the principal, the request and an expiry time;
+any other state is refused.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from msgspec import Struct
 from dittybag.protocol.types import JsonObject
 from dittybag.protocol.wire_errors import InvalidParams
 
-#: How long a client may take for one round.
+#: The maximum duration of one round.
 LIFETIME_SECONDS: Final = 15 * 60
 
-_INVALID_STATE: Final = "Invalid requestState: it was changed, has expired or belongs to another request"
+_INVALID_STATE: Final = "Invalid `requestState`: it was modified, has expired, or belongs to another request"
 _UNSIGNED_PARAMS: Final = frozenset({"_meta", "inputResponses", "requestState"})
 
 
@@ -32,12 +32,12 @@ class _SealedState(Struct, frozen=True, array_like=True):
 
 
 class StateSealer:
-    """Writes and reads request states with one secret key."""
+    """Signs and verifies request states with a secret key."""
 
     def __init__(self, key: bytes | None = None, lifetime_seconds: int = LIFETIME_SECONDS) -> None:
-        """`key`: shared by all processes that may see the next round; at least 32 bytes, random if absent."""
+        """`key`: at least 32 bytes, shared by all processes behind one address; random by default."""
         if key is not None and len(key) < 32:
-            raise ValueError("the key for request states needs at least 32 bytes")
+            raise ValueError("the key for request states must have at least 32 bytes")
         self._key = key or os.urandom(32)
         self._lifetime = lifetime_seconds
 
@@ -48,7 +48,7 @@ class StateSealer:
         return urlsafe_b64encode(self._sign(payload) + payload).decode()
 
     def open(self, sealed: Any, *, principal_id: str, method: str, params: JsonObject) -> JsonObject:
-        """The answers of earlier rounds. Raises `InvalidParams` for anything that `seal` did not write."""
+        """Return the answers of earlier rounds. Raises `InvalidParams` for a state that is not valid."""
         import hmac
 
         if not isinstance(sealed, str):
@@ -58,9 +58,9 @@ class StateSealer:
         except ValueError:
             raise InvalidParams(_INVALID_STATE) from None
         signature, payload = raw[:32], raw[32:]
-        # Base64 has several spellings of the same bytes; only ours is ours.
-        genuine = urlsafe_b64encode(raw).decode() == sealed
-        if not genuine or not hmac.compare_digest(signature, self._sign(payload)):
+        # Base64 has several encodings of the same bytes. Accept only the canonical one.
+        is_canonical = urlsafe_b64encode(raw).decode() == sealed
+        if not is_canonical or not hmac.compare_digest(signature, self._sign(payload)):
             raise InvalidParams(_INVALID_STATE)
         state = msgspec.json.decode(payload, type=_SealedState)
         if (
@@ -72,7 +72,7 @@ class StateSealer:
         return state.answers
 
     def _sign(self, payload: bytes) -> bytes:
-        # Loads OpenSSL, which most servers never need.
+        # Imported on first use: it loads OpenSSL, which most servers never need.
         import hmac
 
         return hmac.digest(self._key, payload, "sha256")

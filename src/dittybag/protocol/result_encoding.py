@@ -1,4 +1,4 @@
-"""Results on their way out: fitted to the revision, decorated as it wants, encoded."""
+"""Encoding of results in the form of the request's revision."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
 
 def encode_result(result: Result, ctx: Context) -> bytes:
-    """`result` as JSON, the way the request's revision wants it."""
+    """Return `result` as JSON, in the form of the request's revision."""
     if not ctx.revision.stateless:
         return encode(downgrade(result, ctx.revision.version))
     kind = "input_required" if isinstance(result, InputRequiredResult) else "complete"
     if result.meta is None:
-        heads = ctx.session.server.encoded_prefixes
-        head = heads.get((ctx.method, kind))
-        if head is None:
+        prefixes = ctx.session.server.encoded_prefixes
+        prefix = prefixes.get((ctx.method, kind))
+        if prefix is None:
             members = {**_stateless_fields(kind, ctx), "_meta": {SERVER_INFO: _server_info(ctx)}}
-            head = heads[ctx.method, kind] = encode(members)
-        return _merge_objects(head, encode(result))
+            prefix = prefixes[ctx.method, kind] = encode(members)
+        return _merge_objects(prefix, encode(result))
     meta = {SERVER_INFO: _server_info(ctx), **result.meta}
     return _merge_objects(
         encode(_stateless_fields(kind, ctx)), encode(msgspec.structs.replace(result, meta=meta))
     )
 
 
-def _merge_objects(head: bytes, body: bytes) -> bytes:
-    """One JSON object with the members of both."""
-    return head if body == b"{}" else head[:-1] + b"," + body[1:]
+def _merge_objects(first: bytes, second: bytes) -> bytes:
+    """Merge two encoded JSON objects."""
+    return first if second == b"{}" else first[:-1] + b"," + second[1:]
 
 
 def _server_info(ctx: Context) -> Implementation:
-    """Who answers: in full when asked for, and just the name with everything else."""
+    """Return the full server info for `server/discover`, otherwise only the name and version."""
     info = ctx.session.server.info
     if ctx.method == "server/discover":
         return info
@@ -47,7 +47,7 @@ def _server_info(ctx: Context) -> Implementation:
 
 
 def _stateless_fields(kind: str, ctx: Context) -> JsonObject:
-    """What the stateless revisions add to every result."""
+    """Return the members that stateless revisions add to every result."""
     members: JsonObject = {"resultType": kind}
     method = METHODS[ctx.method, ctx.revision.version]
     if kind == "complete" and method.cacheable:

@@ -1,4 +1,4 @@
-"""The server: what it is called, what it offers, and whom to tell when that changes."""
+"""The server: its description, its tools, prompts and resources, and its change notifications."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 ListKind = Literal["tools", "prompts", "resources"]
 
-#: A request, how it ended ("ok", "error" or "cancelled"), and the seconds that it took.
+#: Called with a request, its outcome ("ok", "error" or "cancelled") and its duration in seconds.
 Observer = Callable[[Context, str, float], object]
 
 Arguments = TypeVar("Arguments")
@@ -50,11 +50,11 @@ _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class ServerLimits(Struct, frozen=True, kw_only=True):
-    """How much one client may ask of a server."""
+    """Limits per client."""
 
-    #: A longer message is refused, and the next one read.
+    #: Longer messages are refused.
     message_bytes: int = 4 * 1024 * 1024
-    #: A longer answer becomes an error: common clients drop lines beyond 10 MiB.
+    #: Longer responses are replaced by an error: common clients drop lines over 10 MiB.
     response_bytes: int = 10 * 1024 * 1024
     requests_in_flight: int = 1024
     batch_messages: int = 1000
@@ -63,7 +63,7 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
 
 
 class CacheHints(Struct, frozen=True, kw_only=True):
-    """How long a client of a stateless revision may keep an answer, in milliseconds."""
+    """How long a client of a stateless revision may cache a result, in milliseconds."""
 
     discover_ms: int = 3_600_000
     lists_ms: int = 0
@@ -73,7 +73,7 @@ class CacheHints(Struct, frozen=True, kw_only=True):
 
 
 class Server:
-    """What MCP clients talk to. One server has any number of sessions."""
+    """An MCP server. It can have any number of sessions."""
 
     def __init__(
         self,
@@ -97,15 +97,15 @@ class Server:
         lifespan: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
         observe: Observer | None = None,
     ) -> None:
-        """Everything but the name and the version has a sensible default.
+        """Create a server. Only `name` and `version` are required.
 
-        `prompts`, `resources`: sources of one's own, instead of what is registered here.
-        `capabilities`: what to declare, instead of what follows from what is there.
-        `logging`: whether `Context.log` reaches the client.
-        `default_version`: what a client gets that asks for a handshake revision we do not know.
-        `lifespan`: what is entered while the server serves, and left when it has ended.
-        `observe`: told of every request, with its outcome and the seconds that it took.
-        `state_key`: the secret for request states, shared by all processes behind one address.
+        `prompts`, `resources`: custom sources, used instead of the registries.
+        `capabilities`: the capabilities to declare, instead of those derived from the registered features.
+        `logging`: whether `Context.log` sends messages to the client.
+        `default_version`: the revision for clients that request an unknown handshake revision.
+        `state_key`: the secret key for request states, shared by all processes behind one address.
+        `lifespan`: a context manager that is active while the server runs.
+        `observe`: called after every request.
         """
         self.info = Implementation(
             name=name,
@@ -126,36 +126,36 @@ class Server:
         self.tools: dict[str, ToolDefinition[Any]] = {}
         self.prompts: PromptSource = PromptRegistry(page_size) if prompts is None else prompts
         self.resources: ResourceSource = ResourceRegistry(page_size) if resources is None else resources
-        #: Encoded pages, by method, version, position and the stamp of their source.
+        #: Encoded pages, by method, version, position and stamp.
         self.encoded_lists: dict[tuple[Any, ...], bytes] = {}
-        #: What stateless results begin with, by method and type of the result.
+        #: The encoded first members of stateless results, by method and result type.
         self.encoded_prefixes: dict[tuple[str, str], bytes] = {}
         self._tools_stamp = 0
         self._header_arguments: dict[str, Mapping[str, str]] = {}
         self._schemas: dict[str, tuple[JsonObject, JsonObject | None]] = {}
         self._declared = capabilities
-        #: What is declared; nothing while it has to be derived anew.
+        #: The current capabilities; `None` until they are derived again.
         self._capabilities = capabilities
         self._wants_logging = logging
         self._listeners: set[Subscriptions] = set()
 
-    # What is offered
+    # Features
 
     def tool(
         self,
         name: str,
         arguments: type[Arguments] = NoArguments,  # type: ignore[assignment]  # fits tools without arguments
-        **about: Any,
+        **fields: Any,
     ) -> Callable[
         [Callable[[Arguments, Context], MaybeAwaitable[ToolReturn]]],
         Callable[[Arguments, Context], MaybeAwaitable[ToolReturn]],
     ]:
-        """Register the decorated function as a tool; `about` are the other fields of `ToolDefinition`."""
+        """Register the decorated function as a tool. `fields` are further fields of `ToolDefinition`."""
 
         def register(
             run: Callable[[Arguments, Context], MaybeAwaitable[ToolReturn]],
         ) -> Callable[[Arguments, Context], MaybeAwaitable[ToolReturn]]:
-            self.add(ToolDefinition(name=name, run=run, arguments=arguments, **about))
+            self.add(ToolDefinition(name=name, run=run, arguments=arguments, **fields))
             return run
 
         return register
@@ -164,13 +164,15 @@ class Server:
         self,
         feature: ToolDefinition[Any] | PromptDefinition | ResourceDefinition | ResourceTemplateDefinition,
     ) -> None:
-        """Offer a tool, prompt, resource or template, in place of one of the same name if there is one.
+        """Add a tool, prompt, resource or template, or replace the one with the same name.
 
-        Sessions that are open are told.
+        Open sessions are notified.
         """
         if isinstance(feature, ToolDefinition):
             if not _TOOL_NAME.fullmatch(feature.name):
-                raise ValueError(f"a tool's name has 1 to 128 of A-Z a-z 0-9 _ . -: {feature.name!r}")
+                raise ValueError(
+                    f"a tool name has 1 to 128 characters of A-Z a-z 0-9 _ . -: {feature.name!r}"
+                )
             self.tools[feature.name] = feature
             self._on_tool_changed(feature.name)
         elif isinstance(feature, PromptDefinition):
@@ -189,18 +191,18 @@ class Server:
         self._on_list_changed("prompts")
 
     def remove_resource(self, uri: str) -> None:
-        """Take away a resource by its URI, or a template by its text."""
+        """Remove a resource by its URI, or a template by its URI template."""
         self._resource_registry().remove(uri)
         self._on_list_changed("resources")
 
     def _prompt_registry(self) -> PromptRegistry:
         if not isinstance(self.prompts, PromptRegistry):
-            raise TypeError("this server's prompts come from a source of its own")
+            raise TypeError("this server has a custom prompt source")
         return self.prompts
 
     def _resource_registry(self) -> ResourceRegistry:
         if not isinstance(self.resources, ResourceRegistry):
-            raise TypeError("this server's resources come from a source of its own")
+            raise TypeError("this server has a custom resource source")
         return self.resources
 
     def _on_tool_changed(self, name: str) -> None:
@@ -215,12 +217,12 @@ class Server:
 
     @property
     def tools_stamp(self) -> int:
-        """Grows with every change of the tools."""
+        """Increases with every change of the tools."""
         return self._tools_stamp
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this server declares."""
+        """The declared capabilities."""
         if self._capabilities is None:
             self._capabilities = self._derive_capabilities()
         return self._capabilities
@@ -242,7 +244,7 @@ class Server:
         return self.capabilities.logging is not None
 
     def tool_info(self, tool: ToolDefinition[Any], revision: Revision) -> ToolInfo:
-        """A tool as `tools/list` shows it in `revision`."""
+        """Return a tool as `tools/list` shows it in `revision`."""
         input_schema, output_schema = self.tool_schemas(tool)
         if output_schema and revision.structured_objects_only and output_schema.get("type") != "object":
             output_schema = None
@@ -258,7 +260,7 @@ class Server:
         )
 
     def tool_schemas(self, tool: ToolDefinition[Any]) -> tuple[JsonObject, JsonObject | None]:
-        """A tool's input and output schema. They are made when first needed: making them takes time."""
+        """Return a tool's input and output schema. Created on first use, because that is slow."""
         schemas = self._schemas.get(tool.name)
         if schemas is None:
             input_schema = tool.input_schema or schema_of(tool.arguments)
@@ -269,18 +271,18 @@ class Server:
         return schemas
 
     def header_arguments(self, tool: ToolDefinition[Any]) -> Mapping[str, str]:
-        """The arguments of a tool that requests over HTTP repeat in headers, and in which ones."""
+        """Return the arguments that HTTP requests repeat in headers, with the header names."""
         found = self._header_arguments.get(tool.name)
         if found is None:
             properties = self.tool_schemas(tool)[0].get("properties", {})
             found = self._header_arguments[tool.name] = {
-                name: f"mcp-param-{about['x-mcp-header'].lower()}"
-                for name, about in properties.items()
-                if isinstance(about, dict) and isinstance(about.get("x-mcp-header"), str)
+                name: f"mcp-param-{schema['x-mcp-header'].lower()}"
+                for name, schema in properties.items()
+                if isinstance(schema, dict) and isinstance(schema.get("x-mcp-header"), str)
             }
         return found
 
-    # Who is told of changes. Call these from the event loop.
+    # Change notifications. Call these methods from the event loop.
 
     def tools_changed(self) -> None:
         self._notify("tools")
@@ -292,7 +294,7 @@ class Server:
         self._notify("resources")
 
     def resource_updated(self, uri: str) -> None:
-        """Tell the clients that watch this resource."""
+        """Notify the clients that are subscribed to this resource."""
         for subscriptions in tuple(self._listeners):
             subscriptions.resource_updated(uri)
 
@@ -301,7 +303,7 @@ class Server:
             subscriptions.list_changed(kind)
 
     def add_listener(self, subscriptions: Subscriptions) -> None:
-        """Tell these of changes from now on."""
+        """Notify these subscriptions of changes from now on."""
         self._listeners.add(subscriptions)
 
     def remove_listener(self, subscriptions: Subscriptions) -> None:

@@ -1,4 +1,4 @@
-"""What one client wants to be told of when it changes, and how it is told."""
+"""The change subscriptions of one client."""
 
 from __future__ import annotations
 
@@ -32,30 +32,34 @@ class _Stream(Struct, frozen=True):
 
 
 class Subscriptions:
-    """Those of one session: by handshake for everything declared, or by streams for what they name."""
+    """The subscriptions of one session.
+
+    After a handshake, the client is notified of all declared list changes and of subscribed resources. In
+    stateless revisions, each `subscriptions/listen` stream names what it wants.
+    """
 
     def __init__(self, server: Server, outlet: Outlet, *, receives_notifications: bool = True) -> None:
-        """`receives_notifications`: whether the client may be told of anything at all."""
+        """`receives_notifications`: whether the client may receive any notifications."""
         self.receives_notifications = receives_notifications
         self._server = server
         self._outlet = outlet
-        #: The client has shaken hands, and may be sent what it did not ask for.
+        #: The handshake is finished, so unsolicited notifications may be sent.
         self.ready = False
         self._handshake_started = False
-        #: The resources that it is told of by handshake.
+        #: The resources subscribed to with `resources/subscribe`.
         self.uris: set[str] = set()
-        #: The open `subscriptions/listen` requests, by their ids.
+        #: The open `subscriptions/listen` requests, by id.
         self.streams: dict[RequestId, _Stream] = {}
 
     def start_handshake(self) -> None:
-        """A handshake begins; what an earlier one subscribed to is forgotten."""
+        """Start a handshake and drop the subscriptions of an earlier one."""
         self.uris.clear()
         self._handshake_started = True
         self.ready = False
         self._server.add_listener(self)
 
     def finish_handshake(self) -> None:
-        """The client is past its handshake, if there was one."""
+        """Allow notifications, if a handshake was started."""
         self.ready = self._handshake_started
 
     def subscribe(self, uri: str) -> None:
@@ -63,42 +67,42 @@ class Subscriptions:
             raise UnknownResource(uri)
         limit = self._server.limits.subscribed_uris
         if len(self.uris) >= limit:
-            raise InvalidRequest(f"Too many subscriptions: {limit} at most")
+            raise InvalidRequest(f"Too many subscriptions (maximum {limit})")
         self.uris.add(uri)
 
     def unsubscribe(self, uri: str) -> None:
         self.uris.discard(uri)
 
     def listen(self, ctx: Context, wanted: JsonObject, uris: list[str]) -> None:
-        """Keep a `subscriptions/listen` request open, for as much of what it wants as there is."""
+        """Open a stream for a `subscriptions/listen` request, limited to what the server offers."""
         limits = self._server.limits
         if len(self.streams) >= limits.listen_streams:
-            raise InvalidRequest(f"Too many listen streams: {limits.listen_streams} at most")
+            raise InvalidRequest(f"Too many listen streams (maximum {limits.listen_streams})")
         if len(uris) > limits.subscribed_uris:
-            raise InvalidRequest(f"Too many subscriptions: {limits.subscribed_uris} at most")
+            raise InvalidRequest(f"Too many subscriptions (maximum {limits.subscribed_uris})")
         lists = [
             kind
             for kind in _LIST_KINDS
             if wanted.get(f"{kind}ListChanged") and self._declares_list_changed(kind)
         ]
-        honoured: JsonObject = {f"{kind}ListChanged": True for kind in lists}
+        accepted: JsonObject = {f"{kind}ListChanged": True for kind in lists}
         resources = self._server.capabilities.resources
         watched = uris if resources is not None and resources.subscribe else []
         if watched:
-            honoured["resourceSubscriptions"] = watched
+            accepted["resourceSubscriptions"] = watched
         stream = _Stream(ctx, frozenset(lists), frozenset(watched))
-        stream.send("notifications/subscriptions/acknowledged", {"notifications": honoured})
+        stream.send("notifications/subscriptions/acknowledged", {"notifications": accepted})
         self.streams[ctx.id] = stream
         self._server.add_listener(self)
 
     def cancel(self, request_id: RequestId) -> None:
-        """End a stream at the client's wish."""
+        """Close a stream that the client cancelled."""
         self.streams.pop(request_id).ctx.outlet.drop_response()
         if not self._handshake_started and not self.streams:
             self._server.remove_listener(self)
 
     def list_changed(self, kind: ListKind) -> None:
-        """Tell the client that a list has changed, if it wants to know."""
+        """Notify the client that a list has changed, if it is subscribed."""
         if not self.receives_notifications:
             return
         method = f"notifications/{kind}/list_changed"
@@ -113,7 +117,7 @@ class Subscriptions:
         return feature is not None and feature.list_changed
 
     def resource_updated(self, uri: str) -> None:
-        """Tell the client that a resource has changed, if it watches it."""
+        """Notify the client that a resource has changed, if it is subscribed."""
         if not self.receives_notifications:
             return
         method = "notifications/resources/updated"
@@ -124,7 +128,7 @@ class Subscriptions:
                 stream.send(method, {"uri": uri})
 
     def close(self) -> None:
-        """End all streams gracefully, and hear of nothing any more."""
+        """Finish all streams and stop listening for changes."""
         for stream in self.streams.values():
             meta = {SUBSCRIPTION_ID: stream.ctx.id, SERVER_INFO: self._server.info}
             body = encode({"resultType": "complete", "_meta": meta})

@@ -1,7 +1,7 @@
-"""The values that travel in MCP messages, spelled as the newest revision has them.
+"""The data types of MCP messages, as in the newest revision.
 
-Bytes are base64 on the wire. Fields without a value are left out. `eras.fields` says from which revision on a
-field exists.
+Bytes are base64 on the wire. Unset fields are omitted. `eras.field_table` lists the revision that introduced
+each field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ JsonObject = dict[str, Any]
 
 
 class Wire(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A value in a message: camel case, no nulls."""
+    """Base of the data types: camel case names, no nulls."""
 
 
 class Icon(Wire, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Annotations(Wire, frozen=True, kw_only=True):
 
 
 class Implementation(Wire, frozen=True, kw_only=True):
-    """Who a client or a server says it is."""
+    """The name and description of a client or server."""
 
     name: str
     version: str
@@ -46,7 +46,7 @@ class Implementation(Wire, frozen=True, kw_only=True):
 
 
 class TextContents(Wire, frozen=True, kw_only=True):
-    """A resource, or a part of one, that is text."""
+    """The text content of a resource or a part of it."""
 
     uri: str
     text: str
@@ -55,7 +55,7 @@ class TextContents(Wire, frozen=True, kw_only=True):
 
 
 class BlobContents(Wire, frozen=True, kw_only=True):
-    """A resource, or a part of one, that is bytes."""
+    """The binary content of a resource or a part of it."""
 
     uri: str
     blob: bytes
@@ -104,14 +104,14 @@ class ResourceInfo(Wire, frozen=True, kw_only=True):
 
 
 class ResourceLink(ResourceInfo, frozen=True, kw_only=True, tag_field="type", tag="resource_link"):
-    """A resource that is pointed at, not included."""
+    """A reference to a resource that is not included."""
 
 
 Content = Text | Image | Audio | EmbeddedResource | ResourceLink
 
 
 class ToolAnnotations(Wire, frozen=True, kw_only=True):
-    """Hints about what calling a tool does."""
+    """Hints about the behaviour of a tool."""
 
     title: str | None = None
     read_only_hint: bool | None = None
@@ -141,7 +141,7 @@ class PromptArgument(Wire, frozen=True, kw_only=True):
 
 
 class PromptInfo(Wire, frozen=True, kw_only=True):
-    """A prompt as `prompts/list` shows it. The arguments are always shown, also when there are none."""
+    """A prompt as `prompts/list` shows it. `arguments` is present even if empty."""
 
     name: str
     title: str | None = None
@@ -170,13 +170,13 @@ class ResourceTemplateInfo(Wire, frozen=True, kw_only=True):
 
 
 class Result(Wire, frozen=True, kw_only=True):
-    """A result without fields of its own."""
+    """A result without further fields."""
 
     meta: Meta | None = field(name="_meta", default=None)
 
 
 class ToolResult(Result, frozen=True, kw_only=True):
-    """What a tool answers. `is_error` tells the model that the call went wrong, in words it can act on."""
+    """The result of a tool call. With `is_error`, the content is an error message for the model."""
 
     content: tuple[Content, ...]
     structured_content: Any = None
@@ -184,7 +184,7 @@ class ToolResult(Result, frozen=True, kw_only=True):
 
     @classmethod
     def from_text(cls, text: str, *, structured: Any = None, is_error: bool = False) -> ToolResult:
-        """A result of one piece of text."""
+        """Return a result with one text block."""
         return cls(content=(Text(text=text),), structured_content=structured, is_error=is_error)
 
 
@@ -218,7 +218,7 @@ class ResourceTemplateList(Result, frozen=True, kw_only=True):
 
 
 class Completion(Wire, frozen=True, kw_only=True):
-    """Values that would complete an argument, the most likely first."""
+    """Completion values for an argument, best match first."""
 
     values: tuple[str, ...]
     total: int | None = None
@@ -230,7 +230,7 @@ class CompleteResult(Result, frozen=True, kw_only=True):
 
 
 class ListFeature(Wire, frozen=True, kw_only=True):
-    #: Left out unless it is said.
+    #: Omitted if `None`.
     list_changed: bool | None = None
 
 
@@ -240,7 +240,7 @@ class ResourceFeature(Wire, frozen=True, kw_only=True):
 
 
 class Capabilities(Wire, frozen=True, kw_only=True):
-    """What a server offers."""
+    """The capabilities of a server."""
 
     tools: ListFeature | None = None
     resources: ResourceFeature | None = None

@@ -7,42 +7,42 @@ from typing import Final
 
 from msgspec import Struct
 
-#: A longer URI matches nothing: several variables in a row make matching slow.
+#: Longer URIs never match, because templates with several variables are slow to match.
 MAX_URI_CHARACTERS: Final = 4096
 
 _VARIABLE: Final = re.compile(r"\{([A-Za-z0-9_.]+)\}")
 
 
 class UriTemplate(Struct, frozen=True):
-    """A template, ready to be matched."""
+    """A parsed template."""
 
     text: str
     variables: tuple[str, ...]
     pattern: re.Pattern[str]
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The values of the variables in `uri`, or nothing if it is not of this form."""
+        """Return the values of the variables in `uri`, or `None` if it does not match."""
         found = self.pattern.fullmatch(uri) if len(uri) <= MAX_URI_CHARACTERS else None
         if found is None:
             return None
-        # A heavy import, and many servers have no templates.
+        # Imported on first use: it is slow to import, and many servers have no templates.
         from urllib.parse import unquote
 
         return {name: unquote(value) for name, value in zip(self.variables, found.groups(), strict=True)}
 
 
 def parse(text: str) -> UriTemplate:
-    """Raises `ValueError` for what is not a level 1 template."""
+    """Parse a template. Raises `ValueError` if it is not a level 1 template."""
     parts = _VARIABLE.split(text)
     literals, variables = parts[::2], parts[1::2]
     if not variables:
-        raise ValueError(f"a URI template needs at least one {{variable}}: {text!r}")
+        raise ValueError(f"a URI template must have at least one {{variable}}: {text!r}")
     if any("{" in literal or "}" in literal for literal in literals):
-        raise ValueError(f"only plain {{variables}} are supported in a URI template: {text!r}")
+        raise ValueError(f"a URI template supports only simple {{variables}}: {text!r}")
     if len(set(variables)) != len(variables):
-        raise ValueError(f"a variable occurs twice in the URI template {text!r}")
+        raise ValueError(f"a variable occurs twice in the URI template: {text!r}")
     if any(not literal for literal in literals[1:-1]):
-        raise ValueError(f"two variables need something between them in the URI template {text!r}")
+        raise ValueError(f"adjacent variables in a URI template need text between them: {text!r}")
     pattern = re.escape(literals[0])
     for literal in literals[1:]:
         pattern += "([^/?#]+)" + re.escape(literal)

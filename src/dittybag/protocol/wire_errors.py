@@ -1,4 +1,4 @@
-"""What can go wrong in a request, and the one place where it becomes a wire error.
+"""The errors of the protocol, and their conversion to wire errors.
 
 ProtocolError                     code, message, data
 ├── ParseError                    -32700
@@ -6,14 +6,14 @@ ProtocolError                     code, message, data
 ├── MethodNotFound                -32601
 ├── InvalidParams                 -32602
 ├── InternalError                 -32603
-├── ResourceNotFound              -32002 or -32602, as the revision has it
+├── UnknownResource               -32002 or -32602, depending on the revision
 ├── HeaderMismatch                -32020 (stateless revisions, HTTP)
 ├── MissingClientCapability       -32021 (stateless revisions)
 ├── UnsupportedVersion            -32022
 └── UrlElicitationRequired        -32042 (2025-11-25)
-ToolError                         a tool's own failure: an `isError` result, not a protocol error
-└── InvalidArguments              the arguments break the tool's schema
-InputRejected                     the client answered a question with an error
+ToolError                         the failure of a tool: an `isError` result, not a protocol error
+└── InvalidArguments              the arguments violate the tool's schema
+InputRejected                     the client responded to a question with an error
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _log = logging.getLogger("dittybag.protocol")
 
 
 class ProtocolError(Exception):
-    """The server could not answer this request."""
+    """The server could not handle the request."""
 
     code: ClassVar[int] = INTERNAL_ERROR
 
@@ -50,7 +50,7 @@ class ProtocolError(Exception):
         super().__init__(self.message)
 
     def wire_code(self, revision: Revision) -> int | None:
-        """The code of this error in `revision`, or nothing if that revision has no such error."""
+        """Return the error code in `revision`, or `None` if the revision has no such error."""
         return self.code
 
 
@@ -96,19 +96,19 @@ class UnknownResource(ProtocolError):
 
 
 class HeaderMismatch(ProtocolError):
-    """The headers of a request do not agree with its body"""
+    """The headers of the request do not match its body"""
 
     code = HEADER_MISMATCH
 
 
 class MissingClientCapability(ProtocolError):
-    """This needs something that the client did not declare."""
+    """The client does not declare a required capability."""
 
     def __init__(self, required: dict[str, Any]) -> None:
         self.required = required
         names = ", ".join(required)
         super().__init__(
-            f"The client does not declare a capability that is needed here: {names}",
+            f"The client does not declare a required capability: {names}",
             data={"requiredCapabilities": required},
         )
 
@@ -126,12 +126,12 @@ class UnsupportedVersion(ProtocolError):
 
 
 class UrlElicitationRequired(ProtocolError):
-    """The user has to visit a page first."""
+    """The user must visit a URL first."""
 
     def __init__(self, elicitations: Sequence[dict[str, Any]]) -> None:
         urls = ", ".join(str(item["url"]) for item in elicitations)
         super().__init__(
-            f"The user has to visit a page first: {urls}",
+            f"The user must visit a URL first: {urls}",
             data={"elicitations": list(elicitations)},
         )
 
@@ -140,13 +140,13 @@ class UrlElicitationRequired(ProtocolError):
 
 
 class Violation(Struct, frozen=True):
-    """One way in which a value breaks a schema."""
+    """A violation of a schema."""
 
-    #: Where: `title`, `tags[2]`, or nothing for the whole.
+    #: The location, such as `title` or `tags[2]`; empty for the whole value.
     path: str
-    #: The schema keyword that is broken: `required`, `type`, `maxLength`, ...
+    #: The violated schema keyword: `required`, `type`, `maxLength`, ...
     rule: str
-    #: What is wrong and what is allowed, to be read after the path.
+    #: The problem and the allowed values, worded to follow the path.
     problem: str
 
     def __str__(self) -> str:
@@ -154,35 +154,35 @@ class Violation(Struct, frozen=True):
 
 
 class ToolError(Exception):
-    """A tool failed in a way that the model should read about."""
+    """A failure of a tool that is reported to the model."""
 
 
 class InvalidArguments(ToolError):
-    """The arguments of a call break the tool's schema; all violations are reported together."""
+    """The arguments of a call violate the tool's schema. All violations are reported together."""
 
     def __init__(
         self, tool: str, violations: Sequence[Violation], arguments: dict[str, Any] | None = None
     ) -> None:
         self.tool = tool
         self.violations = tuple(violations)
-        #: What the tool was called with.
+        #: The arguments of the call.
         self.arguments = arguments or {}
         listed = "; ".join(str(violation) for violation in violations)
         super().__init__(f"Invalid arguments for {tool}: {listed}")
 
 
 class InputRejected(Exception):
-    """The client refused to answer a question, or answered with an error."""
+    """The client responded to a question with an error."""
 
     def __init__(self, method: str, code: int, message: str) -> None:
         self.method = method
         self.code = code
         self.message = message
-        super().__init__(f"The client answered {method} with an error: {message}")
+        super().__init__(f"The client responded to {method} with an error: {message}")
 
 
 class WireError(Struct, frozen=True, omit_defaults=True):
-    """The `error` member of an answer."""
+    """The `error` member of a response."""
 
     code: int
     message: str
@@ -190,21 +190,21 @@ class WireError(Struct, frozen=True, omit_defaults=True):
 
 
 def to_wire(error: BaseException, revision: Revision) -> WireError:
-    """What the client learns of `error`. Anything unforeseen goes to the log, and only there."""
+    """Convert `error` for the client. Unexpected errors are logged, and their details are not sent."""
     if isinstance(error, ProtocolError):
         code = error.wire_code(revision)
         return WireError(INVALID_REQUEST if code is None else code, _clip(error.message), error.data)
     if isinstance(error, ToolError | InputRejected):
         return WireError(INTERNAL_ERROR, _clip(str(error)))
     _log.error("a handler failed", exc_info=error)
-    # Whoever runs the server finds it in the log.
+    # The request id lets the operator find the log record.
     request_id = current_request_id.get().decode()
     where = f" (request {request_id})" if request_id else ""
     return WireError(INTERNAL_ERROR, f"Internal error{where}")
 
 
 def as_tool_error(error: Exception, revision: Revision) -> ToolError | None:
-    """`error` as a tool's own failure, if it is one that the model should read about."""
+    """Return `error` as a `ToolError`, or `None` if it is not one to report to the model."""
     if isinstance(error, ToolError):
         return error
     if isinstance(error, InputRejected):

@@ -1,4 +1,4 @@
-"""The protocol revisions a server speaks, and what each of them is like."""
+"""The protocol revisions that a server supports, and their differences."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ __all__ = [
 
 
 class Revision(Struct, frozen=True, kw_only=True):
-    """What sets one protocol revision apart, beyond its methods and fields."""
+    """The properties of a protocol revision, apart from its methods and fields."""
 
     version: str
-    #: Decided per request from `_meta`, without a handshake.
+    #: Each request names its version in `_meta`; there is no handshake.
     stateless: bool = False
     #: A JSON array of messages is a batch, not an error.
     batches: bool = False
-    #: An error answer to a message without a readable id says `"id": null`; otherwise the id is left out.
+    #: An error response to a message without a readable id has `"id": null`; otherwise it has no id.
     null_id_in_errors: bool = True
-    #: Progress notifications may carry words.
+    #: Progress notifications may have a `message`.
     progress_messages: bool = True
     #: `structuredContent` and the root of an output schema must be JSON objects.
     structured_objects_only: bool = True
     resource_not_found: int = -32002
-    #: The error code for "visit these URLs first", where the revision has one.
+    #: The error code that asks the user to visit URLs first, if the revision has one.
     url_elicitation_required: int | None = None
-    #: `elicitation/create` in URL mode names an elicitation id.
+    #: `elicitation/create` in URL mode has an `elicitationId`.
     elicitation_ids: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Which field exists from which revision on, and how a value is fitted to an older one."""
+"""The revision that introduced each field, and the conversion of values to older revisions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from dittybag.protocol.types import (
 
 _METADATA: Final = {"title": V2025_06_18, "meta": V2025_06_18, "icons": V2025_11_25}
 
-#: Fields that came after the first revision, all of them optional. The others have always been there.
+#: Fields introduced after the first revision, all optional. Fields not listed exist in every revision.
 SINCE: Final[dict[type[Struct], dict[str, str]]] = {
     Annotations: {"last_modified": V2025_06_18},
     Audio: {"meta": V2025_06_18},
@@ -68,10 +68,10 @@ SINCE: Final[dict[type[Struct], dict[str, str]]] = {
     ToolResult: {"structured_content": V2025_06_18},
 }
 
-#: Kinds of content that came later; an older client gets them as text.
+#: Content types introduced later. Clients of older revisions get them as text.
 _CONTENT_SINCE: Final[dict[type[Struct], str]] = {Audio: V2025_03_26, ResourceLink: V2025_06_18}
 
-#: Fields that hold further values of these types.
+#: Fields whose values may also need conversion.
 _NESTED: Final[dict[type[Struct], tuple[str, ...]]] = {
     EmbeddedResource: ("resource", "annotations"),
     Audio: ("annotations",),
@@ -91,7 +91,7 @@ _NESTED: Final[dict[type[Struct], tuple[str, ...]]] = {
     ToolResult: ("content",),
 }
 
-#: Per revision: the fields to take away from each type.
+#: Per revision: the fields to remove from each type.
 _REMOVED: Final[dict[str, dict[type[Struct], tuple[str, ...]]]] = {
     version: {
         kind: removed
@@ -101,7 +101,7 @@ _REMOVED: Final[dict[str, dict[type[Struct], tuple[str, ...]]]] = {
     for version in VERSIONS
 }
 
-#: Kinds that only describe a server, and hold none of the others.
+#: Types that describe a server and do not nest other types.
 _SERVER_DESCRIPTIONS: Final = frozenset({Capabilities, Implementation})
 
 
@@ -110,14 +110,14 @@ def _changed_types(version: str) -> frozenset[type[Struct]]:
     return removed | frozenset(_NESTED) if removed - _SERVER_DESCRIPTIONS else removed
 
 
-#: Per revision: the types that may have to change. All others pass as they are.
+#: Per revision: the types that may need conversion.
 _CHANGED_TYPES: Final = {version: _changed_types(version) for version in VERSIONS}
 
 T = TypeVar("T")
 
 
 def downgrade(value: T, version: str) -> T:
-    """`value` without what `version` does not know."""
+    """Return `value` without the fields and content types that `version` does not have."""
     return cast("T", _downgrade(value, version)) if type(value) in _CHANGED_TYPES[version] else value
 
 

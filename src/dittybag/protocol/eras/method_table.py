@@ -1,4 +1,4 @@
-"""Which method exists in which revision: the table whose gaps answer "method not found"."""
+"""The methods of each revision. A method missing from the table is answered with "method not found"."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Capability = Literal["tools", "prompts", "resources", "completions", "logging"]
 
 
 class Method(Struct, frozen=True, kw_only=True):
-    """A request that a client may send."""
+    """A request method of clients."""
 
     name: str
     since: str = V2024_11_05
     until: str = V2026_07_28
-    #: Answered only by a server that declares this capability.
+    #: Available only if the server declares this capability.
     capability: Capability | None = None
-    #: Only where resource subscriptions are offered.
+    #: Available only if the server offers resource subscriptions.
     needs_subscribe: bool = False
     #: Its result carries `ttlMs` and `cacheScope` in the stateless revisions.
     cacheable: bool = False
-    #: It may be answered with a question to the client.
+    #: The handler may ask the client questions.
     may_ask: bool = False
 
 
@@ -61,14 +61,14 @@ _REQUESTS: Final = (
     Method(name="logging/setLevel", until=NEWEST_HANDSHAKE, capability="logging"),
 )
 
-#: Every request a revision has. What is not here is answered with -32601.
+#: All request methods, by method and version. Others are answered with -32601.
 METHODS: Final = {
     (method.name, version): method
     for method in _REQUESTS
     for version in versions_between(method.since, method.until)
 }
 
-#: Every question that a server may put to a client, as a request or inside an `input_required` result.
+#: All methods that a server may ask of a client, as a request or inside an `input_required` result.
 CLIENT_METHODS: Final = frozenset(
     (name, version)
     for name, since in (

@@ -1,4 +1,4 @@
-"""The names of the protocol revisions, oldest first."""
+"""The version strings of the protocol revisions, oldest first."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ NEWEST_HANDSHAKE: Final = HANDSHAKE_VERSIONS[-1]
 
 
 def versions_between(since: str = VERSIONS[0], until: str = VERSIONS[-1]) -> tuple[str, ...]:
-    """The revisions from `since` to `until`, both included."""
+    """Return the versions from `since` to `until`, inclusive."""
     return VERSIONS[VERSIONS.index(since) : VERSIONS.index(until) + 1]

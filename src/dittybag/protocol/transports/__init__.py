@@ -1,4 +1,4 @@
-"""Transports: each feeds frames to a `Session` and takes what it says through an `Outlet`."""
+"""Transports: each passes frames to a `Session` and sends its messages through an `Outlet`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Protocol
 
 
 class Outlet(Protocol):
-    """Where a session's messages go. Frames are JSON texts without line breaks."""
+    """The sending side of a transport. Frames are JSON texts without line breaks."""
 
     @property
     def full(self) -> bool:
-        """The client does not take what there is: what it can do without is left out."""
+        """Whether the send buffer is full. Optional notifications are then skipped."""
         ...
 
     def send_message(self, frame: bytes) -> None:
@@ -18,9 +18,9 @@ class Outlet(Protocol):
         ...
 
     def send_response(self, frame: bytes, error: int | None) -> None:
-        """Send the one answer to a request; `error` is its code if it is an error."""
+        """Send the response to a request. `error` is the error code of an error response."""
         ...
 
     def drop_response(self) -> None:
-        """A request will not be answered, because the client cancelled it."""
+        """Record that a request gets no response, because the client cancelled it."""
         ...

@@ -1,4 +1,4 @@
-"""Pipes, files and sockets for a transport: read as soon as there is something, written without waiting."""
+"""Non-blocking reading and writing of pipes, files and sockets."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from typing import Final, Protocol
 from dittybag.protocol.lazy_tls import asyncio
 
 _READ_BYTES: Final = 256 * 1024
-#: So much is gathered for one write.
+#: Buffered frames are written when they exceed this size.
 _WRITE_BYTES: Final = 128 * 1024
-#: With so much unread by the client, no more is read from it.
+#: Reading pauses while more than this is unsent.
 _HIGH_WATER: Final = 1024 * 1024
 
-#: A request that comes so soon after the last answer is a quick one.
+#: A request that arrives this soon after the last response counts as quick.
 _QUICK_SECONDS: Final = 100e-6
-#: How long the next one is waited for then, and how often before the loop gets its turn.
+#: After a quick request, poll this long for the next one, at most `_MAX_SPINS` times in a row.
 _SPIN_SECONDS: Final = 50e-6
 _MAX_SPINS: Final = 20
-#: After waiting in vain, so many quick requests are not waited for.
+#: After a poll without a result, this many quick requests are not polled for.
 _SKIPS_AFTER_MISS: Final = 64
 
 
 class FrameWriter:
-    """A session's outlet: frames are gathered, and written together."""
+    """An `Outlet` that buffers frames and writes them together."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, sink: int, *, on_disconnect: Callable[[], None]
     ) -> None:
         self.on_full: Callable[[], None] = _do_nothing
         self.on_drained: Callable[[], None] = _do_nothing
-        #: The client does not take what there is, and should not be read from.
+        #: The client does not read fast enough, so nothing more should be read from it.
         self.full = False
         self._on_disconnect = on_disconnect
         self._loop = loop
         self._sink = sink
         self._frames: list[bytes] = []
-        self._gathered = 0
-        #: What the client's end of the pipe did not take yet.
+        self._buffered_bytes = 0
+        #: Bytes that the pipe has not accepted yet.
         self._unsent = bytearray()
         self._flush_is_due = False
         self._disconnected = False
         self._drained = asyncio.Event()
         kind = os.fstat(sink).st_mode
-        # A file takes everything at once, and a terminal may be shared with others.
+        # Writes to a file do not block for long, and a terminal may be shared with other processes.
         self._is_blocking = not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind))
         if not self._is_blocking:
             os.set_blocking(sink, False)
 
     def send_message(self, frame: bytes) -> None:
         self._frames.append(frame)
-        self._gathered += len(frame)
-        if self._gathered > _WRITE_BYTES:
+        self._buffered_bytes += len(frame)
+        if self._buffered_bytes > _WRITE_BYTES:
             self.flush()
         elif not self._flush_is_due:
             self._flush_is_due = True
@@ -70,18 +70,18 @@ class FrameWriter:
         pass
 
     def defer_flush(self) -> None:
-        """Gather what comes, until `flush` is called or there is plenty."""
+        """Buffer frames until `flush` is called or the buffer is large enough."""
         self._flush_is_due = True
 
     def flush(self) -> None:
-        """Write all that is ready."""
+        """Write all buffered frames."""
         self._flush_is_due = False
         if not self._frames:
             return
         self._frames.append(b"")
         ready = b"\n".join(self._frames)
         self._frames.clear()
-        self._gathered = 0
+        self._buffered_bytes = 0
         if self._unsent:
             self._unsent += ready
         elif (written := self._write_now(ready)) < len(ready):
@@ -92,7 +92,7 @@ class FrameWriter:
             self.on_full()
 
     def _write_now(self, data: bytes | bytearray) -> int:
-        """How many bytes of `data` the client has taken; all, if there is none left to take them."""
+        """Write `data` and return the number of accepted bytes; all of them if the client is gone."""
         if self._disconnected:
             return len(data)
         try:
@@ -103,7 +103,7 @@ class FrameWriter:
         except BlockingIOError:
             return 0
         except OSError:
-            # The client is gone, and nobody is left to be told.
+            # The client is gone.
             self._disconnected = True
             self._on_disconnect()
             return len(data)
@@ -119,7 +119,7 @@ class FrameWriter:
             self.on_drained()
 
     async def close(self, seconds: float) -> None:
-        """Write what is left, as long as the client takes it."""
+        """Write the remaining frames for up to `seconds`, then close the descriptor."""
         self.flush()
         if self._unsent:
             self._drained.clear()
@@ -132,7 +132,7 @@ class FrameWriter:
 
 
 class DescriptorReader(Protocol):
-    """Feeds what it reads to a callback; nothing more after the end of the input."""
+    """Passes each chunk to a callback, and an empty chunk at the end of the input."""
 
     def resume(self) -> None: ...
 
@@ -145,21 +145,22 @@ def create_reader(
     feed: Callable[[bytes], None],
     is_idle: Callable[[], bool],
 ) -> DescriptorReader:
-    """The right reader for what `source` is. `is_idle` tells whether nobody but the client is waited for."""
+    """Return a reader for `source`. `is_idle` returns whether no request is running."""
     try:
         loop.add_reader(source, _do_nothing)
     except (OSError, NotImplementedError):
-        # A plain file, or a platform whose loop cannot wait for a pipe.
+        # A regular file, or an event loop that cannot watch pipes.
         return _ThreadReader(loop, source, feed)
     loop.remove_reader(source)
     return _EventLoopReader(loop, source, feed, is_idle)
 
 
 class _EventLoopReader:
-    """Reads when the event loop says that there is something.
+    """Reads when the event loop reports input.
 
-    To fall asleep and to be woken takes longer than to answer a call. So a client that sends its next request
-    within microseconds, as programs do, is waited for a moment before the loop gets its turn.
+    Going to sleep and waking up takes longer than handling a call. If a client sends its next request within
+    microseconds, as programs do, the reader polls briefly for more input before it returns to the event loop.
+    See docs/decisions/0003-poll-briefly-before-sleeping.md.
     """
 
     def __init__(
@@ -178,7 +179,7 @@ class _EventLoopReader:
         self._poll = select.poll()
         self._poll.register(source, select.POLLIN)
         self._last_read_at = 0.0
-        #: So many quick requests go by before the next one is waited for.
+        #: The number of quick requests to skip before polling again.
         self._skips_left = 0
 
     def resume(self) -> None:
@@ -196,10 +197,10 @@ class _EventLoopReader:
         if is_quick and self._skips_left:
             self._skips_left -= 1
         elif is_quick:
-            turns = _MAX_SPINS
-            while turns and self._is_idle() and self._wait_for_more():
+            spins = _MAX_SPINS
+            while spins and self._is_idle() and self._wait_for_more():
                 self._read_once()
-                turns -= 1
+                spins -= 1
         self._last_read_at = time.perf_counter()
 
     def _read_once(self) -> None:
@@ -226,7 +227,7 @@ class _EventLoopReader:
 
 
 class _ThreadReader:
-    """Reads in a thread of its own."""
+    """Reads in a separate thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, source: int, feed: Callable[[bytes], None]) -> None:
         self._loop = loop
@@ -252,19 +253,19 @@ class _ThreadReader:
                 chunk = os.read(self._source, _READ_BYTES)
             except OSError:
                 chunk = b""
-            taken = threading.Event()
+            delivered = threading.Event()
             try:
-                self._loop.call_soon_threadsafe(self._deliver, chunk, taken)
+                self._loop.call_soon_threadsafe(self._deliver, chunk, delivered)
             except RuntimeError:
                 # The loop has ended.
                 return
-            taken.wait()
+            delivered.wait()
 
-    def _deliver(self, chunk: bytes, taken: threading.Event) -> None:
+    def _deliver(self, chunk: bytes, delivered: threading.Event) -> None:
         try:
             self._feed(chunk)
         finally:
-            taken.set()
+            delivered.set()
 
 
 def _do_nothing() -> None:

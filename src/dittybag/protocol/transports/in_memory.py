@@ -1,4 +1,4 @@
-"""A client in the same process, for tests: what it sends goes through the same frames as on a wire."""
+"""An in-process client for tests. Its messages are encoded as frames, as on a real transport."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLIENT: Final = {"name": "memory", "version": "1"}
 
 
 class MemoryClient:
-    """Speaks to a server in one revision. Use it as `async with`."""
+    """A client of one protocol revision. Use it with `async with`."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class MemoryClient:
         self.version = version
         self.capabilities = capabilities or {}
         self.session = Session(server, self, principal_id=principal_id)
-        #: Whatever came that was not the answer someone waits for, in order.
+        #: Messages other than responses to pending requests, in order.
         self.inbox: asyncio.Queue[Any] = asyncio.Queue()
         self.dropped = 0
         self.full = False
@@ -54,7 +54,7 @@ class MemoryClient:
     ) -> None:
         await self.session.close(grace=1.0)
 
-    # What the session says
+    # Outlet: messages from the session
 
     def send_message(self, frame: bytes) -> None:
         self._deliver(msgspec.json.decode(frame))
@@ -74,10 +74,10 @@ class MemoryClient:
         else:
             self.inbox.put_nowait(message)
 
-    # What the client says
+    # Messages from the client
 
     def send(self, frame: bytes) -> None:
-        """Send a frame as it is."""
+        """Send a raw frame."""
         self.session.receive(frame)
 
     def notify(self, method: str, params: JsonObject | None = None) -> None:
@@ -87,7 +87,7 @@ class MemoryClient:
         self.send(msgspec.json.encode(message))
 
     def respond(self, request: JsonObject, result: JsonObject) -> None:
-        """Answer a request of the server."""
+        """Respond to a request from the server."""
         self.send(msgspec.json.encode({"jsonrpc": "2.0", "id": request["id"], "result": result}))
 
     def start(
@@ -98,21 +98,21 @@ class MemoryClient:
         meta: JsonObject | None = None,
         request_id: RequestId | None = None,
     ) -> tuple[RequestId, asyncio.Future[JsonObject]]:
-        """Send a request and go on; the future gets the whole answer."""
+        """Send a request without waiting. Returns its id and a future for the response."""
         if request_id is None:
             self._last_id += 1
             request_id = self._last_id
         future: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         message: JsonObject = {"jsonrpc": "2.0", "id": request_id, "method": method}
-        meta = {**self.envelope(), **(meta or {})}
+        meta = {**self.request_meta(), **(meta or {})}
         if params is not None or meta:
             message["params"] = {**(params or {}), **({"_meta": meta} if meta else {})}
         self.send(msgspec.json.encode(message))
         return request_id, future
 
-    def envelope(self) -> JsonObject:
-        """What every request of this client says of itself in its `_meta`."""
+    def request_meta(self) -> JsonObject:
+        """Return the `_meta` of every request of this client."""
         if self.version not in STATELESS_VERSIONS:
             return {}
         return {PROTOCOL_VERSION: self.version, CLIENT_CAPABILITIES: self.capabilities, CLIENT_INFO: CLIENT}
@@ -120,35 +120,35 @@ class MemoryClient:
     async def exchange(
         self, method: str, params: JsonObject | None = None, *, meta: JsonObject | None = None
     ) -> JsonObject:
-        """Send a request; the whole answer, result or error."""
+        """Send a request and return the whole response, with a result or an error."""
         _, future = self.start(method, params, meta=meta)
         return await asyncio.wait_for(future, self._timeout)
 
     async def request(
         self, method: str, params: JsonObject | None = None, *, meta: JsonObject | None = None
     ) -> JsonObject:
-        """Send a request; its result. An error answer fails."""
-        answer = await self.exchange(method, params, meta=meta)
-        if "result" not in answer:
-            raise AssertionError(f"{method} was answered with {answer.get('error')}")
-        result: JsonObject = answer["result"]
+        """Send a request and return its result. Fails on an error response."""
+        response = await self.exchange(method, params, meta=meta)
+        if "result" not in response:
+            raise AssertionError(f"{method} was answered with {response.get('error')}")
+        result: JsonObject = response["result"]
         return result
 
     async def error(
         self, method: str, params: JsonObject | None = None, *, meta: JsonObject | None = None
     ) -> JsonObject:
-        """Send a request that must be answered with an error; the error."""
-        answer = await self.exchange(method, params, meta=meta)
-        if "error" not in answer:
-            raise AssertionError(f"{method} was answered with {answer.get('result')}")
-        error: JsonObject = answer["error"]
+        """Send a request that must fail, and return the error."""
+        response = await self.exchange(method, params, meta=meta)
+        if "error" not in response:
+            raise AssertionError(f"{method} was answered with {response.get('result')}")
+        error: JsonObject = response["error"]
         return error
 
     async def call(self, tool: str, arguments: JsonObject | None = None) -> JsonObject:
-        """Call a tool; its result."""
+        """Call a tool and return its result."""
         return await self.request("tools/call", {"name": tool, "arguments": arguments or {}})
 
     async def next(self) -> JsonObject:
-        """The next message that nobody waited for."""
+        """Return the next message from the inbox."""
         message: JsonObject = await asyncio.wait_for(self.inbox.get(), self._timeout)
         return message

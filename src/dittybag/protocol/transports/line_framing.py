@@ -1,4 +1,4 @@
-"""Frames out of a stream of bytes: one per line, of bounded length."""
+"""Splitting of a byte stream into lines of bounded length."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dittybag.protocol.jsonrpc import END_BYTES
 
 
 class OversizeLine:
-    """A line that was too long to keep: its length and its two ends."""
+    """A line over the limit: its length and its two ends."""
 
     __slots__ = ("head", "size", "tail")
 
@@ -19,17 +19,17 @@ class OversizeLine:
 
 
 class LineSplitter:
-    """Cuts chunks of bytes into lines, keeping no more than `limit` bytes of an unfinished one."""
+    """Splits chunks into lines. Buffers at most `limit` bytes of an incomplete line."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._parts: list[bytes] = []
         self._buffered = 0
-        #: Set while a line is being skipped because it is too long.
+        #: Set while a line over the limit is being skipped.
         self._oversize: OversizeLine | None = None
 
     def feed(self, chunk: bytes) -> Iterator[bytes | OversizeLine]:
-        """The lines that `chunk` completes, without their line breaks."""
+        """Yield the lines that `chunk` completes, without line breaks."""
         first, *others = chunk.split(b"\n")
         if not others:
             self._append(first)
@@ -47,7 +47,7 @@ class LineSplitter:
         self._append(last)
 
     def finish(self) -> Iterator[bytes | OversizeLine]:
-        """The last line, if the stream ended without a line break."""
+        """Yield the last line, if the stream ended without a line break."""
         if self._parts or self._oversize:
             yield self._pop_line()
 

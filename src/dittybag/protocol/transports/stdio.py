@@ -1,7 +1,7 @@
-"""MCP over the process's standard input and output.
+"""MCP over standard input and output.
 
-The descriptors are claimed: file descriptor 1 becomes another name for standard error, so whatever a library
-prints cannot reach the client.
+File descriptor 1 is redirected to standard error, so that output printed by libraries cannot corrupt the
+protocol stream.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from dittybag.protocol.transports.file_descriptors import FrameWriter, create_re
 from dittybag.protocol.transports.line_framing import LineSplitter, OversizeLine
 from dittybag.protocol.wire_errors import InvalidRequest
 
-#: How long requests may go on after the client has closed its end.
+#: How long running requests may continue after the client has disconnected.
 GRACE_SECONDS: Final = 0.8
-#: How long a stuck thread may delay the end of the process after that.
+#: How long a stuck thread may delay the exit of the process after that.
 EXIT_SECONDS: Final = 1.0
 
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(server: Server | Callable[[], MaybeAwaitable[Server]]) -> None:
-    """Serve one client on standard input and output, until it hangs up or SIGTERM or SIGINT arrives.
+    """Serve one client on standard input and output until it disconnects or SIGTERM or SIGINT arrives.
 
-    A function that builds the server is called when the descriptors are safe: what is printed on the way
-    cannot reach the client either.
+    If `server` is a function, it is called after the descriptors are redirected, so that its output cannot
+    reach the client either.
     """
     source, sink = claim_descriptors()
 
@@ -49,25 +49,28 @@ def run(server: Server | Callable[[], MaybeAwaitable[Server]]) -> None:
         loop.run_until_complete(build_and_serve())
     finally:
         asyncio.set_event_loop(None)
-        # Clients follow up on a closed input with SIGTERM. It is too late for that to be an unclean end.
+        # Clients often send SIGTERM after closing the input. Block it, to keep the exit status 0.
         if hasattr(signal, "pthread_sigmask"):
             signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
-        # Not `asyncio.run`: it waits for worker threads, however long they take.
+        # Not `asyncio.run`, which waits for worker threads without a timeout.
         loop.close()
         _start_exit_watchdog()
 
 
 def claim_descriptors() -> tuple[int, int]:
-    """Take standard input and output for the wire, and leave harmless descriptors in their place."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    source, sink = _duplicate(0, nothing), _duplicate(1, nothing)
-    os.dup2(nothing, 0)
-    os.dup2(_duplicate(2, nothing), 1)
+    """Duplicate standard input and output for the protocol, and redirect the originals.
+
+    Descriptor 0 becomes the null device and descriptor 1 standard error.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    source, sink = _duplicate(0, null), _duplicate(1, null)
+    os.dup2(null, 0)
+    os.dup2(_duplicate(2, null), 1)
     return source, sink
 
 
 def _duplicate(descriptor: int, otherwise: int) -> int:
-    """Another name for what a descriptor stands for; for `otherwise`, if it was closed."""
+    """Duplicate a descriptor, or `otherwise` if it is closed."""
     try:
         return os.dup(descriptor)
     except OSError:
@@ -75,14 +78,14 @@ def _duplicate(descriptor: int, otherwise: int) -> int:
 
 
 def _start_exit_watchdog() -> None:
-    """Make sure that the process ends, even if a handler's thread never does."""
+    """Make sure that the process exits, even if a handler's thread never ends."""
     watchdog = threading.Timer(EXIT_SECONDS, os._exit, args=(0,))
     watchdog.daemon = True
     watchdog.start()
 
 
 async def serve(server: Server, source: int, sink: int) -> None:
-    """Serve one client on two descriptors."""
+    """Serve one client on two file descriptors."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     writer = FrameWriter(loop, sink, on_disconnect=ended.set)
@@ -96,10 +99,10 @@ async def serve(server: Server, source: int, sink: int) -> None:
 
     writer.on_full = reader.pause
     writer.on_drained = resume_reading
-    for number in _STOP_SIGNALS:
-        # Only the main thread may take signals, and not every platform's loop can.
+    for stop_signal in _STOP_SIGNALS:
+        # Signal handlers work only in the main thread, and not with every event loop.
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-            loop.add_signal_handler(number, ended.set)
+            loop.add_signal_handler(stop_signal, ended.set)
     async with server.lifespan():
         reader.resume()
         try:
@@ -111,37 +114,37 @@ async def serve(server: Server, source: int, sink: int) -> None:
 
 
 class _FrameReceiver:
-    """Hands what is read to the session, line by line, as fast as the client takes the answers."""
+    """Passes input lines to the session, as fast as the client reads the responses."""
 
-    def __init__(self, session: Session, writer: FrameWriter, when_ended: Callable[[], None]) -> None:
+    def __init__(self, session: Session, writer: FrameWriter, on_end: Callable[[], None]) -> None:
         self._session = session
         self._writer = writer
-        self._when_ended = when_ended
+        self._on_end = on_end
         self._limit = session.server.limits.message_bytes
         self._splitter = LineSplitter(self._limit)
         self._lines: deque[bytes | OversizeLine] = deque()
         self._ended = False
 
     def feed(self, chunk: bytes) -> None:
-        """Take what was read; nothing means the end of the input."""
+        """Handle a chunk of input. An empty chunk is the end of the input."""
         self._ended = not chunk
         self._lines.extend(self._splitter.feed(chunk) if chunk else self._splitter.finish())
         self.process_lines()
 
     def process_lines(self) -> bool:
-        """Deal with the lines that are there; whether there is room for more."""
+        """Process the buffered lines. Returns whether reading may continue."""
         writer = self._writer
         writer.defer_flush()
         while self._lines and not writer.full:
             self._receive(self._lines.popleft())
         writer.flush()
         if self._ended and not self._lines:
-            self._when_ended()
+            self._on_end()
         return not writer.full
 
     def _receive(self, line: bytes | OversizeLine) -> None:
         if isinstance(line, OversizeLine):
-            problem = f"Invalid Request: a message has at most {self._limit} bytes, this one {line.size}"
+            problem = f"Invalid Request: a message must have at most {self._limit} bytes, not {line.size}"
             self._session.refuse(InvalidRequest(problem), find_request_id_at_ends(line.head, line.tail))
         elif line and not line.isspace():
             self._session.receive(line)
