@@ -93,9 +93,9 @@ def test_it_listens_on_loopback_and_tells_where(
     if shown == "[::1]" and not _has_ipv6():
         pytest.skip("this machine has no IPv6")
     with HttpServerProcess("serve", *options, *database(tmp_path), plain=True, env=variables) as host:
-        line = host.stderr.line("Dittybag listens at")
+        line = host.stderr.wait_for("Dittybag is listening on")
         address = f"http://{shown}:{host.address[1]}/mcp"
-        assert line == f"Dittybag listens at {address} (Ctrl-C ends it)"
+        assert line == f"Dittybag is listening on {address} (press Ctrl-C to stop)"
         assert host.get("/healthz").status == 200
 
 
@@ -303,7 +303,7 @@ def test_a_signal_ends_it_with_status_0_and_without_a_word(
         stack.enter_context(open_event_stream(host, "GET", None, client.headers()))
         status, out, err = host.end(how)
     assert out == ""
-    told = r"Dittybag listens at \S+ \(Ctrl-C ends it\)\nIts pages for people: \S+ \(works once\)\n"
+    told = r"Dittybag is listening on \S+ \(press Ctrl-C to stop\)\nWeb UI: \S+ \(link works once\)\n"
     assert re.fullmatch(told, err)
     assert status == 0
 

@@ -70,7 +70,7 @@ def carry_out(run: Run) -> Outcome:
             report = suite.run(server.address, run.options.split(), files)
             if not server.is_running:
                 problems.append("the server did not survive it")
-            said = re.sub(r"Its pages for people: .*\n", "", server.end().said)
+            said = re.sub(r"Web UI: .*\n", "", server.end().said)
     if said:
         problems.append(f"the server complained: {said[-2000:]}")
     verdict = judge(report, run.least, wants)

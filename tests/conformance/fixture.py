@@ -30,7 +30,7 @@ async def main() -> None:
     with listening_socket("127.0.0.1", 0) as listener:
         async with server.lifespan():
             address = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-            print(f"The fixture listens at {address}", file=sys.stderr, flush=True)
+            print(f"The fixture is listening on {address}", file=sys.stderr, flush=True)
             host_check = HostCheckMiddleware(application)
             await serve(
                 host_check,

@@ -20,7 +20,7 @@ START_SECONDS: Final = 20.0
 END_SECONDS: Final = 15.0
 
 FIXTURE: Final = ("tests.conformance.fixture",)
-_ADDRESS: Final = re.compile(r"listens at (http://\S+)")
+_ADDRESS: Final = re.compile(r"listening on (http://\S+)")
 
 
 class End(Struct, frozen=True):

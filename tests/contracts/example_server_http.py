@@ -1,4 +1,4 @@
-"""The server of the protocol contract's examples, over HTTP: `python -m` serves it until it is ended."""
+"""The server for the examples in the protocol contract; `python -m` serves it over HTTP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def run() -> None:
     with listening_socket("127.0.0.1", 0) as listener:
         async with server.lifespan():
             host, port = listener.getsockname()
-            print(f"Dittybag listens at http://{host}:{port}/mcp", file=sys.stderr, flush=True)
+            print(f"Dittybag is listening on http://{host}:{port}/mcp", file=sys.stderr, flush=True)
             await serve(HostCheckMiddleware(endpoint), listener, lambda: endpoint.close(1))
 
 

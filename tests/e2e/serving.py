@@ -37,7 +37,7 @@ class Served:
             cwd=ROOT,
             env=inherited | {"DITTYBAG_HOME": str(home)} | (variables or {}),
         )
-        said = self.wait_for(r"Its pages for people: (\S+)")
+        said = self.wait_for(r"Web UI: (\S+)")
         self.origin = "/".join(said.split("/")[:3])
         #: Lets one browser in, once; where tokens are needed, the first page.
         self.link = said
@@ -74,7 +74,7 @@ class Served:
         connection.request("POST", "/sign-in/link", headers={"Content-Length": "0"})
         assert connection.getresponse().status == 303
         connection.close()
-        return self.wait_for(r"Its pages for people: (\S+)")
+        return self.wait_for(r"Web UI: (\S+)")
 
     def call(self, tool: str, client: str = "claude-code", token: str = "", **arguments: Any) -> Any:
         """Call a tool as an agent does; what it says, as data."""

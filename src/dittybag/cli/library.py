@@ -123,7 +123,9 @@ def update(name: str | None, *, overwrite: bool, as_json: bool) -> int:
 @command.command("remove")
 @click.argument("name")
 @click.option(
-    "--yes", is_flag=True, help="Remove it even if it has local edits or no source; it is moved to another folder."
+    "--yes",
+    is_flag=True,
+    help="Remove it even if it has local edits or no source; it is moved to another folder.",
 )
 @json_option
 def remove(name: str, *, yes: bool, as_json: bool) -> int:

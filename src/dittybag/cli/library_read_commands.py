@@ -122,7 +122,8 @@ def _show_library(name: str, *, as_json: bool) -> None:
 def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
     """Check libraries for problems.
 
-    NAME is a library or a folder; by default, all libraries are checked. The exit status is 1 if there are errors.
+    NAME is a library or a folder; by default, all libraries are checked. The exit status is 1 if there are
+    errors.
 
     \b
     Examples:

@@ -37,6 +37,7 @@ limit_option = click.option(
     metavar="N",
     type=click.IntRange(1, 1_000_000),
     default=_DEFAULT_LIMIT,
+    show_default=True,
     help="Maximum number of results.",
 )
 

@@ -108,6 +108,7 @@ def add(title: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool, **f
     metavar="N",
     type=click.IntRange(1, 1_000_000),
     default=_DEFAULT_LIMIT,
+    show_default=True,
     help="Maximum number of results.",
 )
 @in_workspace
