@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tests.accounts.world import Somebody, World, word_of
-from tests.contracts.over_http import Host
+from tests.contracts.http_server_process import HttpServerProcess
 from tests.protocol.transports.http.raw import Raw, posted
 
 PING = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "ping"})
@@ -24,7 +24,7 @@ def calling(tool: str, **arguments: Any) -> bytes:
 class Caller:
     """A connection of any number of people."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: HttpServerProcess) -> None:
         self.raw = Raw(host.address[1])
 
     def ask(self, who: Somebody | None, body: bytes = PING, more: bytes = b"") -> tuple[int, str]:
@@ -74,7 +74,7 @@ def test_everybody_may_do_what_they_may(world: World) -> None:
     with caller.raw:
         for who in world.known:
             _, said = caller.known(who, calling("get_prompt", id=world.prompt))
-            assert ("has been deleted" in said) == (who.role is None), who.name
+            assert ("was deleted" in said) == (who.role is None), who.name
             _, said = caller.known(who, calling("undo_change", change=987654))
             assert ("Unknown tool" in said) == (not who.changes_project), who.name
 

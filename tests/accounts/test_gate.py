@@ -12,7 +12,14 @@ import msgspec
 import pytest
 
 from tests.accounts.world import Json, Somebody, World, headers_of
-from tests.contracts.over_http import BOTH, JSON, NO_HEADERS, Answer, Host, asked
+from tests.contracts.http_server_process import (
+    BOTH,
+    JSON,
+    NO_HEADERS,
+    HttpServerProcess,
+    ReceivedResponse,
+    send_request,
+)
 
 PING = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "ping"})
 #: Whatever is revoked is worthless everywhere by then.
@@ -25,9 +32,9 @@ def post(
     body: bytes = PING,
     *,
     more: Mapping[str, str] = NO_HEADERS,
-) -> Answer:
+) -> ReceivedResponse:
     headers = {"Content-Type": JSON, "Accept": BOTH, **headers_of(token), **more}
-    return asked(connection, "POST", "/mcp", body, headers)
+    return send_request(connection, "POST", "/mcp", body, headers)
 
 
 def call(connection: HTTPConnection, token: str, tool: str, **arguments: Any) -> Json:
@@ -190,7 +197,7 @@ def test_a_token_is_good_for_so_many_requests_and_no_other_suffers(own_world: Wo
     busy, calm = own_world.known[0], own_world.known[1]
     first, second = host.connect(), host.connect()
     statuses = []
-    refused: Answer | None = None
+    refused: ReceivedResponse | None = None
     for _ in range(2000):
         answer = post(first, busy.token)
         statuses.append(answer.status)
@@ -238,8 +245,8 @@ def test_the_access_log_names_request_and_user_and_never_a_token(own_world: Worl
     member = own_world.known[0]
     post(connection, member.token, more={"X-Request-Id": "mine-1"})
     post(connection, own_world.unknown["revoked"], more={"X-Request-Id": "mine-2"})
-    asked(connection, "GET", "/metrics", None, headers_of(member.token))
-    asked(connection, "GET", f"/mcp?access_token={member.token}", None, {})
+    send_request(connection, "GET", "/metrics", None, headers_of(member.token))
+    send_request(connection, "GET", f"/mcp?access_token={member.token}", None, {})
     connection.close()
     _, _, err = host.end()
     lines = [msgspec.json.decode(line) for line in err.splitlines() if line.startswith("{")]
@@ -253,7 +260,7 @@ def test_the_access_log_names_request_and_user_and_never_a_token(own_world: Worl
 # Sessions
 
 
-def opened(host: Host, who: Somebody) -> str:
+def opened(host: HttpServerProcess, who: Somebody) -> str:
     params = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},

@@ -27,8 +27,8 @@ from tests.accounts.world import (
 from tests.contracts.http_server_process import (
     BOTH,
     JSON,
-    ReceivedResponse,
     HttpServerProcess,
+    ReceivedResponse,
     routing_headers,
 )
 from tests.contracts.library_fixtures import ENVELOPE

@@ -13,8 +13,14 @@ import pytest
 
 from tests.accounts.test_gate import opened
 from tests.accounts.world import Somebody, World, headers_of
-from tests.contracts.over_http import JSON, Events, Host, listening, routing
-from tests.contracts.shelves import ENVELOPE, ERAS, STATELESS
+from tests.contracts.http_server_process import (
+    JSON,
+    EventStreamReader,
+    HttpServerProcess,
+    open_event_stream,
+    routing_headers,
+)
+from tests.contracts.library_fixtures import ENVELOPE, ERAS, STATELESS
 
 #: Whatever is revoked is worthless everywhere by then.
 SECONDS = 5.0
@@ -29,7 +35,9 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @contextmanager
-def stream_of(host: Host, who: Somebody, version: str, uri: str = "file:///notes") -> Iterator[Events]:
+def stream_of(
+    host: HttpServerProcess, who: Somebody, version: str, uri: str = "file:///notes"
+) -> Iterator[EventStreamReader]:
     """What somebody hears who wants to hear of everything."""
     if version != STATELESS:
         session = {"Mcp-Session-Id": opened(host, who), "MCP-Protocol-Version": "2025-11-25"}
@@ -39,7 +47,7 @@ def stream_of(host: Host, who: Somebody, version: str, uri: str = "file:///notes
         )
         answer = host.ask("POST", "/mcp", body, headers).message()
         assert ("result" in answer) == (who.role is not None)
-        with listening(host, "GET", None, headers) as stream:
+        with open_event_stream(host, "GET", None, headers) as stream:
             yield stream
         return
     wanted = {"promptsListChanged": True, "resourcesListChanged": True, "resourceSubscriptions": [uri]}
@@ -47,25 +55,25 @@ def stream_of(host: Host, who: Somebody, version: str, uri: str = "file:///notes
     frame = msgspec.json.encode(
         {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}
     )
-    headers = {"Content-Type": JSON, **routing(frame), **headers_of(who.token)}
-    with listening(host, "POST", frame, headers) as stream:
+    headers = {"Content-Type": JSON, **routing_headers(frame), **headers_of(who.token)}
+    with open_event_stream(host, "POST", frame, headers) as stream:
         assert stream.message()["method"] == "notifications/subscriptions/acknowledged"
         yield stream
 
 
-def heard(stream: Events) -> Any:
+def heard(stream: EventStreamReader) -> Any:
     return stream.message(SECONDS)["method"]
 
 
-def is_silent(stream: Events, seconds: float = 0.3) -> bool:
+def is_silent(stream: EventStreamReader, seconds: float = 0.3) -> bool:
     """Whether nothing more comes for a moment."""
     return not select.select([stream._socket], [], [], seconds)[0]
 
 
-def ends(stream: Events) -> None:
+def ends(stream: EventStreamReader) -> None:
     """Whether a stream ends properly and in time, whatever is said before."""
     stream._socket.settimeout(SECONDS)
-    while stream._answer.readline():
+    while stream._response.readline():
         pass
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from dittybag import __version__
 from tests.accounts.world import World, headers_of
-from tests.contracts.over_http import BOTH, JSON, Answer, Host, asked
+from tests.contracts.http_server_process import BOTH, JSON, HttpServerProcess, ReceivedResponse, send_request
 from tests.databases import Server
 
 FAILING = "tests.accounts.failing_server"
 
 
-def told(world: World, host: Host) -> dict[str, float]:
+def told(world: World, host: HttpServerProcess) -> dict[str, float]:
     """The metrics, by name and labels."""
     admin = next(who for who in world.known if who.scope == "admin")
     text = host.ask("GET", "/metrics", headers=headers_of(admin.token)).body.decode()
@@ -43,21 +43,21 @@ def test_metrics_count_the_tasks_of_everybody_and_name_the_server(
     assert f'backend="{backend}"' in about
 
 
-def calls(host: Host, task: int, request_id: str) -> list[Answer]:
+def calls(host: HttpServerProcess, task: int, request_id: str) -> list[ReceivedResponse]:
     """The answers to a few equal requests on one connection, of which the later ones are answered at once."""
     params = {"name": "task_get", "arguments": {"task_id": task}}
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
     headers = {"Content-Type": JSON, "Accept": BOTH, "X-Request-Id": request_id}
     connection = host.connect()
     try:
-        return [asked(connection, "POST", "/mcp", body, headers) for _ in range(3)]
+        return [send_request(connection, "POST", "/mcp", body, headers) for _ in range(3)]
     finally:
         connection.close()
 
 
-def failing(folder: Path, *options: str) -> Host:
+def failing(folder: Path, *options: str) -> HttpServerProcess:
     arguments = ("serve", "--http", "127.0.0.1:0", "--db", str(folder / "x.db"), *options)
-    return Host(*arguments, module=FAILING, env={"DITTYBAG_HOME": str(folder)})
+    return HttpServerProcess(*arguments, module=FAILING, env={"DITTYBAG_HOME": str(folder)})
 
 
 def test_what_goes_wrong_in_a_request_is_found_in_the_log_by_its_id(tmp_path: Path) -> None:
@@ -104,10 +104,10 @@ def test_a_server_for_users_warns_of_a_role_that_skips_row_level_security(
 ) -> None:
     server.sql("CREATE DATABASE careless")
     home = {"DITTYBAG_HOME": str(tmp_path)}
-    with Host("--db", server.url("careless"), "--auth", "tokens", env=home) as host:
-        host.complaints.line("The role 'dittybag' skips PostgreSQL's row-level security")
+    with HttpServerProcess("--db", server.url("careless"), "--auth", "tokens", env=home) as host:
+        host.stderr.wait_for("The role 'dittybag' skips PostgreSQL's row-level security")
         _, _, written = host.end()
     assert written.count("row-level security") == 1
     for database, auth in ((server.url("careless"), "off"), (guarded_world.database, "tokens")):
-        with Host("--db", database, "--auth", auth, env=home) as host:
+        with HttpServerProcess("--db", database, "--auth", auth, env=home) as host:
             assert "row-level" not in host.end()[2]

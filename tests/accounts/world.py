@@ -18,7 +18,7 @@ from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.storage.postgres.store import PostgresStore
 from dittybag.storage.sqlite.store import SqliteStore, now_microseconds
-from tests.contracts.over_http import BOTH, JSON, Answer, Host, asked
+from tests.contracts.http_server_process import BOTH, JSON, HttpServerProcess, ReceivedResponse, send_request
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -66,7 +66,7 @@ class World:
         self.file = folder / "dittybag.db"
         self.database = database or str(self.file)
         self._stack = ExitStack()
-        self._hosts: dict[tuple[str, ...], Host] = {}
+        self._hosts: dict[tuple[str, ...], HttpServerProcess] = {}
         self._numbers = count(1)
 
     def __enter__(self) -> Self:
@@ -199,14 +199,14 @@ class World:
 
     # From outside
 
-    def host(self, profile: str, *options: str, module: str = "dittybag") -> Host:
+    def host(self, profile: str, *options: str, module: str = "dittybag") -> HttpServerProcess:
         """A server that asks who comes; one for all who want the same."""
         key = (profile, module, *options)
         if key not in self._hosts:
             arguments = ("--profile", profile, "--project", TEAM, "--db", self.database, "--auth", "tokens")
             home = {"DITTYBAG_HOME": str(self.folder), "TWIG_DATA_DIR": str(self.folder / "twig")}
             begin = () if module == "dittybag" else ("serve", "--http", "127.0.0.1:0")
-            host = Host(*begin, *arguments, *options, module=module, env=home)
+            host = HttpServerProcess(*begin, *arguments, *options, module=module, env=home)
             self._hosts[key] = self._stack.enter_context(host)
         return self._hosts[key]
 
@@ -215,7 +215,7 @@ def headers_of(token: str | None) -> dict[str, str]:
     return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
-def sent(host: Host, token: str | None, way: Way, method: str, params: Json) -> Answer:
+def sent(host: HttpServerProcess, token: str | None, way: Way, method: str, params: Json) -> ReceivedResponse:
     """The answer to a request outside of sessions."""
     message: Json = {"method": method, "params": params}
     if way == "/mcp":
@@ -223,7 +223,7 @@ def sent(host: Host, token: str | None, way: Way, method: str, params: Json) -> 
     connection = host.connect()
     try:
         headers = {"Content-Type": JSON, "Accept": BOTH, **headers_of(token)}
-        return asked(connection, "POST", way, msgspec.json.encode(message), headers)
+        return send_request(connection, "POST", way, msgspec.json.encode(message), headers)
     finally:
         connection.close()
 
@@ -235,7 +235,7 @@ class Told(msgspec.Struct, frozen=True):
     text: str
 
 
-def told(answer: Answer, way: Way) -> Told:
+def told(answer: ReceivedResponse, way: Way) -> Told:
     """What an answer says, whichever way it came."""
     body = answer.json()
     if "error" in body:

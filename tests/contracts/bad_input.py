@@ -175,7 +175,8 @@ TAGS: Final = [
     Bad(
         "three wrong tags",
         ["a b", "fine", "", 7],
-        f"{_tag('', 'a b').message}; Tag '' must be 1-50 characters; tags[3] must be a string, not the number 7",
+        f"{_tag('', 'a b').message}; Tag '' must be 1-50 characters; "
+        "tags[3] must be a string, not the number 7",
     ),
     *not_an_array("tags"),
 ]

@@ -1,4 +1,4 @@
-"""Servers for the tests of the contracts."""
+"""Fixtures for the contract tests: servers on every transport and database."""
 
 from __future__ import annotations
 
@@ -11,34 +11,42 @@ from typing import Any
 import pytest
 
 from tests import databases
-from tests.contracts.replay import Hosts, Place, Serve, Server, Way, create_project
-from tests.contracts.warm import WarmWorkspace
+from tests.contracts.contract_replay import (
+    ServerUnderTest,
+    ServerVariant,
+    SharedServers,
+    StartServer,
+    WorkspaceLocation,
+    create_project,
+)
+from tests.contracts.resettable_workspace import ResettableWorkspace
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests that neither read nor write anything where each has a server of its own to start."""
+    """Deselect tests that use no stored data on the variant that starts a server process for every test."""
 
-    def is_superfluous(item: pytest.Item) -> bool:
+    def is_redundant(item: pytest.Item) -> bool:
         chosen = getattr(item, "callspec", None)
-        way = None if chosen is None else chosen.params.get("way")
-        return way == Way("stdio", "postgres") and "serve_unwritten" in getattr(item, "fixturenames", ())
+        variant = None if chosen is None else chosen.params.get("variant")
+        return variant == ServerVariant("stdio", "postgres") and "serve_shared" in getattr(
+            item, "fixturenames", ()
+        )
 
-    left_out = [item for item in items if is_superfluous(item)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not is_superfluous(item)]
+    deselected = [item for item in items if is_redundant(item)]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if not is_redundant(item)]
 
 
 @pytest.fixture
-def way() -> Way:
-    """How servers are spoken to, and where they keep things. Modules whose tests are for all ways have a
-    fixture of their own."""
-    return Way()
+def variant() -> ServerVariant:
+    """The transport and the database of servers. Modules that test all variants override this fixture."""
+    return ServerVariant()
 
 
 @pytest.fixture(scope="module")
 def project() -> str | None:
-    """A project that is there before there are servers. Modules that need one have a fixture of their own."""
+    """A project to create before servers start. Modules that need one override this fixture."""
     return None
 
 
@@ -49,71 +57,79 @@ def postgres() -> Iterator[databases.Server]:
 
 
 @pytest.fixture(scope="module")
-def warm(
+def postgres_workspace(
     request: pytest.FixtureRequest, postgres: databases.Server, project: str | None
-) -> Iterator[WarmWorkspace]:
-    """A workspace in PostgreSQL for the tests of a module, whose servers stay."""
+) -> Iterator[ResettableWorkspace]:
+    """A workspace in PostgreSQL for the tests of a module; its servers keep running between tests."""
     schema = request.module.__name__.rpartition(".")[2]
-    with closing(WarmWorkspace(postgres, schema, project)) as workspace:
+    with closing(ResettableWorkspace(postgres, schema, project)) as workspace:
         yield workspace
 
 
 @pytest.fixture(scope="module")
-def _at_first(tmp_path_factory: pytest.TempPathFactory, project: str | None) -> Path:
-    """A directory with whatever has to be there before there are servers."""
-    directory = tmp_path_factory.mktemp("first")
+def _initial_folder(tmp_path_factory: pytest.TempPathFactory, project: str | None) -> Path:
+    """A directory with the initial state of a workspace."""
+    directory = tmp_path_factory.mktemp("initial")
     if project is not None:
         create_project(directory, project)
     return directory
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, way: Way) -> Place:
-    """Where a test may write what it likes."""
-    if way.backend == "postgres":
-        workspace: WarmWorkspace = request.getfixturevalue("warm")
-        workspace.put_back()
+def location(request: pytest.FixtureRequest, variant: ServerVariant) -> WorkspaceLocation:
+    """The location of a workspace of the test's own."""
+    if variant.backend == "postgres":
+        workspace: ResettableWorkspace = request.getfixturevalue("postgres_workspace")
+        workspace.reset()
         return workspace.url
     directory: Path = request.getfixturevalue("tmp_path")
-    return shutil.copytree(request.getfixturevalue("_at_first"), directory, dirs_exist_ok=True)
+    return shutil.copytree(request.getfixturevalue("_initial_folder"), directory, dirs_exist_ok=True)
 
 
-def _opening(stack: ExitStack, place: Place, way: Way, hosts: Hosts | None) -> Serve:
-    def opened(profile: str = "all", *options: str, **more: Any) -> Server:
-        server = Server(place, profile, *options, transport=way.transport, hosts=hosts, **more)
+def _server_starter(
+    stack: ExitStack, location: WorkspaceLocation, variant: ServerVariant, hosts: SharedServers | None
+) -> StartServer:
+    def opened(profile: str = "all", *options: str, **more: Any) -> ServerUnderTest:
+        server = ServerUnderTest(
+            location, profile, *options, transport=variant.transport, hosts=hosts, **more
+        )
         return stack.enter_context(server)
 
     return opened
 
 
 @pytest.fixture
-def serve(request: pytest.FixtureRequest, place: Place, way: Way) -> Iterator[Serve]:
-    """Opens servers on one database, each until the test ends."""
-    hosts: Hosts | None = request.getfixturevalue("warm").hosts if way.backend == "postgres" else None
+def serve(
+    request: pytest.FixtureRequest, location: WorkspaceLocation, variant: ServerVariant
+) -> Iterator[StartServer]:
+    """Start servers on one database; each runs until the test ends."""
+    hosts: SharedServers | None = (
+        request.getfixturevalue("postgres_workspace").hosts if variant.backend == "postgres" else None
+    )
     with ExitStack() as stack:
-        yield _opening(stack, place, way, hosts)
+        yield _server_starter(stack, location, variant, hosts)
 
 
 @pytest.fixture(scope="module")
-def _unwritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Hosts]]:
-    with closing(Hosts()) as hosts:
-        yield tmp_path_factory.mktemp("unwritten"), hosts
+def _shared_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, SharedServers]]:
+    with closing(SharedServers()) as hosts:
+        yield tmp_path_factory.mktemp("shared"), hosts
 
 
 @pytest.fixture
-def serve_unwritten(request: pytest.FixtureRequest, way: Way) -> Iterator[Serve]:
-    """Opens servers on a database that many tests share, because none of them writes to it."""
-    place: Place
-    if way.backend == "postgres":
-        workspace: WarmWorkspace = request.getfixturevalue("warm")
-        place, hosts = workspace.url, workspace.hosts
+def serve_shared(request: pytest.FixtureRequest, variant: ServerVariant) -> Iterator[StartServer]:
+    """Start servers on a database that many tests share, because none of them writes to it."""
+    location: WorkspaceLocation
+    if variant.backend == "postgres":
+        workspace: ResettableWorkspace = request.getfixturevalue("postgres_workspace")
+        location, hosts = workspace.url, workspace.hosts
     else:
-        place, hosts = request.getfixturevalue("_unwritten")
+        location, hosts = request.getfixturevalue("_shared_servers")
     with ExitStack() as stack:
-        yield _opening(stack, place, way, hosts)
+        yield _server_starter(stack, location, variant, hosts)
 
 
 @pytest.fixture
-def server(serve: Serve) -> Server:
+def server(serve: StartServer) -> ServerUnderTest:
     """A server of the default profile."""
     return serve()

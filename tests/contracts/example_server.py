@@ -1,4 +1,4 @@
-"""The server that the examples of the protocol contract talk to; `python -m` serves it on stdio."""
+"""The server for the examples in the protocol contract; `python -m` serves it on stdio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input for every tool is refused in its dialect and leaves no trace; unusual input is kept as it is."""
+"""Every tool refuses bad input in its error format and writes nothing; unusual input is stored unchanged."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.contracts.bad_input import ALL, MCPKG, PROFILES, SEEDS, STORE, TASKS, TOOLS, Refused, refusals
+from tests.contracts.bad_input import ALL, MCPKG, PROFILES, SEEDS, STORE, TASKS, TOOLS, RefusedCall, refusals
 from tests.wire import Wire
 
 
-class Desk:
-    """A server of one profile, and a look at its database that is not its own."""
+class ProfileServer:
+    """A server of one profile, and a connection to its database that is not its own."""
 
     def __init__(self, profile: str, database: Path, stack: ExitStack) -> None:
         self.database = database
         serve = Wire("dittybag", "serve", "--profile", profile, "--db", str(database))
         self._wire = stack.enter_context(serve)
         self._wire.handshake()
-        shown = self.ask("tools/list", {})["result"]["tools"]
-        self.tools: dict[str, Any] = {tool["name"]: tool for tool in shown}
+        listed = self.ask("tools/list", {})["result"]["tools"]
+        self.tools: dict[str, Any] = {tool["name"]: tool for tool in listed}
         self._ids: dict[str, str] = {}
-        for tool, arguments in [*SEEDS, *CANVASES]:
+        for tool, arguments in [*SEEDS, *UPDATED_ENTITIES]:
             if tool in self.tools:
-                made = self.call(tool, arguments)
-                assert made["isError"] is False, made
+                created = self.call(tool, arguments)
+                assert created["isError"] is False, created
                 if tool == "add_prompt":
-                    self._ids[f"id of {arguments['title']}"] = json.loads(made["content"][0]["text"])["id"]
+                    self._ids[f"id of {arguments['title']}"] = json.loads(created["content"][0]["text"])["id"]
         self._reader = stack.enter_context(closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)))
 
     def ask(self, method: str, params: dict[str, Any]) -> Any:
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        # Half a surrogate pair has no UTF-8, but Python's escape for it is JSON's as well.
+        # A lone surrogate cannot be encoded in UTF-8, but Python's escape for it is valid in JSON.
         self._wire.send(json.dumps(request, ensure_ascii=False).encode(errors="backslashreplace"))
-        while "id" not in (answer := self._wire.message()):
-            assert answer["method"].endswith("/list_changed"), answer
-        return answer
+        while "id" not in (response := self._wire.message()):
+            assert response["method"].endswith("/list_changed"), response
+        return response
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Any:
         if isinstance(named := arguments.get("id"), str):
@@ -49,14 +49,14 @@ class Desk:
         return self.ask("tools/call", {"name": tool, "arguments": arguments})["result"]
 
     def footprint(self) -> tuple[int, int]:
-        """The last change, and a number that any other connection's commit alters."""
+        """Return the seq of the last change, and a number that every commit of another connection changes."""
         (seq,) = self._reader.execute("SELECT max(seq) FROM changes").fetchone()
         (version,) = self._reader.execute("PRAGMA data_version").fetchone()
         return seq, version
 
 
-#: What updates write on, apart from the seeds that the refusals are about.
-CANVASES: list[tuple[str, dict[str, Any]]] = [
+#: Calls that create the entities to update, separate from the seeds of the refused calls.
+UPDATED_ENTITIES: list[tuple[str, dict[str, Any]]] = [
     ("create_prompt", {"name": "sheet", "content": "Blank"}),
     ("add_prompt", {"title": "Canvas", "content": "Blank"}),
     ("create_resource", {"name": "sheet", "uri": "file:///sheet", "content": "Blank"}),
@@ -65,24 +65,26 @@ CANVASES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.fixture(scope="module")
-def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]:
-    folder = tmp_path_factory.mktemp("desks")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ProfileServer]]:
+    folder = tmp_path_factory.mktemp("servers")
     with ExitStack() as stack:
-        yield {profile: Desk(profile, folder / f"{profile}.db", stack) for profile in PROFILES}
+        yield {profile: ProfileServer(profile, folder / f"{profile}.db", stack) for profile in PROFILES}
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_tool_and_argument_has_bad_values_in_the_table(profile: str, desks: dict[str, Desk]) -> None:
+def test_every_tool_and_argument_has_bad_values_in_the_table(
+    profile: str, servers: dict[str, ProfileServer]
+) -> None:
     table: dict[str, tuple[set[str], set[str]]] = {}
     for tool in TOOLS:
         if profile in tool.profiles:
             arguments, required = table.setdefault(tool.name, (set(), set()))
             arguments |= {argument for argument, bad in tool.bad.items() if bad}
             required |= set(tool.required)
-    shown = {name: tool["inputSchema"] for name, tool in desks[profile].tools.items()}
+    listed = {name: tool["inputSchema"] for name, tool in servers[profile].tools.items()}
     assert table == {
         name: (set(schema.get("properties", {})), set(schema.get("required", ())))
-        for name, schema in shown.items()
+        for name, schema in listed.items()
     }
 
 
@@ -93,41 +95,43 @@ REFUSALS = list(refusals())
     "call", REFUSALS, ids=[f"{call.profile}-{call.tool}-{call.case}" for call in REFUSALS]
 )
 def test_a_refused_call_names_every_violation_and_writes_nothing(
-    call: Refused, desks: dict[str, Desk]
+    call: RefusedCall, servers: dict[str, ProfileServer]
 ) -> None:
-    desk = desks[call.profile]
-    before = desk.footprint()
-    result = desk.call(call.tool, call.arguments)
-    assert result == {"content": [{"type": "text", "text": call.says}], "isError": True}
-    assert desk.footprint() == before
+    server = servers[call.profile]
+    before = server.footprint()
+    result = server.call(call.tool, call.arguments)
+    assert result == {"content": [{"type": "text", "text": call.message}], "isError": True}
+    assert server.footprint() == before
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_arguments_that_are_no_object_are_a_protocol_error_and_write_nothing(
-    profile: str, desks: dict[str, Desk]
+def test_arguments_that_are_not_an_object_are_a_protocol_error_and_write_nothing(
+    profile: str, servers: dict[str, ProfileServer]
 ) -> None:
-    desk = desks[profile]
-    before = desk.footprint()
-    for tool in desk.tools:
+    server = servers[profile]
+    before = server.footprint()
+    for tool in server.tools:
         for arguments in ("x", 7, True, [], [{"name": "x"}]):
-            answer = desk.ask("tools/call", {"name": tool, "arguments": arguments})
-            assert answer["error"]["code"] == -32602, (tool, arguments, answer)
-    assert desk.footprint() == before
+            response = server.ask("tools/call", {"name": tool, "arguments": arguments})
+            assert response["error"]["code"] == -32602, (tool, arguments, response)
+    assert server.footprint() == before
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_an_unknown_project_is_refused_and_writes_nothing(profile: str, desks: dict[str, Desk]) -> None:
-    desk = desks[profile]
-    before = desk.footprint()
+def test_an_unknown_project_is_refused_and_writes_nothing(
+    profile: str, servers: dict[str, ProfileServer]
+) -> None:
+    server = servers[profile]
+    before = server.footprint()
     for project in ("nobody", "🎒", "a\nb", "x" * 5000):
-        database = str(desk.database)
+        database = str(server.database)
         with Wire("dittybag", "serve", "--profile", profile, "--project", project, "--db", database) as wire:
             wire.hang_up()
             lines, stderr, status = wire.rest()
         assert (lines, status) == ([], 3), (project, stderr)
         assert stderr.startswith("error: there is no project '")
         assert "\nhint: " in stderr
-    assert desk.footprint() == before
+    assert server.footprint() == before
 
 
 LINES = {
@@ -142,12 +146,12 @@ TEXTS = {
     **LINES,
     "control characters": "".join(map(chr, [*range(1, 32), *range(127, 160)])),
     "line breaks": "\r\n\n\r\u2028\u2029\u0085 \t",
-    "blanks around": " \t x \n ",
+    "surrounding whitespace": " \t x \n ",
 }
 
 
-class Kept(NamedTuple):
-    """A call that must be accepted, with values that must be read back as they are."""
+class AcceptedCall(NamedTuple):
+    """A call that must be accepted, with values that must be read back unchanged."""
 
     profile: str
     tool: str
@@ -155,7 +159,7 @@ class Kept(NamedTuple):
     arguments: dict[str, Any]
 
 
-def _kept_by_the_store() -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _accepted_by_prompt_store() -> Iterator[tuple[str, str, dict[str, Any]]]:
     canvas = {"id": "id of Canvas"}
     for case, text in TEXTS.items():
         line = LINES.get(case, case)
@@ -167,7 +171,7 @@ def _kept_by_the_store() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "add_prompt", "shortest", {"title": "a", "content": "a", "tags": ["a"]}
 
 
-def _kept_by_mcpkg() -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _accepted_by_mcpkg() -> Iterator[tuple[str, str, dict[str, Any]]]:
     sheet = {"name": "sheet"}
     for number, (case, text) in enumerate(TEXTS.items()):
         fresh = {"name": f"kept-{number}", "content": text, "description": text}
@@ -191,7 +195,7 @@ def _kept_by_mcpkg() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "update_resource", "text again", sheet | {"content": "Text", "mime_type": "text/plain"}
 
 
-def _kept_by_the_tasks() -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _accepted_by_tasks() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for tool, address in (("task_create", {}), ("task_update", {"task_id": 2})):
         for case, text in TEXTS.items():
             line = LINES.get(case, case)
@@ -209,46 +213,56 @@ def _kept_by_the_tasks() -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield tool, f"due {due}", {**address, "title": "Due", "due_date": due}
 
 
-KEPT = [
-    Kept(profile, tool, case, arguments)
-    for own, rows in ((STORE, _kept_by_the_store), (MCPKG, _kept_by_mcpkg), (TASKS, _kept_by_the_tasks))
+ACCEPTED = [
+    AcceptedCall(profile, tool, case, arguments)
+    for own, rows in (
+        (STORE, _accepted_by_prompt_store),
+        (MCPKG, _accepted_by_mcpkg),
+        (TASKS, _accepted_by_tasks),
+    )
     for profile in (own, ALL)
     for tool, case, arguments in rows()
 ]
 
 
-def read_back(desk: Desk, call: Kept, answer: dict[str, Any]) -> dict[str, Any]:
-    """What is stored after a call, under the names of the call's arguments."""
+def read_back(server: ProfileServer, call: AcceptedCall, response: dict[str, Any]) -> dict[str, Any]:
+    """Return the stored values after a call, by the names of its arguments."""
     sent = call.arguments
     if call.tool.startswith("task_"):
-        number = json.loads(answer["content"][0]["text"])["id"]
-        stored: dict[str, Any] = json.loads(desk.call("task_get", {"task_id": number})["content"][0]["text"])
+        number = json.loads(response["content"][0]["text"])["id"]
+        stored: dict[str, Any] = json.loads(
+            server.call("task_get", {"task_id": number})["content"][0]["text"]
+        )
         return {**stored, "task_id": stored["id"]}
     if call.tool.endswith("_resource"):
-        listed = desk.ask("resources/list", {})["result"]["resources"]
+        listed = server.ask("resources/list", {})["result"]["resources"]
         (entry,) = [entry for entry in listed if entry["name"] == sent["name"]]
-        (part,) = desk.ask("resources/read", {"uri": entry["uri"]})["result"]["contents"]
+        (part,) = server.ask("resources/read", {"uri": entry["uri"]})["result"]["contents"]
         assert ("blob" in part) is (part["mimeType"] == "image/png")
         return {**entry, "content": part.get("text", part.get("blob")), "mime_type": part["mimeType"]}
     if "name" in sent:
-        prompt = desk.ask("prompts/get", {"name": sent["name"]})["result"]
+        prompt = server.ask("prompts/get", {"name": sent["name"]})["result"]
         (message,) = prompt["messages"]
         return {**prompt, "name": sent["name"], "content": message["content"]["text"]}
-    own = json.loads(answer["content"][0]["text"])["id"]
-    stored = json.loads(desk.call("get_prompt", {"id": own})["content"][0]["text"])
+    own = json.loads(response["content"][0]["text"])["id"]
+    stored = json.loads(server.call("get_prompt", {"id": own})["content"][0]["text"])
     return {**stored, "id": sent.get("id", own)}
 
 
-@pytest.mark.parametrize("call", KEPT, ids=[f"{call.profile}-{call.tool}-{call.case}" for call in KEPT])
-def test_an_unusual_value_comes_back_as_it_was_sent(call: Kept, desks: dict[str, Desk]) -> None:
-    desk = desks[call.profile]
-    answer = desk.call(call.tool, call.arguments)
-    assert answer["isError"] is False, answer["content"][0]["text"][:500]
-    stored = read_back(desk, call, answer)
+@pytest.mark.parametrize(
+    "call", ACCEPTED, ids=[f"{call.profile}-{call.tool}-{call.case}" for call in ACCEPTED]
+)
+def test_an_unusual_value_is_returned_unchanged(
+    call: AcceptedCall, servers: dict[str, ProfileServer]
+) -> None:
+    server = servers[call.profile]
+    response = server.call(call.tool, call.arguments)
+    assert response["isError"] is False, response["content"][0]["text"][:500]
+    stored = read_back(server, call, response)
     assert {argument: stored[argument] for argument in call.arguments} == call.arguments
 
 
-QUESTIONS = [
+QUERIES = [
     *(
         (tool, f"query {case}", {"query": text})
         for tool in ("search_prompts", "task_search", "search")
@@ -266,35 +280,35 @@ QUESTIONS = [
         )
         for offset in (2**31, 2**63, 10**30)
     ),
-    ("list_changes", "before the end of time", {"before": 10**30}),
-    ("list_changes", "before the beginning", {"before": -(2**63) - 1}),
+    ("list_changes", "before a huge number", {"before": 10**30}),
+    ("list_changes", "before a negative number", {"before": -(2**63) - 1}),
     *(
-        question
+        query
         for case, text in {**TEXTS, "empty": "", "NUL": "a\0b", "over-long": "x" * 5000}.items()
-        for question in (
-            ("list_changes", f"of nobody: {case}", {"id": text}),
-            ("task_list", f"of a project of nobody: {case}", {"project": text}),
-            ("filter_by_tags", f"by a tag of nobody: {case}", {"tags": [text]}),
+        for query in (
+            ("list_changes", f"of an unknown id: {case}", {"id": text}),
+            ("task_list", f"of an unknown project: {case}", {"project": text}),
+            ("filter_by_tags", f"by an unknown tag: {case}", {"tags": [text]}),
         )
     ),
-    ("list_tags", "arguments it does not have", {"x": "\x07", "y": [None]}),
+    ("list_tags", "unknown arguments", {"x": "\x07", "y": [None]}),
 ]
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments"),
-    [(tool, arguments) for tool, _, arguments in QUESTIONS],
-    ids=[f"{tool}-{case}" for tool, case, _ in QUESTIONS],
+    [(tool, arguments) for tool, _, arguments in QUERIES],
+    ids=[f"{tool}-{case}" for tool, case, _ in QUERIES],
 )
-def test_an_unusual_question_is_answered_and_writes_nothing(
-    tool: str, arguments: dict[str, Any], desks: dict[str, Desk]
+def test_an_unusual_query_succeeds_and_writes_nothing(
+    tool: str, arguments: dict[str, Any], servers: dict[str, ProfileServer]
 ) -> None:
-    for desk in desks.values():
-        if tool in desk.tools:
-            before = desk.footprint()
-            result = desk.call(tool, arguments)
+    for server in servers.values():
+        if tool in server.tools:
+            before = server.footprint()
+            result = server.call(tool, arguments)
             assert result["isError"] is False, result
-            answer = json.loads(result["content"][0]["text"])
+            response = json.loads(result["content"][0]["text"])
             if tool == "search_prompts":
-                assert answer["query"] == arguments["query"]
-            assert desk.footprint() == before
+                assert response["query"] == arguments["query"]
+            assert server.footprint() == before

@@ -15,8 +15,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.contracts.replay import Json, Server
-from tests.contracts.shelves import Client, Machine, manifest, twig, write
+from tests.contracts.contract_replay import Json, ServerUnderTest
+from tests.contracts.library_fixtures import (
+    LibraryClient,
+    Machine,
+    twig_manifest,
+    write_files,
+    write_twig_library,
+)
 
 PROFILES = ("twig", "all")
 KIB_64 = 64 * 1024
@@ -30,26 +36,26 @@ def machine(tmp_path: Path) -> Machine:
 
 
 @contextmanager
-def serving(machine: Machine, profile: str = "twig", **more: Any) -> Iterator[Server]:
-    with Server(machine.root, profile, env=machine.env, **more) as server:
+def open_server(machine: Machine, profile: str = "twig", **more: Any) -> Iterator[ServerUnderTest]:
+    with ServerUnderTest(machine.root, profile, env=machine.env, **more) as server:
         yield server
 
 
-def text(server: Server, name: str, arguments: Json | None = None) -> str:
+def text(server: ServerUnderTest, name: str, arguments: Json | None = None) -> str:
     (message,) = server.request("prompts/get", {"name": name, "arguments": arguments or {}})["messages"]
     assert message["role"] == "user"
     found: str = message["content"]["text"]
     return found
 
 
-def details(server: Server, name: str, arguments: Json | None = None) -> str:
+def details(server: ServerUnderTest, name: str, arguments: Json | None = None) -> str:
     error = server.error("prompts/get", {"name": name, "arguments": arguments or {}})
     assert (error["code"], error["message"]) == (-32602, "Invalid params"), error
     found: str = error["data"]["details"]
     return found
 
 
-def pages(server: Server) -> list[list[str]]:
+def pages(server: ServerUnderTest) -> list[list[str]]:
     """The names on every page."""
     found = []
     cursor: Json = {}
@@ -61,7 +67,7 @@ def pages(server: Server) -> list[list[str]]:
         cursor = {"cursor": page["nextCursor"]}
 
 
-def names(server: Server) -> list[str]:
+def names(server: ServerUnderTest) -> list[str]:
     (page,) = pages(server)
     return page
 
@@ -100,8 +106,8 @@ def test_libraries_are_called_by_their_folders_in_lower_case_letters_digits_and_
     machine: Machine, profile: str
 ) -> None:
     for folder in NAMES:
-        twig(machine.serves_in(profile) / folder, {"Key-1": f"This is {folder}"})
-    with serving(machine, profile) as server:
+        write_twig_library(machine.libraries_of(profile) / folder, {"Key-1": f"This is {folder}"})
+    with open_server(machine, profile) as server:
         assert names(server) == sorted(f"{name}:Key-1" for name in NAMES.values())
         for folder, name in NAMES.items():
             assert text(server, f"{name}:Key-1") == f"This is {folder}"
@@ -110,19 +116,19 @@ def test_libraries_are_called_by_their_folders_in_lower_case_letters_digits_and_
 def test_a_folder_whose_name_leaves_nothing_is_no_library_and_reported(machine: Machine) -> None:
     nameless = ("---", "_", "😀", "+ +")
     for folder in ("good", *nameless):
-        twig(machine.foreign / folder, {"a": "fine"})
-    with Client(machine) as client:
+        write_twig_library(machine.twig_libraries / folder, {"a": "fine"})
+    with LibraryClient(machine) as client:
         assert client.names() == ["good:a"]
         for folder in nameless:
-            assert "no letter or digit" in client.complains(f"~/twig/{folder}:")
+            assert "no letter or digit" in client.wait_for_stderr(f"~/twig/{folder}:")
 
 
 def test_hidden_folders_and_files_are_no_libraries(machine: Machine) -> None:
-    twig(machine.foreign / "good", {"a": "fine"})
+    write_twig_library(machine.twig_libraries / "good", {"a": "fine"})
     for folder in ("...", ".hidden", ".dittybag", ".git"):
-        twig(machine.foreign / folder, {"a": "lost"})
-    write(machine.foreign, {"twig.toml": manifest("a"), "prompts.md": "lost", "notes": ""})
-    with serving(machine) as server:
+        write_twig_library(machine.twig_libraries / folder, {"a": "lost"})
+    write_files(machine.twig_libraries, {"twig.toml": twig_manifest("a"), "prompts.md": "lost", "notes": ""})
+    with open_server(machine) as server:
         assert names(server) == ["good:a"]
 
 
@@ -130,31 +136,31 @@ def test_of_two_libraries_with_one_name_the_first_in_path_order_wins_and_the_oth
     machine: Machine,
 ) -> None:
     for folder in ("my lib", "my_lib", "My-Lib", "MY LIB"):
-        twig(machine.foreign / folder, {"which": folder, folder.replace(" ", ""): "own"})
-    with Client(machine) as client:
+        write_twig_library(machine.twig_libraries / folder, {"which": folder, folder.replace(" ", ""): "own"})
+    with LibraryClient(machine) as client:
         assert client.names() == ["my_lib:MYLIB", "my_lib:which"]
         assert client.text("my_lib:which") == "MY LIB"
         for folder in ("my lib", "my_lib", "My-Lib"):
-            assert "~/twig/MY LIB" in client.complains(f"~/twig/{folder}:", "'my_lib'")
+            assert "~/twig/MY LIB" in client.wait_for_stderr(f"~/twig/{folder}:", "'my_lib'")
 
 
 def test_twig_s_libraries_come_before_those_of_dittybag_with_the_same_name(machine: Machine) -> None:
-    twig(machine.libraries / "a", {"which": "own"})
-    twig(machine.libraries / "b", {"which": "own"})
-    twig(machine.foreign / "a", {"which": "foreign"})
-    with serving(machine) as server:
+    write_twig_library(machine.libraries / "a", {"which": "own"})
+    write_twig_library(machine.libraries / "b", {"which": "own"})
+    write_twig_library(machine.twig_libraries / "a", {"which": "foreign"})
+    with open_server(machine) as server:
         assert names(server) == ["a:which", "b:which"]
         assert [text(server, "a:which"), text(server, "b:which")] == ["foreign", "own"]
-    with serving(machine, "all") as server:
+    with open_server(machine, "all") as server:
         # Its own alone: nobody asked it to look into Twig's directory.
         assert [text(server, "a:which"), text(server, "b:which")] == ["own", "own"]
 
 
 def test_twig_s_directory_is_found_where_twig_has_it(machine: Machine) -> None:
-    machine.foreign = machine.root / "data/twig/prompts"
-    twig(machine.foreign / "lib", {"a": "found"})
+    machine.twig_libraries = machine.root / "data/twig/prompts"
+    write_twig_library(machine.twig_libraries / "lib", {"a": "found"})
     env = machine.env | {"TWIG_DATA_DIR": "", "XDG_DATA_HOME": str(machine.root / "data")}
-    with Server(machine.root, "twig", env=env) as server:
+    with ServerUnderTest(machine.root, "twig", env=env) as server:
         assert text(server, "lib:a") == "found"
 
 
@@ -175,7 +181,7 @@ def _loop(file: Path) -> None:
     file.symlink_to(file)
 
 
-NO_FILES: dict[str, Callable[[Path], None]] = {
+NOT_FILES: dict[str, Callable[[Path], None]] = {
     "pipe": _pipe,
     "socket": _socket,
     "folder": Path.mkdir,
@@ -198,24 +204,24 @@ BROKEN_MANIFESTS: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
 def test_broken_libraries_are_reported_with_file_and_line_and_hide_no_others(
     machine: Machine, profile: str
 ) -> None:
-    directory = machine.serves_in(profile)
-    twig(directory / "a first", {"good": "first"})
-    twig(directory / "z last", {"good": "last"})
+    directory = machine.libraries_of(profile)
+    write_twig_library(directory / "a first", {"good": "first"})
+    write_twig_library(directory / "z last", {"good": "last"})
     for folder, (content, _) in BROKEN_MANIFESTS.items():
-        write(directory / folder, {"twig.toml": content, "prompts/a.md": "lost"})
-    with Client(machine, profile) as client:
+        write_files(directory / folder, {"twig.toml": content, "prompts/a.md": "lost"})
+    with LibraryClient(machine, profile) as client:
         assert client.names() == ["a_first:good", "z_last:good"]
         assert [client.text("a_first:good"), client.text("z_last:good")] == ["first", "last"]
         for folder, (_, words) in BROKEN_MANIFESTS.items():
-            client.complains(f"/{folder}/", *words)
+            client.wait_for_stderr(f"/{folder}/", *words)
 
 
 def test_a_manifest_that_is_no_file_hides_no_other_library(machine: Machine) -> None:
-    twig(machine.foreign / "good", {"a": "fine"})
-    for name, make in NO_FILES.items():
-        (machine.foreign / name).mkdir()
-        make(machine.foreign / name / "twig.toml")
-    with serving(machine) as server:
+    write_twig_library(machine.twig_libraries / "good", {"a": "fine"})
+    for name, make in NOT_FILES.items():
+        (machine.twig_libraries / name).mkdir()
+        make(machine.twig_libraries / name / "twig.toml")
+    with open_server(machine) as server:
         assert names(server) == ["good:a"]
         assert text(server, "good:a") == "fine"
 
@@ -231,14 +237,14 @@ def test_a_prompt_that_is_not_described_properly_hides_no_other_of_its_library(m
         ".a": "[prompts.'.a']\n",
         "maybe": "[[prompts.maybe.arguments]]\nname = 'x'\nrequired = 'maybe'\n",
     }
-    write(machine.foreign / "lib", {"twig.toml": manifest("good") + "".join(bad.values())})
-    write(machine.foreign / "lib", {"prompts/good.md": "fine"})
-    with Client(machine) as client:
+    write_files(machine.twig_libraries / "lib", {"twig.toml": twig_manifest("good") + "".join(bad.values())})
+    write_files(machine.twig_libraries / "lib", {"prompts/good.md": "fine"})
+    with LibraryClient(machine) as client:
         assert client.names() == ["lib:good"]
         assert client.text("lib:good") == "fine"
-        line = manifest("good").count("\n") + 1
+        line = twig_manifest("good").count("\n") + 1
         for key, table in bad.items():
-            client.complains(f"twig.toml:{line}: Prompt '{key}'")
+            client.wait_for_stderr(f"twig.toml:{line}: Prompt '{key}'")
             line += table.count("\n")
 
 
@@ -260,8 +266,8 @@ TEXTS = {
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_texts_come_out_as_they_are_written_with_all_line_breaks(machine: Machine, profile: str) -> None:
-    twig(machine.serves_in(profile) / "lib", TEXTS, "x")
-    with serving(machine, profile) as server:
+    write_twig_library(machine.libraries_of(profile) / "lib", TEXTS, "x")
+    with open_server(machine, profile) as server:
         for key, written in TEXTS.items():
             expected = written.replace("{{ x }}", "<&>").replace("{% if x %}", "").replace("{% endif %}", "")
             assert text(server, f"lib:{key}", {"x": "<&>"}) == expected, key
@@ -285,7 +291,7 @@ def test_texts_come_out_as_they_are_written_with_all_line_breaks(machine: Machin
 )
 @pytest.mark.parametrize("profile", PROFILES)
 def test_values_that_are_no_text_become_their_json(
-    samples: Callable[[str], Server], profile: str, value: object, expected: str
+    samples: Callable[[str], ServerUnderTest], profile: str, value: object, expected: str
 ) -> None:
     assert text(samples(profile), "samples:value", {"x": value}) == f"[{expected}]"
 
@@ -310,7 +316,7 @@ def test_values_that_are_no_text_become_their_json(
 )
 @pytest.mark.parametrize("profile", PROFILES)
 def test_what_is_in_an_argument_comes_out_as_it_was_written(
-    samples: Callable[[str], Server], profile: str, value: str
+    samples: Callable[[str], ServerUnderTest], profile: str, value: str
 ) -> None:
     server = samples(profile)
     assert text(server, "samples:value", {"x": value}) == f"[{value}]"
@@ -329,18 +335,18 @@ SAMPLES = {
 
 
 @pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], ServerUnderTest]]:
     """A server of each profile on some samples."""
     machine = Machine(tmp_path_factory.mktemp("samples"))
-    twig(machine.libraries / "samples", SAMPLES, "x y")
+    write_twig_library(machine.libraries / "samples", SAMPLES, "x y")
     with ExitStack() as stack:
-        servers = {profile: stack.enter_context(serving(machine, profile)) for profile in PROFILES}
+        servers = {profile: stack.enter_context(open_server(machine, profile)) for profile in PROFILES}
         yield servers.__getitem__
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_only_declared_arguments_reach_the_template_and_others_are_ignored(
-    samples: Callable[[str], Server], profile: str
+    samples: Callable[[str], ServerUnderTest], profile: str
 ) -> None:
     given = {"x": "1", "undeclared": "2", "name": "3", "arguments": "4", "": "5", "a b": [6], "range": "7"}
     assert text(samples(profile), "samples:all", given) == "1|"
@@ -349,7 +355,7 @@ def test_only_declared_arguments_reach_the_template_and_others_are_ignored(
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_without_required_arguments_a_prompt_can_be_had_without_any(
-    samples: Callable[[str], Server], profile: str
+    samples: Callable[[str], ServerUnderTest], profile: str
 ) -> None:
     server = samples(profile)
     without: tuple[Json, ...] = ({}, {"arguments": {}})
@@ -359,15 +365,17 @@ def test_without_required_arguments_a_prompt_can_be_had_without_any(
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_template_reaches_nothing_of_python(samples: Callable[[str], Server], profile: str) -> None:
+def test_a_template_reaches_nothing_of_python(
+    samples: Callable[[str], ServerUnderTest], profile: str
+) -> None:
     assert text(samples(profile), "samples:python", {"x": "1"}) == "|"
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_an_empty_text_is_a_value_for_a_required_argument(machine: Machine, profile: str) -> None:
-    toml = manifest("a", arguments="x y").replace('"x"\n', '"x"\nrequired = true\n')
-    write(machine.libraries / "lib", {"twig.toml": toml, "prompts/a.md": "[{{ x }}{{ y }}]"})
-    with serving(machine, profile) as server:
+    toml = twig_manifest("a", arguments="x y").replace('"x"\n', '"x"\nrequired = true\n')
+    write_files(machine.libraries / "lib", {"twig.toml": toml, "prompts/a.md": "[{{ x }}{{ y }}]"})
+    with open_server(machine, profile) as server:
         assert text(server, "lib:a", {"x": ""}) == "[]"
         assert text(server, "lib:a", {"x": None}) == "[null]"
         assert details(server, "lib:a", {"y": "1"}) == "Missing required argument: x"
@@ -379,10 +387,12 @@ def test_an_empty_text_is_a_value_for_a_required_argument(machine: Machine, prof
 @pytest.mark.parametrize("profile", PROFILES)
 def test_prompts_are_listed_by_library_and_key(machine: Machine, profile: str) -> None:
     for folder in ("b", "a", "a_b", "B2", "Ä"):
-        twig(machine.libraries / folder, dict.fromkeys(("z", "a", "a.b", "A", "10", "9", "ä"), ""))
+        write_twig_library(
+            machine.libraries / folder, dict.fromkeys(("z", "a", "a.b", "A", "10", "9", "ä"), "")
+        )
     keys = ["10", "9", "A", "a", "a.b", "z", "ä"]
     expected = [f"{name}:{key}" for name in ("a", "a_b", "b", "b2", "ä") for key in keys]
-    with serving(machine, profile) as server:
+    with open_server(machine, profile) as server:
         assert names(server) == expected
 
 
@@ -390,10 +400,10 @@ def test_prompts_are_listed_by_library_and_key(machine: Machine, profile: str) -
 def test_all_pages_together_are_every_prompt_once(machine: Machine, profile: str) -> None:
     keys = {"a": range(999), "b": range(2), "c": range(1000), "d": range(0), "e": range(600)}
     for folder, numbers in keys.items():
-        toml = manifest(*(f"p{number:03}" for number in numbers))
-        write(machine.libraries / folder, {"twig.toml": toml})
+        toml = twig_manifest(*(f"p{number:03}" for number in numbers))
+        write_files(machine.libraries / folder, {"twig.toml": toml})
     expected = [f"{folder}:p{number:03}" for folder, numbers in keys.items() for number in numbers]
-    with serving(machine, profile) as server:
+    with open_server(machine, profile) as server:
         found = pages(server)
     assert [len(page) for page in found] == [1000, 1000, 601]
     assert list(chain.from_iterable(found)) == expected
@@ -403,9 +413,9 @@ def test_all_pages_together_are_every_prompt_once(machine: Machine, profile: str
 def test_long_descriptions_make_short_pages(machine: Machine, profile: str) -> None:
     lines = [f'[prompts.p{number:04}]\ndescription = "{"ü" * 900}"\n' for number in range(260)]
     for folder in "abcdefgh":
-        write(machine.libraries / folder, {"twig.toml": "".join(lines[:130])})
+        write_files(machine.libraries / folder, {"twig.toml": "".join(lines[:130])})
     expected = [f"{folder}:p{number:04}" for folder in "abcdefgh" for number in range(130)]
-    with serving(machine, profile) as server:
+    with open_server(machine, profile) as server:
         found = pages(server)
     assert len(found) > 1
     assert list(chain.from_iterable(found)) == expected
@@ -414,10 +424,12 @@ def test_long_descriptions_make_short_pages(machine: Machine, profile: str) -> N
 def test_the_default_profile_lists_stored_prompts_first_and_its_pages_cross_the_border(
     machine: Machine,
 ) -> None:
-    twig(machine.libraries / "lib", dict.fromkeys((f"p{number:03}" for number in range(700)), "y"))
+    write_twig_library(
+        machine.libraries / "lib", dict.fromkeys((f"p{number:03}" for number in range(700)), "y")
+    )
     library = [f"lib:p{number:03}" for number in range(700)]
     stored: list[str] = []
-    with serving(machine, "all") as server:
+    with open_server(machine, "all") as server:
         for count, lengths in {
             0: [700],
             1: [701],
@@ -437,14 +449,15 @@ def test_the_default_profile_lists_stored_prompts_first_and_its_pages_cross_the_
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_cursor_still_leads_on_when_its_library_is_gone(machine: Machine, profile: str) -> None:
     for folder in ("a", "b", "c"):
-        write(
-            machine.libraries / folder, {"twig.toml": manifest(*(f"p{number:03}" for number in range(500)))}
+        write_files(
+            machine.libraries / folder,
+            {"twig.toml": twig_manifest(*(f"p{number:03}" for number in range(500)))},
         )
-    with Client(machine, profile) as client:
+    with LibraryClient(machine, profile) as client:
         first = client.ask("prompts/list")["result"]
         assert first["prompts"][-1]["name"] == "b:p499"
         (machine.libraries / "b/twig.toml").unlink()
-        client.told(1.5)
+        client.wait_for_notification(1.5)
         rest = client.ask("prompts/list", {"cursor": first["nextCursor"]})["result"]
     assert [prompt["name"] for prompt in rest["prompts"]] == [f"c:p{number:03}" for number in range(500)]
 
@@ -505,8 +518,8 @@ FORMATS: dict[str, tuple[dict[str, str | bytes], str, Json, str]] = {
 @pytest.mark.parametrize("profile", PROFILES)
 def test_prompts_of_every_format_are_listed_and_given(machine: Machine, profile: str) -> None:
     for folder, (files, *_) in FORMATS.items():
-        write(machine.serves_in(profile) / folder, files)
-    with serving(machine, profile) as server:
+        write_files(machine.libraries_of(profile) / folder, files)
+    with open_server(machine, profile) as server:
         listed = {prompt["name"]: prompt for prompt in server.request("prompts/list")["prompts"]}
         assert len(listed) == len(FORMATS)
         for folder, (files, key, arguments, expected) in FORMATS.items():
@@ -522,15 +535,15 @@ def test_prompts_of_every_format_are_listed_and_given(machine: Machine, profile:
 
 
 def test_a_manifest_decides_for_its_whole_library(machine: Machine) -> None:
-    twig(machine.foreign / "lib", {"a": "listed"})
-    write(machine.foreign / "lib", {"b.md": "not", "prompts/c.md": "not", "x.prompt": "not"})
-    with serving(machine) as server:
+    write_twig_library(machine.twig_libraries / "lib", {"a": "listed"})
+    write_files(machine.twig_libraries / "lib", {"b.md": "not", "prompts/c.md": "not", "x.prompt": "not"})
+    with open_server(machine) as server:
         assert names(server) == ["lib:a"]
 
 
 def test_errors_in_a_text_below_front_matter_name_the_line_of_the_file(machine: Machine) -> None:
-    write(machine.foreign / "lib", {"a.md": "---\narguments: [x]\n---\n\n{{ x|nope }}\n"})
-    with serving(machine) as server:
+    write_files(machine.twig_libraries / "lib", {"a.md": "---\narguments: [x]\n---\n\n{{ x|nope }}\n"})
+    with open_server(machine) as server:
         assert "at line 5: " in details(server, "lib:a", {"x": "1"})
 
 
@@ -550,27 +563,27 @@ arguments:
 
 
 def test_choices_of_an_argument_are_proposed(machine: Machine) -> None:
-    write(machine.libraries / "lib", {"a.md": CHOICES})
-    with serving(machine, "all") as server:
+    write_files(machine.libraries / "lib", {"a.md": CHOICES})
+    with open_server(machine, "all") as server:
         server.text("add_prompt", title="One", content="x", tags=["review"])
 
-        def proposed(argument: str, typed: str) -> list[str]:
+        def complete(argument: str, typed: str) -> list[str]:
             ref = {"type": "ref/prompt", "name": "lib:a"}
             params = {"ref": ref, "argument": {"name": argument, "value": typed}}
             values: list[str] = server.request("completion/complete", params)["completion"]["values"]
             return values
 
-        assert proposed("language", "") == ["Python", "PHP", "Go"]
-        assert proposed("language", "p") == ["Python", "PHP"]
-        assert proposed("language", "rust") == []
-        assert proposed("project", "d") == ["default"]
-        assert proposed("tag", "R") == ["review"]
-        assert proposed("code", "") == []
+        assert complete("language", "") == ["Python", "PHP", "Go"]
+        assert complete("language", "p") == ["Python", "PHP"]
+        assert complete("language", "rust") == []
+        assert complete("project", "d") == ["default"]
+        assert complete("tag", "R") == ["review"]
+        assert complete("code", "") == []
 
 
 def test_what_cannot_be_completed_is_an_error(machine: Machine) -> None:
-    write(machine.libraries / "lib", {"a.md": CHOICES})
-    with serving(machine, "all") as server:
+    write_files(machine.libraries / "lib", {"a.md": CHOICES})
+    with open_server(machine, "all") as server:
         for name, argument, problem in (
             ("lib:a", "nope", "Prompt 'lib:a' has no argument 'nope'"),
             ("lib:b", "code", "Prompt 'lib:b' not found"),
@@ -586,7 +599,7 @@ def test_what_cannot_be_completed_is_an_error(machine: Machine) -> None:
 # Includes
 
 
-INSIDE = {
+INCLUDES = {
     "{% include 'part.md' %}": "part\n",
     "{% include 'parts/deep/one.md' %}": "<two\n>\n",
     "{% include './beside.md' %}": "beside\n",
@@ -608,8 +621,8 @@ INSIDE = {
 
 def library_with_parts(machine: Machine, texts: dict[str, str | bytes]) -> Path:
     """A library whose prompts may include files beside them."""
-    folder = twig(machine.libraries / "lib", texts, "x")
-    write(
+    folder = write_twig_library(machine.libraries / "lib", texts, "x")
+    write_files(
         folder,
         {
             "part.md": "part\n",
@@ -629,13 +642,13 @@ def library_with_parts(machine: Machine, texts: dict[str, str | bytes]) -> Path:
 
 
 def test_templates_include_files_of_their_library(machine: Machine) -> None:
-    library_with_parts(machine, {str(number): one for number, one in enumerate(INSIDE)})
-    with serving(machine) as server:
-        for number, (template, expected) in enumerate(INSIDE.items()):
+    library_with_parts(machine, {str(number): one for number, one in enumerate(INCLUDES)})
+    with open_server(machine) as server:
+        for number, (template, expected) in enumerate(INCLUDES.items()):
             assert text(server, f"lib:{number}", {"x": "i"}) == expected, template
 
 
-UNINCLUDED = {
+FAILING_INCLUDES = {
     "\n{% include 'nope.md' %}": "at line 2",
     "{% include 'prompts' %}": "included file 'prompts'",
     "{% include 'prompts/2.md' %}": "at line 1",
@@ -643,19 +656,19 @@ UNINCLUDED = {
     "{% for i in range(60) %}{% include 'many/' ~ i %}{% endfor %}": "50 files",
     "{% include 'large.md' %}": "64 KiB",
     "{% include 'bytes.md' %}": "UTF-8",
-    "{% include 'pipe' %}": "not an ordinary file",
-    "{% include '../../outside.md' %}": "leads out",
-    "{% include x %}": "leads out",
+    "{% include 'pipe' %}": "not a regular file",
+    "{% include '../../outside.md' %}": "outside the library",
+    "{% include x %}": "outside the library",
 }
 
 
 def test_an_include_that_cannot_be_had_is_an_error_that_says_why(machine: Machine) -> None:
-    folder = library_with_parts(machine, {str(number): one for number, one in enumerate(UNINCLUDED)})
-    write(folder, {f"many/{number}": "" for number in range(60)})
-    write(folder, {"broken.md": "\n\n{% if %}", "large.md": "x" * (KIB_64 + 1), "bytes.md": b"\xff"})
+    folder = library_with_parts(machine, {str(number): one for number, one in enumerate(FAILING_INCLUDES)})
+    write_files(folder, {f"many/{number}": "" for number in range(60)})
+    write_files(folder, {"broken.md": "\n\n{% if %}", "large.md": "x" * (KIB_64 + 1), "bytes.md": b"\xff"})
     _pipe(folder / "pipe")
-    with serving(machine) as server:
-        for number, problem in enumerate(UNINCLUDED.values()):
+    with open_server(machine) as server:
+        for number, problem in enumerate(FAILING_INCLUDES.values()):
             said = details(server, f"lib:{number}", {"x": "../../outside.md"})
             assert said.startswith("Error rendering prompt template")
             assert problem in said
@@ -708,13 +721,13 @@ ESCAPES = [
 ]
 
 
-def library_with_ways_out(machine: Machine, texts: dict[str, str | bytes]) -> Path:
+def library_with_escapes(machine: Machine, texts: dict[str, str | bytes]) -> Path:
     """A library full of links that lead out of it, to secrets that lie around it."""
-    folder = twig(machine.libraries / "lib", texts, "x")
-    write(machine.libraries, {"outside.md": SECRET, "lib-secret/secret.md": SECRET})
-    write(machine.home, {"outside.md": SECRET})
-    write(machine.root, {"outside.md": SECRET})
-    write(folder, {"part.md": "inside"})
+    folder = write_twig_library(machine.libraries / "lib", texts, "x")
+    write_files(machine.libraries, {"outside.md": SECRET, "lib-secret/secret.md": SECRET})
+    write_files(machine.home, {"outside.md": SECRET})
+    write_files(machine.root, {"outside.md": SECRET})
+    write_files(folder, {"part.md": "inside"})
     links: dict[str, Path | str] = {
         "link-to-file.md": machine.libraries / "outside.md",
         "link-to-folder": machine.home,
@@ -739,8 +752,8 @@ def assert_nothing_leaked(answer: Json) -> None:
 
 
 def test_no_include_leads_out_of_the_library(machine: Machine) -> None:
-    library_with_ways_out(machine, {"p": "{% include x %}", "q": "{% include x ignore missing %}|"})
-    with serving(machine) as server:
+    library_with_escapes(machine, {"p": "{% include x %}", "q": "{% include x ignore missing %}|"})
+    with open_server(machine) as server:
         for name in ESCAPES:
             x = name.replace("OUTSIDE", str(machine.root / "outside.md"))
             for key in "pq":
@@ -762,11 +775,11 @@ def test_no_prompt_file_leads_out_of_the_library(machine: Machine, profile: str)
         "nowhere": "nowhere.md",
         "itself": "itself.md",
     }
-    folder = library_with_ways_out(machine, {"good": "fine"})
-    write(folder, {"twig.toml": manifest("good", *targets)})
+    folder = library_with_escapes(machine, {"good": "fine"})
+    write_files(folder, {"twig.toml": twig_manifest("good", *targets)})
     for key, target in targets.items():
         (folder / f"prompts/{key}.md").symlink_to(target)
-    with serving(machine, profile) as server:
+    with open_server(machine, profile) as server:
         for key in targets:
             answer = server.ask({"method": "prompts/get", "params": {"name": f"lib:{key}"}})
             assert_nothing_leaked(answer)
@@ -776,10 +789,10 @@ def test_no_prompt_file_leads_out_of_the_library(machine: Machine, profile: str)
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_no_folder_of_prompts_leads_out_of_the_library(machine: Machine, profile: str) -> None:
-    write(machine.root / "elsewhere", {"a.md": SECRET})
-    write(machine.libraries / "lib", {"twig.toml": manifest("a")})
+    write_files(machine.root / "elsewhere", {"a.md": SECRET})
+    write_files(machine.libraries / "lib", {"twig.toml": twig_manifest("a")})
     (machine.libraries / "lib/prompts").symlink_to(machine.root / "elsewhere")
-    with serving(machine, profile) as server:
+    with open_server(machine, profile) as server:
         answer = server.ask({"method": "prompts/get", "params": {"name": "lib:a"}})
         assert_nothing_leaked(answer)
         assert answer["error"]["code"] == -32602
@@ -787,21 +800,21 @@ def test_no_folder_of_prompts_leads_out_of_the_library(machine: Machine, profile
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_links_to_prompts_outside_are_not_listed(machine: Machine, profile: str) -> None:
-    folder = write(machine.libraries / "lib", {"good.md": "fine"})
-    write(machine.root / "elsewhere", {"bad.md": SECRET, "twig.toml": manifest("bad")})
+    folder = write_files(machine.libraries / "lib", {"good.md": "fine"})
+    write_files(machine.root / "elsewhere", {"bad.md": SECRET, "twig.toml": twig_manifest("bad")})
     (folder / "bad.md").symlink_to(machine.root / "elsewhere/bad.md")
     (folder / "more").symlink_to(machine.root / "elsewhere")
     (folder / "environ.md").symlink_to("/proc/self/environ")
     (folder / "twig.toml").symlink_to(machine.root / "elsewhere/twig.toml")
-    with serving(machine, profile) as server:
+    with open_server(machine, profile) as server:
         assert names(server) == ["lib:good"]
         assert text(server, "lib:good") == "fine"
 
 
 def test_a_link_to_the_whole_disk_keeps_nobody_waiting(machine: Machine) -> None:
-    folder = twig(machine.libraries / "lib", {"a": "fine"})
+    folder = write_twig_library(machine.libraries / "lib", {"a": "fine"})
     (folder / "disk").symlink_to("/")
-    with Client(machine) as client:
+    with LibraryClient(machine) as client:
         assert client.names() == ["lib:a"]
         for _ in range(100):
             # Whoever follows the link is busy for longer.
@@ -809,12 +822,12 @@ def test_a_link_to_the_whole_disk_keeps_nobody_waiting(machine: Machine) -> None
 
 
 def test_a_library_may_be_a_link_itself(machine: Machine) -> None:
-    twig(machine.root / "elsewhere", {"a": "{% include 'part.md' %}{% include '../part.md' %}"})
-    write(machine.root / "elsewhere", {"part.md": "inside"})
-    write(machine.root, {"part.md": SECRET})
-    machine.foreign.mkdir()
-    (machine.foreign / "linked").symlink_to(machine.root / "elsewhere")
-    with serving(machine) as server:
+    write_twig_library(machine.root / "elsewhere", {"a": "{% include 'part.md' %}{% include '../part.md' %}"})
+    write_files(machine.root / "elsewhere", {"part.md": "inside"})
+    write_files(machine.root, {"part.md": SECRET})
+    machine.twig_libraries.mkdir()
+    (machine.twig_libraries / "linked").symlink_to(machine.root / "elsewhere")
+    with open_server(machine) as server:
         assert text(server, "linked:a") == "insideinside"
 
 
@@ -825,9 +838,9 @@ SWAPS = 300
 def test_a_link_that_is_swapped_in_while_it_is_served_leads_nowhere(machine: Machine, way: str) -> None:
     """A file or folder and a link to a secret take turns; the server is never taken in."""
     include = "{% include 'parts/part.md' %}"
-    folder = twig(machine.libraries / "lib", {"p": "inside" if way == "prompt" else include})
-    write(folder, {"parts/part.md": "inside"})
-    outside = write(machine.root / "outside", {"part.md": SECRET})
+    folder = write_twig_library(machine.libraries / "lib", {"p": "inside" if way == "prompt" else include})
+    write_files(folder, {"parts/part.md": "inside"})
+    outside = write_files(machine.root / "outside", {"part.md": SECRET})
     swapped = folder / {"file": "parts/part.md", "folder": "parts", "prompt": "prompts/p.md"}[way]
     good, link = machine.root / "good", machine.root / "link"
     link.symlink_to(outside if way == "folder" else outside / "part.md")
@@ -841,7 +854,7 @@ def test_a_link_that_is_swapped_in_while_it_is_served_leads_nowhere(machine: Mac
             good.rename(swapped)
 
     swapping = threading.Thread(target=swap)
-    with Client(machine) as client:
+    with LibraryClient(machine) as client:
         assert client.text("lib:p") == "inside"
         swapping.start()
         try:
@@ -865,22 +878,22 @@ def test_a_link_that_is_swapped_in_while_it_is_served_leads_nowhere(machine: Mac
 def test_a_prompt_file_that_is_no_file_is_an_error_for_its_prompt_only(
     machine: Machine, profile: str
 ) -> None:
-    folder = twig(machine.libraries / "lib", {"good": "fine"})
-    write(folder, {"twig.toml": manifest("good", *NO_FILES)})
-    for key, make in NO_FILES.items():
+    folder = write_twig_library(machine.libraries / "lib", {"good": "fine"})
+    write_files(folder, {"twig.toml": twig_manifest("good", *NOT_FILES)})
+    for key, make in NOT_FILES.items():
         make(folder / f"prompts/{key}.md")
-    with serving(machine, profile) as server:
-        for key in NO_FILES:
+    with open_server(machine, profile) as server:
+        for key in NOT_FILES:
             said = details(server, f"lib:{key}")
             assert f"prompts/{key}.md" in said
             assert text(server, "lib:good") == "fine"
 
 
 def test_what_is_no_file_is_no_prompt(machine: Machine) -> None:
-    folder = write(machine.libraries / "lib", {"good.md": "fine"})
-    for key, make in NO_FILES.items():
+    folder = write_files(machine.libraries / "lib", {"good.md": "fine"})
+    for key, make in NOT_FILES.items():
         make(folder / f"{key}.md")
-    with serving(machine) as server:
+    with open_server(machine) as server:
         assert names(server) == ["lib:good"]
         assert text(server, "lib:good") == "fine"
 
@@ -904,8 +917,8 @@ LIMITS: dict[str, tuple[bytes, str | None]] = {
 def test_a_file_that_cannot_be_read_is_an_error_that_says_why_for_its_prompt_only(
     machine: Machine, profile: str
 ) -> None:
-    twig(machine.libraries / "lib", {key: content for key, (content, _) in LIMITS.items()})
-    with serving(machine, profile) as server:
+    write_twig_library(machine.libraries / "lib", {key: content for key, (content, _) in LIMITS.items()})
+    with open_server(machine, profile) as server:
         assert set(names(server)) == {f"lib:{key}" for key in LIMITS}
         for key, (content, problem) in LIMITS.items():
             if problem is None:
@@ -925,24 +938,24 @@ def test_a_markdown_file_that_cannot_be_read_is_reported_and_no_prompt(machine: 
     }
     files["256 KiB"] = (b"x" * KIB_256, None)
     files["and one more"] = (b"x" * (KIB_256 + 1), "larger than 256 KiB")
-    write(machine.libraries / "lib", {f"{key}.md": content for key, (content, _) in files.items()})
-    with Client(machine) as client:
+    write_files(machine.libraries / "lib", {f"{key}.md": content for key, (content, _) in files.items()})
+    with LibraryClient(machine) as client:
         good = [key for key, (_, problem) in files.items() if problem is None]
         assert client.names() == sorted(f"lib:{key}" for key in good)
         for key in good:
             assert client.text(f"lib:{key}") == files[key][0].decode()
         for key, (_, problem) in files.items():
             if problem is not None:
-                client.complains(f"/lib/{key}.md", problem)
-        client.complains("/lib/not UTF-8.md:2")
+                client.wait_for_stderr(f"/lib/{key}.md", problem)
+        client.wait_for_stderr("/lib/not UTF-8.md:2")
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_template_in_a_markdown_file_has_at_most_64_kib(machine: Machine, profile: str) -> None:
     head = "---\narguments: [x]\n---\n"
     files: dict[str, str | bytes] = {"a.md": head + "x" * KIB_64, "b.md": head + "x" * (KIB_64 + 1)}
-    write(machine.libraries / "lib", files)
-    with serving(machine, profile) as server:
+    write_files(machine.libraries / "lib", files)
+    with open_server(machine, profile) as server:
         assert text(server, "lib:a") == "x" * KIB_64
         assert "larger than 64 KiB" in details(server, "lib:b")
 
@@ -950,12 +963,14 @@ def test_a_template_in_a_markdown_file_has_at_most_64_kib(machine: Machine, prof
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_mark_of_the_byte_order_is_no_part_of_the_text(machine: Machine, profile: str) -> None:
     mark = b"\xef\xbb\xbf"
-    twig(machine.libraries / "lib", {"a": mark + b"text \xef\xbb\xbf\n", "b": b"{% include 'part' %}"})
-    write(machine.libraries / "lib", {"part": mark + b"part"})
+    write_twig_library(
+        machine.libraries / "lib", {"a": mark + b"text \xef\xbb\xbf\n", "b": b"{% include 'part' %}"}
+    )
+    write_files(machine.libraries / "lib", {"part": mark + b"part"})
     toml = (machine.libraries / "lib/twig.toml").read_bytes()
-    write(machine.libraries / "lib", {"twig.toml": mark + toml})
-    write(machine.libraries / "other", {"c.md": mark + b"---\ntitle: T\n---\ntext"})
-    with serving(machine, profile) as server:
+    write_files(machine.libraries / "lib", {"twig.toml": mark + toml})
+    write_files(machine.libraries / "other", {"c.md": mark + b"---\ntitle: T\n---\ntext"})
+    with open_server(machine, profile) as server:
         assert text(server, "lib:a") == "text \ufeff\n"
         assert text(server, "lib:b") == "part"
         assert text(server, "other:c") == "text"
@@ -964,8 +979,10 @@ def test_a_mark_of_the_byte_order_is_no_part_of_the_text(machine: Machine, profi
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_template_that_takes_too_long_stops_no_other_prompt(machine: Machine, profile: str) -> None:
     bomb = "{% for i in range(9999) %}" * 3 + "{% endfor %}" * 3
-    twig(machine.libraries / "lib", {"bomb": bomb, "good": "fine", "large": "{{ 'x' * 2000000 }}"})
-    with serving(machine, profile) as server:
+    write_twig_library(
+        machine.libraries / "lib", {"bomb": bomb, "good": "fine", "large": "{{ 'x' * 2000000 }}"}
+    )
+    with open_server(machine, profile) as server:
         assert "250 ms" in details(server, "lib:bomb")
         assert text(server, "lib:good") == "fine"
         assert details(server, "lib:large")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.replay import (
+from tests.contracts.contract_replay import (
     Json,
-    Serve,
-    Server,
-    add,
+    ServerUnderTest,
+    StartServer,
+    add_prompt,
     contents,
     create_project,
     titles,
@@ -20,7 +20,7 @@ from tests.contracts.replay import (
 # Names out of titles
 
 
-def names(server: Server) -> list[str]:
+def names(server: ServerUnderTest) -> list[str]:
     return [prompt["name"] for prompt in server.request("prompts/list")["prompts"]]
 
 
@@ -36,8 +36,10 @@ def names(server: Server) -> list[str]:
         ("x" * 200, "x" * 200),
     ],
 )
-def test_a_prompt_added_by_title_gets_a_name_out_of_it(server: Server, title: str, name: str) -> None:
-    add(server, title)
+def test_a_prompt_added_by_title_gets_a_name_out_of_it(
+    server: ServerUnderTest, title: str, name: str
+) -> None:
+    add_prompt(server, title)
     assert names(server) == [name]
 
 
@@ -55,9 +57,11 @@ def test_a_prompt_added_by_title_gets_a_name_out_of_it(server: Server, title: st
         ("İ" * 200, "ß" * 200),
     ],
 )
-def test_every_title_gets_a_valid_name_that_nobody_else_has(server: Server, first: str, second: str) -> None:
-    add(server, first, "First")
-    add(server, second, "Second")
+def test_every_title_gets_a_valid_name_that_nobody_else_has(
+    server: ServerUnderTest, first: str, second: str
+) -> None:
+    add_prompt(server, first, "First")
+    add_prompt(server, second, "Second")
     one, other = names(server)
     assert one != other
     assert re.fullmatch(r"[a-z0-9._-]{1,255}", one)
@@ -65,17 +69,17 @@ def test_every_title_gets_a_valid_name_that_nobody_else_has(server: Server, firs
     assert contents(server) == ["First", "Second"]
 
 
-def test_a_name_that_is_taken_gets_a_number(server: Server) -> None:
+def test_a_name_that_is_taken_gets_a_number(server: ServerUnderTest) -> None:
     for title in ("Code review", "Code, review", "Code: review"):
-        add(server, title)
+        add_prompt(server, title)
     assert names(server) == ["code-review", "code-review-2", "code-review-3"]
 
 
 # Tags
 
 
-def test_tags_are_kept_in_lower_case_and_once(server: Server) -> None:
-    identity = add(server, "First", tags=["Coding", "coding", "CODING", "Review", "a_b-C"])
+def test_tags_are_kept_in_lower_case_and_once(server: ServerUnderTest) -> None:
+    identity = add_prompt(server, "First", tags=["Coding", "coding", "CODING", "Review", "a_b-C"])
     assert sorted(server.data("get_prompt", id=identity)["tags"]) == ["a_b-c", "coding", "review"]
     server.text("update_prompt", id=identity, title="First", content="Words", tags=["NEW", "new"])
     assert server.data("get_prompt", id=identity)["tags"] == ["new"]
@@ -83,9 +87,9 @@ def test_tags_are_kept_in_lower_case_and_once(server: Server) -> None:
 
 
 @pytest.mark.parametrize("profile", ["prompt-store", "all"])
-def test_tags_stay_unless_they_are_given(serve: Serve, profile: str) -> None:
+def test_tags_stay_unless_they_are_given(serve: StartServer, profile: str) -> None:
     server = serve(profile)
-    identity = add(server, "First", tags=["one", "two"])
+    identity = add_prompt(server, "First", tags=["one", "two"])
     for given in ({}, {"tags": None}):
         server.text("update_prompt", id=identity, title="First", content="New words", **given)
         assert server.data("get_prompt", id=identity)["tags"] == ["one", "two"]
@@ -94,11 +98,11 @@ def test_tags_stay_unless_they_are_given(serve: Serve, profile: str) -> None:
     assert server.text("list_tags") == '{"tags":[],"total":0}'
 
 
-def test_a_filter_finds_prompts_with_any_of_the_tags(server: Server) -> None:
-    add(server, "A", tags=["red"])
-    add(server, "B", tags=["red", "blue"])
-    add(server, "C", tags=["green"])
-    add(server, "D")
+def test_a_filter_finds_prompts_with_any_of_the_tags(server: ServerUnderTest) -> None:
+    add_prompt(server, "A", tags=["red"])
+    add_prompt(server, "B", tags=["red", "blue"])
+    add_prompt(server, "C", tags=["green"])
+    add_prompt(server, "D")
 
     def filtered(*tags: str) -> tuple[list[str], list[str]]:
         answer = server.data("filter_by_tags", tags=list(tags))
@@ -115,9 +119,9 @@ def test_a_filter_finds_prompts_with_any_of_the_tags(server: Server) -> None:
     assert filtered("re%", "r_d", "' OR 1=1") == ([], [])
 
 
-def test_tags_are_listed_by_use_and_then_by_name(server: Server) -> None:
+def test_tags_are_listed_by_use_and_then_by_name(server: ServerUnderTest) -> None:
     for number, tags in enumerate((["zebra", "common"], ["common", "ant"], ["common", "bee"])):
-        add(server, f"Prompt {number}", tags=tags)
+        add_prompt(server, f"Prompt {number}", tags=tags)
     listed = server.data("list_tags")
     assert [(tag["name"], tag["prompt_count"]) for tag in listed["tags"]] == [
         ("common", 3),
@@ -128,17 +132,17 @@ def test_tags_are_listed_by_use_and_then_by_name(server: Server) -> None:
     assert listed["total"] == 4
 
 
-def test_a_tag_that_nobody_carries_any_more_is_not_listed(server: Server) -> None:
-    identity = add(server, "First", tags=["gone"])
+def test_a_tag_that_nobody_carries_any_more_is_not_listed(server: ServerUnderTest) -> None:
+    identity = add_prompt(server, "First", tags=["gone"])
     server.text("delete_prompt", id=identity)
     assert server.data("list_tags") == {"tags": [], "total": 0}
 
 
-def test_tags_of_other_projects_are_not_counted(serve: Serve, tmp_path: Path) -> None:
+def test_tags_of_other_projects_are_not_counted(serve: StartServer, tmp_path: Path) -> None:
     create_project(tmp_path, "elsewhere")
-    add(serve("prompt-store", "--project", "elsewhere"), "There", tags=["shared", "theirs"])
+    add_prompt(serve("prompt-store", "--project", "elsewhere"), "There", tags=["shared", "theirs"])
     here = serve("prompt-store")
-    add(here, "Here", tags=["shared"])
+    add_prompt(here, "Here", tags=["shared"])
     assert here.data("list_tags") == {"tags": [{"name": "shared", "prompt_count": 1}], "total": 1}
     assert here.data("filter_by_tags", tags=["theirs"])["matched_tags"] == []
 
@@ -146,8 +150,8 @@ def test_tags_of_other_projects_are_not_counted(serve: Serve, tmp_path: Path) ->
 # Lists
 
 
-def test_the_prompt_changed_last_is_listed_first(server: Server) -> None:
-    identities = {title: add(server, title, tags=["all"]) for title in "ABC"}
+def test_the_prompt_changed_last_is_listed_first(server: ServerUnderTest) -> None:
+    identities = {title: add_prompt(server, title, tags=["all"]) for title in "ABC"}
     listings: list[tuple[str, Json]] = [
         ("list_prompts", {}),
         ("search_prompts", {"query": ""}),
@@ -165,9 +169,11 @@ def test_the_prompt_changed_last_is_listed_first(server: Server) -> None:
     ("tool", "arguments"),
     [("list_prompts", {}), ("search_prompts", {"query": "word"}), ("filter_by_tags", {"tags": ["all"]})],
 )
-def test_there_is_more_until_the_last_prompt_was_shown(server: Server, tool: str, arguments: Json) -> None:
+def test_there_is_more_until_the_last_prompt_was_shown(
+    server: ServerUnderTest, tool: str, arguments: Json
+) -> None:
     for number in range(12):
-        add(server, f"Prompt {number:02}", tags=["all"])
+        add_prompt(server, f"Prompt {number:02}", tags=["all"])
     every = titles(server.data(tool, limit=100, **arguments))
     assert every == [f"Prompt {number:02}" for number in reversed(range(12))]
 
@@ -188,8 +194,8 @@ def test_there_is_more_until_the_last_prompt_was_shown(server: Server, tool: str
 
 
 @pytest.mark.parametrize("character", ["x", "é", "🎒", "\n"])
-def test_a_listed_snippet_is_the_first_200_characters(server: Server, character: str) -> None:
-    add(server, "Fits", character * 200)
-    add(server, "Cut", character * 201)
+def test_a_listed_snippet_is_the_first_200_characters(server: ServerUnderTest, character: str) -> None:
+    add_prompt(server, "Fits", character * 200)
+    add_prompt(server, "Cut", character * 201)
     snippets = {prompt["title"]: prompt["snippet"] for prompt in server.data("list_prompts")["prompts"]}
     assert snippets == {"Fits": character * 200, "Cut": character * 200 + "..."}

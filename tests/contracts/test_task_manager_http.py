@@ -13,10 +13,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.contracts.over_http import JSON, Answer, Host
-from tests.contracts.replay import HANDSHAKE_VERSIONS, Contract, Hosts, Json, Place, Way, contracted, database
-from tests.contracts.shelves import ENVELOPE
-from tests.contracts.test_task_manager import (
+from tests.contracts.contract_replay import (
+    HANDSHAKE_VERSIONS,
+    Contract,
+    Json,
+    ServerVariant,
+    SharedServers,
+    WorkspaceLocation,
+    database,
+    without_additions,
+)
+from tests.contracts.http_server_process import JSON, HttpServerProcess, ReceivedResponse
+from tests.contracts.library_fixtures import ENVELOPE
+from tests.contracts.test_task_manager_contract import (
     CALL,
     INITIALIZE,
     INTRODUCTIONS,
@@ -42,39 +51,41 @@ PROFILES = {
 }
 
 
-@pytest.fixture(params=[Way("http"), Way("http", "postgres")], ids=str)
-def way(request: pytest.FixtureRequest) -> Way:
-    chosen: Way = request.param
+@pytest.fixture(params=[ServerVariant("http"), ServerVariant("http", "postgres")], ids=str)
+def variant(request: pytest.FixtureRequest) -> ServerVariant:
+    chosen: ServerVariant = request.param
     return chosen
 
 
 @pytest.fixture
-def host(request: pytest.FixtureRequest, way: Way, place: Place) -> Iterator[Host]:
+def host(
+    request: pytest.FixtureRequest, variant: ServerVariant, location: WorkspaceLocation
+) -> Iterator[HttpServerProcess]:
     """A server of the contract's profile, for a test that writes."""
-    options = ("--profile", PROFILE, *database(place))
-    if way.backend == "postgres":
-        yield request.getfixturevalue("warm").hosts.host(*options, env={})
+    options = ("--profile", PROFILE, *database(location))
+    if variant.backend == "postgres":
+        yield request.getfixturevalue("postgres_workspace").hosts.get_or_start(*options, env={})
     else:
-        with Host(*options) as started:
+        with HttpServerProcess(*options) as started:
             yield started
 
 
 @pytest.fixture(scope="module")
-def unwritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Host]]:
+def unwritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], HttpServerProcess]]:
     """Servers of the profiles, for tests that write nothing."""
     directory = tmp_path_factory.mktemp("unwritten")
-    with closing(Hosts()) as hosts:
-        yield lambda profile: hosts.host("--profile", profile, *database(directory), env={})
+    with closing(SharedServers()) as hosts:
+        yield lambda profile: hosts.get_or_start("--profile", profile, *database(directory), env={})
 
 
-def bare(host: Host, request: Json) -> Any:
+def bare(host: HttpServerProcess, request: Json) -> Any:
     """The result of a request that has no envelope, as the contract writes them."""
     answer = host.post(request)
     assert answer.status == 200, answer
     return answer.json()
 
 
-def enveloped(host: Host, request: Json) -> Any:
+def enveloped(host: HttpServerProcess, request: Json) -> Any:
     """The result of the same request in an envelope, out of the envelope that it comes in."""
     answer = host.post({"jsonrpc": "2.0", "id": "seven", **request})
     assert answer.status == 200, answer
@@ -83,16 +94,16 @@ def enveloped(host: Host, request: Json) -> Any:
     return envelope["result"]
 
 
-Ask = Callable[[Host, Json], Any]
+Ask = Callable[[HttpServerProcess, Json], Any]
 
 
 @pytest.fixture(params=[bare, enveloped])
 def ask(request: pytest.FixtureRequest) -> Ask:
-    way: Ask = request.param
-    return way
+    variant: Ask = request.param
+    return variant
 
 
-def call(host: Host, tool: str, **arguments: Any) -> Any:
+def call(host: HttpServerProcess, tool: str, **arguments: Any) -> Any:
     """What a tool answers with."""
     params = {"name": tool, "arguments": arguments}
     result = bare(host, {"method": "tools/call", "params": params})
@@ -100,7 +111,7 @@ def call(host: Host, tool: str, **arguments: Any) -> Any:
     return json.loads(result["content"][0]["text"])
 
 
-def sent(host: Host, text: str) -> Answer:
+def sent(host: HttpServerProcess, text: str) -> ReceivedResponse:
     """The answer to an HTTP message as the document prints it, with only the headers that it leaves out."""
     head, _, body = text.partition("\n\n")
     if "\nHost: " not in head:
@@ -112,10 +123,10 @@ def sent(host: Host, text: str) -> Answer:
         answer = HTTPResponse(connection, method=head.partition(" ")[0])
         answer.begin()
         with answer:
-            return Answer(answer.status, answer.headers, answer.read())
+            return ReceivedResponse(answer.status, answer.headers, answer.read())
 
 
-def assert_head(answer: Answer, text: str) -> None:
+def assert_head(answer: ReceivedResponse, text: str) -> None:
     """The head of an answer has everything that the document prints."""
     line, *headers = text.partition("\n\n")[0].splitlines()
     assert line == f"HTTP/1.1 {answer.status} OK"
@@ -128,7 +139,7 @@ DISCOVERY = "Endpoints > Protocol Discovery > "
 
 
 @CONTRACT.replays(f"{DISCOVERY}Response Headers", f"{DISCOVERY}Example")
-def test_the_version_is_advertised_as_in_the_contract(unwritten: Callable[[str], Host]) -> None:
+def test_the_version_is_advertised_as_in_the_contract(unwritten: Callable[[str], HttpServerProcess]) -> None:
     request, _, response = CONTRACT.examples[f"{DISCOVERY}Example"].partition("\n\n")
     answer = sent(unwritten(PROFILE), request)
     assert_head(answer, response)
@@ -137,7 +148,9 @@ def test_the_version_is_advertised_as_in_the_contract(unwritten: Callable[[str],
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_profile_advertises_a_version(unwritten: Callable[[str], Host], profile: str) -> None:
+def test_every_profile_advertises_a_version(
+    unwritten: Callable[[str], HttpServerProcess], profile: str
+) -> None:
     answer = unwritten(profile).ask("HEAD", "/")
     assert (answer.status, answer.body) == (200, b"")
     advertised = "2025-06-18" if profile == PROFILE else HANDSHAKE_VERSIONS[-1]
@@ -152,7 +165,7 @@ EXAMPLES = {f"{INITIALIZE} > Example": "protocolVersion", f"{LIST} > Example": "
     f"{HANDLER}Request Headers", *(f"{key} > {part}" for key in EXAMPLES for part in ("Request", "Response"))
 )
 @pytest.mark.parametrize("key", EXAMPLES)
-def test_http_is_spoken_as_in_the_contract(unwritten: Callable[[str], Host], key: str) -> None:
+def test_http_is_spoken_as_in_the_contract(unwritten: Callable[[str], HttpServerProcess], key: str) -> None:
     request = CONTRACT.examples[f"{key} > Request"]
     assert CONTRACT.examples[f"{HANDLER}Request Headers"] in request
     answer = sent(unwritten(PROFILE), request)
@@ -163,27 +176,29 @@ def test_http_is_spoken_as_in_the_contract(unwritten: Callable[[str], Host], key
 @CONTRACT.replays(f"{INITIALIZE} > Request", f"{INITIALIZE} > Response (Success)")
 @pytest.mark.parametrize("key", INTRODUCTIONS)
 def test_initialize_is_answered_as_in_the_contract(
-    unwritten: Callable[[str], Host], ask: Ask, key: str
+    unwritten: Callable[[str], HttpServerProcess], ask: Ask, key: str
 ) -> None:
     answer = ask(unwritten(PROFILE), CONTRACT[f"{INITIALIZE} > {key}"])
     assert answer == CONTRACT[f"{INITIALIZE} > {INTRODUCTIONS[key]}"]
 
 
 @CONTRACT.replays(f"{LIST} > Request", f"{LIST} > Response (Success)")
-def test_tools_are_listed_as_in_the_contract(unwritten: Callable[[str], Host], ask: Ask) -> None:
+def test_tools_are_listed_as_in_the_contract(unwritten: Callable[[str], HttpServerProcess], ask: Ask) -> None:
     listed = ask(unwritten(PROFILE), CONTRACT[f"{LIST} > Request"])["tools"]
     assert [tool["name"] for tool in listed] == list(TOOLS)
-    create = contracted(listed[0])
+    create = without_additions(listed[0])
     # An addition to the contract.
     del create["inputSchema"]["properties"]["due_date"]
     assert [create] == CONTRACT[f"{LIST} > Response (Success)"]["tools"]
     shown = CONTRACT[f"{LIST} > Example > Response"]["tools"]
-    assert [contracted(tool) | {"inputSchema": {}} for tool in listed[:2]] == shown
+    assert [without_additions(tool) | {"inputSchema": {}} for tool in listed[:2]] == shown
 
 
 @CONTRACT.replays(*(replay.request for replay in REPLAYS), *(replay.response for replay in REPLAYS))
 @pytest.mark.parametrize("replay", REPLAYS, ids=lambda replay: replay.response)
-def test_the_request_is_answered_as_in_the_contract(host: Host, ask: Ask, replay: Replay) -> None:
+def test_the_request_is_answered_as_in_the_contract(
+    host: HttpServerProcess, ask: Ask, replay: Replay
+) -> None:
     for task in replay.given:
         made = call(host, "task_create", title=task["title"], project=task.get("project"))
         if task.get("completed"):
@@ -197,7 +212,7 @@ ERROR_SHAPES = (f"{CALL} > Response (Error)", "Error Codes > Application Errors 
 @CONTRACT.replays(
     f"{HANDLER}Request Body", f"{CALL} > Request", f"{CALL} > Response (Success)", *ERROR_SHAPES
 )
-def test_every_call_has_the_general_shapes(host: Host, ask: Ask) -> None:
+def test_every_call_has_the_general_shapes(host: HttpServerProcess, ask: Ask) -> None:
     request = CONTRACT[f"{CALL} > Request"]
     assert request.keys() == CONTRACT[f"{HANDLER}Request Body"].keys()
     request["params"] |= PLACEHOLDER
@@ -214,18 +229,18 @@ def test_every_call_has_the_general_shapes(host: Host, ask: Ask) -> None:
 class Client:
     """The client that the document's own tests speak of."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: HttpServerProcess) -> None:
         self._host = host
 
-    def head(self, path: str) -> Answer:
+    def head(self, path: str) -> ReceivedResponse:
         return self._host.ask("HEAD", path)
 
-    def post(self, path: str, json: Json) -> Answer:
+    def post(self, path: str, json: Json) -> ReceivedResponse:
         return self._host.ask("POST", path, msgspec.json.encode(json), {"Content-Type": JSON})
 
 
 @pytest.fixture
-def client(host: Host) -> Client:
+def client(host: HttpServerProcess) -> Client:
     return Client(host)
 
 
@@ -271,7 +286,7 @@ MISTAKES: dict[bytes, tuple[int, int]] = {
 
 @pytest.mark.parametrize("body", MISTAKES)
 def test_a_mistake_without_an_envelope_is_answered_without_one(
-    unwritten: Callable[[str], Host], body: bytes
+    unwritten: Callable[[str], HttpServerProcess], body: bytes
 ) -> None:
     answer = unwritten(PROFILE).post(body)
     (error,) = answer.json().values()
@@ -282,7 +297,7 @@ def test_a_mistake_without_an_envelope_is_answered_without_one(
 
 @pytest.mark.parametrize("body", [b"7", b"null", b'"tools/list"', b"true"])
 def test_a_value_that_is_no_request_is_answered_without_an_envelope(
-    unwritten: Callable[[str], Host], body: bytes
+    unwritten: Callable[[str], HttpServerProcess], body: bytes
 ) -> None:
     answer = unwritten(PROFILE).post(body)
     assert answer.status == 400
@@ -301,7 +316,7 @@ def test_a_value_that_is_no_request_is_answered_without_an_envelope(
     ],
 )
 def test_a_mistake_in_an_envelope_is_answered_in_one(
-    unwritten: Callable[[str], Host], body: bytes, status: int, code: int
+    unwritten: Callable[[str], HttpServerProcess], body: bytes, status: int, code: int
 ) -> None:
     answer = unwritten(PROFILE).post(body)
     envelope = answer.json()
@@ -315,24 +330,26 @@ def test_a_mistake_in_an_envelope_is_answered_in_one(
     [
         ("task_get", {"task_id": 7}, "Task 7 not found"),
         ("task_create", {"title": ""}, "Validation error: Title must be between 1 and 500 characters"),
-        ("task_create", {}, "Validation error: Title is required"),
-        ("task_get", {"task_id": "x"}, "Validation error: Task id must be an integer, not a string"),
+        ("task_create", {}, "Validation error: title is required"),
+        ("task_get", {"task_id": "x"}, "Validation error: task_id must be an integer, not a string"),
     ],
 )
 def test_the_mistakes_of_tools_are_no_errors_of_http(
-    unwritten: Callable[[str], Host], ask: Ask, tool: str, arguments: Json, words: str
+    unwritten: Callable[[str], HttpServerProcess], ask: Ask, tool: str, arguments: Json, words: str
 ) -> None:
     params = {"name": tool, "arguments": arguments}
     result = ask(unwritten(PROFILE), {"method": "tools/call", "params": params})
     assert result == {"isError": True, "content": [{"type": "text", "text": words}]}
 
 
-def test_a_notification_in_an_envelope_has_no_answer(unwritten: Callable[[str], Host]) -> None:
+def test_a_notification_in_an_envelope_has_no_answer(unwritten: Callable[[str], HttpServerProcess]) -> None:
     answer = unwritten(PROFILE).post({"jsonrpc": "2.0", "method": "notifications/initialized"})
     assert (answer.status, answer.body) == (202, b"")
 
 
-def test_to_listen_without_an_envelope_is_refused_in_words(unwritten: Callable[[str], Host]) -> None:
+def test_to_listen_without_an_envelope_is_refused_in_words(
+    unwritten: Callable[[str], HttpServerProcess],
+) -> None:
     params = {"notifications": {"toolsListChanged": True}, "_meta": ENVELOPE}
     answer = unwritten("all").post({"method": "subscriptions/listen", "params": params})
     assert answer.status in (400, 404)
@@ -343,14 +360,16 @@ def test_to_listen_without_an_envelope_is_refused_in_words(unwritten: Callable[[
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_profile_introduces_itself(unwritten: Callable[[str], Host], ask: Ask, profile: str) -> None:
+def test_every_profile_introduces_itself(
+    unwritten: Callable[[str], HttpServerProcess], ask: Ask, profile: str
+) -> None:
     result = ask(unwritten(profile), CONTRACT[f"{INITIALIZE} > Request"])
     assert (result["serverInfo"]["name"], result["protocolVersion"]) == PROFILES[profile]
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_profile_gives_the_same_answer_at_both_addresses(
-    unwritten: Callable[[str], Host], profile: str
+    unwritten: Callable[[str], HttpServerProcess], profile: str
 ) -> None:
     host = unwritten(profile)
     for method in ("ping", "tools/list", "prompts/list", "resources/list", "resources/templates/list"):
@@ -365,8 +384,8 @@ def test_every_profile_gives_the_same_answer_at_both_addresses(
             assert (without.status, without.json()) == (404, {"error": here.json()["error"]})
 
 
-def test_what_is_stored_without_an_envelope_is_stored(place: Place) -> None:
-    with Host(*database(place)) as host:
+def test_what_is_stored_without_an_envelope_is_stored(location: WorkspaceLocation) -> None:
+    with HttpServerProcess(*database(location)) as host:
         prompt = call(host, "add_prompt", title="Größe 🎒", content='"\\\n\u2028', tags=["a"])
         assert call(host, "get_prompt", id=prompt["id"])["content"] == '"\\\n\u2028'
         (listed,) = bare(host, {"method": "prompts/list"})["prompts"]
@@ -375,4 +394,4 @@ def test_what_is_stored_without_an_envelope_is_stored(place: Place) -> None:
 
 
 def test_no_example_is_left_unreplayed() -> None:
-    assert CONTRACT.unclaimed() == []
+    assert CONTRACT.unreplayed() == []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contracts.replay import (
+from tests.contracts.contract_replay import (
     Json,
-    Server,
+    ServerUnderTest,
 )
 
 # Tasks
@@ -16,7 +16,7 @@ def ids(tasks: list[Json]) -> list[int]:
     return [task["id"] for task in tasks]
 
 
-def test_urgent_tasks_come_first_and_older_ones_before_newer(server: Server) -> None:
+def test_urgent_tasks_come_first_and_older_ones_before_newer(server: ServerUnderTest) -> None:
     for priority in (3, 5, 1, 5, 3):
         server.text("task_create", title="Same", notes="Same", priority=priority)
     order = [2, 4, 1, 5, 3]
@@ -28,7 +28,7 @@ def test_urgent_tasks_come_first_and_older_ones_before_newer(server: Server) -> 
     assert ids(server.data("task_list")) == [2, 4, 3, 1, 5]
 
 
-def test_completed_tasks_are_listed_only_on_request_and_always_searched(server: Server) -> None:
+def test_completed_tasks_are_listed_only_on_request_and_always_searched(server: ServerUnderTest) -> None:
     for title in ("Open", "Done"):
         server.text("task_create", title=title, project="Home", priority=2)
     done = server.data("task_complete", task_id=2)
@@ -40,7 +40,7 @@ def test_completed_tasks_are_listed_only_on_request_and_always_searched(server: 
     assert ids(server.data("task_search", query="done")) == [2]
 
 
-def test_a_task_search_looks_where_it_is_told_to(server: Server) -> None:
+def test_a_task_search_looks_where_it_is_told_to(server: ServerUnderTest) -> None:
     server.text("task_create", title="Buy MILK", notes="At the shop")
     server.text("task_create", title="Call home", notes="About 100% milk_")
     found = {
@@ -53,7 +53,7 @@ def test_a_task_search_looks_where_it_is_told_to(server: Server) -> None:
         assert ids(server.data("task_search", query=query)) == expected, query
 
 
-def test_a_new_task_has_the_contracts_defaults(server: Server) -> None:
+def test_a_new_task_has_the_contracts_defaults(server: ServerUnderTest) -> None:
     task = server.data("task_create", title="A task")
     assert task | {"created_at": "", "updated_at": ""} == {
         "id": 1,
@@ -73,7 +73,7 @@ def test_a_new_task_has_the_contracts_defaults(server: Server) -> None:
     assert task["created_at"] == task["updated_at"]
 
 
-def test_statistics_of_nothing_are_zero(server: Server) -> None:
+def test_statistics_of_nothing_are_zero(server: ServerUnderTest) -> None:
     stats = server.data("task_stats")
     assert list(stats) == ["by_project", "by_priority", "by_status", "total", "completed", "completion_rate"]
     assert stats["by_project"] == {}
@@ -81,7 +81,7 @@ def test_statistics_of_nothing_are_zero(server: Server) -> None:
 
 
 @pytest.fixture
-def busy(server: Server) -> Server:
+def busy(server: ServerUnderTest) -> ServerUnderTest:
     """Three tasks, one of them completed, one without a project."""
     server.text("task_create", title="One", project="Home", priority=5)
     server.text("task_create", title="Two", project="Home")
@@ -90,7 +90,7 @@ def busy(server: Server) -> Server:
     return server
 
 
-def test_statistics_count_all_tasks(busy: Server) -> None:
+def test_statistics_count_all_tasks(busy: ServerUnderTest) -> None:
     stats = busy.data("task_stats")
     assert list(stats) == ["by_project", "by_priority", "by_status", "total", "completed", "completion_rate"]
     assert stats["by_project"] == {"Home": 2, "(no project)": 1}
@@ -99,19 +99,19 @@ def test_statistics_count_all_tasks(busy: Server) -> None:
     assert (stats["total"], stats["completed"], stats["completion_rate"]) == (3, 1, 33.33)
 
 
-def test_a_project_that_is_called_no_project_is_counted_in(busy: Server) -> None:
+def test_a_project_that_is_called_no_project_is_counted_in(busy: ServerUnderTest) -> None:
     busy.text("task_create", title="Four", project="(no project)")
     assert busy.data("task_stats")["by_project"] == {"Home": 2, "(no project)": 2}
 
 
 @pytest.mark.parametrize("group", ["project", "priority", "status"])
-def test_statistics_can_be_grouped_by_one_thing(busy: Server, group: str) -> None:
+def test_statistics_can_be_grouped_by_one_thing(busy: ServerUnderTest, group: str) -> None:
     stats, everything = busy.data("task_stats", group_by=group), busy.data("task_stats")
     assert list(stats) == [f"by_{group}", "total", "completed", "completion_rate"]
     assert stats.items() <= everything.items()
 
 
-def test_the_completion_rate_is_a_percentage_with_two_decimals(busy: Server) -> None:
+def test_the_completion_rate_is_a_percentage_with_two_decimals(busy: ServerUnderTest) -> None:
     rates = [busy.data("task_stats")["completion_rate"]]
     for task in (1, 2):
         busy.text("task_complete", task_id=task)

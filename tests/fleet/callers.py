@@ -13,8 +13,16 @@ from typing import Any, Final
 
 import msgspec
 
-from tests.contracts.over_http import BOTH, EVENTS, JSON, Answer, Events, asked, routing
-from tests.contracts.shelves import ENVELOPE
+from tests.contracts.http_server_process import (
+    BOTH,
+    EVENTS,
+    JSON,
+    EventStreamReader,
+    ReceivedResponse,
+    routing_headers,
+    send_request,
+)
+from tests.contracts.library_fixtures import ENVELOPE
 from tests.fleet.fleet import SECONDS, Door, Fleet, until
 
 Json = dict[str, Any]
@@ -59,12 +67,12 @@ class Caller:
         message = {"jsonrpc": "2.0", "id": next(_numbers), "method": method, "params": params}
         return msgspec.json.encode(message)
 
-    def ask(self, door: Door, method: str, params: Json, accept: str = BOTH) -> Answer:
+    def ask(self, door: Door, method: str, params: Json, accept: str = BOTH) -> ReceivedResponse:
         """The answer to a request, on a connection of its own."""
         frame = self.frame(method, params)
-        headers = {**self.headers(), **routing(frame), "Accept": accept}
+        headers = {**self.headers(), **routing_headers(frame), "Accept": accept}
         with closing(door.connect()) as connection:
-            return asked(connection, "POST", "/mcp", frame, headers)
+            return send_request(connection, "POST", "/mcp", frame, headers)
 
     def call(self, door: Door, tool: str, **arguments: Any) -> Json:
         """What a tool answers, which succeeds."""
@@ -74,13 +82,13 @@ class Caller:
         return result
 
     @contextmanager
-    def listening(self, door: Door, *uris: str, last: str | None = None) -> Iterator[Events]:
+    def listening(self, door: Door, *uris: str, last: str | None = None) -> Iterator[EventStreamReader]:
         """What is said of changes at a door. `last`: the event after which it goes on."""
         headers, frame = {**self.headers(), "Accept": EVENTS}, None
         if self.era == STATELESS:
             wanted = {"promptsListChanged": True, "resourceSubscriptions": list(uris)}
             frame = self.frame("subscriptions/listen", {"notifications": wanted})
-            headers |= routing(frame)
+            headers |= routing_headers(frame)
         elif last is not None:
             headers["Last-Event-ID"] = last
         with closing(door.connect()) as connection:
@@ -88,7 +96,7 @@ class Caller:
             taken = connection.sock
             answer = connection.getresponse()
             assert (answer.status, answer.headers["content-type"]) == (200, EVENTS), answer.read()
-            stream = Events(answer, taken)
+            stream = EventStreamReader(answer, taken)
             if self.era == STATELESS:
                 assert stream.message()["method"] == "notifications/subscriptions/acknowledged"
             yield stream
@@ -124,9 +132,9 @@ class Journal:
                 frame = self._caller.frame(
                     "tools/call", {"name": "task_create", "arguments": {"title": title}}
                 )
-                headers = {**self._caller.headers(), **routing(frame)}
+                headers = {**self._caller.headers(), **routing_headers(frame)}
                 try:
-                    self._note(title, asked(connection, "POST", "/mcp", frame, headers))
+                    self._note(title, send_request(connection, "POST", "/mcp", frame, headers))
                 except IncompleteRead:
                     # A server was killed between the head of its answer, which nginx passed on, and its body.
                     self.unsure.append(title)
@@ -137,7 +145,7 @@ class Journal:
                     self.others.append(f"{title}: {error!r}")
                     connection.close()
 
-    def _note(self, title: str, answer: Answer) -> None:
+    def _note(self, title: str, answer: ReceivedResponse) -> None:
         told = answer.message()
         failed = "error" in told or told["result"].get("isError", False)
         if answer.status == 200 and not failed:

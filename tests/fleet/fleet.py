@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from tests import databases
-from tests.contracts.over_http import Answer, asked
+from tests.contracts.http_server_process import ReceivedResponse, send_request
 from tests.databases import Server
 from tests.fleet import nginx
 from tests.wire import ROOT
@@ -54,9 +54,9 @@ class Door:
     def connect(self) -> HTTPConnection:
         return HTTPConnection(*self.address, timeout=SECONDS)
 
-    def get(self, path: str) -> Answer:
+    def get(self, path: str) -> ReceivedResponse:
         with closing(self.connect()) as connection:
-            return asked(connection, "GET", path, None, {})
+            return send_request(connection, "GET", path, None, {})
 
     def is_ready(self) -> bool:
         try:

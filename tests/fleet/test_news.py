@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import msgspec
 import pytest
 
-from tests.contracts.over_http import EVENTS, Events, data_of
+from tests.contracts.http_server_process import EVENTS, EventStreamReader, event_data
 from tests.fleet.callers import ERAS, HANDSHAKE, Caller
 from tests.fleet.conftest import USER
 from tests.fleet.fleet import Fleet, Member, until
@@ -39,7 +39,7 @@ def resource(fleet: Fleet, token: str, name: str) -> str:
     return uri
 
 
-def heard(stream: Events, method: str) -> float:
+def heard(stream: EventStreamReader, method: str) -> float:
     """When this is heard, after whatever is heard before."""
     while stream.message(SECONDS)["method"] != method:
         pass
@@ -120,11 +120,11 @@ def test_whoever_comes_back_to_another_server_is_told_to_look_again_and_hears_wh
         heard(stream, CHANGED)
 
 
-def last_event(stream: Events) -> str:
+def last_event(stream: EventStreamReader) -> str:
     """The id of the next event, which is a message."""
     event = ""
-    while not data_of(event):
-        line = stream._answer.readline().decode()
+    while not event_data(event):
+        line = stream._response.readline().decode()
         assert line, "the stream has ended"
         event = line if event.endswith("\n\n") else event + line
     (name,) = [line.removeprefix("id: ") for line in event.splitlines() if line.startswith("id: ")]
@@ -138,7 +138,7 @@ def test_an_answer_of_one_server_is_not_looked_for_at_another(fleet: Fleet, sess
     last, other = (re.findall(rb"^id: (.+)$", answer.body, re.MULTILINE)[-1].decode() for answer in answers)
     assert last.split("-")[:2] == other.split("-")[:2]
     with session.listening(second, last=other) as stream:
-        assert stream._answer.readline().startswith(b"id: ")
+        assert stream._response.readline().startswith(b"id: ")
     with pytest.raises(AssertionError, match="is not known any more"), session.listening(second, last=last):
         pass
 

@@ -11,7 +11,7 @@ from socket import SHUT_RDWR, create_server, socket
 import msgspec
 import pytest
 
-from tests.contracts.over_http import BOTH, JSON, Answer, asked
+from tests.contracts.http_server_process import BOTH, JSON, ReceivedResponse, send_request
 from tests.fleet import nginx
 from tests.fleet.fleet import Door, Fleet, free_port, until
 
@@ -65,14 +65,14 @@ def answers(door: Door) -> bool:
         return False
 
 
-def post(door: Door, body: bytes = b"{}", **headers: str) -> Answer:
+def post(door: Door, body: bytes = b"{}", **headers: str) -> ReceivedResponse:
     given = {
         "Content-Type": JSON,
         "Accept": BOTH,
         **{name.replace("_", "-"): headers[name] for name in headers},
     }
     with closing(door.connect()) as connection:
-        return asked(connection, "POST", "/mcp", body, given)
+        return send_request(connection, "POST", "/mcp", body, given)
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +117,12 @@ def test_servers_are_told_the_name_that_was_asked_for_and_one_id(tmp_path: Path)
         address, seen = stack.enter_context(upstream(lambda connection: connection.sendall(FOUND)))
         door = stack.enter_context(in_front_of(tmp_path, address))
         for given in ("sane.id_1", "not sane", "x" * 65):
-            post(door, Host="dittybag.example.org:8443", X_Request_Id=given, X_Forwarded_Proto="https")
+            post(
+                door,
+                HttpServerProcess="dittybag.example.org:8443",
+                X_Request_Id=given,
+                X_Forwarded_Proto="https",
+            )
         fields = [
             dict(
                 line.decode().lower().split(": ", 1) for line in head.split(b"\r\n\r\n")[0].split(b"\r\n")[1:]

@@ -20,8 +20,8 @@ import pytest
 from dittybag.contracts.profiles import PROFILES
 from dittybag.domain.idempotency import RETENTION
 from dittybag.domain.ports import Store, Transaction
-from tests.contracts.over_http import BOTH, JSON, Host, routing
-from tests.contracts.shelves import ENVELOPE
+from tests.contracts.http_server_process import BOTH, JSON, HttpServerProcess, routing_headers
+from tests.contracts.library_fixtures import ENVELOPE
 from tests.protocol.transports.http.runner import Running
 from tests.storage_contract.backends import Backend, PostgresSchemas
 from tests.wire import Wire
@@ -79,7 +79,7 @@ class StdioClient:
 
 
 class HttpClient:
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: HttpServerProcess) -> None:
         self.host = host
 
     def call(
@@ -88,7 +88,7 @@ class HttpClient:
         params = params_of(tool, arguments, key, stateless=stateless)
         message = {"jsonrpc": "2.0", "id": next(numbers), "method": "tools/call", "params": params}
         frame = msgspec.json.encode(message)
-        headers = {"Content-Type": JSON, "Accept": BOTH, **routing(frame)}
+        headers = {"Content-Type": JSON, "Accept": BOTH, **routing_headers(frame)}
         if header:
             headers["Idempotency-Key"] = header
         result: Json = self.host.ask("POST", "/mcp", frame, headers).message()["result"]
@@ -119,7 +119,7 @@ class Servers:
             wire = Wire(module, "serve", "--db", self.place, env=home)
             return StdioClient(self._stack.enter_context(wire))
         begin = () if module == SERVER else ("serve", "--http", "127.0.0.1:0")
-        host = Host(*begin, "--db", self.place, module=module, env=home)
+        host = HttpServerProcess(*begin, "--db", self.place, module=module, env=home)
         return HttpClient(self._stack.enter_context(host))
 
     def close(self) -> None:
@@ -196,7 +196,7 @@ def test_a_key_that_comes_with_another_request_is_refused(servers: Servers) -> N
     for tool, arguments in others:
         refused = client.call(tool, arguments, "k")
         assert refused["isError"] is True, tool
-        assert "The idempotency key 'k' came with another request before" in said(refused)
+        assert "The idempotency key 'k' was already used for another request" in said(refused)
     assert msgspec.json.decode(said(refused))["error"]["code"] == "KEY_REUSED"
     assert changes(client) == before
 
@@ -275,7 +275,7 @@ def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
         for key in keys:
             refused = client.call("task_create", {"title": "t"}, key)
             assert refused["isError"] is True, key
-            assert "An idempotency key has 1-128 visible characters of ASCII" in said(refused)
+            assert "An idempotency key must be 1-128 visible ASCII characters" in said(refused)
         assert titles(client) == []
         assert not client.call("task_create", {"title": "t"}, "!" + "~" * 127).get("isError")
     finally:
@@ -291,10 +291,14 @@ def test_over_http_the_key_may_be_in_a_header(backend: Backend, tmp_path: Path) 
         assert shared(otherwise) == shared(made)
         assert client.call("task_create", {"title": "t"}, "k") == made
         assert client.call("task_create", {"title": "t"}, "k", header="k") == made
-        assert "came with another request" in said(client.call("task_create", {"title": "u"}, header="k"))
+        assert "was already used for another request" in said(
+            client.call("task_create", {"title": "u"}, header="k")
+        )
         differing = client.call("task_create", {"title": "t"}, "k", header="other")
-        assert "is not the one in `_meta`" in said(differing)
-        assert "1-128 visible characters" in said(client.call("task_create", {"title": "t"}, header="a b"))
+        assert "in the header and in `_meta` differ" in said(differing)
+        assert "1-128 visible ASCII characters" in said(
+            client.call("task_create", {"title": "t"}, header="a b")
+        )
         assert titles(client) == ["t"]
         # What has no header knows nothing of those that had.
         assert not client.call("task_create", {"title": "u"}).get("isError")
@@ -344,11 +348,11 @@ def test_a_server_that_dies_before_it_answers_has_done_it_once(servers: Servers)
         told = survivor.call("task_create", {"title": "t"}, "k", stateless=stateless)
         assert told["isError"] is True
         words = (
-            r"This request was carried out already, at \S+Z, as change 2; its answer is not known any more\."
-            r" Read what is there instead of repeating it"
+            r"This request was already executed at \S+Z, as change 2; its result is no longer available\."
+            r" Read the current state instead of repeating the request"
         )
         assert re.fullmatch(words, said(told)), told
-    assert "came with another request" in said(survivor.call("task_create", {"title": "u"}, "k"))
+    assert "was already used for another request" in said(survivor.call("task_create", {"title": "u"}, "k"))
     assert titles(survivor) == ["t"]
 
 
@@ -370,7 +374,7 @@ def test_servers_that_are_killed_at_any_moment_do_nothing_twice(backend: Backend
                 pass
             victim.kill()
             again = survivor.call("task_create", arguments, key)
-            assert not again.get("isError") or "carried out already" in said(again), again
+            assert not again.get("isError") or "already executed" in said(again), again
             assert titles(survivor).count(f"title {number}") == 1
     finally:
         servers.close()
@@ -388,7 +392,7 @@ def test_a_client_that_hangs_up_finds_the_answer_when_it_comes_again(
             params = params_of("task_create", arguments, key, stateless=True)
             frame = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
             connection = client.host.connect()
-            headers = {"Content-Type": JSON, "Accept": BOTH, **routing(frame)}
+            headers = {"Content-Type": JSON, "Accept": BOTH, **routing_headers(frame)}
             connection.request("POST", "/mcp", frame, headers)
             connection.close()
             assert not client.call("task_create", arguments, key, stateless=True).get("isError")
@@ -428,7 +432,7 @@ async def test_keys_are_remembered_for_a_day_and_forgotten_in_passing(
         await made_earlier(store, young, RETENTION - 60_000_000)
         client = await asyncio.to_thread(servers.start)
         refused = await asyncio.to_thread(client.call, "task_create", {"title": "t"}, "young")
-        assert "came with another request" in said(refused)
+        assert "was already used for another request" in said(refused)
         # One that is too old is as good as none, even if it is still there.
         made = await asyncio.to_thread(client.call, "task_create", {"title": "t"}, "old69")
         assert not made.get("isError")

@@ -13,7 +13,7 @@ import pytest
 from dittybag.domain.accounts import PREFIX, is_token, token_text
 from tests.accounts.world import World, headers_of
 from tests.cli.running import dittybag
-from tests.contracts.over_http import JSON, Answer, Host, asked
+from tests.contracts.http_server_process import JSON, HttpServerProcess, ReceivedResponse, send_request
 
 PING = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "ping"})
 
@@ -55,7 +55,7 @@ def bad_tokens(good: str) -> Iterator[str]:
     yield PREFIX + "A" * 8000
 
 
-def outward(answer: Answer) -> tuple[object, ...]:
+def outward(answer: ReceivedResponse) -> tuple[object, ...]:
     """All that a client gets to see, but for the time and the id of the request."""
     names = sorted(name for name in answer.headers if name not in ("date", "x-request-id"))
     return answer.status, [(name, answer.headers[name]) for name in names], answer.body
@@ -70,7 +70,7 @@ def test_bad_tokens_are_refused_with_one_answer(world: World) -> None:
     for token in tried:
         headers = {"Content-Type": JSON, "Authorization": f"Bearer {token}".encode("latin-1")}
         try:
-            answer = asked(connection, "POST", "/mcp", PING, headers)  # type: ignore[arg-type]
+            answer = send_request(connection, "POST", "/mcp", PING, headers)  # type: ignore[arg-type]
         except ValueError:
             # Not even the client's library sends it.
             continue
@@ -83,7 +83,10 @@ def test_bad_tokens_are_refused_with_one_answer(world: World) -> None:
             connection = host.connect()
     assert len(answers) >= 140
     assert len(set(map(str, answers.values()))) == 1
-    assert asked(connection, "POST", "/mcp", PING, {"Content-Type": JSON, **headers_of(good)}).status == 200
+    assert (
+        send_request(connection, "POST", "/mcp", PING, {"Content-Type": JSON, **headers_of(good)}).status
+        == 200
+    )
     connection.close()
 
 
@@ -108,7 +111,7 @@ def test_a_token_is_found_neither_in_files_nor_in_what_is_said(tmp_path: Path) -
     assert made.stdout == f"{token}\n"
     said = [made.stderr]
     variables = {"DITTYBAG_HOME": str(tmp_path)}
-    with Host("--auth", "tokens", "--access-log", env=variables) as host:
+    with HttpServerProcess("--auth", "tokens", "--access-log", env=variables) as host:
         headers = {"Content-Type": JSON, **headers_of(token)}
         for body in (PING, PING.replace(b"ping", b"tools/call"), b"{", token.encode()):
             answer = host.ask("POST", "/mcp", body, headers)

@@ -1,1 +1,1 @@
-"""The tools, prompts and resources that clients see: one module per contract, and the profiles that select them."""
+"""What MCP clients see: one module per contract, and the profiles that combine them."""

@@ -53,7 +53,7 @@ def prose_error(error: DittybagError) -> ToolResult:
 
 
 def plain_text_error(error: DittybagError) -> ToolResult:
-    """Format an error of the task tools: sentences, after `Validation error: ` if the arguments are invalid."""
+    """Format an error of the task tools: sentences, after `Validation error: ` for invalid arguments."""
     text = f"Validation error: {error}" if isinstance(error, Invalid) else str(error)
     return ToolResult.from_text(text, is_error=True)
 

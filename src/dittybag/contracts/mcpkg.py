@@ -1,4 +1,4 @@
-"""The mcpkg contract: create, update and delete the prompts and resources of one project, in prose."""
+"""The mcpkg contract: tools that create, update and delete prompts and resources, with results in prose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dittybag's own face: the tools of all contracts, and those that only one store of everything can have."""
+"""Dittybag's own tools: those of all contracts combined, plus search, change log and undo."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.search_service import SEARCH_KINDS
 from dittybag.services.workspace import WorkspaceSession
 
-#: Written by hand, because several clients do not follow references inside a schema.
+#: Written by hand because several clients do not resolve references inside a schema.
 _ARGUMENT_SCHEMA: Final[JsonObject] = {
     "type": "object",
     "properties": {
@@ -45,7 +45,7 @@ _ARGUMENT_SCHEMA: Final[JsonObject] = {
 DeclaredArguments = Annotated[
     list[Any],
     Meta(
-        description="Makes the content a template: {{ name }} is replaced by the argument's value",
+        description="Template arguments: {{ name }} in the content is replaced with the argument's value",
         extra_json_schema={"items": _ARGUMENT_SCHEMA},
     ),
 ]
@@ -71,7 +71,7 @@ class UpdatePromptByIdOrName(Struct, kw_only=True):
     title: Annotated[Title, Meta(description="New title")] | UnsetType = UNSET
     content: Annotated[Content, Meta(description="New content")] | UnsetType = UNSET
     description: Annotated[str, Meta(description="New description")] | UnsetType = UNSET
-    tags: Annotated[list[Tag], Meta(description="New tags (replace the old ones)")] | UnsetType = UNSET
+    tags: Annotated[list[Tag], Meta(description="New tags (replace existing tags)")] | UnsetType = UNSET
     arguments: DeclaredArguments | UnsetType = UNSET
 
 
@@ -81,33 +81,36 @@ class DeletePromptByIdOrName(Struct, kw_only=True):
 
 
 class SearchEverything(Struct, kw_only=True):
-    query: Annotated[str, Meta(min_length=1, description="Text to find, in any case")]
+    query: Annotated[str, Meta(min_length=1, description="Text to find (case-insensitive)")]
     kinds: (
-        Annotated[list[Literal["prompt", "resource", "task"]], Meta(min_length=1, description="Default: all")]
+        Annotated[
+            list[Literal["prompt", "resource", "task"]],
+            Meta(min_length=1, description="Kinds to search (default: all)"),
+        ]
         | UnsetType
     ) = UNSET
-    limit: Annotated[Limit, Meta(description="Most hits of each kind")] = 10
+    limit: Annotated[Limit, Meta(description="Maximum number of hits per kind")] = 10
 
 
 class ListChanges(Struct, kw_only=True):
     kind: Literal["project", "prompt", "resource", "task"] | UnsetType = UNSET
-    id: Annotated[str, Meta(description="Only changes of the thing with this id")] | UnsetType = UNSET
+    id: Annotated[str, Meta(description="Only changes of the entity with this id")] | UnsetType = UNSET
     limit: Limit = 20
-    before: Annotated[int, Meta(description="Only changes with a smaller number")] | UnsetType = UNSET
+    before: Annotated[int, Meta(description="Only changes before this change number")] | UnsetType = UNSET
 
 
 class UndoChange(Struct, kw_only=True):
-    change: Annotated[int, Meta(description="Number of the change, from list_changes")]
+    change: Annotated[int, Meta(description="Change number from list_changes")]
 
 
 def error_format_by_address(arguments: Mapping[str, Any]) -> ErrorFormat:
-    """The dialect of tools that take an id or a name: prose, unless it is the id."""
+    """Choose the format of errors in tools that accept an id or a name: JSON for an id, prose otherwise."""
     return json_error if "id" in arguments and "name" not in arguments else prose_error
 
 
 def _address(arguments: UpdatePromptByIdOrName | DeletePromptByIdOrName) -> PromptAddress:
     if arguments.id is UNSET and arguments.name is UNSET:
-        raise Invalid([Problem("", "Give either id or name: which prompt do you mean?")])
+        raise Invalid([Problem("", "Either id or name is required")])
     if arguments.id is not UNSET and arguments.name is not UNSET:
         raise Invalid([Problem("", "Give either id or name, not both")])
     return PromptAddress(**given_arguments(arguments, *(set(arguments.__struct_fields__) - {"id", "name"})))
@@ -138,18 +141,18 @@ async def create_prompt(session: WorkspaceSession, arguments: CreatePromptWithAr
 
 
 def _with_parsed_arguments(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a prompt with its arguments read. Raises `Invalid`."""
+    """Return the fields of a prompt with its declared arguments parsed. Raises `Invalid`."""
     if "arguments" not in fields:
         return fields
     declared = fields["arguments"]
-    found = find_violations({"arguments": declared}, _DECLARED_SCHEMA)
+    found = find_violations({"arguments": declared}, _DECLARED_ARGUMENTS_SCHEMA)
     if found:
         others = {name: value for name, value in fields.items() if name != "arguments"}
         raise Invalid([*prompts.problems(**others), *map(problem_of, found)])
     return fields | {"arguments": msgspec.convert(declared, tuple[Argument, ...])}
 
 
-_DECLARED_SCHEMA: Final[JsonObject] = {
+_DECLARED_ARGUMENTS_SCHEMA: Final[JsonObject] = {
     "type": "object",
     "properties": {"arguments": {"type": "array", "items": _ARGUMENT_SCHEMA}},
 }
@@ -194,7 +197,7 @@ async def undo_change(session: WorkspaceSession, arguments: UndoChange) -> ToolR
 
 
 def _prompt_problems(id: str = "", arguments: Any = None, **parts: Any) -> Iterable[Problem]:
-    if arguments is not None and not find_violations({"arguments": arguments}, _DECLARED_SCHEMA):
+    if arguments is not None and not find_violations({"arguments": arguments}, _DECLARED_ARGUMENTS_SCHEMA):
         parts["arguments"] = msgspec.convert(arguments, tuple[Argument, ...])
     return prompts.problems(**parts)
 
@@ -225,7 +228,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     prompt_store.GET_PROMPT,
     _extended(
         mcpkg.UPDATE_PROMPT,
-        description="Update a prompt, found by id or by name: what is not given stays",
+        description="Update a prompt by id or name; omitted fields stay unchanged",
         arguments=UpdatePromptByIdOrName,
         run=update_prompt,
         error_format_for=error_format_by_address,
@@ -234,7 +237,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     ),
     _extended(
         mcpkg.DELETE_PROMPT,
-        description="Delete a prompt, found by id or by name",
+        description="Delete a prompt by id or name",
         arguments=DeletePromptByIdOrName,
         run=delete_prompt,
         error_format_for=error_format_by_address,
@@ -250,7 +253,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     ToolSpec(
         name="search",
         title="Search everything",
-        description="Find text in prompts, resources and tasks",
+        description="Search prompts, resources and tasks for text",
         arguments=SearchEverything,
         run=search,
         toolset="search",
@@ -268,7 +271,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     ToolSpec(
         name="list_changes",
         title="List changes",
-        description="What was created, updated or deleted, by whom and when; the newest first",
+        description="List what was created, updated or deleted, by whom and when, newest first",
         arguments=ListChanges,
         run=list_changes,
         toolset="history",
@@ -278,7 +281,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     ToolSpec(
         name="undo_change",
         title="Undo a change",
-        description="Put back what was there before a change: deleted things return, overwritten ones revert",
+        description="Undo a change: restores deleted entities, reverts updated ones and deletes created ones",
         arguments=UndoChange,
         run=undo_change,
         toolset="history",

@@ -1,4 +1,4 @@
-"""Profiles: which face of the store a client sees. A profile is a row in a table."""
+"""Profiles: which tools, prompts and capabilities a client sees. Each profile is a row in a table."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ from dittybag.protocol.eras import NEWEST_HANDSHAKE, V2024_11_05, V2025_06_18
 from dittybag.protocol.server import Observer
 from dittybag.protocol.types import Capabilities, ListFeature, ResourceFeature
 
-#: Room for the largest resource, as base64 or with every line break escaped, so that what is too large is
-#: refused by the tool it is meant for.
+#: Large enough for the largest resource as base64 or with every line break escaped, so that the tool, not the
+#: transport, rejects content that is too large.
 MESSAGE_BYTES: Final = 12 * 1024 * 1024
 
-#: What a model is told first, as far as the tools it speaks of are shown.
+#: Server instructions: sentences, each shown only if the tools that it mentions are visible.
 _INSTRUCTIONS: Final = (
-    ((), "Dittybag keeps prompts, documents (resources) and tasks that people and their agents share."),
-    (("search",), "Search before you create: `search` looks at everything."),
+    ((), "Dittybag stores prompts, resources and tasks that people and agents share."),
+    (("search",), "Before you create something, use `search` to check whether it exists."),
     (
         ("list_changes", "undo_change"),
-        "Every change is logged: `list_changes` shows it, `undo_change` undoes it.",
+        "Every change is logged: `list_changes` lists changes, `undo_change` undoes one.",
     ),
 )
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """A face: tools, capabilities and the way the server names itself."""
+    """A face of the store: its tools, capabilities, server name and error formats."""
 
     name: str
     server_name: str
     server_version: str
-    #: What a client gets that asks for a revision we do not know.
+    #: The revision offered to clients that request an unknown one.
     default_version: str
-    #: What `HEAD /` says.
+    #: The revision in the response to `HEAD /`.
     advertised_version: str = NEWEST_HANDSHAKE
     tools: tuple[ToolSpec[Any], ...] = ()
     capabilities: Capabilities
-    #: Which prompts it lists: those of the project, those of the libraries, or both.
+    #: Which prompts are listed: those of the project, those of the libraries, or both.
     prompts: Literal["stored", "library", "both"] = "stored"
     library_prompt: PromptFormatter = prompt_info
     missing_prompt: MissingPromptFormatter = lambda error: InvalidParams(
@@ -73,12 +73,12 @@ class Profile(Struct, frozen=True, kw_only=True):
         uri, _not_found(uri, project)
     )
     own_templates: bool = False
-    #: Sentences, each with the tools it speaks of.
+    #: Sentences, each with the tools that it mentions.
     instructions: tuple[tuple[tuple[str, ...], str], ...] = ()
 
     @property
     def notifies(self) -> bool:
-        """Whether clients are told of changes."""
+        """Whether clients are notified of changes."""
         lists = (self.capabilities.prompts, self.capabilities.resources)
         return any(feature is not None and feature.list_changed for feature in lists)
 
@@ -153,13 +153,13 @@ PROFILES: Final = {
 }
 
 
-#: What those whom a server is for may change: everything, only what is their own, or nothing.
+#: What the clients of a server may change: everything, only their own tasks, or nothing.
 Access = Literal["write", "own", "read"]
 ACCESSES: Final[tuple[Access, ...]] = get_args(Access)
 
 
 def access_of(principal: Principal | None) -> Access:
-    """What somebody may change; those who are not asked who they are, everything."""
+    """Return what a principal may change. Without authentication (`None`), that is everything."""
     if principal is None or principal.changes_project:
         return "write"
     return "own" if principal.changes_own else "read"
@@ -168,7 +168,7 @@ def access_of(principal: Principal | None) -> Access:
 def visible_tools(
     profile: Profile, *, read_only: bool, toolsets: Collection[str], access: Access = "write"
 ) -> list[ToolSpec[Any]]:
-    """The tools of a profile that are left when it is narrowed."""
+    """Return the tools of a profile that the given restrictions leave visible."""
     access = "read" if read_only else access
     return [
         tool
@@ -180,7 +180,7 @@ def visible_tools(
     ]
 
 
-#: Tasks belong to their users, and to no project.
+#: Tasks belong to users, not to projects.
 _USER_TOOLSET: Final = "tasks"
 
 
@@ -193,14 +193,14 @@ def build_server(
     access: Access = "write",
     observe: Observer | None = None,
 ) -> Server:
-    """A server that shows a place through a profile, and closes the place when it ends."""
+    """Build a server that serves a scope through a profile, and closes the scope when it stops."""
     tools = visible_tools(profile, read_only=read_only, toolsets=toolsets, access=access)
-    shown = {tool.name for tool in tools}
-    told = [words for needed, words in profile.instructions if shown.issuperset(needed)]
+    visible = {tool.name for tool in tools}
+    instructions = [sentence for needed, sentence in profile.instructions if visible.issuperset(needed)]
     server = Server(
         profile.server_name,
         profile.server_version,
-        instructions=" ".join(told) or None,
+        instructions=" ".join(instructions) or None,
         prompts=_prompts(profile, scope),
         resources=StoredResources(scope, profile.missing_resource, own_templates=profile.own_templates),
         capabilities=profile.capabilities,
@@ -237,16 +237,16 @@ async def _lifespan(profile: Profile, scope: ServerScope, server: Server) -> Asy
 
 
 def notify_on_changes(profile: Profile, scope: ServerScope, server: Server) -> None:
-    """From now on, have a server tell its clients what changes in its place."""
+    """Make a server notify its clients of every change in its scope from now on."""
     if profile.notifies:
-        scope.workspace.store.subscribe(lambda news: notify_clients(server, scope, news))
+        scope.workspace.store.subscribe(lambda changes: notify_clients(server, scope, changes))
     if profile.prompts != "stored":
         scope.libraries.subscribe(server.prompts_changed)
 
 
-def notify_clients(server: Server, scope: ServerScope, news: Sequence[ChangeNotification]) -> None:
-    """Tell a server's clients what has changed in its place."""
-    here = [item for item in news if item.project == scope.project]
+def notify_clients(server: Server, scope: ServerScope, changes: Sequence[ChangeNotification]) -> None:
+    """Notify a server's clients of changes in its scope."""
+    here = [item for item in changes if item.project == scope.project]
     if any(item.kind == "prompt" for item in here):
         server.prompts_changed()
     resources = [item for item in here if item.kind == "resource"]

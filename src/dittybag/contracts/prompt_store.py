@@ -1,4 +1,4 @@
-"""The prompt-store contract: a tagged, searchable store of prompts, in JSON."""
+"""The prompt-store contract: tools for tagged, searchable prompts, with results in JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Tag = Annotated[str, Meta(min_length=1, max_length=50, pattern="^[a-zA-Z0-9_-]+$
 Limit = Annotated[int, Meta(ge=1, le=100)]
 Offset = Annotated[int, Meta(ge=0)]
 
-#: No store has more prompts than this, and databases count no further.
+#: Databases do not accept larger offsets, and no store holds that many prompts.
 _MAX_OFFSET: Final = 1 << 62
 
 
@@ -83,7 +83,7 @@ def _update_problems(id: str = "", **parts: Any) -> Iterable[Problem]:
 
 
 def json_result(value: JsonObject) -> ToolResult:
-    """A result in compact JSON."""
+    """Return a result in compact JSON."""
     return ToolResult.from_text(encode(value).decode(), structured=value)
 
 
@@ -160,7 +160,7 @@ async def search_prompts(session: WorkspaceSession, arguments: SearchPrompts) ->
 def _filter_problems(tags: Sequence[str] = (), **others: Any) -> list[Problem]:
     if len(tags) <= MAX_TAGS:
         return []
-    return [Problem("tags", f"Tags must be at most {MAX_TAGS}, there are {len(tags)}")]
+    return [Problem("tags", f"At most {MAX_TAGS} tags are allowed, not {len(tags)}")]
 
 
 async def filter_by_tags(session: WorkspaceSession, arguments: FilterByTags) -> ToolResult:

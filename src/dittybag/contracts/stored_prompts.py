@@ -18,7 +18,7 @@ from dittybag.services.prompt_service import PromptAddress
 
 
 class StoredPrompts:
-    """See `dittybag.protocol.PromptSource`."""
+    """Serves the prompts of a project. See `dittybag.protocol.PromptSource`."""
 
     def __init__(self, scope: ServerScope) -> None:
         self._scope = scope
@@ -35,7 +35,7 @@ class StoredPrompts:
 
     @as_protocol_errors
     async def page(self, position: str | int | None, ctx: Context) -> tuple[Page[PromptInfo], int]:
-        """A page, and how many characters it takes."""
+        """Return a page and its length in characters."""
         found = await self._prompts.listing(self._scope.caller(ctx), parse_position(position), PAGE_SIZE + 1)
         page, more = take_page(found, _length)
         infos = tuple(_info(item) for item in page)
@@ -71,7 +71,7 @@ def _info(prompt: PromptListing) -> PromptInfo:
 
 
 def argument_infos(arguments: Iterable[Argument]) -> tuple[PromptArgument, ...]:
-    """Arguments as lists show them."""
+    """Return the list entries of arguments."""
     return tuple(
         PromptArgument(name=item.name, description=item.description, required=item.required)
         for item in arguments
@@ -79,7 +79,7 @@ def argument_infos(arguments: Iterable[Argument]) -> tuple[PromptArgument, ...]:
 
 
 def prompt_result(description: str | None, text: str) -> PromptResult:
-    """A prompt's text as the protocol hands it out."""
+    """Return a rendered prompt as the result of `prompts/get`."""
     content = PromptMessage(role="user", content=Text(text=text))
     return PromptResult(description=description, messages=(content,))
 
@@ -90,14 +90,14 @@ def _length(prompt: PromptListing) -> int:
 
 
 def values_as_text(values: Mapping[str, Any]) -> dict[str, str]:
-    """The values of arguments as text: JSON, if they are not text already."""
+    """Return argument values as text. Values that are not strings are encoded as JSON."""
     return {
         name: value if isinstance(value, str) else encode(value).decode() for name, value in values.items()
     }
 
 
 def filter_by_prefix(values: tuple[str, ...] | list[str], typed: str) -> list[str]:
-    """The values that begin with what was typed, in any case."""
+    """Return the values that begin with `typed`, ignoring case."""
     typed = typed.casefold()
     return [value for value in values if value.casefold().startswith(typed)]
 
@@ -105,16 +105,19 @@ def filter_by_prefix(values: tuple[str, ...] | list[str], typed: str) -> list[st
 async def complete_argument(
     scope: ServerScope, prompt: str, arguments: Iterable[Argument], request: CompletionRequest, ctx: Context
 ) -> Sequence[str]:
-    """Values for an argument of a prompt: its choices, or what its name says that it holds."""
+    """Suggest values for an argument of a prompt: its choices, else values that fit its name.
+
+    Raises `InvalidParams` if the prompt has no such argument.
+    """
     for argument in arguments:
         if argument.name == request.argument:
-            chosen = filter_by_prefix(argument.choices, request.value)
-            return chosen or await complete_by_name(scope, request.argument, request.value, ctx)
+            choices = filter_by_prefix(argument.choices, request.value)
+            return choices or await complete_by_name(scope, request.argument, request.value, ctx)
     raise InvalidParams(f"Prompt '{prompt}' has no argument '{request.argument}'")
 
 
 async def complete_by_name(scope: ServerScope, argument: str, typed: str, ctx: Context) -> Sequence[str]:
-    """Values for an argument whose name says what it holds: projects or tags."""
+    """Suggest projects or tags for an argument called `project`, `tag` or `tags`."""
     if argument == "project":
         return await scope.workspace.projects.names(typed, MAX_COMPLETIONS + 1, scope.caller(ctx))
     if argument in ("tag", "tags"):

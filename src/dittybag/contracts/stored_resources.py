@@ -1,4 +1,4 @@
-"""The resources of a project as MCP resources, and those whose URIs have variables as templates."""
+"""Stored resources as MCP resources; those with variables in their URIs are resource templates."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from dittybag.protocol.types import (
 )
 from dittybag.services.prompt_service import PromptPage
 
-#: Says in the profile's words that there is no such resource.
+#: Returns the profile's error for a missing resource, given its URI and the project.
 MissingResourceFormatter = Callable[[str, str], ProtocolError]
 
-#: Completion looks at so many URIs of other resources.
+#: Maximum number of URIs that completion inspects.
 _SAMPLE: Final = 1000
 
 _TAGGED: Final = ResourceTemplateInfo(
     uri_template="dittybag://tags/{tag}",
     name="prompts-by-tag",
-    title="Prompts with a tag",
-    description="The prompts of this project that carry a tag, those updated last first",
+    title="Prompts by tag",
+    description="Prompts in this project that have the tag, most recently updated first",
     mime_type="application/json",
 )
 _PROJECT: Final = ResourceTemplateInfo(
     uri_template="dittybag://projects/{project}",
     name="project-overview",
-    title="A project at a glance",
-    description="How many prompts, resources and tasks a project has",
+    title="Project overview",
+    description="Number of prompts, resources and tasks in a project",
     mime_type="application/json",
 )
 _OWN: Final = (_TAGGED, _PROJECT)
 
 
 class StoredResources:
-    """See `dittybag.protocol.ResourceSource`."""
+    """Serves the resources of a project. See `dittybag.protocol.ResourceSource`."""
 
     def __init__(self, scope: ServerScope, missing: MissingResourceFormatter, *, own_templates: bool) -> None:
-        """`own_templates`: whether to offer Dittybag's own templates beside those of the project."""
+        """`own_templates`: also offer Dittybag's own templates."""
         self._scope = scope
         self._resources = scope.workspace.resources
         self._missing = missing
@@ -63,16 +63,16 @@ class StoredResources:
 
     @as_protocol_errors
     async def list(self, position: str | int | None, ctx: Context) -> Page[ResourceInfo]:
-        page, after = await self._listed(position, ctx, templates=False)
+        page, after = await self._page(position, ctx, templates=False)
         return Page(tuple(_info(item) for item in page), after)
 
     @as_protocol_errors
     async def templates(self, position: str | int | None, ctx: Context) -> Page[ResourceTemplateInfo]:
-        page, after = await self._listed(position, ctx, templates=True)
+        page, after = await self._page(position, ctx, templates=True)
         own = self._own if after is None else ()
         return Page((*(_template_info(item) for item in page), *own), after)
 
-    async def _listed(
+    async def _page(
         self, position: str | int | None, ctx: Context, *, templates: bool
     ) -> tuple[tuple[Resource, ...], int | None]:
         found = await self._resources.listing(
@@ -98,8 +98,8 @@ class StoredResources:
                 _, content = await self._resources.read(caller, template.uri)
                 if not template.is_text:
                     return _contents(uri, template.mime_type, content)
-                filled = await self._scope.templates.resource(content.decode(), values)
-                return _contents(uri, template.mime_type, filled)
+                rendered = await self._scope.templates.resource(content.decode(), values)
+                return _contents(uri, template.mime_type, rendered)
         for own in self._own:
             values = uri_templates.parse(own.uri_template).match(uri)
             text = None if values is None else await self._own_content(own, values, ctx)
@@ -137,16 +137,16 @@ class StoredResources:
     async def _used_values(
         self, template: uri_templates.UriTemplate, request: CompletionRequest, ctx: Context
     ) -> Sequence[str]:
-        """Values that the variable has in the URIs of other resources of this form."""
+        """Return the values of a template variable in the URIs of stored resources."""
         prefix = template.text.partition("{")[0]
         uris = await self._resources.uris(self._scope.caller(ctx), prefix, _SAMPLE)
         found = [values for uri in uris if (values := template.match(uri)) is not None]
-        fit = [
+        used = [
             values[request.argument]
             for values in found
             if all(values.get(name, value) == value for name, value in request.others.items())
         ]
-        return filter_by_prefix(list(dict.fromkeys(fit)), request.value)
+        return filter_by_prefix(list(dict.fromkeys(used)), request.value)
 
 
 def _tag_overview(tag: str, page: PromptPage) -> dict[str, object]:

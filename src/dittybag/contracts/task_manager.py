@@ -1,4 +1,4 @@
-"""The task contract: eight tools over one's own tasks, in JSON, with errors in plain text."""
+"""The task contract: eight tools for the caller's own tasks, with JSON results and plain-text errors."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ from dittybag.services.workspace import WorkspaceSession
 
 _FIELDS: Final = ("title", "notes", "both")
 _GROUPS: Final = ("project", "priority", "status")
-#: As many as `task_list` gives at once: an answer has to fit into a message.
+#: The maximum of `task_list` too: a result must fit into a message.
 _MAX_FOUND: Final = 1000
+#: Databases do not accept larger offsets.
+_MAX_OFFSET: Final = 1 << 62
 _NO_PROJECT: Final = "(no project)"
 
 
@@ -138,16 +140,16 @@ def _task(task: Task) -> JsonObject:
 
 
 def _json_result(value: Any, structured: JsonObject | None = None) -> ToolResult:
-    """A result in JSON with blanks, as the contract writes it."""
-    # The only place that needs blanks in its JSON, and so the standard library.
+    """Return a result in JSON with spaces, as the contract specifies."""
+    # Imported here because nothing else needs JSON with spaces, and so the standard library.
     from json import dumps
 
     return ToolResult.from_text(dumps(value, ensure_ascii=False), structured=structured or value)
 
 
 def _list_result(found: list[Task]) -> ToolResult:
-    shown = [_task(task) for task in found]
-    return _json_result(shown, {"tasks": shown})
+    items = [_task(task) for task in found]
+    return _json_result(items, {"tasks": items})
 
 
 async def task_create(session: WorkspaceSession, arguments: TaskCreate) -> ToolResult:
@@ -160,14 +162,14 @@ async def task_list(session: WorkspaceSession, arguments: TaskList) -> ToolResul
     filters: dict[str, Any] = {"project": None, "priority": None} | given_arguments(
         arguments, "show_completed", "limit", "offset"
     )
-    # Models leave out a filter by leaving it empty.
+    # Models pass an empty string for a filter that they do not use.
     filters["project"] = filters["project"] or None
     found = await session.workspace.tasks.page(
         session.caller,
         **filters,
         completed=arguments.show_completed,
         limit=arguments.limit,
-        offset=min(arguments.offset, 1 << 62),
+        offset=min(arguments.offset, _MAX_OFFSET),
     )
     return _list_result(found)
 
@@ -195,7 +197,7 @@ async def task_delete(session: WorkspaceSession, arguments: TaskDelete) -> ToolR
 
 
 def _search_problems(query: str = "", fields: str = "both") -> list[Problem]:
-    return [*query_problems(query), *choice_problems("fields", fields, _FIELDS, "Fields")]
+    return [*query_problems(query), *choice_problems("fields", fields, _FIELDS)]
 
 
 async def task_search(session: WorkspaceSession, arguments: TaskSearch) -> ToolResult:
@@ -211,18 +213,18 @@ async def task_search(session: WorkspaceSession, arguments: TaskSearch) -> ToolR
 
 
 def _stats_problems(group_by: str = "project") -> list[Problem]:
-    return choice_problems("group_by", group_by, _GROUPS, "Group by")
+    return choice_problems("group_by", group_by, _GROUPS)
 
 
 async def task_stats(session: WorkspaceSession, arguments: TaskStatsArguments) -> ToolResult:
-    wanted = _GROUPS if arguments.group_by is UNSET else (arguments.group_by,)
-    for group in wanted:
+    selected = _GROUPS if arguments.group_by is UNSET else (arguments.group_by,)
+    for group in selected:
         require(_stats_problems(group))
     stats = await session.workspace.tasks.stats(session.caller)
     projects: dict[str, int] = {}
     for name, count in stats.by_project.items():
-        shown = _NO_PROJECT if name is None else name
-        projects[shown] = projects.get(shown, 0) + count
+        label = _NO_PROJECT if name is None else name
+        projects[label] = projects.get(label, 0) + count
     ranked = sorted(projects.items(), key=lambda item: (-item[1], item[0]))
     groups: dict[str, JsonObject] = {
         "project": dict(ranked),
@@ -232,7 +234,7 @@ async def task_stats(session: WorkspaceSession, arguments: TaskStatsArguments) -
     rate = round(100 * stats.completed / stats.total, 2) if stats.total else 0
     return _json_result(
         {
-            **{f"by_{name}": groups[name] for name in wanted},
+            **{f"by_{name}": groups[name] for name in selected},
             "total": stats.total,
             "completed": stats.completed,
             "completion_rate": rate,

@@ -1,4 +1,4 @@
-"""Tools as the contracts describe them: data, put to work on a workspace when a server is built."""
+"""Tool specifications: tools as data, bound to a workspace when a server is built."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ TOOLSETS: tuple[Toolset, ...] = ("prompts", "resources", "tasks", "search", "his
 
 
 class ServerScope(Struct, frozen=True):
-    """Where a server works: the workspace, the selected project, and who is to be named in the log."""
+    """What a server serves: a workspace with its libraries, and the selected project in it."""
 
     workspace: Workspace
     templates: TemplateService
     libraries: Libraries
     project: int
-    #: Named instead of the client.
+    #: Logged instead of the client's name.
     actor: str | None = None
 
     def can_see_project(self, ctx: Context) -> bool:
-        """Whether whoever makes this request may see the project. All who may see the same."""
+        """Whether the principal of a request may see the project. All who may see the same content."""
         principal = ctx.principal
         return principal is None or (isinstance(principal, Principal) and principal.sees_project)
 
     def caller(self, ctx: Context) -> Caller:
-        """Who makes this request."""
+        """Return the caller of a request."""
         name = ctx.client.get("name")
         client = name[:1000] if isinstance(name, str) else ""
         if (principal := ctx.principal) is None:
@@ -66,24 +66,24 @@ class ServerScope(Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def _client_actor(name: str) -> str:
-    """What a client calls itself, as the log has it."""
+    """Return the actor for a client without authentication."""
     return one_line(name) or "mcp"
 
 
 @lru_cache(maxsize=1024)
 def _user_actor(user: str, client: str) -> str:
-    """Who acts through a client, as the log has it."""
-    shown = one_line(client)
-    return f"{user} via {shown}" if shown else user
+    """Return the actor for a user who acts through a client."""
+    client = one_line(client)
+    return f"{user} via {client}" if client else user
 
 
 class Effect(Struct, frozen=True):
-    """What calling a tool does to the store."""
+    """The effect of a tool on the store."""
 
     writes: bool
-    #: It writes over something or takes it away.
+    #: It overwrites or deletes.
     destructive: bool = False
-    #: Calling it twice does the same as calling it once.
+    #: A repeated call changes nothing more.
     idempotent: bool = False
 
 
@@ -94,7 +94,7 @@ REPLACES: Final = Effect(writes=True, destructive=True, idempotent=True)
 
 
 class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
-    """A tool, described once: its argument struct is its schema."""
+    """A tool. Its argument struct is its schema and its documentation."""
 
     name: str
     title: str
@@ -103,15 +103,15 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
     run: Callable[[WorkspaceSession, Arguments], Awaitable[ToolResult]]
     toolset: Toolset
     error_format: ErrorFormat
-    #: The dialect of a call with these arguments, if it depends on them.
+    #: Chooses the error format from the arguments of a call, if it depends on them.
     error_format_for: Callable[[Mapping[str, Any]], ErrorFormat] | None = None
     output: JsonObject
-    #: What is wrong with values that the schema lets through: called with those that have the right type.
+    #: Returns problems that the schema cannot express. It is called with the arguments of the right type.
     check: Callable[..., Iterable[Problem]] | None = None
     effect: Effect = READS
 
     def bind(self, scope: ServerScope) -> ToolDefinition[Arguments]:
-        """The tool at work in a place."""
+        """Return the tool bound to a scope."""
 
         async def run(arguments: Arguments, ctx: Context) -> ToolResult:
             try:
@@ -131,7 +131,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             arguments=self.arguments,
             output_schema=self.output,
             run=run,
-            format_error=self._explain,
+            format_error=self._format_error,
             starts_without_task=True,
             annotations=ToolAnnotations(
                 read_only_hint=not self.effect.writes,
@@ -144,7 +144,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
     async def _run_once(
         self, scope: ServerScope, caller: Caller, arguments: Arguments, key: str, ctx: Context
     ) -> ToolResult:
-        # Few calls need it, and it takes time to import.
+        # Imported here because it is slow to import and few calls need it.
         from dittybag.contracts.idempotent_calls import keyed_call, run_idempotently
 
         call = keyed_call(caller.viewer or "", key, ctx, scope.project)
@@ -154,35 +154,38 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
     def _error_format_for_call(self, arguments: Mapping[str, Any]) -> ErrorFormat:
         return self.error_format if self.error_format_for is None else self.error_format_for(arguments)
 
-    def _explain(self, error: ToolError) -> ToolResult:
+    def _format_error(self, error: ToolError) -> ToolResult:
         if not isinstance(error, InvalidArguments):
             return self.error_format(Invalid([Problem("", str(error))]))
         return self._error_format_for_call(error.arguments)(Invalid(self._problems(error)))
 
     def _problems(self, error: InvalidArguments) -> list[Problem]:
-        """Everything that is wrong, in the order of the arguments. Our own words go before a schema's."""
-        unfit = {item.path for item in error.violations if item.rule in ("type", "text", "required")}
+        """Return all problems in the order of the arguments.
+
+        A problem that `check` finds replaces the schema violations of the same argument.
+        """
+        mistyped = {item.path for item in error.violations if item.rule in ("type", "text", "required")}
         known = self.arguments.__struct_fields__
-        fit = {
-            name: _well_typed_part(name, error.arguments[name], unfit)
+        well_typed = {
+            name: _well_typed_part(name, error.arguments[name], mistyped)
             for name in known
             if name in error.arguments
         }
-        fit = {name: value for name, value in fit.items() if value is not None}
-        problems = list(self.check(**fit)) if self.check is not None else []
-        worded = {problem.field for problem in problems}
+        well_typed = {name: value for name, value in well_typed.items() if value is not None}
+        problems = list(self.check(**well_typed)) if self.check is not None else []
+        reported = {problem.field for problem in problems}
         problems += [
             problem_of(item)
             for item in error.violations
-            if top_level_argument(item.path) not in worded or item.path in unfit
+            if top_level_argument(item.path) not in reported or item.path in mistyped
         ]
         order = {name: index for index, name in enumerate(known)}
         return sorted(problems, key=lambda problem: order.get(problem.field, len(order)))
 
 
-def _well_typed_part(name: str, value: Any, unfit: Collection[str]) -> Any:
-    """As much of an argument as has the right type; nothing, if none of it has."""
-    bad = {path for path in unfit if top_level_argument(path) == name}
+def _well_typed_part(name: str, value: Any, mistyped: Collection[str]) -> Any:
+    """Return the part of an argument that has the right type, or `None` if no part has."""
+    bad = {path for path in mistyped if top_level_argument(path) == name}
     if not bad:
         return value
     if not isinstance(value, list) or not all(path.endswith("]") for path in bad):
@@ -191,7 +194,7 @@ def _well_typed_part(name: str, value: Any, unfit: Collection[str]) -> Any:
 
 
 def object_schema(**fields: str | JsonObject) -> JsonObject:
-    """The schema of an answer: a type per field, `string?` for one that may be null."""
+    """Return the schema of a result: a type per field, `string?` for a field that may be null."""
     properties = {name: _field_schema(kind) for name, kind in fields.items()}
     return {"type": "object", "properties": properties, "required": list(fields)}
 
@@ -207,7 +210,7 @@ def array_schema(items: JsonObject) -> JsonObject:
 
 
 def given_arguments(arguments: Struct, *without: str) -> dict[str, Any]:
-    """The arguments of a call that were given."""
+    """Return the arguments that the call gave."""
     return {
         name: value
         for name in arguments.__struct_fields__
@@ -215,13 +218,13 @@ def given_arguments(arguments: Struct, *without: str) -> dict[str, Any]:
     }
 
 
-def choice_problems(field: str, value: str, choices: Iterable[str], name: str) -> list[Problem]:
-    """What is wrong with a value that should be one of a few, if anything."""
+def choice_problems(field: str, value: str, choices: Iterable[str]) -> list[Problem]:
+    """Return the problem with a value that is not among `choices`, if it is not."""
     allowed = tuple(choices)
-    return [] if value in allowed else [Problem(field, f"{name} must be one of {', '.join(allowed)}")]
+    return [] if value in allowed else [Problem(field, f"{field} must be one of {', '.join(allowed)}")]
 
 
 def query_problems(query: str = "", **others: Any) -> list[Problem]:
-    """What is wrong with the query of a search, if anything."""
+    """Return the problem with a search query, if there is one."""
     problem = query_problem(query)
     return [Problem("query", problem)] if problem else []

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.replay import (
+from tests.contracts.contract_replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
-    Serve,
-    Server,
-    add,
+    ServerUnderTest,
+    StartServer,
+    add_prompt,
     contents,
     database,
     dittybag,
@@ -41,8 +41,10 @@ WRITERS = set[str]().union(*(writers for _, writers in TOOLSETS.values()))
 
 
 @pytest.mark.parametrize("requested", REQUESTED_VERSIONS)
-def test_a_known_version_is_echoed_and_any_other_gets_the_newest(serve: Serve, requested: str | None) -> None:
-    result = serve(hello=initialize(requested)).introduction["result"]
+def test_a_known_version_is_echoed_and_any_other_gets_the_newest(
+    serve: StartServer, requested: str | None
+) -> None:
+    result = serve(first_request=initialize(requested)).first_response["result"]
     assert result["protocolVersion"] == (
         requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     )
@@ -52,7 +54,7 @@ def test_a_known_version_is_echoed_and_any_other_gets_the_newest(serve: Serve, r
 
 @pytest.mark.parametrize(("profile", "codes"), [("all", (-32002, -32602)), ("mcpkg", (-32602, -32602))])
 def test_a_missing_resource_has_the_code_of_its_profile_and_revision(
-    serve: Serve, profile: str, codes: tuple[int, int]
+    serve: StartServer, profile: str, codes: tuple[int, int]
 ) -> None:
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -67,7 +69,7 @@ def test_a_missing_resource_has_the_code_of_its_profile_and_revision(
         assert error.get("data") == ({"uri": "file:///none"} if profile == "all" else None)
 
 
-def test_the_default_profile_has_every_tool_once(server: Server) -> None:
+def test_the_default_profile_has_every_tool_once(server: ServerUnderTest) -> None:
     tools = server.tools()
     assert tools.keys() == READERS | WRITERS
     assert "nextCursor" not in server.request("tools/list")
@@ -79,9 +81,9 @@ def test_the_default_profile_has_every_tool_once(server: Server) -> None:
     ids=["option", "environment"],
 )
 def test_read_only_hides_every_tool_that_writes(
-    serve: Serve, options: list[str], env: dict[str, str]
+    serve: StartServer, options: list[str], env: dict[str, str]
 ) -> None:
-    identity = add(serve(), "First")
+    identity = add_prompt(serve(), "First")
     server = serve("all", *options, env=env)
     assert server.tools().keys() == READERS
     for tool in WRITERS:
@@ -92,18 +94,18 @@ def test_read_only_hides_every_tool_that_writes(
 
 
 @pytest.mark.parametrize("profile", ["mcpkg", "prompt-store", "tasks"])
-def test_read_only_holds_in_every_profile(serve: Serve, profile: str) -> None:
+def test_read_only_holds_in_every_profile(serve: StartServer, profile: str) -> None:
     everything, readable = serve(profile).tools(), serve(profile, "--read-only").tools()
     assert readable.keys() == everything.keys() & READERS
 
 
-def test_a_tool_says_whether_it_only_reads(server: Server) -> None:
+def test_a_tool_says_whether_it_only_reads(server: ServerUnderTest) -> None:
     hints = {name: tool["annotations"]["readOnlyHint"] for name, tool in server.tools().items()}
     assert {name for name, hint in hints.items() if hint} == READERS
 
 
 @pytest.mark.parametrize("toolset", TOOLSETS)
-def test_a_toolset_narrows_the_tools(serve: Serve, toolset: str) -> None:
+def test_a_toolset_narrows_the_tools(serve: StartServer, toolset: str) -> None:
     readers, writers = TOOLSETS[toolset]
     server = serve("all", "--toolsets", toolset)
     assert server.tools().keys() == readers | writers
@@ -112,7 +114,7 @@ def test_a_toolset_narrows_the_tools(serve: Serve, toolset: str) -> None:
         assert error == {"code": -32602, "message": f"Unknown tool: {tool}"}
 
 
-def test_toolsets_add_up_and_can_be_read_only(serve: Serve) -> None:
+def test_toolsets_add_up_and_can_be_read_only(serve: StartServer) -> None:
     options = ("--toolsets", "tasks,search")
     tasks, writers = TOOLSETS["tasks"]
     assert serve("all", *options).tools().keys() == tasks | writers | {"search"}
@@ -135,5 +137,5 @@ def test_a_missing_project_is_an_error_with_a_hint(tmp_path: Path, profile: str)
     assert done.stderr.startswith("error: there is no project 'nowhere' in ")
     assert re.search(r"^hint: ", done.stderr, re.MULTILINE)
     dittybag("project", "create", "nowhere", *database(tmp_path))
-    with Server(tmp_path, profile, "--project", "nowhere") as server:
+    with ServerUnderTest(tmp_path, profile, "--project", "nowhere") as server:
         assert server.tools()

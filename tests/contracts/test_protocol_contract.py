@@ -14,7 +14,7 @@ import pytest
 from dittybag.protocol.eras import V2024_11_05
 from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.contracts.example_server import build
-from tests.contracts.over_http import Host, HttpClient
+from tests.contracts.http_server_process import HttpServerProcess, McpHttpClient
 from tests.wire import Wire
 
 CONTRACT = Path(__file__).with_name("mcp-protocol.md").read_text()
@@ -67,7 +67,7 @@ class _OverStdio:
 
 
 class _OverHttp:
-    def __init__(self, client: HttpClient) -> None:
+    def __init__(self, client: McpHttpClient) -> None:
         self._client = client
 
     async def ask(self, message: dict[str, Any]) -> Any:
@@ -75,9 +75,9 @@ class _OverHttp:
 
 
 @pytest.fixture(scope="module")
-def host() -> Iterator[Host]:
+def host() -> Iterator[HttpServerProcess]:
     """The server over HTTP; each client has a session of its own there."""
-    with Host(module="tests.contracts.example_server_http") as started:
+    with HttpServerProcess(module="tests.contracts.example_server_http") as started:
         yield started
 
 
@@ -90,7 +90,7 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
         with Wire("tests.contracts.example_server") as wire:
             yield _OverStdio(wire)
     else:
-        with closing(HttpClient(request.getfixturevalue("host"))) as over_http:
+        with closing(McpHttpClient(request.getfixturevalue("host"))) as over_http:
             yield _OverHttp(over_http)
 
 
@@ -154,11 +154,11 @@ async def test_every_content_type_has_the_shape_of_the_contract(opened: Client) 
     ],
 )
 async def test_every_error_code_of_the_contract_is_used_for_what_it_says(
-    host: Host, frame: bytes, code: int, name: str
+    host: HttpServerProcess, frame: bytes, code: int, name: str
 ) -> None:
     assert f"| {code} | {name} |" in CONTRACT
     client = MemoryClient(build())
     client.send(frame)
     assert (await client.next())["error"]["code"] == code
-    with closing(HttpClient(host)) as over_http:
+    with closing(McpHttpClient(host)) as over_http:
         assert over_http.exchange(frame)["error"]["code"] == code

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contracts.replay import (
-    Server,
-    add,
+from tests.contracts.contract_replay import (
+    ServerUnderTest,
+    add_prompt,
 )
 
 # Search
@@ -37,12 +37,12 @@ CORPUS = (
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerUnderTest]:
     """A server on a store that nobody changes; a title says nothing but the number of its prompt."""
-    with Server(tmp_path_factory.mktemp("library"), "prompt-store") as server:
+    with ServerUnderTest(tmp_path_factory.mktemp("library"), "prompt-store") as server:
         for number, content in enumerate(CORPUS):
-            add(server, f"#{number}", content)
-        add(server, "Needle in the TITLE", "Hay")
+            add_prompt(server, f"#{number}", content)
+        add_prompt(server, "Needle in the TITLE", "Hay")
         yield server
 
 
@@ -107,13 +107,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ("nowhere to be found", []),
     ],
 )
-def test_a_search_finds_its_query_as_plain_text(library: Server, query: str, found: list[str]) -> None:
+def test_a_search_finds_its_query_as_plain_text(
+    library: ServerUnderTest, query: str, found: list[str]
+) -> None:
     answer = library.data("search_prompts", query=query, limit=100)
     assert sorted(prompt["snippet"] for prompt in answer["prompts"]) == sorted(found)
     assert (answer["total"], answer["query"], answer["has_more"]) == (len(found), query, False)
 
 
-def test_an_empty_query_lists_everything(library: Server) -> None:
+def test_an_empty_query_lists_everything(library: ServerUnderTest) -> None:
     found, listed = library.data("search_prompts", query=""), library.data("list_prompts")
     assert found.pop("query") == ""
     assert found == listed
@@ -137,9 +139,9 @@ LEFT, RIGHT = "left " * 200, " right" * 200
     ],
 )
 def test_a_found_snippet_is_the_neighbourhood_of_the_first_match(
-    server: Server, content: str, is_cut_left: bool, is_cut_right: bool
+    server: ServerUnderTest, content: str, is_cut_left: bool, is_cut_right: bool
 ) -> None:
-    add(server, "Hay", content)
+    add_prompt(server, "Hay", content)
     (prompt,) = server.data("search_prompts", query="Needle")["prompts"]
     snippet = prompt["snippet"]
     assert "needle" in snippet.lower()
@@ -153,14 +155,14 @@ def test_a_found_snippet_is_the_neighbourhood_of_the_first_match(
     assert content.index(shown) <= first.start() < first.end() <= content.index(shown) + len(shown)
 
 
-def test_a_match_in_the_title_shows_the_beginning(server: Server) -> None:
-    add(server, "Needle", "x" * 300)
+def test_a_match_in_the_title_shows_the_beginning(server: ServerUnderTest) -> None:
+    add_prompt(server, "Needle", "x" * 300)
     (prompt,) = server.data("search_prompts", query="needle")["prompts"]
     assert prompt["snippet"] == "x" * 200 + "..."
 
 
-def test_a_search_follows_changes(server: Server) -> None:
-    identity = add(server, "First", "An old straße")
+def test_a_search_follows_changes(server: ServerUnderTest) -> None:
+    identity = add_prompt(server, "First", "An old straße")
     server.text("update_prompt", id=identity, content="A new word")
     assert server.data("search_prompts", query="STRASSE")["total"] == 0
     assert server.data("search_prompts", query="NEW")["total"] == 1

@@ -12,18 +12,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.contracts.replay import (
+from tests.contracts.contract_replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
-    WAYS,
+    VARIANTS,
     Contract,
     Json,
-    Place,
-    Server,
-    Way,
+    ServerUnderTest,
+    ServerVariant,
+    WorkspaceLocation,
     initialize,
 )
-from tests.contracts.shelves import DISCOVER, ENVELOPE, STATELESS, Machine, manifest, write
+from tests.contracts.library_fixtures import (
+    DISCOVER,
+    ENVELOPE,
+    STATELESS,
+    Machine,
+    twig_manifest,
+    write_files,
+)
 
 CONTRACT = Contract("twig-prompts.md")
 PROFILE = "twig"
@@ -50,33 +57,39 @@ Focus on:
 
 
 # Libraries are not in the database, so this takes one of the ways to PostgreSQL only.
-@pytest.fixture(params=[way for way in WAYS if way != Way("stdio", "postgres")], ids=str)
-def way(request: pytest.FixtureRequest) -> Way:
-    chosen: Way = request.param
+@pytest.fixture(
+    params=[variant for variant in VARIANTS if variant != ServerVariant("stdio", "postgres")], ids=str
+)
+def variant(request: pytest.FixtureRequest) -> ServerVariant:
+    chosen: ServerVariant = request.param
     return chosen
 
 
 @pytest.fixture
-def machine(tmp_path: Path, way: Way, place: Place) -> Machine:
-    return Machine(tmp_path, transport=way.transport, place=place)
+def machine(tmp_path: Path, variant: ServerVariant, location: WorkspaceLocation) -> Machine:
+    return Machine(tmp_path, transport=variant.transport, location=location)
 
 
 @pytest.fixture(params=[PROFILE, "all"])
-def server(request: pytest.FixtureRequest, machine: Machine) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, machine: Machine) -> Iterator[ServerUnderTest]:
     """A server that has not been asked anything yet: its libraries can still be written."""
-    machine.serves_in(request.param).mkdir(parents=True)
+    machine.libraries_of(request.param).mkdir(parents=True)
     with opened(machine, request.param) as started:
         yield started
 
 
 def library(machine: Machine, profile: str, toml: str, **files: str) -> Path:
     """The contract's library where the profile looks for it, under a name that has to be normalised."""
-    folder = machine.serves_in(profile) / "My-Coding Lib"
-    return write(folder, {"twig.toml": toml} | {f"prompts/{key}.md": text for key, text in files.items()})
+    folder = machine.libraries_of(profile) / "My-Coding Lib"
+    return write_files(
+        folder, {"twig.toml": toml} | {f"prompts/{key}.md": text for key, text in files.items()}
+    )
 
 
-def opened(machine: Machine, profile: str, hello: Json | None = None) -> Server:
-    return Server(machine.place, profile, hello=hello, env=machine.env, transport=machine.transport)
+def opened(machine: Machine, profile: str, first_request: Json | None = None) -> ServerUnderTest:
+    return ServerUnderTest(
+        machine.location, profile, first_request=first_request, env=machine.env, transport=machine.transport
+    )
 
 
 def without_nulls(value: Any) -> Any:
@@ -126,13 +139,13 @@ def required(toml: str, argument: str) -> str:
 
 
 #: A manifest without a description: the document shows an answer whose description is null.
-UNDESCRIBED = required(manifest("code_review", arguments="code_snippet language"), "code_snippet")
+UNDESCRIBED = required(twig_manifest("code_review", arguments="code_snippet language"), "code_snippet")
 
 
 @CONTRACT.replays("Overview > Capabilities Declared")
-def test_capabilities_are_declared_as_in_the_contract(server: Server) -> None:
+def test_capabilities_are_declared_as_in_the_contract(server: ServerUnderTest) -> None:
     shown = CONTRACT["Overview > Capabilities Declared"]
-    declared = server.introduction["result"]["capabilities"]
+    declared = server.first_response["result"]["capabilities"]
     assert declared == (shown if server.profile == PROFILE else declared | shown)
 
 
@@ -142,12 +155,12 @@ def test_prompts_are_listed_as_in_the_contract(machine: Machine, profile: str) -
     library(machine, profile, listed_toml())
     request = CONTRACT[f"{LIST} > Request"]
     with opened(machine, profile) as server:
-        for asked in (without_nulls(request), request):
-            assert server.ask(asked) == expected(f"{LIST} > Response (Success)", profile)
+        for send_request in (without_nulls(request), request):
+            assert server.ask(send_request) == expected(f"{LIST} > Response (Success)", profile)
 
 
 @CONTRACT.replays(f"{LIST} > No prompts installed")
-def test_where_no_prompts_are_installed_the_list_is_empty(server: Server) -> None:
+def test_where_no_prompts_are_installed_the_list_is_empty(server: ServerUnderTest) -> None:
     answer = server.ask(without_nulls(CONTRACT[f"{LIST} > Request"]))
     assert answer == expected(f"{LIST} > No prompts installed", server.profile)
 
@@ -174,10 +187,10 @@ def test_a_data_directory_that_is_not_accessible_is_reported_and_the_list_is_emp
 ) -> None:
     if made is _closed and os.geteuid() == 0:
         pytest.skip("nothing is closed to root")
-    made(machine.foreign)
+    made(machine.twig_libraries)
     with opened(machine, PROFILE) as server:
         assert server.request("prompts/list") == expected(INACCESSIBLE, PROFILE)["result"]
-        server.complaint("~/twig")
+        server.wait_for_stderr("~/twig")
 
 
 def test_a_data_directory_that_is_not_there_is_an_empty_list_without_a_word(machine: Machine) -> None:
@@ -204,7 +217,7 @@ def test_a_prompt_is_given_with_its_description_when_it_has_one(machine: Machine
 
 
 @CONTRACT.replays(f"{GET} > Prompt not found")
-def test_a_prompt_that_is_not_there_is_answered_as_in_the_contract(server: Server) -> None:
+def test_a_prompt_that_is_not_there_is_answered_as_in_the_contract(server: ServerUnderTest) -> None:
     answer = server.ask(CONTRACT[f"{GET} > Request"])
     assert answer == expected(f"{GET} > Prompt not found", server.profile)
 
@@ -223,11 +236,11 @@ def test_a_missing_required_argument_is_answered_as_in_the_contract(machine: Mac
 
 @CONTRACT.replays(f"{GET} > Content file missing")
 def test_a_missing_content_file_is_answered_as_in_the_contract(machine: Machine) -> None:
-    machine.foreign = machine.root / ".local/share/twig/prompts"
-    write(machine.foreign / "my_coding_lib", {"twig.toml": UNDESCRIBED})
+    machine.twig_libraries = machine.root / ".local/share/twig/prompts"
+    write_files(machine.twig_libraries / "my_coding_lib", {"twig.toml": UNDESCRIBED})
     # With no more said than where the user is at home: it is found where Twig keeps its data.
     env = machine.env | {"TWIG_DATA_DIR": "", "XDG_DATA_HOME": ""}
-    with Server(machine.place, PROFILE, env=env, transport=machine.transport) as server:
+    with ServerUnderTest(machine.location, PROFILE, env=env, transport=machine.transport) as server:
         answer = server.ask(CONTRACT[f"{GET} > Request"])
     assert answer == expected(f"{GET} > Content file missing", PROFILE)
 
@@ -364,7 +377,7 @@ def test_the_contract_is_kept_in_every_version_with_a_handshake(
 ) -> None:
     library(machine, PROFILE, UNDESCRIBED, code_review=TEMPLATE)
     with opened(machine, PROFILE, initialize(requested)) as server:
-        assert server.introduction["result"] == {
+        assert server.first_response["result"] == {
             "protocolVersion": requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[0],
             "capabilities": CONTRACT["Overview > Capabilities Declared"],
             "serverInfo": {"name": "twig", "version": "0.1.0"},
@@ -384,7 +397,7 @@ def test_the_contract_is_kept_in_the_version_without_a_handshake(machine: Machin
     library(machine, profile, listed_toml(), code_review=TEMPLATE)
     request = CONTRACT[f"{GET} > Request"]["params"] | {"_meta": ENVELOPE}
     with opened(machine, profile, DISCOVER) as server:
-        assert server.introduction["result"]["supportedVersions"] == [STATELESS]
+        assert server.first_response["result"]["supportedVersions"] == [STATELESS]
         listed = server.request("prompts/list", {"_meta": ENVELOPE})
         assert listed["prompts"] == expected(f"{LIST} > Response (Success)", profile)["result"]["prompts"]
         given = server.request("prompts/get", request)
@@ -409,4 +422,4 @@ def test_twig_has_nothing_but_prompts(machine: Machine) -> None:
 
 
 def test_no_example_is_left_unreplayed() -> None:
-    assert CONTRACT.unclaimed() == []
+    assert CONTRACT.unreplayed() == []

@@ -15,52 +15,60 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.contracts.shelves import ERAS, Client, Late, Machine, manifest, twig, write
+from tests.contracts.library_fixtures import (
+    ERAS,
+    LibraryClient,
+    Machine,
+    TooLate,
+    twig_manifest,
+    write_files,
+    write_twig_library,
+)
 
 #: What is saved is visible and announced after this time.
-SECOND = 1.0
+DEADLINE = 1.0
 #: Announcements are this far apart, but for what the way to the client takes.
-APART = 0.5
-WAY = 0.05
+MIN_INTERVAL = 0.5
+TRANSIT = 0.05
 
 Files = dict[str, str | bytes]
 #: Prompts by their names; nothing for one that cannot be given.
-Shown = dict[str, str | None]
+Texts = dict[str, str | None]
 Scenario = Callable[[Machine], None]
 
 
-def promptly(root: Path, scenario: Scenario) -> None:
+def retry_if_late(root: Path, scenario: Scenario) -> None:
     """A scenario, and once more elsewhere if something was late: the machine may be busy."""
     try:
         scenario(Machine(root / "first"))
-    except Late:
+    except TooLate:
         scenario(Machine(root / "second"))
 
 
 @contextmanager
-def listening(machine: Machine, profile: str) -> Iterator[list[Client]]:
+def open_clients(machine: Machine, profile: str) -> Iterator[list[LibraryClient]]:
     """A client of each era."""
     machine.root.mkdir(parents=True, exist_ok=True)
     # Both servers start at the same time.
-    clients = [Client(machine, profile, version=version) for version in ERAS]
+    clients = [LibraryClient(machine, profile, version=version) for version in ERAS]
     with ExitStack() as stack:
         for client in clients:
             stack.enter_context(client)
         yield clients
 
 
-def assert_news(clients: list[Client], change: Callable[[], object], after: Shown) -> None:
+def assert_notified(clients: list[LibraryClient], change: Callable[[], object], after: Texts) -> None:
     """Make a change: every client sees what is there after it, and is told so, within a second."""
-    known = [len(client.news) for client in clients]
+    known = [len(client.notification_times) for client in clients]
     began = time.monotonic()
     change()
     for client, before in zip(clients, known, strict=True):
         # A change of several files may be announced more than once, also while the client looks.
-        while (heard := len(client.news)) == before or client.shown() != after:
-            if len(client.news) == heard:
-                client.told(began + SECOND - time.monotonic())
-        if time.monotonic() - began > SECOND:
-            raise Late("announced in time, but not seen")
+        while (heard := len(client.notification_times)) == before or client.texts() != after:
+            if len(client.notification_times) == heard:
+                client.wait_for_notification(began + DEADLINE - time.monotonic())
+        if time.monotonic() - began > DEADLINE:
+            raise TooLate("announced in time, but not seen")
 
 
 # Files
@@ -70,15 +78,15 @@ class Change(NamedTuple):
     """Something that happens to a file."""
 
     before: Files
-    shown: Shown
-    happens: Callable[[Path], object]
-    after: Shown
+    texts: Texts
+    apply: Callable[[Path], object]
+    after: Texts
 
 
-TWIG: Files = {"twig.toml": manifest("a", "b"), "prompts/a.md": "one"}
-TWIG_SHOWN: Shown = {"lib:a": "one", "lib:b": None}
+TWIG: Files = {"twig.toml": twig_manifest("a", "b"), "prompts/a.md": "one"}
+TWIG_SHOWN: Texts = {"lib:a": "one", "lib:b": None}
 MARKDOWN: Files = {"a.md": "one", "more/c.md": "see"}
-MARKDOWN_SHOWN: Shown = {"lib:a": "one", "lib:more.c": "see"}
+MARKDOWN_SHOWN: Texts = {"lib:a": "one", "lib:more.c": "see"}
 
 
 def _save_by_renaming(file: Path, text: str) -> None:
@@ -89,22 +97,22 @@ def _save_by_renaming(file: Path, text: str) -> None:
 
 
 def _add_key(folder: Path) -> None:
-    write(folder, {"prompts/c.md": "three"})
+    write_files(folder, {"prompts/c.md": "three"})
     with (folder / "twig.toml").open("a") as file:
-        file.write(manifest("c"))
+        file.write(twig_manifest("c"))
 
 
 CHANGES = {
     "a prompt's file is created": Change(
         TWIG,
         TWIG_SHOWN,
-        lambda folder: write(folder, {"prompts/b.md": "two"}),
+        lambda folder: write_files(folder, {"prompts/b.md": "two"}),
         {"lib:a": "one", "lib:b": "two"},
     ),
     "a prompt's file is edited in place": Change(
         TWIG,
         TWIG_SHOWN,
-        lambda folder: write(folder, {"prompts/a.md": "new"}),
+        lambda folder: write_files(folder, {"prompts/a.md": "new"}),
         {"lib:a": "new", "lib:b": None},
     ),
     "a prompt's file is saved by renaming": Change(
@@ -131,7 +139,7 @@ CHANGES = {
     "the manifest is saved by renaming": Change(
         TWIG,
         TWIG_SHOWN,
-        lambda folder: _save_by_renaming(folder / "twig.toml", manifest("a")),
+        lambda folder: _save_by_renaming(folder / "twig.toml", twig_manifest("a")),
         {"lib:a": "one"},
     ),
     "the manifest is deleted": Change(
@@ -140,13 +148,13 @@ CHANGES = {
     "a file is created": Change(
         MARKDOWN,
         MARKDOWN_SHOWN,
-        lambda folder: write(folder, {"new/deep/b.md": "two"}),
+        lambda folder: write_files(folder, {"new/deep/b.md": "two"}),
         MARKDOWN_SHOWN | {"lib:new.deep.b": "two"},
     ),
     "a file is edited in place": Change(
         MARKDOWN,
         MARKDOWN_SHOWN,
-        lambda folder: write(folder, {"more/c.md": "sea"}),
+        lambda folder: write_files(folder, {"more/c.md": "sea"}),
         MARKDOWN_SHOWN | {"lib:more.c": "sea"},
     ),
     "a file is saved by renaming": Change(
@@ -194,13 +202,13 @@ def test_what_happens_to_a_file_is_seen_and_announced_within_a_second(tmp_path: 
     change = CHANGES[what]
 
     def scenario(machine: Machine) -> None:
-        folder = write(machine.foreign / "lib", change.before)
-        with listening(machine, "twig") as clients:
+        folder = write_files(machine.twig_libraries / "lib", change.before)
+        with open_clients(machine, "twig") as clients:
             for client in clients:
-                assert client.shown() == change.shown
-            assert_news(clients, lambda: change.happens(folder), change.after)
+                assert client.texts() == change.texts
+            assert_notified(clients, lambda: change.apply(folder), change.after)
 
-    promptly(tmp_path, scenario)
+    retry_if_late(tmp_path, scenario)
 
 
 #: Every link takes a command.
@@ -222,39 +230,39 @@ def test_what_happens_to_files_of_many_libraries_is_seen_and_announced_within_a_
 
     def scenario(machine: Machine) -> None:
         profile = "twig" if place == "twig's" else "all"
-        directory = machine.root / "elsewhere" if place == "linked" else machine.serves_in(profile)
-        happening = LINKED if place == "linked" else CHANGES
-        folders = {f"lib{number}": CHANGES[what] for number, what in enumerate(happening)}
-        before: Shown = {}
-        after: Shown = {}
+        directory = machine.root / "elsewhere" if place == "linked" else machine.libraries_of(profile)
+        applied = LINKED if place == "linked" else CHANGES
+        folders = {f"lib{number}": CHANGES[what] for number, what in enumerate(applied)}
+        before: Texts = {}
+        after: Texts = {}
         for name, change in folders.items():
-            folder = write(directory / name, change.before)
+            folder = write_files(directory / name, change.before)
             if place == "linked":
                 machine.link(folder, name)
-            before |= _called(name, change.shown)
-            after |= _called(name, change.after)
+            before |= _with_library_name(name, change.texts)
+            after |= _with_library_name(name, change.after)
 
         def everything() -> None:
             for name, change in folders.items():
-                change.happens(directory / name)
+                change.apply(directory / name)
 
-        with listening(machine, profile) as clients:
+        with open_clients(machine, profile) as clients:
             for client in clients:
-                assert client.shown() == before
-            assert_news(clients, everything, after)
+                assert client.texts() == before
+            assert_notified(clients, everything, after)
 
-    promptly(tmp_path, scenario)
+    retry_if_late(tmp_path, scenario)
 
 
-def _called(name: str, shown: Shown) -> Shown:
-    return {key.replace("lib:", f"{name}:"): text for key, text in shown.items()}
+def _with_library_name(name: str, texts: Texts) -> Texts:
+    return {key.replace("lib:", f"{name}:"): text for key, text in texts.items()}
 
 
 # Libraries
 
 
 def _move_in(machine: Machine, directory: Path) -> None:
-    twig(machine.root / "coming", {"a": "new"}).rename(directory / "new")
+    write_twig_library(machine.root / "coming", {"a": "new"}).rename(directory / "new")
 
 
 def _remove(machine: Machine, directory: Path) -> None:
@@ -267,28 +275,28 @@ def _remove_all(machine: Machine, directory: Path) -> None:
 
 def _replace_all(machine: Machine, directory: Path) -> None:
     shutil.rmtree(directory)
-    twig(directory / "new", {"a": "new"})
+    write_twig_library(directory / "new", {"a": "new"})
 
 
 def _swap_all(machine: Machine, directory: Path) -> None:
-    twig(machine.root / "coming/new", {"a": "new"})
+    write_twig_library(machine.root / "coming/new", {"a": "new"})
     directory.rename(machine.root / "going")
     (machine.root / "coming").rename(directory)
 
 
-LIBRARIES: dict[str, tuple[Callable[[Machine, Path], object], Shown]] = {
+LIBRARIES: dict[str, tuple[Callable[[Machine, Path], object], Texts]] = {
     "moved in": (_move_in, {"new:a": "new", "old:a": "old"}),
     "written": (
-        lambda machine, directory: twig(directory / "new", {"a": "new"}),
+        lambda machine, directory: write_twig_library(directory / "new", {"a": "new"}),
         {"new:a": "new", "old:a": "old"},
     ),
     "written without a manifest": (
-        lambda machine, directory: write(directory / "new", {"a.md": "new", "b/c.md": "deep"}),
+        lambda machine, directory: write_files(directory / "new", {"a.md": "new", "b/c.md": "deep"}),
         {"new:a": "new", "new:b.c": "deep", "old:a": "old"},
     ),
     "linked in": (
         lambda machine, directory: (directory / "new").symlink_to(
-            twig(machine.root / "elsewhere", {"a": "new"})
+            write_twig_library(machine.root / "elsewhere", {"a": "new"})
         ),
         {"new:a": "new", "old:a": "old"},
     ),
@@ -313,31 +321,35 @@ OWN = ("removed", "replaced with the directory")
 def test_what_happens_to_a_library_is_seen_and_announced_within_a_second(
     tmp_path: Path, profile: str, what: str
 ) -> None:
-    happens, after = LIBRARIES[what]
+    apply, after = LIBRARIES[what]
 
     def scenario(machine: Machine) -> None:
-        directory = machine.serves_in(profile)
-        twig(directory / "old", {"a": "old"})
-        with listening(machine, profile) as clients:
+        directory = machine.libraries_of(profile)
+        write_twig_library(directory / "old", {"a": "old"})
+        with open_clients(machine, profile) as clients:
             for client in clients:
-                assert client.shown() == {"old:a": "old"}
-            assert_news(clients, lambda: happens(machine, directory), after)
+                assert client.texts() == {"old:a": "old"}
+            assert_notified(clients, lambda: apply(machine, directory), after)
 
-    promptly(tmp_path, scenario)
+    retry_if_late(tmp_path, scenario)
 
 
 def test_a_directory_that_was_removed_is_served_again_when_it_is_back(tmp_path: Path) -> None:
     def scenario(machine: Machine) -> None:
-        directory = machine.foreign
-        twig(directory / "lib", {"a": "one"})
-        with listening(machine, "twig") as clients:
+        directory = machine.twig_libraries
+        write_twig_library(directory / "lib", {"a": "one"})
+        with open_clients(machine, "twig") as clients:
             for client in clients:
-                assert client.shown() == {"lib:a": "one"}
-            assert_news(clients, lambda: shutil.rmtree(directory), {})
-            assert_news(clients, lambda: twig(directory / "lib", {"a": "two"}), {"lib:a": "two"})
-            assert_news(clients, lambda: twig(directory / "lib", {"a": "three"}), {"lib:a": "three"})
+                assert client.texts() == {"lib:a": "one"}
+            assert_notified(clients, lambda: shutil.rmtree(directory), {})
+            assert_notified(
+                clients, lambda: write_twig_library(directory / "lib", {"a": "two"}), {"lib:a": "two"}
+            )
+            assert_notified(
+                clients, lambda: write_twig_library(directory / "lib", {"a": "three"}), {"lib:a": "three"}
+            )
 
-    promptly(tmp_path, scenario)
+    retry_if_late(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(("profile", "there"), [("twig", "the other directory"), ("all", "nothing")])
@@ -345,51 +357,57 @@ def test_the_first_library_is_announced_although_there_was_none_at_the_start(
     tmp_path: Path, profile: str, there: str
 ) -> None:
     def scenario(machine: Machine) -> None:
-        directory = machine.serves_in(profile)
+        directory = machine.libraries_of(profile)
         if there == "the other directory":
             machine.libraries.mkdir(parents=True)
-        with listening(machine, profile) as clients:
+        with open_clients(machine, profile) as clients:
             for client in clients:
-                assert client.shown() == {}
-            assert_news(clients, lambda: twig(directory / "lib", {"a": "one"}), {"lib:a": "one"})
-            assert_news(clients, lambda: twig(directory / "lib", {"a": "two"}), {"lib:a": "two"})
+                assert client.texts() == {}
+            assert_notified(
+                clients, lambda: write_twig_library(directory / "lib", {"a": "one"}), {"lib:a": "one"}
+            )
+            assert_notified(
+                clients, lambda: write_twig_library(directory / "lib", {"a": "two"}), {"lib:a": "two"}
+            )
 
-    promptly(tmp_path, scenario)
+    retry_if_late(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(("profile", "others"), [("twig", True), ("all", False)])
 def test_a_link_that_is_made_or_taken_away_is_announced(tmp_path: Path, profile: str, others: bool) -> None:
     def scenario(machine: Machine) -> None:
-        folder = twig(machine.root / "work", {"a": "one"})
+        folder = write_twig_library(machine.root / "work", {"a": "one"})
         if others:
-            twig(machine.libraries / "zoo", {"a": "own"})
-        rest: Shown = {"zoo:a": "own"} if others else {}
-        with listening(machine, profile) as clients:
+            write_twig_library(machine.libraries / "zoo", {"a": "own"})
+        rest: Texts = {"zoo:a": "own"} if others else {}
+        with open_clients(machine, profile) as clients:
             for client in clients:
-                assert client.shown() == rest
+                assert client.texts() == rest
             # The clock starts when the command has ended.
             machine.link(folder, "lib")
-            assert_news(clients, lambda: None, {"lib:a": "one", **rest})
-            assert_news(clients, lambda: twig(folder, {"a": "two"}), {"lib:a": "two", **rest})
+            assert_notified(clients, lambda: None, {"lib:a": "one", **rest})
+            assert_notified(
+                clients, lambda: write_twig_library(folder, {"a": "two"}), {"lib:a": "two", **rest}
+            )
             machine.run("library", "remove", "lib")
-            assert_news(clients, lambda: None, rest)
+            assert_notified(clients, lambda: None, rest)
         assert (folder / "twig.toml").exists()
 
-    promptly(tmp_path, scenario)
+    retry_if_late(tmp_path, scenario)
 
 
 def test_a_linked_folder_that_goes_and_comes_is_followed(tmp_path: Path) -> None:
     def scenario(machine: Machine) -> None:
-        folder = twig(machine.root / "work", {"a": "one"})
+        folder = write_twig_library(machine.root / "work", {"a": "one"})
         machine.link(folder, "lib")
-        with listening(machine, "all") as clients:
+        with open_clients(machine, "all") as clients:
             for client in clients:
-                assert client.shown() == {"lib:a": "one"}
-            assert_news(clients, lambda: folder.rename(machine.root / "away"), {})
-            assert_news(clients, lambda: (machine.root / "away").rename(folder), {"lib:a": "one"})
-            assert_news(clients, lambda: twig(folder, {"a": "two"}), {"lib:a": "two"})
+                assert client.texts() == {"lib:a": "one"}
+            assert_notified(clients, lambda: folder.rename(machine.root / "away"), {})
+            assert_notified(clients, lambda: (machine.root / "away").rename(folder), {"lib:a": "one"})
+            assert_notified(clients, lambda: write_twig_library(folder, {"a": "two"}), {"lib:a": "two"})
 
-    promptly(tmp_path, scenario)
+    retry_if_late(tmp_path, scenario)
 
 
 def test_an_edit_right_after_the_first_answer_is_announced(tmp_path: Path) -> None:
@@ -397,16 +415,16 @@ def test_an_edit_right_after_the_first_answer_is_announced(tmp_path: Path) -> No
 
     def scenario(machine: Machine) -> None:
         for number in range(3):
-            twig(machine.foreign / f"lib{number}", {"a": "one"})
+            write_twig_library(machine.twig_libraries / f"lib{number}", {"a": "one"})
         for number in range(3):
-            with Client(machine) as client:
+            with LibraryClient(machine) as client:
                 name = f"lib{number}:a"
                 assert client.text(name) == "one"
-                twig(machine.foreign / f"lib{number}", {"a": "two"})
-                client.told(SECOND)
+                write_twig_library(machine.twig_libraries / f"lib{number}", {"a": "two"})
+                client.wait_for_notification(DEADLINE)
                 assert client.text(name) == "two"
 
-    promptly(tmp_path, scenario)
+    retry_if_late(tmp_path, scenario)
 
 
 # Bursts
@@ -415,67 +433,76 @@ def test_an_edit_right_after_the_first_answer_is_announced(tmp_path: Path) -> No
 def test_a_burst_is_announced_a_few_times_and_never_twice_within_half_a_second(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     keys = [f"p{number:03}" for number in range(500)]
-    edited = twig(machine.foreign / "edited", dict.fromkeys(keys, "old"))
-    created = write(machine.foreign / "created", {"p000.md": "old"})
+    edited = write_twig_library(machine.twig_libraries / "edited", dict.fromkeys(keys, "old"))
+    created = write_files(machine.twig_libraries / "created", {"p000.md": "old"})
 
     def burst() -> None:
-        write(edited, {f"prompts/{key}.md": "new" for key in keys})
-        write(created, {f"{key}.md": "new" for key in keys})
+        write_files(edited, {f"prompts/{key}.md": "new" for key in keys})
+        write_files(created, {f"{key}.md": "new" for key in keys})
 
-    with listening(machine, "twig") as clients, ThreadPoolExecutor(3) as threads:
+    with open_clients(machine, "twig") as clients, ThreadPoolExecutor(3) as threads:
         for client in clients:
             assert client.text("edited:p000") == client.text("created:p000") == "old"
-        reading = [threads.submit(_told_until_it_is_over, client) for client in clients]
+        reading = [threads.submit(_read_until_quiet, client) for client in clients]
         threads.submit(burst).result()
         for read, client in zip(reading, clients, strict=True):
             read.result()
-            assert 1 <= len(client.news) <= 5
-            assert all(later - earlier > APART - WAY for earlier, later in pairwise(client.news))
+            assert 1 <= len(client.notification_times) <= 5
+            assert all(
+                later - earlier > MIN_INTERVAL - TRANSIT
+                for earlier, later in pairwise(client.notification_times)
+            )
             assert client.names() == [f"{name}:{key}" for name in ("created", "edited") for key in keys]
             for key in (keys[0], keys[250], keys[-1]):
                 assert client.text(f"created:{key}") == client.text(f"edited:{key}") == "new"
 
 
-def _told_until_it_is_over(client: Client) -> None:
-    client.told(2 * SECOND)
-    with contextlib.suppress(Late):
-        while len(client.news) < 20:
+def _read_until_quiet(client: LibraryClient) -> None:
+    client.wait_for_notification(2 * DEADLINE)
+    with contextlib.suppress(TooLate):
+        while len(client.notification_times) < 20:
             # A burst is looked at once more a second after it.
-            client.told(1.5 * SECOND)
+            client.wait_for_notification(1.5 * DEADLINE)
 
 
 def test_steady_changes_are_announced_steadily_and_never_twice_within_half_a_second(tmp_path: Path) -> None:
     def scenario(machine: Machine) -> None:
-        folder = write(machine.foreign / "lib", {"p000.md": "x"})
+        folder = write_files(machine.twig_libraries / "lib", {"p000.md": "x"})
         names = ["lib:p000"]
-        with Client(machine) as client:
+        with LibraryClient(machine) as client:
             assert client.names() == names
             began = time.monotonic()
-            while time.monotonic() - began < 1.5 * SECOND:
-                write(folder, {f"p{len(names):03}.md": "x"})
+            while time.monotonic() - began < 1.5 * DEADLINE:
+                write_files(folder, {f"p{len(names):03}.md": "x"})
                 names.append(f"lib:p{len(names):03}")
-                with contextlib.suppress(Late):
-                    client.told(0.002)
+                with contextlib.suppress(TooLate):
+                    client.wait_for_notification(0.002)
             while client.names() != names:
-                client.told(SECOND)
-        assert all(later - earlier > APART - WAY for earlier, later in pairwise(client.news))
-        if any(later - earlier > SECOND for earlier, later in pairwise([began, *client.news])):
-            raise Late("nobody is told as long as there are changes")
+                client.wait_for_notification(DEADLINE)
+        assert all(
+            later - earlier > MIN_INTERVAL - TRANSIT for earlier, later in pairwise(client.notification_times)
+        )
+        if any(
+            later - earlier > DEADLINE for earlier, later in pairwise([began, *client.notification_times])
+        ):
+            raise TooLate("nobody is told as long as there are changes")
 
-    promptly(tmp_path, scenario)
+    retry_if_late(tmp_path, scenario)
 
 
 def test_what_changes_nothing_is_not_announced(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
-    folder = twig(machine.foreign / "lib", {"a": "one"})
-    with listening(machine, "twig") as clients:
+    folder = write_twig_library(machine.twig_libraries / "lib", {"a": "one"})
+    with open_clients(machine, "twig") as clients:
         for client in clients:
-            assert client.shown() == {"lib:a": "one"}
-        write(folder, {"notes.txt": "x", "prompts/.a.md.swp": "x", "prompts/a.md~": "x", ".git/index": "x"})
-        write(machine.foreign, {"README.md": "x"})
-        for client, seconds in zip(clients, (SECOND, 0.1), strict=True):
-            with pytest.raises(Late):
-                client.told(seconds)
+            assert client.texts() == {"lib:a": "one"}
+        write_files(
+            folder, {"notes.txt": "x", "prompts/.a.md.swp": "x", "prompts/a.md~": "x", ".git/index": "x"}
+        )
+        write_files(machine.twig_libraries, {"README.md": "x"})
+        for client, seconds in zip(clients, (DEADLINE, 0.1), strict=True):
+            with pytest.raises(TooLate):
+                client.wait_for_notification(seconds)
 
 
 # What breaks
@@ -491,7 +518,7 @@ class Breakage(NamedTuple):
     repaired: str
 
 
-TWIG_MANIFEST = manifest("a", "good")
+TWIG_MANIFEST = twig_manifest("a", "good")
 FRONT_MATTER = "---\narguments: [x]\n---\n"
 TOO_LARGE = "x" * (64 * 1024 + 1)
 
@@ -528,113 +555,115 @@ def test_files_that_break_while_they_are_served_keep_their_last_good_versions_un
     tmp_path: Path,
 ) -> None:
     def scenario(machine: Machine) -> None:
-        before: Shown = {}
-        repaired: Shown = {}
+        before: Texts = {}
+        repaired: Texts = {}
         for name, one in BREAKAGES.items():
-            write(machine.foreign / name, library_with(one.file, one.good))
+            write_files(machine.twig_libraries / name, library_with(one.file, one.good))
             before |= {f"{name}:a": "one", f"{name}:good": "fine"}
             repaired |= {f"{name}:a": "one" if one.file == "twig.toml" else "two", f"{name}:good": "fine"}
 
         def repair() -> None:
             for name, one in BREAKAGES.items():
-                write(machine.foreign / name, {one.file: one.repaired})
+                write_files(machine.twig_libraries / name, {one.file: one.repaired})
 
-        with Client(machine) as client:
-            assert client.shown() == before
+        with LibraryClient(machine) as client:
+            assert client.texts() == before
             for name, one in BREAKAGES.items():
-                write(machine.foreign / name, {one.file: one.bad})
+                write_files(machine.twig_libraries / name, {one.file: one.bad})
             for name, one in BREAKAGES.items():
-                said = client.complains(f"/{name}/", *one.said)
+                said = client.wait_for_stderr(f"/{name}/", *one.said)
                 assert said.endswith("; its last good version is still served")
-            assert client.shown() == before
+            assert client.texts() == before
             # Also when another file of the library was looked at since.
             for name, one in BREAKAGES.items():
                 other = "good.md" if one.file == "a.md" else "prompts/good.md"
-                write(machine.foreign / name, {other: "better"})
-            later: Shown = {
+                write_files(machine.twig_libraries / name, {other: "better"})
+            later: Texts = {
                 name: "better" if name.endswith(":good") else text for name, text in before.items()
             }
-            assert_news([client], lambda: None, later)
+            assert_notified([client], lambda: None, later)
             later |= {name: text for name, text in repaired.items() if name.endswith(":a")}
-            assert_news([client], repair, later)
+            assert_notified([client], repair, later)
 
-    promptly(tmp_path, scenario)
+    retry_if_late(tmp_path, scenario)
 
 
 def test_a_file_may_break_again_and_again(tmp_path: Path) -> None:
     def scenario(machine: Machine) -> None:
-        folder = twig(machine.foreign / "lib", {"a": "0"})
-        with Client(machine) as client:
-            assert client.shown() == {"lib:a": "0"}
+        folder = write_twig_library(machine.twig_libraries / "lib", {"a": "0"})
+        with LibraryClient(machine) as client:
+            assert client.texts() == {"lib:a": "0"}
             for number in range(2):
-                write(folder, {"prompts/a.md": "\n" * number + "{% if %}", "twig.toml": "\n" * number + "["})
-                client.complains(f"prompts/a.md:{number + 1}: ")
-                client.complains(f"twig.toml:{number + 1}: ")
-                assert client.shown() == {"lib:a": str(number)}
-                good: Files = {"prompts/a.md": str(number + 1), "twig.toml": manifest("a")}
-                write(folder, good)
-                while client.shown() != {"lib:a": str(number + 1)}:
-                    client.told(SECOND)
+                write_files(
+                    folder, {"prompts/a.md": "\n" * number + "{% if %}", "twig.toml": "\n" * number + "["}
+                )
+                client.wait_for_stderr(f"prompts/a.md:{number + 1}: ")
+                client.wait_for_stderr(f"twig.toml:{number + 1}: ")
+                assert client.texts() == {"lib:a": str(number)}
+                good: Files = {"prompts/a.md": str(number + 1), "twig.toml": twig_manifest("a")}
+                write_files(folder, good)
+                while client.texts() != {"lib:a": str(number + 1)}:
+                    client.wait_for_notification(DEADLINE)
 
-    promptly(tmp_path, scenario)
+    retry_if_late(tmp_path, scenario)
 
 
 def test_files_that_are_broken_at_the_start_are_reported_and_errors_for_their_prompts_only(
     tmp_path: Path,
 ) -> None:
     def scenario(machine: Machine) -> None:
-        good: Shown = {}
+        good: Texts = {}
         for name, one in BREAKAGES.items():
-            write(machine.foreign / name, library_with(one.file, one.bad))
+            write_files(machine.twig_libraries / name, library_with(one.file, one.bad))
             good |= {f"{name}:a": "one", f"{name}:good": "fine"}
 
         def repair() -> None:
             for name, one in BREAKAGES.items():
-                write(machine.foreign / name, {one.file: one.good})
+                write_files(machine.twig_libraries / name, {one.file: one.good})
 
-        with Client(machine) as client:
-            shown = client.shown()
+        with LibraryClient(machine) as client:
+            texts = client.texts()
             for name, one in BREAKAGES.items():
-                assert shown.get(f"{name}:a") is None
+                assert texts.get(f"{name}:a") is None
                 # Without a manifest nobody knows which prompts there are.
-                assert shown.get(f"{name}:good") == (None if one.file == "twig.toml" else "fine")
+                assert texts.get(f"{name}:good") == (None if one.file == "twig.toml" else "fine")
             for name, one in BREAKAGES.items():
-                client.complains(f"/{name}/", *one.said)
-            assert_news([client], repair, good)
+                client.wait_for_stderr(f"/{name}/", *one.said)
+            assert_notified([client], repair, good)
 
-    promptly(tmp_path, scenario)
+    retry_if_late(tmp_path, scenario)
 
 
 def test_the_last_good_version_ends_with_the_server(tmp_path: Path) -> None:
     """What is broken on disk is broken for whoever comes later: nobody is served what is nowhere any more."""
     machine = Machine(tmp_path)
-    folder = twig(machine.foreign / "lib", {"a": "one"})
-    with Client(machine) as client:
+    folder = write_twig_library(machine.twig_libraries / "lib", {"a": "one"})
+    with LibraryClient(machine) as client:
         assert client.text("lib:a") == "one"
-        write(folder, {"prompts/a.md": "{% if %}"})
-        client.complains("prompts/a.md:1")
+        write_files(folder, {"prompts/a.md": "{% if %}"})
+        client.wait_for_stderr("prompts/a.md:1")
         assert client.text("lib:a") == "one"
-        with Client(machine) as later:
+        with LibraryClient(machine) as later:
             assert "at line 1" in later.details("lib:a")
 
 
 def test_what_changed_between_two_starts_is_seen_at_the_second(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
-    folder = write(machine.foreign / "lib", {"a.md": "one", "b.md": "one"})
+    folder = write_files(machine.twig_libraries / "lib", {"a.md": "one", "b.md": "one"})
     kept = machine.home / "cache"
-    with Client(machine) as client:
-        assert client.shown() == {"lib:a": "one", "lib:b": "one"}
+    with LibraryClient(machine) as client:
+        assert client.texts() == {"lib:a": "one", "lib:b": "one"}
         # What was read is kept when nothing has happened for a while.
         for _ in range(50):
             if kept.is_dir() and any(kept.glob("*.cache")):
                 break
-            with pytest.raises(Late):
-                client.told(0.1)
+            with pytest.raises(TooLate):
+                client.wait_for_notification(0.1)
     assert any(kept.glob("*.cache"))
     status = (folder / "a.md").stat()
-    write(folder, {"a.md": "two", "c.md": "new"})
+    write_files(folder, {"a.md": "two", "c.md": "new"})
     # As long as before, and with the time it had before.
     os.utime(folder / "a.md", ns=(status.st_atime_ns, status.st_mtime_ns))
     (folder / "b.md").unlink()
-    with Client(machine) as client:
-        assert client.shown() == {"lib:a": "two", "lib:c": "new"}
+    with LibraryClient(machine) as client:
+        assert client.texts() == {"lib:a": "two", "lib:c": "new"}

@@ -1,4 +1,4 @@
-"""Libraries for tests: on disk, and as a client sees them."""
+"""Library folders for tests, and a client that watches them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from typing import Any, Self
 
 import msgspec
 
-from tests.contracts.over_http import Complaints
-from tests.contracts.replay import HANDSHAKE_VERSIONS, Json, Place, Transport, database
+from tests.contracts.contract_replay import HANDSHAKE_VERSIONS, Json, Transport, WorkspaceLocation, database
+from tests.contracts.http_server_process import StderrLines
 from tests.wire import ROOT, Wire
 
 STATELESS = "2026-07-28"
-#: One version of each way to speak.
+#: One protocol version of each era.
 ERAS = (HANDSHAKE_VERSIONS[-1], STATELESS)
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": STATELESS,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-#: Where nothing is agreed on, this is how a client begins.
+#: The first request of a stateless client.
 DISCOVER: Json = {"method": "server/discover", "params": {"_meta": ENVELOPE}}
 LIST_CHANGED = "notifications/prompts/list_changed"
 
 
-def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
-    """Put files into a folder; line breaks stay as they are."""
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files into a folder, without changing line breaks, and return the folder."""
     for name, content in files.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -39,14 +39,16 @@ def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     return folder
 
 
-def twig(folder: Path, texts: Mapping[str, str | bytes], arguments: str = "") -> Path:
-    """A library whose manifest lists these prompts, each with the same optional arguments."""
-    lists = manifest(*texts, arguments=arguments)
-    return write(folder, {f"prompts/{key}.md": text for key, text in texts.items()} | {"twig.toml": lists})
+def write_twig_library(folder: Path, texts: Mapping[str, str | bytes], arguments: str = "") -> Path:
+    """Write a library whose manifest lists these prompts, each with the same optional arguments."""
+    manifest = twig_manifest(*texts, arguments=arguments)
+    return write_files(
+        folder, {f"prompts/{key}.md": text for key, text in texts.items()} | {"twig.toml": manifest}
+    )
 
 
-def manifest(*keys: str, arguments: str = "") -> str:
-    """A `twig.toml` that lists prompts with these keys."""
+def twig_manifest(*keys: str, arguments: str = "") -> str:
+    """Return a `twig.toml` that lists prompts with these keys."""
     return "".join(
         f'[prompts."{key}"]\n'
         + "".join(f'[[prompts."{key}".arguments]]\nname = "{name}"\n' for name in arguments.split())
@@ -54,60 +56,60 @@ def manifest(*keys: str, arguments: str = "") -> str:
     )
 
 
-class Late(AssertionError):
-    """What was promised has not come in time. The machine may have been busy."""
+class TooLate(AssertionError):
+    """A notification did not arrive in time. The machine may be busy."""
 
 
 class Machine:
-    """Where a server finds its libraries: a home of its own for every test."""
+    """The home folder of a test, with the folders in which a server finds libraries."""
 
-    def __init__(self, root: Path, *, transport: Transport = "stdio", place: Place | None = None) -> None:
+    def __init__(
+        self, root: Path, *, transport: Transport = "stdio", location: WorkspaceLocation | None = None
+    ) -> None:
         self.root = root
-        #: Where its workspace is.
-        self.place = root if place is None else place
-        #: How its servers are spoken to.
+        self.location = root if location is None else location
         self.transport = transport
         self.home = root / "dittybag"
         #: Dittybag's own libraries, in every profile.
         self.libraries = self.home / "libraries"
-        #: Those of Twig, in its profile.
-        self.foreign = root / "twig"
+        #: The libraries of Twig, in its profile.
+        self.twig_libraries = root / "twig"
 
     @property
     def env(self) -> dict[str, str]:
         return {
             "HOME": str(self.root),
             "DITTYBAG_HOME": str(self.home),
-            "TWIG_DATA_DIR": str(self.foreign),
+            "TWIG_DATA_DIR": str(self.twig_libraries),
         }
 
     def link(self, folder: Path, name: str) -> None:
-        """Have a folder served where it is."""
+        """Link a folder as a library."""
         self.run("library", "add", str(folder), "--link", "--name", name)
 
     def run(self, *arguments: str) -> None:
-        """Run a command on this machine."""
+        """Run a command with this home folder."""
         command = [sys.executable, "-m", "dittybag", *arguments]
         env = {**os.environ, **self.env}
         subprocess.run(command, env=env, cwd=ROOT, capture_output=True, timeout=30, check=True)
 
-    def serves_in(self, profile: str) -> Path:
-        """Where the users of a profile keep their libraries."""
-        return self.foreign if profile == "twig" else self.libraries
+    def libraries_of(self, profile: str) -> Path:
+        """Return the library folder of a profile."""
+        return self.twig_libraries if profile == "twig" else self.libraries
 
 
-class Client:
-    """A client that also hears when the list of prompts changes, in either of the two ways there are."""
+class LibraryClient:
+    """A client of either era that receives notifications about the list of prompts."""
 
     def __init__(self, machine: Machine, profile: str = "twig", *, version: str = ERAS[0]) -> None:
         self.version = version
-        #: When it was told that the list has changed.
-        self.news: list[float] = []
-        options = ("--profile", profile, *database(machine.place))
+        #: When each notification arrived.
+        self.notification_times: list[float] = []
+        options = ("--profile", profile, *database(machine.location))
         self._wire = Wire("dittybag", "serve", *options, env=machine.env)
         self._ids = count(1)
         assert self._wire.process.stderr is not None
-        self._complaints = Complaints(self._wire.process.stderr)
+        self._stderr = StderrLines(self._wire.process.stderr)
 
     def __enter__(self) -> Self:
         if self.version != STATELESS:
@@ -125,66 +127,66 @@ class Client:
         self._wire.__exit__(kind, error, trace)
 
     def ask(self, method: str, params: Json | None = None, *, seconds: float = 10.0) -> Any:
-        """The answer to a request, which comes in time."""
+        """Send a request and return the response. Fails if it does not arrive in time."""
         meta = {"_meta": ENVELOPE} if self.version == STATELESS else {}
         identity = next(self._ids)
         request = {"jsonrpc": "2.0", "id": identity, "method": method, "params": (params or {}) | meta}
         self._wire.send(msgspec.json.encode(request))
         deadline = time.monotonic() + seconds
-        while (answer := self._wire.message(deadline - time.monotonic())).get("id") != identity:
-            self._note(answer)
-        return answer
+        while (response := self._wire.message(deadline - time.monotonic())).get("id") != identity:
+            self._record_notification(response)
+        return response
 
     def names(self) -> list[str]:
-        """The names of the prompts on the first page, in order."""
+        """Return the names of the prompts on the first page, in order."""
         return [prompt["name"] for prompt in self.ask("prompts/list")["result"]["prompts"]]
 
     def get(self, name: str, *, seconds: float = 10.0) -> Any:
-        """The answer to a request for a prompt."""
+        """Request a prompt and return the response."""
         return self.ask("prompts/get", {"name": name}, seconds=seconds)
 
     def text(self, name: str, *, seconds: float = 10.0) -> str:
-        answer = self.get(name, seconds=seconds)
-        assert "result" in answer, answer
-        (message,) = answer["result"]["messages"]
+        response = self.get(name, seconds=seconds)
+        assert "result" in response, response
+        (message,) = response["result"]["messages"]
         text: str = message["content"]["text"]
         return text
 
     def details(self, name: str) -> str:
-        """Why a prompt cannot be given."""
+        """Request a prompt that fails and return the details of the error."""
         error = self.get(name)["error"]
         details: str = error.get("data", {}).get("details", error["message"])
         return details
 
-    def told(self, seconds: float) -> float:
-        """When it is told of the next change, which is within so many seconds."""
-        heard = len(self.news)
+    def wait_for_notification(self, seconds: float) -> float:
+        """Wait for the next notification and return its time. Raises `TooLate` after `seconds`."""
+        known = len(self.notification_times)
         deadline = time.monotonic() + seconds
-        while len(self.news) == heard:
+        while len(self.notification_times) == known:
             try:
                 message = self._wire.message(deadline - time.monotonic())
             except AssertionError as error:
                 if self._wire.process.poll() is not None:
                     raise
-                raise Late(f"not told within {seconds} s") from error
-            self._note(message)
-        return self.news[-1]
+                raise TooLate(f"no notification within {seconds} s") from error
+            self._record_notification(message)
+        return self.notification_times[-1]
 
-    def shown(self) -> dict[str, str | None]:
-        """The texts of all prompts by their names; nothing for one that cannot be given."""
-        answers = {name: self.get(name) for name in self.names()}
+    def texts(self) -> dict[str, str | None]:
+        """Return the texts of all prompts by name, `None` for prompts that fail."""
+        responses = {name: self.get(name) for name in self.names()}
         return {
-            name: answer["result"]["messages"][0]["content"]["text"] if "result" in answer else None
-            for name, answer in answers.items()
+            name: response["result"]["messages"][0]["content"]["text"] if "result" in response else None
+            for name, response in responses.items()
         }
 
-    def complains(self, *words: str, seconds: float = 2.0) -> str:
-        """A line of standard error with all of these words, which comes in time."""
-        return self._complaints.line(*words, seconds=seconds)
+    def wait_for_stderr(self, *words: str, seconds: float = 2.0) -> str:
+        """Return the first line on standard error with all of these words. Fails if none arrives in time."""
+        return self._stderr.wait_for(*words, seconds=seconds)
 
-    def _note(self, message: Json) -> None:
+    def _record_notification(self, message: Json) -> None:
         assert message["method"] == LIST_CHANGED, message
-        self.news.append(time.monotonic())
+        self.notification_times.append(time.monotonic())
         if self.version == STATELESS:
             subscription = {"io.modelcontextprotocol/subscriptionId": "listening"}
             assert message["params"] == {"_meta": subscription}

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.replay import Server, create_project
+from tests.contracts.contract_replay import ServerUnderTest, create_project
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def server(tmp_path: Path) -> Iterator[ServerUnderTest]:
     create_project(tmp_path, "auth-module")
-    with Server(tmp_path) as opened:
+    with ServerUnderTest(tmp_path) as opened:
         yield opened
 
 
-def rendered(server: Server, content: str, **values: object) -> str:
+def rendered(server: ServerUnderTest, content: str, **values: object) -> str:
     declared = [{"name": "who", "description": "Whom to greet", "required": True}, {"name": "mood"}]
     server.text("create_prompt", name="p", content=content, arguments=declared)
     (message,) = server.request("prompts/get", {"name": "p", "arguments": values})["messages"]
@@ -25,27 +25,27 @@ def rendered(server: Server, content: str, **values: object) -> str:
     return text
 
 
-def test_a_prompt_that_declares_arguments_is_filled_in(server: Server) -> None:
+def test_a_prompt_that_declares_arguments_is_filled_in(server: ServerUnderTest) -> None:
     assert rendered(server, "Hello {{ who }}, {{mood}}!\n", who="Ann", mood="glad") == "Hello Ann, glad!\n"
 
 
-def test_an_optional_argument_that_is_missing_is_empty(server: Server) -> None:
+def test_an_optional_argument_that_is_missing_is_empty(server: ServerUnderTest) -> None:
     assert rendered(server, "[{{ mood }}] {{ who }}", who="Ann") == "[] Ann"
 
 
-def test_only_declared_arguments_reach_the_template(server: Server) -> None:
+def test_only_declared_arguments_reach_the_template(server: ServerUnderTest) -> None:
     assert rendered(server, "{{ who }}{{ secret }}", who="Ann", secret="x") == "Ann"
 
 
-def test_template_syntax_in_an_argument_comes_out_as_written(server: Server) -> None:
+def test_template_syntax_in_an_argument_comes_out_as_written(server: ServerUnderTest) -> None:
     assert rendered(server, "{{ who }}", who="{{ mood }}{{7*7}}", mood="x") == "{{ mood }}{{7*7}}"
 
 
-def test_values_that_are_not_text_become_their_json(server: Server) -> None:
+def test_values_that_are_not_text_become_their_json(server: ServerUnderTest) -> None:
     assert rendered(server, "{{ who }} {{ mood }}", who=7, mood=["a", True]) == '7 ["a",true]'
 
 
-def test_a_required_argument_that_is_missing_is_named(server: Server) -> None:
+def test_a_required_argument_that_is_missing_is_named(server: ServerUnderTest) -> None:
     rendered(server, "{{ who }}", who="x")
     assert server.error("prompts/get", {"name": "p"}) == {
         "code": -32602,
@@ -54,7 +54,7 @@ def test_a_required_argument_that_is_missing_is_named(server: Server) -> None:
     }
 
 
-def test_a_template_has_conditions_loops_and_filters(server: Server) -> None:
+def test_a_template_has_conditions_loops_and_filters(server: ServerUnderTest) -> None:
     content = "{% if mood %}[{{ mood | upper }}] {% endif %}{% for c in who %}{{ c }}.{% endfor %}"
     assert rendered(server, content, who="Ann", mood="glad") == "[GLAD] A.n.n."
     (message,) = server.request("prompts/get", {"name": "p", "arguments": {"who": "Bo"}})["messages"]
@@ -77,7 +77,7 @@ def test_a_template_has_conditions_loops_and_filters(server: Server) -> None:
     ],
 )
 def test_a_template_that_cannot_be_rendered_is_an_error_with_its_line(
-    server: Server, content: str, details: str
+    server: ServerUnderTest, content: str, details: str
 ) -> None:
     declared = [{"name": "who"}]
     server.text("create_prompt", name="p", content=content, arguments=declared)
@@ -90,11 +90,11 @@ def test_a_template_that_cannot_be_rendered_is_an_error_with_its_line(
         assert error["data"]["details"].startswith(details)
 
 
-def test_a_template_has_at_most_64_kib(server: Server) -> None:
+def test_a_template_has_at_most_64_kib(server: ServerUnderTest) -> None:
     declared = [{"name": "who"}]
     server.text("create_prompt", name="fits", content="x" * 65536, arguments=declared)
     assert len(server.request("prompts/get", {"name": "fits"})["messages"][0]["content"]["text"]) == 65536
-    problem = "Error: Content with arguments must be at most 65536 bytes, it has 65537"
+    problem = "Error: Content with arguments must be at most 65536 bytes, but has 65537"
     said = server.refusal("create_prompt", name="large", content="x" * 65537, arguments=declared)
     assert said == problem
     server.text("create_prompt", name="large", content="x" * 65537)
@@ -102,13 +102,13 @@ def test_a_template_has_at_most_64_kib(server: Server) -> None:
     assert server.refusal("update_prompt", name="fits", content="x" * 65537) == problem
 
 
-def test_a_prompt_without_arguments_is_verbatim(server: Server) -> None:
+def test_a_prompt_without_arguments_is_verbatim(server: ServerUnderTest) -> None:
     server.text("create_prompt", name="v", content="{{ who }} {% raw %}")
     (message,) = server.request("prompts/get", {"name": "v", "arguments": {"who": "x"}})["messages"]
     assert message["content"]["text"] == "{{ who }} {% raw %}"
 
 
-def test_arguments_are_listed_as_declared(server: Server) -> None:
+def test_arguments_are_listed_as_declared(server: ServerUnderTest) -> None:
     rendered(server, "{{ who }}", who="x")
     (listed,) = server.request("prompts/list")["prompts"]
     assert listed["arguments"] == [
@@ -119,7 +119,7 @@ def test_arguments_are_listed_as_declared(server: Server) -> None:
     assert server.request("prompts/list")["prompts"][0]["arguments"] == []
 
 
-def test_a_resource_whose_uri_has_variables_is_a_template(server: Server) -> None:
+def test_a_resource_whose_uri_has_variables_is_a_template(server: ServerUnderTest) -> None:
     server.text(
         "create_resource",
         name="Table-Schema",
@@ -146,7 +146,7 @@ def test_a_resource_whose_uri_has_variables_is_a_template(server: Server) -> Non
     }
 
 
-def test_a_resource_of_its_own_goes_before_a_template(server: Server) -> None:
+def test_a_resource_of_its_own_goes_before_a_template(server: ServerUnderTest) -> None:
     server.text("create_resource", name="t", uri="db://{table}", content="any {{ table }}")
     server.text("create_resource", name="users", uri="db://users", content="the users")
     assert server.request("resources/read", {"uri": "db://users"})["contents"][0]["text"] == "the users"
@@ -156,19 +156,21 @@ def test_a_resource_of_its_own_goes_before_a_template(server: Server) -> None:
 @pytest.mark.parametrize(
     ("uri", "problem"),
     [
-        ("db://{a}{b}", "URI 'db://{a}{b}' needs something between its variables"),
-        ("db://{a}/{a}", "URI 'db://{a}/{a}' names a variable twice"),
+        ("db://{a}{b}", "URI 'db://{a}{b}' must have text between its variables"),
+        ("db://{a}/{a}", "URI 'db://{a}/{a}' uses a variable twice"),
         (
             "db://{+a}",
-            "URI 'db://{+a}' has braces that are not plain {variables}; write %7B and %7D for literal ones",
+            "URI 'db://{+a}' has braces that are not simple {variables}; write literal braces as %7B and %7D",
         ),
     ],
 )
-def test_a_template_that_cannot_be_matched_is_refused(server: Server, uri: str, problem: str) -> None:
+def test_a_template_that_cannot_be_matched_is_refused(
+    server: ServerUnderTest, uri: str, problem: str
+) -> None:
     assert server.refusal("create_resource", name="t", uri=uri, content="x") == f"Error: {problem}"
 
 
-def test_dittybag_s_own_templates_show_tags_and_projects(server: Server) -> None:
+def test_dittybag_s_own_templates_show_tags_and_projects(server: ServerUnderTest) -> None:
     prompt_id = server.data("add_prompt", title="One", content="x", tags=["review"])["id"]
     (tagged,) = server.request("resources/read", {"uri": "dittybag://tags/Review"})["contents"]
     assert tagged["text"] == (
@@ -181,5 +183,5 @@ def test_dittybag_s_own_templates_show_tags_and_projects(server: Server) -> None
 
 
 def test_a_drop_in_profile_has_no_templates_of_its_own(tmp_path: Path) -> None:
-    with Server(tmp_path, "mcpkg") as server:
+    with ServerUnderTest(tmp_path, "mcpkg") as server:
         assert server.request("resources/templates/list") == {"resourceTemplates": []}

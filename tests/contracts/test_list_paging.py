@@ -31,7 +31,7 @@ async def workspace(tmp_path: Path) -> AsyncIterator[Workspace]:
 CALLER = Caller(1, "test")
 
 
-class Client:
+class ListClient:
     def __init__(self, workspace: Workspace) -> None:
         renderer = TemplateRenderer()
         libraries = LibraryService(Directories("nowhere"), renderer)
@@ -53,7 +53,7 @@ class Client:
 async def test_an_unchanged_list_is_encoded_once(workspace: Workspace, method: str) -> None:
     await workspace.prompts.create(CALLER, name="p", content="x")
     await workspace.resources.create(CALLER, name="r", uri="file:///r", content="x")
-    client = Client(workspace)
+    client = ListClient(workspace)
     first = await client.ask(method)
     (kept,) = client.server.encoded_lists.values()
     # Whatever is done elsewhere: neither tasks nor another kind of thing matter to this list.
@@ -64,7 +64,7 @@ async def test_an_unchanged_list_is_encoded_once(workspace: Workspace, method: s
 
 
 async def test_a_changed_list_is_encoded_anew(workspace: Workspace) -> None:
-    client = Client(workspace)
+    client = ListClient(workspace)
     assert (await client.ask("prompts/list"))["prompts"] == []
     await workspace.prompts.create(CALLER, name="p", content="x")
     assert len((await client.ask("prompts/list"))["prompts"]) == 1
@@ -74,7 +74,7 @@ async def test_all_pages_together_are_everything_in_the_order_of_creation(worksp
     names = [f"p{number}" for number in range(1500)]
     for name in names:
         await workspace.prompts.create(CALLER, name=name, content="x")
-    client = Client(workspace)
+    client = ListClient(workspace)
     first = await client.ask("prompts/list")
     assert len(first["prompts"]) == 1000
     second = await client.ask("prompts/list", cursor=first["nextCursor"])
@@ -87,7 +87,7 @@ async def test_long_descriptions_make_short_pages(workspace: Workspace) -> None:
         await workspace.resources.create(
             CALLER, name=f"r{number}", uri=f"file:///{number}", content="", description="\x01" * 4000
         )
-    client = Client(workspace)
+    client = ListClient(workspace)
     seen, page = [], await client.ask("resources/list")
     while True:
         seen += [resource["name"] for resource in page["resources"]]

@@ -9,20 +9,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.contracts.replay import (
+from tests.contracts.contract_replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
     UUID,
-    WAYS,
+    VARIANTS,
     Contract,
     Json,
-    Serve,
-    Server,
-    Way,
+    ServerUnderTest,
+    ServerVariant,
+    StartServer,
     compact,
-    contracted,
     initialize,
-    timeless,
+    mask_times,
+    without_additions,
 )
 
 CONTRACT = Contract("prompt-store.md")
@@ -40,38 +40,38 @@ TOOLS = {
 }
 
 
-@pytest.fixture(params=WAYS, ids=str)
-def way(request: pytest.FixtureRequest) -> Way:
-    chosen: Way = request.param
+@pytest.fixture(params=VARIANTS, ids=str)
+def variant(request: pytest.FixtureRequest) -> ServerVariant:
+    chosen: ServerVariant = request.param
     return chosen
 
 
 @pytest.fixture(params=[PROFILE, "all"])
-def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
+def server(request: pytest.FixtureRequest, serve: StartServer) -> ServerUnderTest:
     return serve(request.param)
 
 
 @pytest.fixture(params=[PROFILE, "all"])
-def unwritten(request: pytest.FixtureRequest, serve_unwritten: Serve) -> Server:
+def unwritten(request: pytest.FixtureRequest, serve_shared: StartServer) -> ServerUnderTest:
     """A server for a test that writes nothing."""
-    return serve_unwritten(request.param)
+    return serve_shared(request.param)
 
 
-def add(server: Server, content: str = REVIEW["content"], **changes: Any) -> str:
+def add_prompt(server: ServerUnderTest, content: str = REVIEW["content"], **changes: Any) -> str:
     """Store the document's prompt, or one like it; its id."""
     prompt = {"title": REVIEW["title"], "tags": REVIEW["tags"], "content": content}
     identity: str = server.data("add_prompt", **(prompt | changes))["id"]
     return identity
 
 
-def add_others(server: Server, count: int, **changes: Any) -> None:
+def add_others(server: ServerUnderTest, count: int, **changes: Any) -> None:
     for number in range(count):
-        add(server, title=f"Other {number}", **changes)
+        add_prompt(server, title=f"Other {number}", **changes)
 
 
 def shown(key: str, identity: str, **changes: Any) -> str:
     """The text that the document shows, about the prompt of this id, with its times taken out."""
-    return timeless(compact(CONTRACT[key] | changes).replace(NOBODY, identity))
+    return mask_times(compact(CONTRACT[key] | changes).replace(NOBODY, identity))
 
 
 def others(text: str, key: str, identity: str) -> list[Json]:
@@ -88,42 +88,42 @@ def snippet(key: str) -> str:
 
 
 @CONTRACT.replays("Tool: add_prompt > Success Response")
-def test_add_prompt_success_response(server: Server) -> None:
+def test_add_prompt_success_response(server: ServerUnderTest) -> None:
     text = server.text("add_prompt", title=REVIEW["title"], content=REVIEW["content"], tags=REVIEW["tags"])
     (identity,) = UUID.findall(text)
-    assert timeless(text) == shown("Tool: add_prompt > Success Response", identity)
+    assert mask_times(text) == shown("Tool: add_prompt > Success Response", identity)
 
 
 LIST = "Tool: list_prompts > Success Response"
 
 
 @CONTRACT.replays(LIST)
-def test_list_prompts_success_response(server: Server) -> None:
+def test_list_prompts_success_response(server: ServerUnderTest) -> None:
     add_others(server, CONTRACT[LIST]["total"] - 1)
-    identity = add(server, snippet(LIST))
+    identity = add_prompt(server, snippet(LIST))
     text = server.text("list_prompts")
-    assert timeless(text) == shown(LIST, identity, prompts=others(text, LIST, identity))
+    assert mask_times(text) == shown(LIST, identity, prompts=others(text, LIST, identity))
     assert len(msgspec.json.decode(text)["prompts"]) == CONTRACT[LIST]["limit"]
 
 
 @CONTRACT.replays("Tool: get_prompt > Success Response")
-def test_get_prompt_success_response(server: Server) -> None:
-    identity = add(server)
+def test_get_prompt_success_response(server: ServerUnderTest) -> None:
+    identity = add_prompt(server)
     text = server.text("get_prompt", id=identity)
-    assert timeless(text) == shown("Tool: get_prompt > Success Response", identity)
+    assert mask_times(text) == shown("Tool: get_prompt > Success Response", identity)
 
 
 @CONTRACT.replays("Tool: update_prompt > Success Response")
-def test_update_prompt_success_response(server: Server) -> None:
-    identity = add(server)
+def test_update_prompt_success_response(server: ServerUnderTest) -> None:
+    identity = add_prompt(server)
     title = CONTRACT["Tool: update_prompt > Success Response"]["title"]
     text = server.text("update_prompt", id=identity, title=title, content="Other words")
-    assert timeless(text) == shown("Tool: update_prompt > Success Response", identity)
+    assert mask_times(text) == shown("Tool: update_prompt > Success Response", identity)
 
 
 @CONTRACT.replays("Tool: delete_prompt > Success Response")
-def test_delete_prompt_success_response(server: Server) -> None:
-    identity = add(server)
+def test_delete_prompt_success_response(server: ServerUnderTest) -> None:
+    identity = add_prompt(server)
     text = server.text("delete_prompt", id=identity)
     assert text == shown("Tool: delete_prompt > Success Response", identity)
 
@@ -132,13 +132,13 @@ SEARCH = "Tool: search_prompts > Success Response"
 
 
 @CONTRACT.replays(SEARCH)
-def test_search_prompts_success_response(server: Server) -> None:
+def test_search_prompts_success_response(server: ServerUnderTest) -> None:
     found = CONTRACT[SEARCH]
-    add(server, "Words", title="Unrelated")
+    add_prompt(server, "Words", title="Unrelated")
     add_others(server, found["total"] - 1, content="In review")
-    identity = add(server, snippet(SEARCH))
+    identity = add_prompt(server, snippet(SEARCH))
     text = server.text("search_prompts", query=found["query"])
-    assert timeless(text) == shown(SEARCH, identity, prompts=others(text, SEARCH, identity))
+    assert mask_times(text) == shown(SEARCH, identity, prompts=others(text, SEARCH, identity))
     assert len(msgspec.json.decode(text)["prompts"]) == found["total"]
 
 
@@ -146,24 +146,24 @@ FILTER = "Tool: filter_by_tags > Success Response"
 
 
 @CONTRACT.replays(FILTER)
-def test_filter_by_tags_success_response(server: Server) -> None:
+def test_filter_by_tags_success_response(server: ServerUnderTest) -> None:
     found = CONTRACT[FILTER]
-    add(server, title="Unrelated", tags=["writing"])
+    add_prompt(server, title="Unrelated", tags=["writing"])
     add_others(server, found["total"] - 1, tags=["coding"])
-    identity = add(server, snippet(FILTER))
+    identity = add_prompt(server, snippet(FILTER))
     text = server.text("filter_by_tags", tags=found["matched_tags"])
-    assert timeless(text) == shown(FILTER, identity, prompts=others(text, FILTER, identity))
+    assert mask_times(text) == shown(FILTER, identity, prompts=others(text, FILTER, identity))
     assert len(msgspec.json.decode(text)["prompts"]) == found["total"]
 
 
 @CONTRACT.replays("Tool: list_tags > Success Response")
-def test_list_tags_success_response(server: Server) -> None:
+def test_list_tags_success_response(server: ServerUnderTest) -> None:
     counts = {
         tag["name"]: tag["prompt_count"] for tag in CONTRACT["Tool: list_tags > Success Response"]["tags"]
     }
     for number in range(max(counts.values())):
         tags = [name for name, count in counts.items() if number < count]
-        add(server, title=f"Prompt {number}", tags=tags)
+        add_prompt(server, title=f"Prompt {number}", tags=tags)
     assert server.text("list_tags") == shown("Tool: list_tags > Success Response", NOBODY)
 
 
@@ -190,9 +190,9 @@ ERRORS: dict[str, Json] = {
 
 @CONTRACT.replays(*ERRORS)
 @pytest.mark.parametrize("key", ERRORS)
-def test_the_mistake_is_answered_as_in_the_contract(server: Server, key: str) -> None:
-    somebody = add(server)
-    add(server, title="Taken")
+def test_the_mistake_is_answered_as_in_the_contract(server: ServerUnderTest, key: str) -> None:
+    somebody = add_prompt(server)
+    add_prompt(server, title="Taken")
     arguments = ERRORS[key]
     if arguments.get("id") == SOMEBODY:
         arguments = arguments | {"id": somebody}
@@ -202,9 +202,9 @@ def test_the_mistake_is_answered_as_in_the_contract(server: Server, key: str) ->
 
 @CONTRACT.replays(*(schema for _, schema in TOOLS.values()))
 @pytest.mark.parametrize("tool", TOOLS)
-def test_the_tool_has_the_contracts_schema(unwritten: Server, tool: str) -> None:
+def test_the_tool_has_the_contracts_schema(unwritten: ServerUnderTest, tool: str) -> None:
     description, key = TOOLS[tool]
-    listed = contracted(unwritten.tools()[tool])
+    listed = without_additions(unwritten.tools()[tool])
     if unwritten.profile == "all" and tool in {"update_prompt", "delete_prompt"}:
         # The mcpkg contract has these, too: either address will do, so nothing else can be required.
         mine, theirs = listed["inputSchema"]["properties"], CONTRACT[key]["properties"]
@@ -214,7 +214,7 @@ def test_the_tool_has_the_contracts_schema(unwritten: Server, tool: str) -> None
     assert (listed["name"], listed["description"]) == (tool, description)
 
 
-CONTRACT.set_aside(
+CONTRACT.record(
     "the JSON Schema that the document shows below it is replayed",
     "Tool: add_prompt > Zod Schema (Implementation)",
     "Tool: list_prompts > Zod Schema (Implementation)",
@@ -224,9 +224,9 @@ CONTRACT.set_aside(
 
 @pytest.mark.parametrize("requested", REQUESTED_VERSIONS)
 def test_a_known_version_is_echoed_and_any_other_gets_the_newest(
-    serve_unwritten: Serve, requested: str | None
+    serve_shared: StartServer, requested: str | None
 ) -> None:
-    result = serve_unwritten(PROFILE, hello=initialize(requested)).introduction["result"]
+    result = serve_shared(PROFILE, first_request=initialize(requested)).first_response["result"]
     assert result["protocolVersion"] == (
         requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     )
@@ -235,13 +235,13 @@ def test_a_known_version_is_echoed_and_any_other_gets_the_newest(
     assert result["serverInfo"] == {"name": "prompt-store", "version": "0.1.0"}
 
 
-def test_exactly_the_contracts_tools_are_listed_in_its_order(serve_unwritten: Serve) -> None:
-    server = serve_unwritten(PROFILE)
+def test_exactly_the_contracts_tools_are_listed_in_its_order(serve_shared: StartServer) -> None:
+    server = serve_shared(PROFILE)
     assert list(server.tools()) == list(TOOLS)
     assert "nextCursor" not in server.request("tools/list")
 
 
-def test_an_unknown_tool_is_named_in_the_error(unwritten: Server) -> None:
+def test_an_unknown_tool_is_named_in_the_error(unwritten: ServerUnderTest) -> None:
     error = unwritten.error("tools/call", {"name": "nope", "arguments": {}})
     assert error == {"code": -32602, "message": "Unknown tool: nope"}
 
@@ -249,26 +249,26 @@ def test_an_unknown_tool_is_named_in_the_error(unwritten: Server) -> None:
 @pytest.mark.parametrize(
     "method", ["prompts/list", "prompts/get", "resources/list", "resources/read", "no/such"]
 )
-def test_methods_that_the_contract_lacks_are_not_found(serve_unwritten: Serve, method: str) -> None:
-    error = serve_unwritten(PROFILE).error(method, {"name": "x", "uri": "file:///x"})
+def test_methods_that_the_contract_lacks_are_not_found(serve_shared: StartServer, method: str) -> None:
+    error = serve_shared(PROFILE).error(method, {"name": "x", "uri": "file:///x"})
     assert error["code"] == -32601
 
 
-def test_structured_content_is_what_the_text_says(server: Server) -> None:
-    identity = add(server)
+def test_structured_content_is_what_the_text_says(server: ServerUnderTest) -> None:
+    identity = add_prompt(server)
     for tool, arguments in [("get_prompt", {"id": identity}), ("list_prompts", {}), ("list_tags", {})]:
         result = server.call(tool, **arguments)
         assert result["structuredContent"] == msgspec.json.decode(result["content"][0]["text"])
 
 
-def test_text_is_written_as_json_stringify_writes_it(server: Server) -> None:
-    identity = add(server, 'Größe 🎒 "/\\ \b\t\n\f\r\x01\x7f\u2028')
+def test_text_is_written_as_json_stringify_writes_it(server: ServerUnderTest) -> None:
+    identity = add_prompt(server, 'Größe 🎒 "/\\ \b\t\n\f\r\x01\x7f\u2028')
     written = r'"content":"Größe 🎒 \"/\\ \b\t\n\f\r\u0001' + '\x7f\u2028"'
     assert written in server.text("get_prompt", id=identity)
 
 
-def test_every_code_of_the_summary_is_in_use(server: Server) -> None:
-    add(server)
+def test_every_code_of_the_summary_is_in_use(server: ServerUnderTest) -> None:
+    add_prompt(server)
     errors = [
         server.refusal("get_prompt", id=NOBODY),
         server.refusal("add_prompt", title=REVIEW["title"], content="Words"),
@@ -282,4 +282,4 @@ def test_every_code_of_the_summary_is_in_use(server: Server) -> None:
 
 
 def test_no_example_is_left_unreplayed() -> None:
-    assert CONTRACT.unclaimed() == []
+    assert CONTRACT.unreplayed() == []

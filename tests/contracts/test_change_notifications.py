@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.contracts.replay import Json, Server, create_project, database
+from tests.contracts.contract_replay import Json, ServerUnderTest, create_project, database
 from tests.wire import Wire
 
 ENVELOPE = {
@@ -72,13 +72,13 @@ def watcher(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Watcher]
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[Server]:
-    with Server(tmp_path) as server:
+def writer(tmp_path: Path) -> Iterator[ServerUnderTest]:
+    with ServerUnderTest(tmp_path) as server:
         yield server
 
 
 def test_a_prompt_written_through_one_server_is_announced_by_the_other(
-    watcher: Watcher, writer: Server
+    watcher: Watcher, writer: ServerUnderTest
 ) -> None:
     watcher.watch()
     changes: list[tuple[str, Json]] = [
@@ -91,7 +91,7 @@ def test_a_prompt_written_through_one_server_is_announced_by_the_other(
         assert watcher.heard() == ("notifications/prompts/list_changed", {})
 
 
-def test_what_was_announced_is_listed(watcher: Watcher, writer: Server) -> None:
+def test_what_was_announced_is_listed(watcher: Watcher, writer: ServerUnderTest) -> None:
     watcher.watch()
     assert watcher.ask("before", "prompts/list", {})["prompts"] == []
     writer.text("create_prompt", name="shared", content="one")
@@ -100,7 +100,7 @@ def test_what_was_announced_is_listed(watcher: Watcher, writer: Server) -> None:
     assert listed["name"] == "shared"
 
 
-def test_a_watched_resource_is_announced_when_it_changes(watcher: Watcher, writer: Server) -> None:
+def test_a_watched_resource_is_announced_when_it_changes(watcher: Watcher, writer: ServerUnderTest) -> None:
     document = {"name": "notes", "uri": "file:///notes.md", "mime_type": "text/markdown"}
     writer.text("create_resource", **document, content="one")
     writer.text("create_resource", name="other", uri="file:///other.md", content="x")
@@ -121,11 +121,13 @@ def test_a_watched_resource_is_announced_when_it_changes(watcher: Watcher, write
     }
 
 
-def test_tasks_and_other_projects_are_not_announced(watcher: Watcher, writer: Server, tmp_path: Path) -> None:
+def test_tasks_and_other_projects_are_not_announced(
+    watcher: Watcher, writer: ServerUnderTest, tmp_path: Path
+) -> None:
     create_project(tmp_path, "elsewhere")
     watcher.watch()
     writer.text("task_create", title="Nobody lists tasks")
-    with Server(tmp_path, "all", "--project", "elsewhere") as elsewhere:
+    with ServerUnderTest(tmp_path, "all", "--project", "elsewhere") as elsewhere:
         elsewhere.text("create_prompt", name="far", content="away")
     writer.text("create_prompt", name="near", content="by")
     # The first to arrive, and the only one.
@@ -143,7 +145,7 @@ def test_one_s_own_write_is_answered_before_it_is_announced(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("profile", ["all", "mcpkg"])
 def test_lists_are_never_stale_even_before_the_announcement(tmp_path: Path, profile: str) -> None:
-    with Server(tmp_path, profile) as reader, Server(tmp_path, "mcpkg") as writer:
+    with ServerUnderTest(tmp_path, profile) as reader, ServerUnderTest(tmp_path, "mcpkg") as writer:
         for number in range(20):
             writer.text("create_prompt", name=f"p{number}", content="x")
             listed = reader.request("prompts/list")["prompts"]
@@ -153,7 +155,7 @@ def test_lists_are_never_stale_even_before_the_announcement(tmp_path: Path, prof
 def test_everything_deleted_or_overwritten_comes_back_by_undoing(tmp_path: Path) -> None:
     """Through one server it is lost, through another it is restored, byte for byte."""
     every_byte = base64.b64encode(bytes(range(256)) * 4).decode()
-    with Server(tmp_path) as loser, Server(tmp_path) as finder:
+    with ServerUnderTest(tmp_path) as loser, ServerUnderTest(tmp_path) as finder:
         prompt_id = loser.data("add_prompt", title="Ünïcode 😀", content="a\r\n\tb\x1f", tags=["X", "y"])[
             "id"
         ]

@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.contracts.over_http import BOTH, JSON, SECONDS, routing
-from tests.contracts.replay import Place, Way, database
-from tests.contracts.shelves import ENVELOPE
-from tests.contracts.warm import WarmWorkspace
+from tests.contracts.contract_replay import ServerVariant, WorkspaceLocation, database
+from tests.contracts.http_server_process import BOTH, JSON, TIMEOUT_SECONDS, routing_headers
+from tests.contracts.library_fixtures import ENVELOPE
+from tests.contracts.resettable_workspace import ResettableWorkspace
 
 CLIENTS = 40
 
 
 @pytest.fixture
-def way() -> Way:
-    return Way("http", "postgres")
+def variant() -> ServerVariant:
+    return ServerVariant("http", "postgres")
 
 
 def frame(number: int, tool: str, **arguments: object) -> bytes:
@@ -30,7 +30,7 @@ def frame(number: int, tool: str, **arguments: object) -> bytes:
 
 def in_one_piece(sent: bytes) -> bytes:
     """A request as it goes over the wire."""
-    headers = {"Host": "localhost", "Content-Type": JSON, "Accept": BOTH, **routing(sent)}
+    headers = {"Host": "localhost", "Content-Type": JSON, "Accept": BOTH, **routing_headers(sent)}
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent
 
@@ -53,11 +53,14 @@ def all_at_once(connections: list[socket], frames: list[bytes]) -> list[Any]:
     return [answered(connection) for connection in connections]
 
 
-def test_reads_and_writes_at_once_are_all_answered(place: Place, warm: WarmWorkspace) -> None:
-    host = warm.hosts.host("--profile", "all", *database(place), env={})
+def test_reads_and_writes_at_once_are_all_answered(
+    location: WorkspaceLocation, postgres_workspace: ResettableWorkspace
+) -> None:
+    host = postgres_workspace.hosts.get_or_start("--profile", "all", *database(location), env={})
     with ExitStack() as stack:
         connections = [
-            stack.enter_context(create_connection(host.address, timeout=SECONDS)) for _ in range(CLIENTS)
+            stack.enter_context(create_connection(host.address, timeout=TIMEOUT_SECONDS))
+            for _ in range(CLIENTS)
         ]
         added = [frame(n, "add_prompt", title=f"Prompt {n}", content=f"Words {n}") for n in range(CLIENTS)]
         ids = [prompt["id"] for prompt in all_at_once(connections, added)]

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.replay import Json, Server, create_project
+from tests.contracts.contract_replay import Json, ServerUnderTest, create_project
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def server(tmp_path: Path) -> Iterator[ServerUnderTest]:
     create_project(tmp_path, "auth-module")
     create_project(tmp_path, "Default-2")
-    with Server(tmp_path) as opened:
+    with ServerUnderTest(tmp_path) as opened:
         yield opened
 
 
-def complete(server: Server, ref: Json, argument: str, typed: str, **others: str) -> list[str]:
+def complete(server: ServerUnderTest, ref: Json, argument: str, typed: str, **others: str) -> list[str]:
     params = {"ref": ref, "argument": {"name": argument, "value": typed}, "context": {"arguments": others}}
     completion = server.request("completion/complete", params)["completion"]
     values: list[str] = completion["values"]
@@ -27,26 +27,26 @@ def complete(server: Server, ref: Json, argument: str, typed: str, **others: str
     return values
 
 
-def prompt(server: Server, **argument: object) -> Json:
+def prompt(server: ServerUnderTest, **argument: object) -> Json:
     server.text("create_prompt", name="p", content="{{ x }}", arguments=[argument])
     return {"type": "ref/prompt", "name": "p"}
 
 
-def test_an_argument_with_choices(server: Server) -> None:
+def test_an_argument_with_choices(server: ServerUnderTest) -> None:
     ref = prompt(server, name="language", choices=["Python", "PHP", "Go"])
     assert complete(server, ref, "language", "p") == ["Python", "PHP"]
     assert complete(server, ref, "language", "") == ["Python", "PHP", "Go"]
     assert complete(server, ref, "language", "rust") == []
 
 
-def test_an_argument_that_is_a_project(server: Server) -> None:
+def test_an_argument_that_is_a_project(server: ServerUnderTest) -> None:
     ref = prompt(server, name="project")
     assert complete(server, ref, "project", "d") == ["Default-2", "default"]
     assert complete(server, ref, "project", "%") == []
 
 
 @pytest.mark.parametrize("name", ["tag", "tags"])
-def test_an_argument_that_is_a_tag(server: Server, name: str) -> None:
+def test_an_argument_that_is_a_tag(server: ServerUnderTest, name: str) -> None:
     server.text("add_prompt", title="One", content="x", tags=["review", "rust", "go"])
     server.text("add_prompt", title="Two", content="x", tags=["rust"])
     ref = prompt(server, name=name)
@@ -54,11 +54,11 @@ def test_an_argument_that_is_a_tag(server: Server, name: str) -> None:
     assert complete(server, ref, name, "R") == ["rust", "review"]
 
 
-def test_an_argument_of_which_nothing_is_known(server: Server) -> None:
+def test_an_argument_of_which_nothing_is_known(server: ServerUnderTest) -> None:
     assert complete(server, prompt(server, name="code"), "code", "x") == []
 
 
-def test_a_variable_of_a_stored_template(server: Server) -> None:
+def test_a_variable_of_a_stored_template(server: ServerUnderTest) -> None:
     table = "db://tables/{table}/{part}"
     server.text("create_resource", name="t", uri=table, content="{{ table }}")
     for uri in (
@@ -73,7 +73,7 @@ def test_a_variable_of_a_stored_template(server: Server) -> None:
     assert complete(server, ref, "part", "", table="users") == ["rows", "schema"]
 
 
-def test_the_variables_of_dittybag_s_own_templates(server: Server) -> None:
+def test_the_variables_of_dittybag_s_own_templates(server: ServerUnderTest) -> None:
     server.text("add_prompt", title="One", content="x", tags=["review"])
     tags = {"type": "ref/resource", "uri": "dittybag://tags/{tag}"}
     projects = {"type": "ref/resource", "uri": "dittybag://projects/{project}"}
@@ -94,7 +94,9 @@ def test_the_variables_of_dittybag_s_own_templates(server: Server) -> None:
         ),
     ],
 )
-def test_what_cannot_be_completed_is_an_error(server: Server, ref: Json, argument: str, problem: str) -> None:
+def test_what_cannot_be_completed_is_an_error(
+    server: ServerUnderTest, ref: Json, argument: str, problem: str
+) -> None:
     prompt(server, name="x")
     params = {"ref": ref, "argument": {"name": argument, "value": ""}}
     assert server.error("completion/complete", params) == {"code": -32602, "message": problem}

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from tests.contracts.replay import (
+from tests.contracts.contract_replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
-    WAYS,
+    VARIANTS,
     Contract,
     Json,
-    Serve,
-    Server,
-    Way,
-    contracted,
+    ServerUnderTest,
+    ServerVariant,
+    StartServer,
     initialize,
+    without_additions,
 )
 
 CONTRACT = Contract("mcpkg-api.md")
@@ -35,9 +35,9 @@ TOOLS_LIST = "Tools API > tools/list Request"
 CALL = "Tools API > tools/call Request - "
 
 
-@pytest.fixture(params=WAYS, ids=str)
-def way(request: pytest.FixtureRequest) -> Way:
-    chosen: Way = request.param
+@pytest.fixture(params=VARIANTS, ids=str)
+def variant(request: pytest.FixtureRequest) -> ServerVariant:
+    chosen: ServerVariant = request.param
     return chosen
 
 
@@ -47,9 +47,9 @@ def project() -> str:
 
 
 @pytest.fixture(params=[PROFILE, "all"])
-def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
+def server(request: pytest.FixtureRequest, serve: StartServer) -> ServerUnderTest:
     """A server on the contract's project, with a session opened as the contract shows."""
-    return serve(request.param, "--project", PROJECT, hello=CONTRACT[f"{INITIALIZE} > Request"])
+    return serve(request.param, "--project", PROJECT, first_request=CONTRACT[f"{INITIALIZE} > Request"])
 
 
 def identifier(display_name: str) -> str:
@@ -171,7 +171,7 @@ def expected(key: str, profile: str) -> Any:
 
 @CONTRACT.replays(*(replay.request for replay in REPLAYS), *(replay.response for replay in REPLAYS))
 @pytest.mark.parametrize("replay", REPLAYS, ids=lambda replay: replay.response)
-def test_the_request_is_answered_as_in_the_contract(server: Server, replay: Replay) -> None:
+def test_the_request_is_answered_as_in_the_contract(server: ServerUnderTest, replay: Replay) -> None:
     for call in replay.given:
         assert server.ask(call)["result"]["isError"] is False
     request = CONTRACT.examples[replay.request]
@@ -182,22 +182,22 @@ def test_the_request_is_answered_as_in_the_contract(server: Server, replay: Repl
 
 
 @CONTRACT.replays(f"{INITIALIZE} > Request", f"{INITIALIZE} > Response")
-def test_initialize_is_answered_as_in_the_contract(server: Server) -> None:
+def test_initialize_is_answered_as_in_the_contract(server: ServerUnderTest) -> None:
     response = CONTRACT[f"{INITIALIZE} > Response"]
     if server.profile == PROFILE:
-        assert server.introduction == response
+        assert server.first_response == response
     else:
-        result = server.introduction["result"]
+        result = server.first_response["result"]
         assert result["protocolVersion"] == response["result"]["protocolVersion"]
         assert result["capabilities"].keys() >= response["result"]["capabilities"].keys()
         assert result["serverInfo"]["name"] == "dittybag"
 
 
 @CONTRACT.replays(f"{TOOLS_LIST} > Request", f"{TOOLS_LIST} > Response")
-def test_tools_are_listed_as_in_the_contract(server: Server) -> None:
+def test_tools_are_listed_as_in_the_contract(server: ServerUnderTest) -> None:
     answer = server.ask(CONTRACT[f"{TOOLS_LIST} > Request"])
     response = CONTRACT[f"{TOOLS_LIST} > Response"]
-    answer["result"]["tools"] = [contracted(tool) for tool in answer["result"]["tools"]]
+    answer["result"]["tools"] = [without_additions(tool) for tool in answer["result"]["tools"]]
     if server.profile == PROFILE:
         assert answer == response
         return
@@ -216,9 +216,9 @@ def test_tools_are_listed_as_in_the_contract(server: Server) -> None:
 
 
 @CONTRACT.replays("Transport > Example Session")
-def test_the_example_session_runs_as_in_the_contract(server: Server) -> None:
+def test_the_example_session_runs_as_in_the_contract(server: ServerUnderTest) -> None:
     session = CONTRACT.examples["Transport > Example Session"]
-    assert msgspec.json.encode(server.introduction).startswith(b'{"jsonrpc":"2.0","id":1,"result":{')
+    assert msgspec.json.encode(server.first_response).startswith(b'{"jsonrpc":"2.0","id":1,"result":{')
     lines = re.findall(r"^([→←]) (.*)$", session, re.MULTILINE)
     assert [arrow for arrow, _ in lines] == ["→", "←", "→", "←"]
     request, response = (msgspec.json.decode(line.replace("...", "")) for _, line in lines[2:])
@@ -235,24 +235,24 @@ def test_the_example_session_runs_as_in_the_contract(server: Server) -> None:
     ],
 )
 def test_error_codes_are_used_for_what_the_contract_says(
-    serve_unwritten: Serve, frame: bytes, code: int
+    serve_shared: StartServer, frame: bytes, code: int
 ) -> None:
     assert f"| {code} |" in CONTRACT.text
-    assert serve_unwritten(PROFILE).raw(frame)["error"]["code"] == code
+    assert serve_shared(PROFILE).raw(frame)["error"]["code"] == code
 
 
 @pytest.mark.parametrize("requested", REQUESTED_VERSIONS)
 def test_a_known_version_is_echoed_and_any_other_gets_the_contracts(
-    serve_unwritten: Serve, requested: str | None
+    serve_shared: StartServer, requested: str | None
 ) -> None:
     shown = CONTRACT[f"{INITIALIZE} > Response"]["result"]
     if requested in HANDSHAKE_VERSIONS:
         shown["protocolVersion"] = requested
-    server = serve_unwritten(PROFILE, hello=initialize(requested))
-    assert server.introduction["result"] == shown
+    server = serve_shared(PROFILE, first_request=initialize(requested))
+    assert server.first_response["result"] == shown
 
 
-def test_optional_fields_without_a_value_are_left_out(server: Server) -> None:
+def test_optional_fields_without_a_value_are_left_out(server: ServerUnderTest) -> None:
     server.text("create_prompt", name="bare", content="Words")
     server.text("create_resource", name="bare", uri="file:///bare", content="Words")
     assert server.request("prompts/list") == {"prompts": [{"name": "bare", "arguments": []}]}
@@ -266,13 +266,13 @@ def test_optional_fields_without_a_value_are_left_out(server: Server) -> None:
 
 
 @pytest.mark.parametrize("profile", [PROFILE, "all"])
-def test_an_unknown_tool_is_named_in_the_error(serve_unwritten: Serve, profile: str) -> None:
-    error = serve_unwritten(profile).error("tools/call", {"name": "nope", "arguments": {}})
+def test_an_unknown_tool_is_named_in_the_error(serve_shared: StartServer, profile: str) -> None:
+    error = serve_shared(profile).error("tools/call", {"name": "nope", "arguments": {}})
     assert error == {"code": -32602, "message": "Unknown tool: nope"}
 
 
-def test_tools_of_other_contracts_are_unknown(serve_unwritten: Serve) -> None:
-    server = serve_unwritten(PROFILE)
+def test_tools_of_other_contracts_are_unknown(serve_shared: StartServer) -> None:
+    server = serve_shared(PROFILE)
     assert list(server.tools()) == [
         tool["name"] for tool in CONTRACT[f"{TOOLS_LIST} > Response"]["result"]["tools"]
     ]
@@ -281,4 +281,4 @@ def test_tools_of_other_contracts_are_unknown(serve_unwritten: Serve) -> None:
 
 
 def test_no_example_is_left_unreplayed() -> None:
-    assert CONTRACT.unclaimed() == []
+    assert CONTRACT.unreplayed() == []

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.replay import (
+from tests.contracts.contract_replay import (
     Json,
-    Serve,
-    Server,
-    add,
+    ServerUnderTest,
+    StartServer,
+    add_prompt,
     contents,
     create_project,
     failure,
@@ -24,7 +24,9 @@ NOT_FOUND = '{"error":{"code":"NOT_FOUND","message":"Prompt not found"}}'
 
 
 @pytest.mark.parametrize("tool", ["update_prompt", "delete_prompt"])
-def test_the_default_profile_takes_either_address_in_a_plain_schema(server: Server, tool: str) -> None:
+def test_the_default_profile_takes_either_address_in_a_plain_schema(
+    server: ServerUnderTest, tool: str
+) -> None:
     schema = server.tools()[tool]["inputSchema"]
     assert schema["type"] == "object"
     assert schema.keys() <= {"type", "properties", "required", "$defs"}
@@ -32,7 +34,7 @@ def test_the_default_profile_takes_either_address_in_a_plain_schema(server: Serv
     assert schema.get("required", []) == []
 
 
-def test_each_contract_alone_knows_only_its_own_address(serve: Serve) -> None:
+def test_each_contract_alone_knows_only_its_own_address(serve: StartServer) -> None:
     for profile, address, other in [("mcpkg", "name", "id"), ("prompt-store", "id", "name")]:
         tools = serve(profile).tools()
         for tool in ("update_prompt", "delete_prompt"):
@@ -41,8 +43,8 @@ def test_each_contract_alone_knows_only_its_own_address(serve: Serve) -> None:
             assert other not in schema["properties"]
 
 
-def test_a_prompt_addressed_by_id_is_answered_in_json(server: Server) -> None:
-    identity = add(server, "First")
+def test_a_prompt_addressed_by_id_is_answered_in_json(server: ServerUnderTest) -> None:
+    identity = add_prompt(server, "First")
     updated = server.data("update_prompt", id=identity, title="Second", content="Other words")
     assert list(updated) == ["id", "title", "updated_at"]
     assert server.text("delete_prompt", id=identity) == f'{{"deleted":true,"id":"{identity}"}}'
@@ -50,8 +52,8 @@ def test_a_prompt_addressed_by_id_is_answered_in_json(server: Server) -> None:
     assert server.refusal("delete_prompt", id=identity) == NOT_FOUND
 
 
-def test_a_prompt_addressed_by_name_is_answered_in_prose(server: Server) -> None:
-    add(server, "First")
+def test_a_prompt_addressed_by_name_is_answered_in_prose(server: ServerUnderTest) -> None:
+    add_prompt(server, "First")
     updated = server.text("update_prompt", name="first", content="Other words")
     assert updated == "Updated prompt 'first' in project 'default'"
     assert server.text("delete_prompt", name="first") == "Deleted prompt 'first' from project 'default'"
@@ -64,10 +66,10 @@ def test_a_prompt_addressed_by_name_is_answered_in_prose(server: Server) -> None
     ("tool", "change"), [("update_prompt", {"content": "Changed"}), ("delete_prompt", {})]
 )
 def test_neither_address_or_both_is_explained_and_changes_nothing(
-    server: Server, tool: str, change: Json
+    server: ServerUnderTest, tool: str, change: Json
 ) -> None:
-    identity = add(server, "First")
-    neither = "Error: Give either id or name: which prompt do you mean?"
+    identity = add_prompt(server, "First")
+    neither = "Error: Either id or name is required"
     both = "Error: Give either id or name, not both"
     assert server.refusal(tool, **change) == neither
     assert server.refusal(tool, id=None, name=None, **change) == neither
@@ -75,14 +77,14 @@ def test_neither_address_or_both_is_explained_and_changes_nothing(
     assert server.data("get_prompt", id=identity)["content"] == "Words"
 
 
-def test_an_address_that_is_null_is_not_given(server: Server) -> None:
-    identity = add(server, "First")
+def test_an_address_that_is_null_is_not_given(server: ServerUnderTest) -> None:
+    identity = add_prompt(server, "First")
     assert server.text("update_prompt", id=None, name="first", content="New").startswith("Updated prompt")
     assert server.text("delete_prompt", id=identity, name=None).startswith('{"deleted":true')
 
 
-def test_by_id_the_default_profile_changes_only_what_is_given(server: Server) -> None:
-    identity = add(server, "First", tags=["kept"])
+def test_by_id_the_default_profile_changes_only_what_is_given(server: ServerUnderTest) -> None:
+    identity = add_prompt(server, "First", tags=["kept"])
     server.text("update_prompt", id=identity, title="Second")
     server.text("update_prompt", id=identity, content="Other words")
     prompt = server.data("get_prompt", id=identity)
@@ -91,12 +93,12 @@ def test_by_id_the_default_profile_changes_only_what_is_given(server: Server) ->
     assert code == "INVALID_INPUT"
 
 
-def test_the_store_alone_wants_title_and_content(serve: Serve) -> None:
+def test_the_store_alone_wants_title_and_content(serve: StartServer) -> None:
     store = serve("prompt-store")
-    identity = add(store, "First")
+    identity = add_prompt(store, "First")
     assert failure(store.refusal("update_prompt", id=identity)) == (
         "INVALID_INPUT",
-        "Title is required; Content is required",
+        "title is required; content is required",
     )
 
 
@@ -106,7 +108,7 @@ def test_the_store_alone_wants_title_and_content(serve: Serve) -> None:
 class ByName:
     """The mcpkg contract's way with a prompt."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerUnderTest) -> None:
         self.server = server
 
     def make(self, content: str) -> None:
@@ -125,11 +127,11 @@ class ByName:
 class ById:
     """The prompt store's way with a prompt."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerUnderTest) -> None:
         self.server = server
 
     def make(self, content: str) -> None:
-        add(self.server, "crossing", content)
+        add_prompt(self.server, "crossing", content)
 
     def update(self, content: str) -> None:
         (identity,) = self._found()
@@ -150,13 +152,13 @@ class ById:
         return [prompt["id"] for prompt in found]
 
 
-WAYS = ["mcpkg by name", "prompt-store by id", "dittybag by name", "dittybag by id"]
+WAYS = ["mcpkg by name", "prompt-store by id", "all by name", "all by id"]
 
 
 @pytest.mark.parametrize("maker", WAYS)
 @pytest.mark.parametrize("changer", WAYS)
 def test_a_prompt_made_one_way_is_found_changed_and_deleted_the_other(
-    serve: Serve, maker: str, changer: str
+    serve: StartServer, maker: str, changer: str
 ) -> None:
     servers = {profile: serve(profile) for profile in ("mcpkg", "prompt-store", "all")}
     ways = {way: (ByName if way.endswith("name") else ById)(servers[way.partition(" ")[0]]) for way in WAYS}
@@ -170,16 +172,16 @@ def test_a_prompt_made_one_way_is_found_changed_and_deleted_the_other(
     assert [way.read() for way in ways.values()] == [["Third words"]] * 4
 
 
-def test_names_and_titles_are_taken_for_every_contract(serve: Serve) -> None:
+def test_names_and_titles_are_taken_for_every_contract(serve: StartServer) -> None:
     mcpkg, store = serve("mcpkg"), serve("prompt-store")
     mcpkg.text("create_prompt", name="review", content="Words")
     assert failure(store.refusal("add_prompt", title="review", content="Words"))[0] == "DUPLICATE_TITLE"
-    add(store, "Plan a trip")
+    add_prompt(store, "Plan a trip")
     taken = mcpkg.refusal("create_prompt", name="plan-a-trip", content="Words")
     assert taken == "Error: Prompt 'plan-a-trip' already exists in project 'default'"
 
 
-def test_a_prompt_created_by_name_has_a_title_of_its_own(serve: Serve) -> None:
+def test_a_prompt_created_by_name_has_a_title_of_its_own(serve: StartServer) -> None:
     mcpkg, store = serve("mcpkg"), serve("prompt-store")
     mcpkg.text("create_prompt", name="one", content="Words")
     (one,) = store.data("list_prompts")["prompts"]
@@ -191,14 +193,16 @@ def test_a_prompt_created_by_name_has_a_title_of_its_own(serve: Serve) -> None:
     assert titles(store.data("list_prompts"))[0] == "n" * 200
 
 
-def test_a_new_title_leaves_the_name_alone(serve: Serve) -> None:
+def test_a_new_title_leaves_the_name_alone(serve: StartServer) -> None:
     mcpkg, store = serve("mcpkg"), serve("prompt-store")
-    identity = add(store, "Old title")
+    identity = add_prompt(store, "Old title")
     store.text("update_prompt", id=identity, title="New title", content="Words")
     assert [prompt["name"] for prompt in mcpkg.request("prompts/list")["prompts"]] == ["old-title"]
 
 
-def test_a_description_and_tags_survive_changes_by_the_contract_that_does_not_know_them(serve: Serve) -> None:
+def test_a_description_and_tags_survive_changes_by_the_contract_that_does_not_know_them(
+    serve: StartServer,
+) -> None:
     mcpkg, store = serve("mcpkg"), serve("prompt-store")
     mcpkg.text("create_prompt", name="first", content="Words", description="About it")
     (prompt,) = store.data("list_prompts")["prompts"]
@@ -208,18 +212,18 @@ def test_a_description_and_tags_survive_changes_by_the_contract_that_does_not_kn
     assert store.data("get_prompt", id=prompt["id"])["tags"] == ["kept"]
 
 
-def test_each_project_has_its_own_prompts(serve: Serve, tmp_path: Path) -> None:
+def test_each_project_has_its_own_prompts(serve: StartServer, tmp_path: Path) -> None:
     create_project(tmp_path, "elsewhere")
     here, there = serve("mcpkg"), serve("prompt-store", "--project", "elsewhere")
     here.text("create_prompt", name="same", content="Here")
-    identity = add(there, "same", "There")
+    identity = add_prompt(there, "same", "There")
     assert there.data("search_prompts", query="same")["total"] == 1
     assert ByName(here).read() == ["Here"]
     assert there.data("get_prompt", id=identity)["content"] == "There"
     assert serve("all").refusal("get_prompt", id=identity) == NOT_FOUND
 
 
-def test_tasks_are_the_same_in_every_profile_that_has_them(serve: Serve) -> None:
+def test_tasks_are_the_same_in_every_profile_that_has_them(serve: StartServer) -> None:
     tasks, default = serve("tasks"), serve()
     made = tasks.data("task_create", title="A task")
     assert default.data("task_complete", task_id=made["id"])["completed"] is True

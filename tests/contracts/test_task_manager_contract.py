@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.contracts.replay import (
+from tests.contracts.contract_replay import (
     HANDSHAKE_VERSIONS,
     REQUESTED_VERSIONS,
-    WAYS,
+    VARIANTS,
     Contract,
     Json,
-    Serve,
-    Server,
-    Way,
-    contracted,
+    ServerUnderTest,
+    ServerVariant,
+    StartServer,
     initialize,
-    timeless,
+    mask_times,
+    without_additions,
 )
 
 CONTRACT = Contract("task-manager.md")
@@ -33,22 +33,22 @@ CALL = "Method: tools/call"
 TESTS = "Testing Protocol Compliance > Integration Tests > "
 
 
-@pytest.fixture(params=WAYS, ids=str)
-def way(request: pytest.FixtureRequest) -> Way:
-    chosen: Way = request.param
+@pytest.fixture(params=VARIANTS, ids=str)
+def variant(request: pytest.FixtureRequest) -> ServerVariant:
+    chosen: ServerVariant = request.param
     return chosen
 
 
 @pytest.fixture(params=[PROFILE, "all"])
-def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
+def server(request: pytest.FixtureRequest, serve: StartServer) -> ServerUnderTest:
     """A server with a session opened as the contract shows: without asking for a version."""
-    return serve(request.param, hello=CONTRACT[f"{INITIALIZE} > Request"])
+    return serve(request.param, first_request=CONTRACT[f"{INITIALIZE} > Request"])
 
 
 @pytest.fixture(params=[PROFILE, "all"])
-def unwritten(request: pytest.FixtureRequest, serve_unwritten: Serve) -> Server:
+def unwritten(request: pytest.FixtureRequest, serve_shared: StartServer) -> ServerUnderTest:
     """A server for a test that writes nothing."""
-    return serve_unwritten(request.param, hello=CONTRACT[f"{INITIALIZE} > Request"])
+    return serve_shared(request.param, first_request=CONTRACT[f"{INITIALIZE} > Request"])
 
 
 def text_of(key: str) -> str:
@@ -70,7 +70,7 @@ def assert_like(result: Json, example: Json) -> None:
     assert result.keys() - {"structuredContent"} == {"isError", "content"}
     assert result["isError"] is example.get("isError", False)
     (content,), (shown,) = result["content"], example["content"]
-    text, expected = timeless(content["text"]), timeless(shown["text"])
+    text, expected = mask_times(content["text"]), mask_times(shown["text"])
     assert content == shown | {"text": content["text"]}
     if "..." not in expected:
         assert text == expected
@@ -145,7 +145,7 @@ REPLAYS = [
 
 @CONTRACT.replays(*(replay.request for replay in REPLAYS), *(replay.response for replay in REPLAYS))
 @pytest.mark.parametrize("replay", REPLAYS, ids=lambda replay: replay.response)
-def test_the_request_is_answered_as_in_the_contract(server: Server, replay: Replay) -> None:
+def test_the_request_is_answered_as_in_the_contract(server: ServerUnderTest, replay: Replay) -> None:
     for task in replay.given:
         made = server.data("task_create", title=task["title"], project=task.get("project"))
         if task.get("completed"):
@@ -162,27 +162,27 @@ INTRODUCTIONS = {"Request": "Response (Success)", "Example > Request": "Example 
 
 @CONTRACT.replays(*(f"{INITIALIZE} > {key}" for key in [*INTRODUCTIONS, *INTRODUCTIONS.values()]))
 @pytest.mark.parametrize("request_key", INTRODUCTIONS)
-def test_initialize_is_answered_as_in_the_contract(serve_unwritten: Serve, request_key: str) -> None:
-    server = serve_unwritten(PROFILE, hello=CONTRACT[f"{INITIALIZE} > {request_key}"])
-    assert server.introduction["result"] == CONTRACT[f"{INITIALIZE} > {INTRODUCTIONS[request_key]}"]
+def test_initialize_is_answered_as_in_the_contract(serve_shared: StartServer, request_key: str) -> None:
+    server = serve_shared(PROFILE, first_request=CONTRACT[f"{INITIALIZE} > {request_key}"])
+    assert server.first_response["result"] == CONTRACT[f"{INITIALIZE} > {INTRODUCTIONS[request_key]}"]
 
 
 @CONTRACT.replays(f"{LIST} > Request", f"{LIST} > Response (Success)")
-def test_tools_are_listed_as_in_the_contract(unwritten: Server) -> None:
+def test_tools_are_listed_as_in_the_contract(unwritten: ServerUnderTest) -> None:
     listed = unwritten.ask(CONTRACT[f"{LIST} > Request"])["result"]["tools"]
     (shown,) = CONTRACT[f"{LIST} > Response (Success)"]["tools"]
-    (create,) = [contracted(tool) for tool in listed if tool["name"] == "task_create"]
+    (create,) = [without_additions(tool) for tool in listed if tool["name"] == "task_create"]
     # An addition to the contract.
     del create["inputSchema"]["properties"]["due_date"]
     assert create == shown
 
 
 @CONTRACT.replays(f"{LIST} > Example > Request", f"{LIST} > Example > Response")
-def test_tools_list_example(serve_unwritten: Serve) -> None:
-    listed = serve_unwritten(PROFILE).ask(CONTRACT[f"{LIST} > Example > Request"])["result"]["tools"]
+def test_tools_list_example(serve_shared: StartServer) -> None:
+    listed = serve_shared(PROFILE).ask(CONTRACT[f"{LIST} > Example > Request"])["result"]["tools"]
     shown = CONTRACT[f"{LIST} > Example > Response"]["tools"]
     assert len(listed) == len(shown) + 6
-    assert [contracted(tool) | {"inputSchema": {}} for tool in listed[:2]] == shown
+    assert [without_additions(tool) | {"inputSchema": {}} for tool in listed[:2]] == shown
 
 
 #: Each tool's purpose and the text of its argument list, in the document's order.
@@ -197,7 +197,7 @@ TOOLS = {
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_the_tool_takes_the_arguments_of_the_contract(unwritten: Server, name: str) -> None:
+def test_the_tool_takes_the_arguments_of_the_contract(unwritten: ServerUnderTest, name: str) -> None:
     purpose, listing = TOOLS[name]
     listed = unwritten.tools()[name]
     arguments = re.findall(r"^- `(\w+)` \((\w+), (.*?)\)", listing, re.MULTILINE)
@@ -223,7 +223,7 @@ PLACEHOLDER = {"name": "task_get", "arguments": {"task_id": 1}}
     f"{CALL} > Response (Error)",
     "Error Codes > Application Errors > Error Response Format",
 )
-def test_every_call_has_the_general_shapes(server: Server) -> None:
+def test_every_call_has_the_general_shapes(server: ServerUnderTest) -> None:
     body = CONTRACT["Endpoints > MCP Methods Handler > Request Body"]
     request = CONTRACT[f"{CALL} > Request"]
     assert request.keys() == body.keys()
@@ -243,7 +243,7 @@ def filled(key: str, text: str) -> Json:
     return example
 
 
-CONTRACT.set_aside(
+CONTRACT.record(
     "replayed over HTTP, in test_task_manager_http.py",
     "Endpoints > Protocol Discovery > Response Headers",
     "Endpoints > Protocol Discovery > Example",
@@ -254,24 +254,24 @@ CONTRACT.set_aside(
 
 @pytest.mark.parametrize("requested", REQUESTED_VERSIONS)
 def test_a_known_version_is_echoed_and_any_other_gets_the_contracts(
-    serve_unwritten: Serve, requested: str | None
+    serve_shared: StartServer, requested: str | None
 ) -> None:
     shown = CONTRACT[f"{INITIALIZE} > Response (Success)"]
     if requested in HANDSHAKE_VERSIONS:
         shown["protocolVersion"] = requested
-    server = serve_unwritten(PROFILE, hello=initialize(requested))
-    assert server.introduction["result"] == shown
+    server = serve_shared(PROFILE, first_request=initialize(requested))
+    assert server.first_response["result"] == shown
 
 
-def test_exactly_the_contracts_tools_are_listed_in_its_order(serve_unwritten: Serve) -> None:
-    server = serve_unwritten(PROFILE)
+def test_exactly_the_contracts_tools_are_listed_in_its_order(serve_shared: StartServer) -> None:
+    server = serve_shared(PROFILE)
     assert list(server.tools()) == list(TOOLS)
     assert "nextCursor" not in server.request("tools/list")
     appendix = re.findall(r"^\d\. `(\w+)` - ", CONTRACT.text, re.MULTILINE)
     assert list(TOOLS) == appendix
 
 
-def test_an_unknown_tool_is_named_in_the_error(unwritten: Server) -> None:
+def test_an_unknown_tool_is_named_in_the_error(unwritten: ServerUnderTest) -> None:
     error = unwritten.error("tools/call", {"name": "nope", "arguments": {}})
     assert error == {"code": -32602, "message": "Unknown tool: nope"}
 
@@ -279,8 +279,8 @@ def test_an_unknown_tool_is_named_in_the_error(unwritten: Server) -> None:
 @pytest.mark.parametrize(
     "method", ["prompts/list", "prompts/get", "resources/list", "resources/read", "no/such"]
 )
-def test_methods_that_the_contract_lacks_are_not_found(serve_unwritten: Serve, method: str) -> None:
-    error = serve_unwritten(PROFILE).error(method, {"name": "x", "uri": "file:///x"})
+def test_methods_that_the_contract_lacks_are_not_found(serve_shared: StartServer, method: str) -> None:
+    error = serve_shared(PROFILE).error(method, {"name": "x", "uri": "file:///x"})
     assert error["code"] == -32601
 
 
@@ -288,17 +288,19 @@ def test_methods_that_the_contract_lacks_are_not_found(serve_unwritten: Serve, m
     ("name", "arguments"),
     [("task_create", {"title": "A task"}), ("task_get", {"task_id": 1}), ("task_stats", {})],
 )
-def test_structured_content_is_what_the_text_says(server: Server, name: str, arguments: Json) -> None:
+def test_structured_content_is_what_the_text_says(
+    server: ServerUnderTest, name: str, arguments: Json
+) -> None:
     server.text("task_create", title="A task")
     result = server.call(name, **arguments)
     assert result["structuredContent"] == json.loads(result["content"][0]["text"])
 
 
-def test_text_is_written_as_pythons_json_writes_it(server: Server) -> None:
+def test_text_is_written_as_pythons_json_writes_it(server: ServerUnderTest) -> None:
     notes = 'Größe 🎒 "/\\ \b\t\n\f\r\x01\x7f\u2028'
     text = server.text("task_create", title="A task", notes=notes)
     assert f'"notes": {json.dumps(notes, ensure_ascii=False)}, "due_date": null' in text
 
 
 def test_no_example_is_left_unreplayed() -> None:
-    assert CONTRACT.unclaimed() == []
+    assert CONTRACT.unreplayed() == []
