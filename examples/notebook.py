@@ -1,7 +1,7 @@
-"""A small MCP server: a notebook that lives as long as the process.
+"""A small MCP server: an in-memory notebook.
 
-Run it with `python examples/notebook.py` and speak MCP to it on standard input and output, or add it to a
-client. docs/guides/engine.md explains every part.
+Run `python examples/notebook.py` and send MCP messages on standard input, or add it to an MCP client.
+docs/guides/engine.md explains each part.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ from dittybag.protocol import (
 from dittybag.protocol.transports import stdio
 from dittybag.protocol.types import PromptArgument, ToolAnnotations
 
-notes: dict[str, str] = {"welcome": "This notebook forgets everything when it ends."}
+notes: dict[str, str] = {"welcome": "Notes are lost when the server stops."}
 
-server = Server("notebook", "1.0.0", instructions="Keeps short notes while you work.")
+server = Server("notebook", "1.0.0", instructions="Stores short notes until the server stops.")
 
 
 class AddNote(Struct):
-    name: Annotated[str, Meta(pattern="^[a-z0-9-]+$", max_length=40, description="Lower case, like to-do")]
-    text: Annotated[str, Meta(min_length=1, max_length=2000, description="What to remember")]
+    name: Annotated[
+        str, Meta(pattern="^[a-z0-9-]+$", max_length=40, description="Lower case, for example to-do")
+    ]
+    text: Annotated[str, Meta(min_length=1, max_length=2000, description="Text of the note")]
 
 
-@server.tool("add_note", AddNote, description="Write a note", title="Write a note")
+@server.tool("add_note", AddNote, description="Add a note", title="Add a note")
 async def add_note(note: AddNote, ctx: Context) -> str:
     if note.name in notes:
-        raise ToolError(f"There is a note called {note.name} already; choose another name")
+        raise ToolError(f"A note named {note.name} already exists; choose another name")
     notes[note.name] = note.text
     server.resources_changed()
-    return f"Noted: {note.name}"
+    return f"Added note {note.name}"
 
 
 class Count(Struct):
@@ -49,7 +51,7 @@ class Count(Struct):
 @server.tool(
     "count_notes",
     output=Count,
-    description="How much has been written",
+    description="Count the notes and their characters",
     annotations=ToolAnnotations(read_only_hint=True),
 )
 async def count_notes(arguments: object, ctx: Context) -> Count:
@@ -77,9 +79,11 @@ server.add(
 server.add(
     PromptDefinition(
         name="summarise",
-        description="Sum up all notes",
-        arguments=(PromptArgument(name="style", description="How to write it", required=True),),
-        run=lambda arguments, ctx: f"Sum up in a {arguments['style']} style:\n\n" + "\n".join(notes.values()),
+        description="Summarise all notes",
+        arguments=(PromptArgument(name="style", description="Writing style", required=True),),
+        run=lambda arguments, ctx: (
+            f"Summarise in a {arguments['style']} style:\n\n" + "\n".join(notes.values())
+        ),
         completions={"style": ["brief", "formal", "poetic"]},
     )
 )

@@ -75,9 +75,9 @@ def test_the_guides_code_is_a_server_that_works(tmp_path: Path) -> None:
     program.write_text("\n".join(blocks(ROOT / "docs" / "guides" / "engine.md", "python")))
     requests = [
         ("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}}),
-        ("tools/call", {"name": "take", "arguments": {"what": "sugar", "grams": 150}}),
-        ("tools/call", {"name": "take", "arguments": {"what": "sugar"}}),
-        ("tools/call", {"name": "check", "arguments": {"what": "flour", "size": "large"}}),
+        ("tools/call", {"name": "take", "arguments": {"ingredient": "sugar", "grams": 150}}),
+        ("tools/call", {"name": "take", "arguments": {"ingredient": "sugar"}}),
+        ("tools/call", {"name": "check", "arguments": {"ingredient": "flour", "size": "large"}}),
         ("resources/read", {"uri": "kitchen://cupboard/sugar"}),
         ("prompts/get", {"name": "recipe", "arguments": {"dish": "cake"}}),
         ("tools/call", {"name": "bake", "arguments": {"minutes": 1}}),
