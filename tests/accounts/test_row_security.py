@@ -19,7 +19,7 @@ from tests.accounts.world import SECRET, STRANGER, TEAM, TEAM_WORD, Somebody, Wo
 from tests.databases import Server
 
 #: Tables in which there is nothing of anybody.
-OF_NOBODY = {"migrations", "counters", "writers", "closed_projects"}
+OF_NOBODY = {"migrations", "counters", "writers", "restricted_projects"}
 USERS = ("alice", "bob", "rita", "root", "mallory", STRANGER)
 
 
@@ -105,7 +105,7 @@ def test_the_operator_sees_everything(guarded_world: World) -> None:
 def test_statements_without_a_filter_change_nothing_foreign(guarded_world: World, user: str) -> None:
     own = {
         "tasks": "title = title || '!'",
-        "answers": "key = key || '!'",
+        "idempotency_keys": "key = key || '!'",
         "prompts": "content = content || '!'",
         "resources": "title = 'other'",
         "projects": "name = name || '!'",
@@ -116,7 +116,7 @@ def test_statements_without_a_filter_change_nothing_foreign(guarded_world: World
         (there,) = asked(guarded_world, None, f"SELECT count(*) FROM {table}")
         assert tried(guarded_world, user, f"UPDATE {table} SET {change}") == seen[0], table
         assert tried(guarded_world, None, f"UPDATE {table} SET {change}") == there[0], table
-        assert seen[0] < there[0] or table == "answers", table
+        assert seen[0] < there[0] or table == "idempotency_keys", table
         if table not in ("projects", "resources"):
             assert tried(guarded_world, user, f"DELETE FROM {table}") == seen[0], table
     for table in ("users", "tokens", "members", "account_events", "sessions", "contents"):
@@ -141,7 +141,7 @@ def test_nothing_can_be_put_where_it_is_foreign(guarded_world: World) -> None:
         f"INSERT INTO changes ({log}) VALUES (98765, 98765, 1, 'x', 'create', 'prompt', '1', {team}, '{{}}')",
         f"INSERT INTO members VALUES ({team}, 'mallory', 'write')",
         f"INSERT INTO content_uses SELECT sha256, {team} FROM content_uses",
-        "INSERT INTO answers (owner, key, digest, at) VALUES ('alice', 'k', '', 1)",
+        "INSERT INTO idempotency_keys (owner, key, digest, at) VALUES ('alice', 'k', '', 1)",
         "INSERT INTO users VALUES ('mallory2', 1, NULL)",
     ]
     before = guarded_world.last_change()

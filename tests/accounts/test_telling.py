@@ -105,7 +105,7 @@ def test_a_server_for_users_warns_of_a_role_that_skips_row_level_security(
     server.sql("CREATE DATABASE careless")
     home = {"DITTYBAG_HOME": str(tmp_path)}
     with HttpServerProcess("--db", server.url("careless"), "--auth", "tokens", env=home) as host:
-        host.stderr.wait_for("The role 'dittybag' skips PostgreSQL's row-level security")
+        host.stderr.wait_for("The role 'dittybag' bypasses PostgreSQL's row-level security")
         _, _, written = host.end()
     assert written.count("row-level security") == 1
     for database, auth in ((server.url("careless"), "off"), (guarded_world.database, "tokens")):

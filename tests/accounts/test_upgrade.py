@@ -10,7 +10,7 @@ from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.connections import APPLICATION_ID
-from dittybag.storage.sqlite.migrations import NEWEST, steps
+from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.store import SqliteStore
 
 #: The last schema without them.
@@ -26,7 +26,7 @@ def made_before(path: Path) -> None:
         "CREATE TABLE migrations"
         " (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"
     )
-    for number, name, sql in steps()[:BEFORE]:
+    for number, name, sql in load_migrations()[:BEFORE]:
         connection.execute(sql)
         connection.execute("INSERT INTO migrations VALUES (?, ?, 1)", (number, name))
     connection.pragma("user_version", BEFORE)

@@ -120,7 +120,7 @@ CASES: dict[str, Case] = {
     "resources.page": reads(lambda it, who, place: it.page(who, limit=10)),
     "resources.by_id": reads(_by_id),
     "resources.contents": reads(lambda it, who, place: it.contents(who, [])),
-    "search.everything": reads(lambda it, who, place: it.everything(who, "Words", KINDS, 10)),
+    "search.all_kinds": reads(lambda it, who, place: it.all_kinds(who, "Words", KINDS, 10)),
     "search.quick_search": reads(lambda it, who, place: it.quick_search(who, "Words", KINDS, 10)),
     "overview.count_contents": reads(lambda it, who, place: it.count_contents(who)),
     "overview.usage": reads(lambda it, who, place: it.usage(who, "somebody")),

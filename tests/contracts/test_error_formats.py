@@ -1,4 +1,4 @@
-"""Every error has words in every dialect, a code for machines and an exit status."""
+"""Every error has a message in every error format, a code and an exit status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dittybag.contracts.error_formats import ErrorFormat, json_error, plain_text
 from dittybag.domain import errors
 from dittybag.domain.errors import Conflict, DittybagError, Invalid, NotFound, Problem, StorageError
 
-#: One of each, with the code that the prompt-store dialect gives it and its exit status.
+#: A sample of every error, with its code in the JSON format and its exit status.
 SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
     (Invalid([Problem("title", "Title is long")]), "INVALID_TITLE", ExitStatus.REFUSED),
     (errors.ProjectNotFound("p"), "PROJECT_NOT_FOUND", ExitStatus.NOT_FOUND),
@@ -58,43 +58,45 @@ SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
     (errors.LibraryUnwritable("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageUnreachable("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageUnsure("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
-    (errors.CopyRefused("there is something else in it"), "ERROR", ExitStatus.REFUSED),
+    (errors.CopyRefused("it already contains other data"), "ERROR", ExitStatus.REFUSED),
 ]
 
 
-def _kinds(kind: type[DittybagError]) -> Iterator[type[DittybagError]]:
-    for narrower in kind.__subclasses__():
-        yield narrower
-        yield from _kinds(narrower)
+def _subclasses(kind: type[DittybagError]) -> Iterator[type[DittybagError]]:
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
-def test_there_is_a_sample_of_every_error() -> None:
+def test_every_error_has_a_sample() -> None:
     families = {NotFound, Conflict, StorageError, errors.PromptUnusable}
-    assert {type(error) for error, _, _ in SAMPLES} == set(_kinds(DittybagError)) - families
+    assert {type(error) for error, _, _ in SAMPLES} == set(_subclasses(DittybagError)) - families
 
 
-def test_codes_are_unique_and_the_tree_is_drawn_completely() -> None:
-    kinds = set(_kinds(DittybagError))
-    drawn = errors.__doc__ or ""
+def test_codes_are_unique_and_the_docstring_lists_every_error() -> None:
+    kinds = set(_subclasses(DittybagError))
+    documented = errors.__doc__ or ""
     for kind in kinds:
-        assert kind.__name__ in drawn
+        assert kind.__name__ in documented
     own = [kind.__dict__["code"] for kind in kinds if "code" in kind.__dict__]
     assert len(own) == len(set(own))
 
 
 @pytest.mark.parametrize(("error", "code", "status"), SAMPLES, ids=lambda value: type(value).__name__)
-def test_an_error_has_words_a_code_and_a_status(error: DittybagError, code: str, status: ExitStatus) -> None:
-    said = {
+def test_an_error_has_a_message_a_code_and_an_exit_status(
+    error: DittybagError, code: str, status: ExitStatus
+) -> None:
+    texts = {
         error_format: _text(error_format, error)
         for error_format in (prose_error, plain_text_error, json_error)
     }
-    assert said[prose_error].startswith("Error: ")
-    assert str(error) in said[plain_text_error]
-    answer = msgspec.json.decode(said[json_error])["error"]
-    assert answer["code"] == code
-    assert answer["message"]
+    assert texts[prose_error].startswith("Error: ")
+    assert str(error) in texts[plain_text_error]
+    decoded = msgspec.json.decode(texts[json_error])["error"]
+    assert decoded["code"] == code
+    assert decoded["message"]
     assert exit_status(error) == status
-    for text in said.values():
+    for text in texts.values():
         assert "secret detail" not in text
 
 

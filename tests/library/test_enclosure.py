@@ -20,8 +20,8 @@ SECRET = b"a secret"
 INSIDE = b"inside"
 MOST = 1000
 
-OUT = "leads out of the library"
-NO_FILE = "is not an ordinary file"
+OUT = "outside the library"
+NO_FILE = "not a regular file"
 
 
 @pytest.fixture
@@ -146,14 +146,14 @@ def test_files_inside_are_read(folder: SafeFolder) -> None:
 
 def test_a_missing_file_is_missing(folder: SafeFolder) -> None:
     for name in ("no.md", "no/no.md", "a.md/no.md", "sub/no.md", "x" * 200):
-        assert refused(folder, name) == "is not there"
+        assert refused(folder, name) == "not found"
 
 
 def test_a_folder_that_is_gone_has_no_files(tmp_path: Path) -> None:
     gone = SafeFolder(str(tmp_path / "gone"))
     assert gone.list().files == {}
     assert gone.stamp("a.md") is None
-    assert refused(gone, "a.md") == "is not there"
+    assert refused(gone, "a.md") == "not found"
 
 
 # Links
@@ -185,7 +185,7 @@ def test_a_link_to_a_file_outside_is_not_followed(root: Path, folder: SafeFolder
         assert refused(folder, name) == OUT
         assert folder.stamp(name) is None
         assert name not in folder.list().files
-        assert name in folder.list().left_out
+        assert name in folder.list().skipped
 
 
 @pytest.mark.parametrize("target", ["..", "{outside}", "../lib-secret", "{root}-secret", "/", "sub/../.."])
@@ -196,7 +196,7 @@ def test_a_link_to_a_folder_outside_is_not_followed(root: Path, folder: SafeFold
         assert refused(folder, name) == OUT
     listing = folder.list()
     assert set(listing.files) == {"a.md", "sub/b.md"}
-    assert set(listing.left_out) == {"out", "chain"}
+    assert set(listing.skipped) == {"out", "chain"}
 
 
 def test_nothing_behind_a_link_to_a_folder_outside_has_a_stamp(root: Path, folder: SafeFolder) -> None:
@@ -397,15 +397,15 @@ def test_a_file_may_be_as_large_as_the_limit_and_no_larger(root: Path, folder: S
         assert folder.read("a.md", MOST)[1] == b"x" * size
     for size in (MOST + 1, MOST * 2, 10_000_000):
         file.write_bytes(b"x" * size)
-        assert refused(folder, "a.md") == "is larger than 0 KiB"
+        assert refused(folder, "a.md") == "larger than 0 KiB"
     file.write_bytes(b"x" * 65_537)
-    with pytest.raises(UnreadableFile, match="is larger than 64 KiB"):
+    with pytest.raises(UnreadableFile, match="larger than 64 KiB"):
         folder.read("a.md", 65_536)
 
 
 def test_a_file_of_ten_gigabytes_is_not_read(root: Path, folder: SafeFolder) -> None:
     os.truncate(root / "a.md", 10 * 1024**3)
-    assert refused(folder, "a.md") == "is larger than 0 KiB"
+    assert refused(folder, "a.md") == "larger than 0 KiB"
 
 
 #: Makes a file grow, and begins again when it has become large, until it is killed.
@@ -441,7 +441,7 @@ def test_a_file_that_grows_while_it_is_read_is_cut_or_refused(root: Path, folder
             grower.kill()
     assert len(sizes) > 10
     assert max(sizes) <= most
-    assert refusals == {"is larger than 97 KiB"}
+    assert refusals == {"larger than 97 KiB"}
 
 
 def test_a_stamp_is_that_of_what_was_read(root: Path, folder: SafeFolder) -> None:
@@ -457,11 +457,11 @@ def test_a_stamp_is_that_of_what_was_read(root: Path, folder: SafeFolder) -> Non
 @pytest.mark.parametrize(
     ("content", "problem", "line"),
     [
-        (b"one\ntwo\xff\n", "is not a text in UTF-8", 2),
-        (b"\xed\xa0\x80", "is not a text in UTF-8", 1),
-        (b"\xff\xfeo\0n\0e\0", "is not a text in UTF-8", 1),
-        (b"one\ntwo\nthree\0", "is not a text", 3),
-        (b"PK\x03\x04\x14\0\0\0", "is not a text", 1),
+        (b"one\ntwo\xff\n", "not valid UTF-8", 2),
+        (b"\xed\xa0\x80", "not valid UTF-8", 1),
+        (b"\xff\xfeo\0n\0e\0", "not valid UTF-8", 1),
+        (b"one\ntwo\nthree\0", "not a text file (it contains a NUL byte)", 3),
+        (b"PK\x03\x04\x14\0\0\0", "not a text file (it contains a NUL byte)", 1),
     ],
 )
 def test_what_is_no_text_is_refused_with_its_line(
@@ -469,14 +469,14 @@ def test_what_is_no_text_is_refused_with_its_line(
 ) -> None:
     (root / "a.md").write_bytes(content)
     with pytest.raises(UnreadableFile) as refusal:
-        folder.text("a.md", MOST)
+        folder.read_text("a.md", MOST)
     assert (refusal.value.problem, refusal.value.line) == (problem, line)
 
 
 def test_text_is_as_it_was_written_but_for_a_byte_order_mark(root: Path, folder: SafeFolder) -> None:
     text = "é\r\n\N{BOMB}\u2028\t\x1b"
     (root / "a.md").write_bytes(b"\xef\xbb\xbf" + text.encode())
-    assert folder.text("a.md", MOST)[1] == text
+    assert folder.read_text("a.md", MOST)[1] == text
 
 
 # Listing
@@ -487,8 +487,8 @@ def test_names_that_cannot_be_shown_are_left_out(root: Path, folder: SafeFolder)
         (root / os.fsdecode(name)).touch()
     listing = folder.list()
     assert set(listing.files) == {"a.md", "sub/b.md"}
-    assert len(listing.left_out) == 4
-    assert all(name.isprintable() and name.isascii() for name in listing.left_out)
+    assert len(listing.skipped) == 4
+    assert all(name.isprintable() and name.isascii() for name in listing.skipped)
 
 
 def test_hidden_and_foreign_folders_are_left_out(root: Path, folder: SafeFolder) -> None:
@@ -497,7 +497,7 @@ def test_hidden_and_foreign_folders_are_left_out(root: Path, folder: SafeFolder)
         (root / name / "c.md").write_bytes(INSIDE)
     listing = folder.list()
     assert set(listing.files) == {"a.md", "sub/b.md", ".claude/c.md"}
-    assert set(listing.left_out) == {".git", ".hidden", "node_modules", "__pycache__", "sub/.git"}
+    assert set(listing.skipped) == {".git", ".hidden", "node_modules", "__pycache__", "sub/.git"}
 
 
 def test_folders_are_entered_to_a_depth_and_no_deeper(root: Path, folder: SafeFolder) -> None:
@@ -514,12 +514,12 @@ def test_a_folder_has_at_most_so_many_files(root: Path, folder: SafeFolder) -> N
     for number in range(MAX_FILES - 2):
         os.link(root / "a.md", root / f"b{number}.md")
     listing = folder.list()
-    assert (len(listing.files), listing.left_out) == (MAX_FILES, {})
+    assert (len(listing.files), listing.skipped) == (MAX_FILES, {})
     os.link(root / "a.md", root / "c.md")
     listing = folder.list()
     assert len(listing.files) == MAX_FILES
-    ((_, reason),) = listing.left_out.items()
-    assert reason.startswith("is one too many")
+    ((_, reason),) = listing.skipped.items()
+    assert reason.startswith("too many files")
 
 
 def test_what_vanishes_while_it_is_listed_is_not_listed(root: Path, folder: SafeFolder) -> None:

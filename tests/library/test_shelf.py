@@ -77,7 +77,7 @@ async def test_the_next_start_parses_nothing(tmp_path: Path) -> None:
     async with shelf(tmp_path) as opened:
         assert await names(opened) == ["lib:p0", "lib:p1"]
         assert children() == before
-        assert await opened.text("lib:p0", {"who": "Ann"}) == "Hello Ann\n"
+        assert await opened.render("lib:p0", {"who": "Ann"}) == "Hello Ann\n"
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "gone", "a folder"])
@@ -143,14 +143,14 @@ async def test_pages_come_in_the_order_of_names_while_the_rest_is_being_read(tmp
 async def test_texts_without_room_are_read_when_they_are_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexer, "_TEXT_ROOM", 30)
+    monkeypatch.setattr(indexer, "_MAX_TEMPLATE_CHARS", 30)
     first, second = write(tmp_path, "a", count=1), write(tmp_path, "b", count=4)
     async with shelf(tmp_path, start=False) as opened:
         await opened.load()
         (second / "prompts" / "p0.md").write_text("New {{ who }}\n")
         (first / "prompts" / "p0.md").write_text("New {{ who }}\n")
-        assert await opened.text("b:p0", {"who": "Bo"}) == "New Bo\n"
-        assert await opened.text("a:p0", {"who": "Bo"}) == "Hello Bo\n"
+        assert await opened.render("b:p0", {"who": "Bo"}) == "New Bo\n"
+        assert await opened.render("a:p0", {"who": "Bo"}) == "Hello Bo\n"
 
 
 async def test_a_library_that_vanishes_is_gone(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ async def test_a_library_that_vanishes_is_gone(tmp_path: Path) -> None:
         folder.rename(tmp_path / "elsewhere")
         await until(gone)
         with pytest.raises(LibraryPromptNotFound):
-            await opened.text("lib:p0", {})
+            await opened.render("lib:p0", {})
 
 
 async def test_after_a_storm_the_shelf_is_as_the_disk(tmp_path: Path) -> None:
@@ -185,11 +185,11 @@ async def test_after_a_storm_the_shelf_is_as_the_disk(tmp_path: Path) -> None:
         async def as_the_disk() -> bool:
             try:
                 texts = [
-                    await opened.text(f"{folder.name}:p{number}", {}) == f"{folder.name} {number} 2\n"
+                    await opened.render(f"{folder.name}:p{number}", {}) == f"{folder.name} {number} 2\n"
                     for folder in folders[1:]
                     for number in range(20)
                 ]
-                new = await opened.text("new:p0", {})
+                new = await opened.render("new:p0", {})
             except LibraryPromptNotFound:
                 return False
             return all(texts) and new == "new\n" and "lib_00:p0" not in await names(opened)
@@ -225,7 +225,7 @@ async def test_a_library_without_room_is_left_out_and_says_so(
         folder = tmp_path / "libraries" / name
         folder.mkdir(parents=True)
         (folder / "p.md").write_text("Words\n" * 10)
-    monkeypatch.setattr(indexer, "_FILE_ROOM", 100)
+    monkeypatch.setattr(indexer, "_MAX_PROMPT_CHARS", 100)
     async with shelf(tmp_path, start=False) as opened:
         await opened.load()
         assert opened._keeper is not None

@@ -126,11 +126,11 @@ async def test_using_a_token_is_noted(desk: Desk, accounts: AccountService) -> N
     made = await accounts.create_token("alice", "write", actor=ACTOR)
     found = await accounts.verify_token(made.text, desk.project)
     assert found is not None
-    assert found.records_use
+    assert found.is_use_due
     await accounts.record_use(made.token.id)
     again = await accounts.verify_token(made.text, desk.project)
     assert again is not None
-    assert not again.records_use
+    assert not again.is_use_due
     assert again.token.used_at is not None
     await accounts.record_use(99)
 

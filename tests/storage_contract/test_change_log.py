@@ -114,7 +114,7 @@ async def test_what_changes_nothing_is_not_logged(desk: Desk) -> None:
     await desk.workspace.projects.rename("old", "old", actor=ACTOR)
     await desk.workspace.history.restore(desk.caller, old[-1].seq)
     await desk.workspace.prompts.recent(desk.caller, 10, 0)
-    await desk.workspace.search.everything(desk.caller, "old", ["prompt", "task"], 10)
+    await desk.workspace.search.all_kinds(desk.caller, "old", ["prompt", "task"], 10)
     assert await whole_log(desk) == old
 
 

@@ -281,7 +281,7 @@ async def test_what_is_brought_back_is_found_where_it_was(desk: Desk) -> None:
                     desk.caller, project=None, priority=None, completed=True, limit=100, offset=0
                 )
             ],
-            await desk.workspace.search.everything(
+            await desk.workspace.search.all_kinds(
                 desk.caller, "ZEILE 1", ["prompt", "resource", "task"], 100
             ),
         ]

@@ -86,8 +86,8 @@ async def test_a_look_is_narrowed_by_kind_actor_and_name(desk: Desk) -> None:
     assert await found(text="ÜBERALL") == [everything[1].seq]
     assert await found(text="%") == []
     assert len(await found(text="g1")) == 0
-    assert len(await found(text="g1", everywhere=True)) == 1
-    assert len(await found(everywhere=True)) == len(everything) + 5
+    assert len(await found(text="g1", all_projects=True)) == 1
+    assert len(await found(all_projects=True)) == len(everything) + 5
     actors = await history.actors(desk.caller, ChangeFilter())
     assert actors == sorted({change.actor for change in everything})
     assert "cursor" not in await history.actors(garden.caller, ChangeFilter())
@@ -114,9 +114,9 @@ async def test_with_a_token_nothing_foreign_is_seen(desk: Desk) -> None:
         with pytest.raises(ChangeNotFound):
             await history.undo_in_any_project(anna.caller, seq, seen=seq)
     with pytest.raises(NotAllowed):
-        await history.browse(anna.caller, ChangeFilter(everywhere=True))
+        await history.browse(anna.caller, ChangeFilter(all_projects=True))
     with pytest.raises(NotAllowed):
-        await history.actors(anna.caller, ChangeFilter(everywhere=True))
+        await history.actors(anna.caller, ChangeFilter(all_projects=True))
     reader = as_user(desk, "anna", scope="read")
     with pytest.raises(NotAllowed):
         await history.undo_in_any_project(reader.caller, look.changes[0].seq, seen=ALL)
@@ -163,14 +163,14 @@ async def test_undoing_tells_what_it_will_do_and_that_later_changes_are_new(desk
         await garden.prompt(f"g{number}")
     await desk.workspace.projects.delete("garden", actor=ACTOR)
     history = desk.workspace.history
-    last = (await history.browse(desk.caller, ChangeFilter(everywhere=True), limit=1)).changes[0]
+    last = (await history.browse(desk.caller, ChangeFilter(all_projects=True), limit=1)).changes[0]
     plan = await history.plan_undo(desk.caller, last.seq)
-    assert (plan.total, len(plan.together), plan.later, plan.seen) == (4, 4, [], last.seq)
-    assert plan.together[0] == last
+    assert (plan.total, len(plan.batch), plan.later, plan.seen) == (4, 4, [], last.seq)
+    assert plan.batch[0] == last
     done = await history.undo_in_any_project(desk.caller, last.seq, seen=plan.seen)
-    assert seqs(done.changes) == seqs(plan.together)[::-1]
+    assert seqs(done.changes) == seqs(plan.batch)[::-1]
     assert done.by is not None
-    assert len((await history.plan_undo(desk.caller, done.by)).together) == 4
+    assert len((await history.plan_undo(desk.caller, done.by)).batch) == 4
     # What brought it back was not known when the plan was made.
     with pytest.raises(ChangedMeanwhile):
         await history.undo_in_any_project(desk.caller, last.seq, seen=plan.seen)

@@ -107,7 +107,7 @@ async def test_an_update_names_all_that_is_wrong_with_a_content_of_the_stored_ty
         await desk.change_resource("r", content=content, description="x" * 4001)
     assert [item.message for item in refused.value.problems] == [
         problem,
-        "Description must be at most 4000 characters, it has 4001",
+        "Description must be at most 4000 characters, but has 4001",
     ]
     await check_books(desk.store)
 
@@ -180,7 +180,7 @@ async def test_a_resource_of_another_project_looks_like_a_missing_one(desk: Desk
         assert await desk.workspace.resources.listing(desk.caller, 0, 10, templates=templates) == []
     assert await desk.workspace.resources.templates(desk.caller) == []
     assert await desk.workspace.resources.uris(desk.caller, "", 10) == []
-    hits, totals = await desk.workspace.search.everything(desk.caller, "needle", ["resource"], 10)
+    hits, totals = await desk.workspace.search.all_kinds(desk.caller, "needle", ["resource"], 10)
     assert (hits, totals) == ([], {"resource": 0})
 
 

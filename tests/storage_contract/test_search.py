@@ -286,7 +286,7 @@ async def test_an_empty_query_finds_everything(desk: Desk) -> None:
         await desk.task(f"t{number}")
     page = await desk.workspace.prompts.search(desk.caller, "", 10, 0)
     assert ([item.name for item in page.prompts], page.total) == (["p2", "p1", "p0"], 3)
-    hits, totals = await desk.workspace.search.everything(desk.caller, "", ["prompt", "resource", "task"], 2)
+    hits, totals = await desk.workspace.search.all_kinds(desk.caller, "", ["prompt", "resource", "task"], 2)
     assert totals == {"prompt": 3, "resource": 3, "task": 3}
     assert [hit.title for hit in hits] == ["p2", "p1", "r2", "r1", "t0", "t1"]
 
@@ -295,7 +295,7 @@ async def test_one_search_finds_all_kinds_as_their_tools_address_them(desk: Desk
     prompt = await desk.prompt("p", "A needle in a prompt")
     resource = await desk.resource("r", "A NEEDLE in a text", title="Title")
     task = await desk.task("needle", notes="Sew")
-    hits, totals = await desk.workspace.search.everything(
+    hits, totals = await desk.workspace.search.all_kinds(
         desk.caller, "Needle", ["prompt", "resource", "task"], 10
     )
     assert [(hit.kind, hit.id, hit.title) for hit in hits] == [
@@ -304,7 +304,7 @@ async def test_one_search_finds_all_kinds_as_their_tools_address_them(desk: Desk
         ("task", task.id, "needle"),
     ]
     assert totals == {"prompt": 1, "resource": 1, "task": 1}
-    assert await desk.workspace.search.everything(desk.caller, "needle", ["task"], 10) == (
+    assert await desk.workspace.search.all_kinds(desk.caller, "needle", ["task"], 10) == (
         hits[2:],
         {"task": 1},
     )

@@ -42,8 +42,8 @@ def command(source: str, target: str, *, as_json: bool) -> int:
     with progress() as tell:
         copied = copy(first, second, tell or (lambda words: None))
     if as_json:
-        print_json({"changes": copied.changes, "copied": copied.copied, "things": copied.things})
+        print_json({"changes": copied.changes, "copied": copied.copied, "things": copied.entities})
         return ExitStatus.OK
-    entities = ", ".join(format_count(count, kind) for kind, count in copied.things.items())
+    entities = ", ".join(format_count(count, kind) for kind, count in copied.entities.items())
     click.echo(f"Copied {format_count(copied.copied, 'change')} of {copied.changes:,}; verified: {entities}")
     return ExitStatus.OK

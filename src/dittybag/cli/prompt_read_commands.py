@@ -305,7 +305,7 @@ def _render_stored(options: WorkspaceOptions, name: str, given: dict[str, str]) 
     values = _ask_for_missing(prompt.name, prompt.arguments, given)
     if not prompt.arguments:
         return prompt.content
-    return options.run_with_libraries(lambda session: session.templates.prompt(prompt, values))
+    return options.run_with_libraries(lambda session: session.templates.render_prompt(prompt, values))
 
 
 def _render_library(options: WorkspaceOptions, name: str, given: dict[str, str]) -> str:
@@ -316,13 +316,13 @@ def _render_library(options: WorkspaceOptions, name: str, given: dict[str, str])
             _refuse_library_prompt(name, names)
         if _missing(prompt.arguments, given) or _unknown(prompt.arguments, given):
             return prompt, None
-        return await session.templates.library_prompt(name, given)
+        return await session.templates.render_library_prompt(name, given)
 
     prompt, rendered = options.run_with_libraries(attempt)
     if rendered is None:
         values = _ask_for_missing(prompt.name, prompt.arguments, given)
         _, rendered = options.run_with_libraries(
-            lambda session: session.templates.library_prompt(name, values)
+            lambda session: session.templates.render_library_prompt(name, values)
         )
     return rendered
 

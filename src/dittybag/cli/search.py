@@ -46,7 +46,7 @@ def command(
     async def work(all: LibrarySession) -> tuple[list[dict[str, Any]], dict[str, int]]:
         stored = [kind for kind in ("prompt", "resource", "task") if kind in wanted]
         session = all.session
-        hits, totals = await session.workspace.search.everything(session.caller, query, stored, limit)
+        hits, totals = await session.workspace.search.all_kinds(session.caller, query, stored, limit)
         rows = [{"kind": hit.kind, "id": hit.id, "title": hit.title, "snippet": hit.snippet} for hit in hits]
         if "library" in wanted:
             totals["library"], found = await all.libraries.search(query, limit)

@@ -160,7 +160,7 @@ _DECLARED_ARGUMENTS_SCHEMA: Final[JsonObject] = {
 
 async def search(session: WorkspaceSession, arguments: SearchEverything) -> ToolResult:
     kinds = SEARCH_KINDS if arguments.kinds is UNSET else arguments.kinds
-    hits, totals = await session.workspace.search.everything(
+    hits, totals = await session.workspace.search.all_kinds(
         session.caller, arguments.query, kinds, arguments.limit
     )
     return json_result({"hits": [msgspec.to_builtins(hit) for hit in hits], "totals": totals})

@@ -45,7 +45,7 @@ class StoredPrompts:
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
         prompt = await self._find(name, ctx)
         return prompt_result(
-            prompt.description, await self._scope.templates.prompt(prompt, values_as_text(arguments))
+            prompt.description, await self._scope.templates.render_prompt(prompt, values_as_text(arguments))
         )
 
     @as_protocol_errors

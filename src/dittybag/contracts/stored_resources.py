@@ -98,7 +98,7 @@ class StoredResources:
                 _, content = await self._resources.read(caller, template.uri)
                 if not template.is_text:
                     return _contents(uri, template.mime_type, content)
-                rendered = await self._scope.templates.resource(content.decode(), values)
+                rendered = await self._scope.templates.render_resource(content.decode(), values)
                 return _contents(uri, template.mime_type, rendered)
         for own in self._own:
             values = uri_templates.parse(own.uri_template).match(uri)

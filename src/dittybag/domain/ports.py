@@ -224,7 +224,7 @@ class TaskRepository(Protocol):
     async def columns(
         self,
         user: str,
-        choice: TaskFilter,
+        filter: TaskFilter,
         by: TaskGrouping | None,
         keys: Sequence[int | str] | None,
         *,
@@ -581,7 +581,7 @@ class Libraries(Protocol):
 
     async def find(self, name: str) -> LibraryPrompt | None: ...
 
-    async def text(self, name: str, values: Mapping[str, str]) -> str:
+    async def render(self, name: str, values: Mapping[str, str]) -> str:
         """Render a prompt with these values. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
         ...
 

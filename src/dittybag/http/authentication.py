@@ -96,7 +96,7 @@ class LocalTokenVerifier:
             raise HttpError(503, InternalError(str(error)), headers=[(b"retry-after", b"1")]) from error
         if found is None:
             return None
-        if found.records_use:
+        if found.is_use_due:
             # In the background: the request does not wait for it.
             update = asyncio.ensure_future(self._record_use(found.token.id))
             self._use_updates.add(update)

@@ -88,7 +88,7 @@ class BareEndpoint:
                 await _unwrap(send, message["body"])
 
         try:
-            await ResponseDelivery(stream, receive, unwrapped).answer(lambda error: 200, as_json=True)
+            await ResponseDelivery(stream, receive, unwrapped).send_response(lambda error: 200, as_json=True)
         finally:
             await session.close(0)
 

@@ -27,5 +27,5 @@ def key_from_header(headers: Headers) -> Iterator[None]:
     try:
         yield
     finally:
-        # `reset` would fail: a request may begin outside a task and end in one, which has another context.
+        # `reset` would fail: a request may start outside a task and end in one, with another context.
         header_key.set(before)

@@ -47,7 +47,7 @@ class LibraryService:
         self._disk = DiskThread()
         #: Nothing as long as there are no libraries.
         self._catalogue: Catalogue | None = None
-        self._keeper: LibraryIndexer | None = None
+        self._indexer: LibraryIndexer | None = None
         self._follower: LibraryRefresher | None = None
         self._task: Task[None] | None = None
         self._version = 0
@@ -78,7 +78,7 @@ class LibraryService:
         self._closed = True
         if self._task is not None:
             self._task.cancel()
-        for part in (self._follower, self._keeper, self._disk):
+        for part in (self._follower, self._indexer, self._disk):
             if part is not None:
                 part.close()
 
@@ -87,27 +87,27 @@ class LibraryService:
         from dittybag.library.indexer import LibraryIndexer
 
         self._catalogue = Catalogue()
-        self._keeper = LibraryIndexer(self._directories, self._catalogue, self._renderer, quiet=quiet)
-        return self._keeper
+        self._indexer = LibraryIndexer(self._directories, self._catalogue, self._renderer, quiet=quiet)
+        return self._indexer
 
     async def _follow(self) -> None:
         late = self._ready.is_set()
-        keeper = self._opened(quiet=False)
+        indexer = self._opened(quiet=False)
         try:
-            await keeper.begin(self._stepped)
+            await indexer.load_first(self._stepped)
         except Exception:  # noqa: BLE001  # whoever waits must not wait for ever; there is another look below
             _log.exception("the libraries could not be read")
             assert self._catalogue is not None
-            self._catalogue.arrange(())
+            self._catalogue.set_libraries(())
         self._be_ready()
         from dittybag.library.refresh import LibraryRefresher
 
-        self._follower = LibraryRefresher(keeper, self._changed, self._tell)
+        self._follower = LibraryRefresher(indexer, self._changed, self._tell)
         if late:
             # Somebody may have asked while there were none.
             self._follower.tell_soon()
         # Some clients start a server only to see what it has, and soon end it.
-        await keeper.keep()
+        await indexer.save_cache()
         await self._follower.run()
 
     def _be_ready(self) -> None:
@@ -145,33 +145,33 @@ class LibraryService:
 
     async def find(self, name: str) -> LibraryPrompt | None:
         try:
-            library, draft = await self._found(name)
+            library, prompt = await self._found(name)
         except LibraryPromptNotFound:
             return None
-        return library.prompt(draft)
+        return library.to_library_prompt(prompt)
 
-    async def text(self, name: str, values: Mapping[str, str]) -> str:
-        library, draft = await self._found(name)
-        source = await self._source(library, draft)
-        if not draft.template:
+    async def render(self, name: str, values: Mapping[str, str]) -> str:
+        library, prompt = await self._found(name)
+        source = await self._source(library, prompt)
+        if not prompt.template:
             return source
-        folder = library.place.folder
+        folder = library.folder.root
         try:
             return await self._renderer.render(
                 source,
-                {**draft.defaults, **values},
-                file=draft.file,
+                {**prompt.defaults, **values},
+                file=prompt.file,
                 partials=lambda file: self._partial(folder, file),
             )
         except RenderingFailed as error:
-            if error.line is not None and error.file is None and draft.lines_before:
-                error = RenderingFailed(error.problem, line=error.line + draft.lines_before)
-            self._complain(library, draft, error)
+            if error.line is not None and error.file is None and prompt.lines_before:
+                error = RenderingFailed(error.problem, line=error.line + prompt.lines_before)
+            self._complain(library, prompt, error)
             raise error from None
 
-    def _complain(self, library: LoadedLibrary, draft: ParsedPrompt, error: RenderingFailed) -> None:
+    def _complain(self, library: LoadedLibrary, prompt: ParsedPrompt, error: RenderingFailed) -> None:
         """Log, once, that a prompt cannot be given: whoever asked for it may not be able to mend it."""
-        file = display_path(os.path.join(library.place.folder.path, error.file or draft.file))
+        file = display_path(os.path.join(library.folder.root.path, error.file or prompt.file))
         where = file if error.line is None else f"{file}:{error.line}"
         if len(self._complaints) < _MAX_COMPLAINTS and (where, error.problem) not in self._complaints:
             self._complaints.add((where, error.problem))
@@ -179,9 +179,9 @@ class LibraryService:
 
     async def source(self, name: str) -> tuple[LibraryPrompt, str, str]:
         """A prompt, its file, and its text before anything is filled in."""
-        library, draft = await self._found(name)
-        file = os.path.join(library.place.folder.path, draft.file)
-        return library.prompt(draft), file, await self._source(library, draft)
+        library, prompt = await self._found(name)
+        file = os.path.join(library.folder.root.path, prompt.file)
+        return library.to_library_prompt(prompt), file, await self._source(library, prompt)
 
     async def prompts(self, library: str) -> list[LibraryPrompt]:
         """All prompts of a library."""
@@ -237,24 +237,24 @@ class LibraryService:
             raise LibraryPromptNotFound(name)
         return self._catalogue.find(name)
 
-    async def _source(self, library: LoadedLibrary, draft: ParsedPrompt) -> str:
-        if draft.text is not None:
-            return draft.text
-        known = library.texts.get(draft.file)
+    async def _source(self, library: LoadedLibrary, prompt: ParsedPrompt) -> str:
+        if prompt.text is not None:
+            return prompt.text
+        known = library.templates.get(prompt.file)
         if known is not None and known.text is not None:
             return known.text
-        folder = library.place.folder
+        folder = library.folder.root
         try:
-            _, text = await self._disk.run(lambda: folder.text(draft.file, SOURCE_BYTES))
+            _, text = await self._disk.run(lambda: folder.read_text(prompt.file, SOURCE_BYTES))
         except MissingFile as error:
-            raise ContentFileMissing(display_path(os.path.join(folder.path, draft.file))) from error
+            raise ContentFileMissing(display_path(os.path.join(folder.path, prompt.file))) from error
         except UnreadableFile as error:
-            raise RenderingFailed(f"{draft.file} {error.problem}", line=error.line) from error
+            raise RenderingFailed(f"{prompt.file} {error.problem}", line=error.line) from error
         return text
 
     async def _partial(self, folder: SafeFolder, file: str) -> str | None:
         try:
-            _, text = await self._disk.run(lambda: folder.text(file, SOURCE_BYTES))
+            _, text = await self._disk.run(lambda: folder.read_text(file, SOURCE_BYTES))
         except MissingFile:
             return None
         except UnreadableFile as error:

@@ -1,4 +1,4 @@
-"""Use cases of accounts: users, their tokens, and the members of projects."""
+"""Use cases for accounts: users, tokens and members of projects."""
 
 from __future__ import annotations
 
@@ -41,28 +41,31 @@ from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.tasks import DEFAULT_USER
 
-#: In microseconds: that a token is used is noted only so often.
-_NOTED: Final = 600 * 1_000_000
+#: Minimum time between two updates of when a token was last used, in microseconds.
+_USE_INTERVAL: Final = 600 * 1_000_000
 
 
 class NewToken(Struct, frozen=True):
-    """A token, and what it says: that can be seen only once."""
+    """A new token and its text, which is shown only once."""
 
     token: Token
     text: str
 
 
 class VerifiedToken(Struct, frozen=True):
-    """Somebody who was known by a token."""
+    """A valid token and its principal."""
 
     principal: Principal
     token: Token
-    #: It is time to note that the token is used.
-    records_use: bool
+    #: Whether `record_use` is due.
+    is_use_due: bool
 
 
 class AccountService:
-    """Whom a workspace knows. What is done here is noted, and nothing of it can be undone."""
+    """Manages the users, tokens and members of a workspace.
+
+    Every write is recorded as an account event. It cannot be undone.
+    """
 
     def __init__(self, store: Store, random: Callable[[int], bytes] = urandom) -> None:
         self._store = store
@@ -78,7 +81,7 @@ class AccountService:
                 raise NameTaken("user", taken.name)
             user = User(name=name, created_at=transaction.now)
             await transaction.accounts.put_user(user)
-            await _note(transaction, actor, "user.add", name)
+            await _add_event(transaction, actor, "user.add", name)
             return user
 
         return await self._store.write(work, actor=actor)
@@ -90,7 +93,7 @@ class AccountService:
         return await self._store.read(work)
 
     async def disable(self, name: str, *, actor: str) -> tuple[User, list[Token]]:
-        """Let somebody in no more; the user, and the tokens that were revoked for good."""
+        """Disable a user and revoke their tokens. Returns the user and the revoked tokens."""
 
         async def work(transaction: Transaction) -> tuple[User, list[Token]]:
             user = await _user(transaction, name)
@@ -100,20 +103,20 @@ class AccountService:
             if user.disabled_at is None:
                 user = replace(user, disabled_at=transaction.now)
                 await transaction.accounts.put_user(user)
-                await _note(transaction, actor, "user.disable", user.name)
+                await _add_event(transaction, actor, "user.disable", user.name)
             return user, valid
 
         return await self._store.write(work, actor=actor)
 
     async def enable(self, name: str, *, actor: str) -> User:
-        """Let somebody in again, with new tokens."""
+        """Enable a user. Revoked tokens stay revoked."""
 
         async def work(transaction: Transaction) -> User:
             user = await _user(transaction, name)
             if user.disabled_at is not None:
                 user = replace(user, disabled_at=None)
                 await transaction.accounts.put_user(user)
-                await _note(transaction, actor, "user.enable", user.name)
+                await _add_event(transaction, actor, "user.enable", user.name)
             return user
 
         return await self._store.write(work, actor=actor)
@@ -123,7 +126,7 @@ class AccountService:
     async def create_token(
         self, name: str, scope: Scope, *, actor: str, label: str = "", expires_at: int | None = None
     ) -> NewToken:
-        """A new token of a user. `expires_at`: microseconds since 1970."""
+        """Create a token for a user. `expires_at`: microseconds since 1970."""
         checked_label(label)
         text = token_text(self._random(SECRET_BYTES))
 
@@ -132,7 +135,7 @@ class AccountService:
             if user.disabled_at is not None:
                 raise UserDisabled(user.name)
             if expires_at is not None and expires_at <= transaction.now:
-                raise Invalid([Problem("expires_at", "A token must expire in the future")])
+                raise Invalid([Problem("expires_at", "expires_at must be in the future")])
             token = Token(
                 id=0,
                 user=user.name,
@@ -143,13 +146,13 @@ class AccountService:
                 expires_at=expires_at,
             )
             token = await transaction.accounts.add_token(token, token_hash(text))
-            await _note(transaction, actor, "token.create", user.name, f"{token.id} {scope}")
+            await _add_event(transaction, actor, "token.create", user.name, f"{token.id} {scope}")
             return token
 
         return NewToken(await self._store.write(work, actor=actor), text)
 
     async def tokens(self, name: str | None = None) -> tuple[list[Token], list[User]]:
-        """All tokens, or those of a user, and all users: whether one is disabled matters too."""
+        """Return all tokens, or those of a user, and all users, some of whom may be disabled."""
 
         async def work(transaction: Transaction) -> tuple[list[Token], list[User]]:
             user = None if name is None else (await _user(transaction, name)).name
@@ -158,25 +161,25 @@ class AccountService:
         return await self._store.read(work)
 
     async def revoke(self, ids: Sequence[int], *, actor: str) -> list[Token]:
-        """Make tokens worthless, all of them or, if one is missing, none."""
+        """Revoke tokens: all of them or, if one does not exist, none."""
 
         async def work(transaction: Transaction) -> list[Token]:
             revoked = []
-            for number in dict.fromkeys(ids):
-                token = await transaction.accounts.token(number)
+            for token_id in dict.fromkeys(ids):
+                token = await transaction.accounts.token(token_id)
                 if token is None:
-                    raise TokenNotFound(number)
+                    raise TokenNotFound(token_id)
                 revoked.append(await _revoke(transaction, token, actor))
             return revoked
 
         return await self._store.write(work, actor=actor)
 
     async def verify_token(self, text: str, project: int) -> VerifiedToken | None:
-        """Who has this token, and what they may do in a project; nothing if it is not valid (any more)."""
+        """Return the token and its principal for a project, or `None` if the token is not valid."""
         return await self.verify_token_hash(token_hash(text), project) if is_token(text) else None
 
     async def verify_token_hash(self, hashed: str, project: int) -> VerifiedToken | None:
-        """Like `verify_token`, by what is kept of a token."""
+        """Like `verify_token`, but by the stored hash."""
 
         async def work(transaction: Transaction) -> VerifiedToken | None:
             token = await transaction.accounts.token_by_hash(hashed)
@@ -186,18 +189,18 @@ class AccountService:
             if user is None or user.disabled_at is not None:
                 return None
             role = role_of(user.name, await transaction.accounts.members(project))
-            records_use = token.used_at is None or transaction.now - token.used_at > _NOTED
-            return VerifiedToken(Principal(user.name, token.scope, role), token, records_use)
+            is_use_due = token.used_at is None or transaction.now - token.used_at > _USE_INTERVAL
+            return VerifiedToken(Principal(user.name, token.scope, role), token, is_use_due)
 
         return await self._store.read(work)
 
     async def authenticate(self, text: str, project: int) -> Principal | None:
-        """Like `verify_token`, and no more than who it is."""
+        """Like `verify_token`, but return only the principal."""
         found = await self.verify_token(text, project)
         return None if found is None else found.principal
 
     async def record_use(self, id: int) -> None:
-        """A token is in use."""
+        """Record that a token was used now."""
 
         async def work(transaction: Transaction) -> None:
             token = await transaction.accounts.token(id)
@@ -207,9 +210,10 @@ class AccountService:
         await self._store.write(work, actor="")
 
     async def external_principal(self, name: str, scope: Scope, project: int) -> Principal | None:
-        """Somebody whom others vouch for. Nothing for a disabled user.
+        """Return the principal of a user whom an external issuer authenticated, or `None` if disabled.
 
-        Nobody else can vouch for whoever acts where there are no accounts: that one has to be a user here.
+        An external issuer cannot authenticate the default user of servers without authentication, unless an
+        account with that name exists.
         """
 
         async def work(transaction: Transaction) -> Principal | None:
@@ -217,7 +221,7 @@ class AccountService:
             if user is None:
                 is_reserved = name.lower() == DEFAULT_USER
             else:
-                # Another case would be another owner of tasks.
+                # A name in another case would own other tasks.
                 is_reserved = user.disabled_at is not None or user.name != name
             if is_reserved:
                 return None
@@ -228,21 +232,21 @@ class AccountService:
     # Members of projects
 
     async def share(self, project: str, name: str, role: Role, *, actor: str) -> list[Member]:
-        """Make a user a member of a project, or change what a member may do; all members."""
+        """Add a member to a project, or change their role. Returns all members."""
 
         async def work(transaction: Transaction) -> list[Member]:
             found, user = await _project(transaction, project), await _user(transaction, name)
             await transaction.accounts.put_member(found.id, user.name, role)
-            await _note(transaction, actor, "project.share", user.name, f"{found.id} {role}")
+            await _add_event(transaction, actor, "project.share", user.name, f"{found.id} {role}")
             return await transaction.accounts.members(found.id)
 
         return await self._store.write(work, actor=actor)
 
     async def unshare(self, project: str, name: str, *, actor: str, to_all: bool = False) -> list[Member]:
-        """Make a user no member of a project; those who are left.
+        """Remove a user from a project. Returns the remaining members.
 
-        Raises `LastMember` if nobody would be left, and with that the project be everybody's, unless that is
-        what is wanted (`to_all`).
+        Raises `LastMember` if no member would remain, because then everyone could see the project, unless
+        `to_all` allows it.
         """
 
         async def work(transaction: Transaction) -> list[Member]:
@@ -254,7 +258,7 @@ class AccountService:
             if not left and not to_all:
                 raise LastMember(user.name, found.name)
             await transaction.accounts.put_member(found.id, user.name, None)
-            await _note(transaction, actor, "project.unshare", user.name, f"{found.id}")
+            await _add_event(transaction, actor, "project.unshare", user.name, f"{found.id}")
             return left
 
         return await self._store.write(work, actor=actor)
@@ -266,7 +270,7 @@ class AccountService:
         return await self._store.read(work)
 
     async def events(self, limit: int) -> list[AccountEvent]:
-        """What was done to accounts, the newest first."""
+        """Return account events, newest first."""
 
         async def work(transaction: Transaction) -> list[AccountEvent]:
             return await transaction.accounts.events(limit)
@@ -279,11 +283,11 @@ async def _revoke(transaction: Transaction, token: Token, actor: str) -> Token:
         return token
     token = replace(token, revoked_at=transaction.now)
     await transaction.accounts.put_token(token)
-    await _note(transaction, actor, "token.revoke", token.user, f"{token.id}")
+    await _add_event(transaction, actor, "token.revoke", token.user, f"{token.id}")
     return token
 
 
-async def _note(transaction: Transaction, actor: str, action: str, user: str, detail: str = "") -> None:
+async def _add_event(transaction: Transaction, actor: str, action: str, user: str, detail: str = "") -> None:
     event = AccountEvent(at=transaction.now, actor=actor, action=action, user=user, detail=detail)
     await transaction.accounts.add_event(event)
 

@@ -1,4 +1,4 @@
-"""Who asks, where, and whether they may."""
+"""The caller of a use case: on whose behalf it runs, in which project, with which permissions."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ T = TypeVar("T")
 
 
 class Caller(Struct, frozen=True):
-    """On whose behalf a use case runs."""
+    """The acting party of a use case."""
 
-    #: The project it works in, by id: it may be renamed meanwhile.
+    #: The id of the project; the name may change.
     project: int
-    #: Goes into the log.
+    #: The name in the change log.
     actor: str
     user: str = DEFAULT_USER
-    #: What the caller may do; nothing for whoever owns the machine, who may do everything.
+    #: The authenticated user; `None` for the owner of the machine, who may do everything.
     principal: Principal | None = None
-    #: What is done is this call, which came with a key: it is done only once.
+    #: The call that the use case executes, if it has an idempotency key: it runs only once.
     call: IdempotentCall | None = None
 
     @property
     def viewer(self) -> str | None:
-        """Whose eyes it is for: nothing for those of the owner of the machine, who may see everything."""
+        """The user whose rows are visible; `None` for the owner of the machine, who sees everything."""
         return None if self.principal is None else self.user
 
 
 class ScopedStore:
-    """A store that is only asked on a caller's behalf.
+    """A store that is accessed on behalf of a caller.
 
-    It is told who is looking, so that it can keep from them what is not theirs, should a use case ask for
-    too much. Without a caller it is the owner of the machine who is looking.
+    It passes the viewer on to the store, whose row-level security hides the rows of others even if a use case
+    asks for too much. Without a caller, the viewer is the owner of the machine.
     """
 
     def __init__(self, store: Store) -> None:
@@ -54,7 +54,10 @@ class ScopedStore:
         return self._store.read(work, slow=slow, single=single, viewer=viewer)
 
     def write(self, caller: Caller, work: Work[T]) -> Awaitable[T]:
-        """Raises `DuplicateCall` or `KeyReused` if the call has a key with which something was done before."""
+        """Run `work` in a write transaction.
+
+        Raises `DuplicateCall` or `KeyReused` if the caller's idempotency key was used before.
+        """
         if caller.call is not None:
             return self._write_once(caller, caller.call, work)
         return self._store.write(work, actor=caller.actor, viewer=caller.viewer)
@@ -67,9 +70,10 @@ class ScopedStore:
 
 
 async def readable_project(transaction: Transaction, caller: Caller) -> Project:
-    """The caller's project. Raises `ProjectGone` if it has been deleted, or as if it had.
+    """Return the caller's project. Raises `ProjectGone` if it was deleted or is hidden from the caller.
 
-    Whatever reads or writes what is in a project comes through here, `writable_project` or `require_project_access`.
+    Every use case that accesses the content of a project calls this, `writable_project` or
+    `require_project_access`.
     """
     require_project_access(caller)
     project = await transaction.projects.get(caller.project)
@@ -79,28 +83,28 @@ async def readable_project(transaction: Transaction, caller: Caller) -> Project:
 
 
 async def writable_project(transaction: Transaction, caller: Caller) -> Project:
-    """Like `readable_project`. Raises `NotAllowed` if the caller may only read there."""
+    """Like `readable_project`, but raise `NotAllowed` if the caller may only read it."""
     project = await readable_project(transaction, caller)
     require_write_scope(caller)
     if caller.principal is not None and not caller.principal.changes_project:
-        raise NotAllowed("You may read in this project, but not change it")
+        raise NotAllowed("You can read this project, but not change it")
     return project
 
 
 def require_project_access(caller: Caller) -> None:
-    """Raises `ProjectGone` if the project is none of the caller's business."""
+    """Raise `ProjectGone` if the project is hidden from the caller."""
     if caller.principal is not None and caller.principal.role is None:
         raise ProjectGone
 
 
 def require_write_scope(caller: Caller) -> None:
-    """Raises `NotAllowed` if the caller may change nothing at all, not even what is their own."""
+    """Raise `NotAllowed` if the caller may not change anything, not even their own tasks."""
     if caller.principal is not None and not caller.principal.changes_own:
-        raise NotAllowed("This token may only read; to change something, use one with the scope write")
+        raise NotAllowed("This token is read-only; use a token with the write scope to make changes")
 
 
 def checked_query(query: str) -> str:
-    """Raises `Invalid` unless `query` can be searched for."""
+    """Return `query`. Raises `Invalid` if it is not a valid search query."""
     problem = query_problem(query)
     require([Problem("query", problem)] if problem else ())
     return query

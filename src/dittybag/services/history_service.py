@@ -1,4 +1,4 @@
-"""Use cases of the change log: look back, and bring back."""
+"""Use cases for the change log: browse, undo and restore."""
 
 from __future__ import annotations
 
@@ -26,82 +26,82 @@ from dittybag.domain.tasks import Task
 from dittybag.services.caller import Caller, ScopedStore, readable_project, writable_project
 from dittybag.services.project_service import delete_contents
 
-#: So many changes of one thing are looked at at a time.
+#: Number of changes of one entity to read at a time.
 _PAGE: Final = 100
 
-#: Whoever looks for something rare looks through so many changes at a time; for a name, which stands further
-#: inside, through fewer of them and so many bytes.
-_LOOKED: Final = 50_000
-_LOOKED_INTO: Final = 15_000
-_BYTES_LOOKED_INTO: Final = 16 * 1024 * 1024
-#: So many bytes of changes are shown at a time, however few changes that may be.
-_BYTES_SHOWN: Final = 8 * 1024 * 1024
-#: Among so many changes somebody is found who has made one.
+#: Maximum number of changes that one request scans. A search for text has to decode the changes, so it scans
+#: fewer of them, and a maximum number of bytes.
+_MAX_SCANNED: Final = 50_000
+_MAX_TEXT_SCANNED: Final = 15_000
+_MAX_TEXT_BYTES: Final = 16 * 1024 * 1024
+#: Maximum size of the changes on a page, which has at least one change.
+_MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
+#: Actors are collected from this many recent changes.
 _RECENT: Final = 5000
-_MOST_ACTORS: Final = 100
-#: So much of what was done together is looked at before it is undone.
-_PLANNED: Final = 200
+_MAX_ACTORS: Final = 100
+#: Maximum number of changes of a batch in an undo plan.
+_MAX_PLANNED: Final = 200
 
 
 class ChangePage(Struct, frozen=True):
-    """Some changes, the newest first, and where to look on."""
+    """A page of changes, newest first, and where the next pages start."""
 
     changes: list[Change]
-    #: Before which change there may be more; nothing if there are none.
+    #: The `seq` before which there may be older changes; `None` if there are none.
     older: int | None
-    #: After which change there may be more.
+    #: The `seq` after which there may be newer changes; `None` if there are none.
     newer: int | None
-    #: Whether it ends because enough was looked at, though less was found.
+    #: Whether the page is short because the scan reached its limit.
     is_truncated: bool = False
-    #: How the things and their projects are addressed that are still there, by kind and id.
+    #: The addresses of existing entities and their projects, by kind and id.
     addresses: dict[tuple[Kind, str], str] = {}
 
 
 class UndoPlan(Struct, frozen=True):
-    """What it means to undo a change."""
+    """What undoing a change would do."""
 
     change: Change
-    #: What was done and is undone together, the newest first: all of it, or as much as was looked at.
-    together: list[Change]
+    #: The changes of its batch, newest first, up to a maximum number.
+    batch: list[Change]
     total: int
-    #: What was done since to the same things, and would be overwritten; the newest first.
+    #: Later changes of the same entities, which would be overwritten, newest first.
     later: list[Change]
 
     @property
     def seen(self) -> int:
-        """The last change that whoever sees this knows of."""
-        return max(change.seq for change in (*self.together, *self.later))
+        """The newest `seq` in this plan."""
+        return max(change.seq for change in (*self.batch, *self.later))
 
 
 class UndoResult(Struct, frozen=True):
-    """What was undone, and the change by which that can be undone."""
+    """The changes that were undone, and how to undo the undo."""
 
     changes: list[Change]
-    #: Nothing if everything was already as it had been.
+    #: The `seq` of the undo itself; `None` if nothing had to change.
     by: int | None
 
 
 class ChangeFilter(Struct, frozen=True):
-    """Which changes are looked for."""
+    """A filter for changes."""
 
     kind: Kind | None = None
     actor: str | None = None
-    #: Stands in a name, title or URI of a thing.
+    #: Text in the name, title or URI of an entity.
     text: str | None = None
-    #: In all projects, which only the owner of the machine sees.
-    everywhere: bool = False
+    #: Changes of all projects, which only the owner of the machine can see.
+    all_projects: bool = False
 
 
 class HistoryService:
-    """Lists changes, and restores what was there before or after one.
+    """Lists changes, and restores entities to their state before or after a change.
 
-    Use cases without a caller are for the owner of the machine, who may see everything.
+    Methods without a caller are for the owner of the machine, who can see everything.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = ScopedStore(store)
-        #: For use cases of the owner of the machine.
-        self._everything = store
+        #: For methods of the owner of the machine.
+        self._unscoped = store
 
     async def page(
         self,
@@ -112,7 +112,7 @@ class HistoryService:
         before: int | None = None,
         limit: int = 20,
     ) -> list[Change]:
-        """What happened in the caller's project and to the caller's tasks, the newest first."""
+        """Return changes of the caller's project and tasks, newest first."""
 
         async def work(transaction: Transaction) -> list[Change]:
             if caller.principal is not None:
@@ -126,9 +126,9 @@ class HistoryService:
                 user=caller.viewer,
             )
 
-        # Whoever looks for something rare looks through much of the log.
-        is_rare = kind is not None or caller.viewer is not None
-        return await self._store.read(caller, work, slow=is_rare and entity is None)
+        # A selective filter may scan much of the log.
+        is_selective = kind is not None or caller.viewer is not None
+        return await self._store.read(caller, work, slow=is_selective and entity is None)
 
     async def browse(
         self,
@@ -139,9 +139,10 @@ class HistoryService:
         after: int | None = None,
         limit: int = 50,
     ) -> ChangePage:
-        """What happened in the caller's project and to the caller's tasks, as far as it is quickly found.
+        """Return a page of matching changes of the caller's project and tasks.
 
-        The newest, those before a change, or those after one.
+        The page has the newest changes, those before `before`, or those after `after`. The scan is limited;
+        see `ChangePage.is_truncated`.
         """
         _require_owner(caller, wanted)
 
@@ -154,25 +155,25 @@ class HistoryService:
         return await self._store.read(caller, work, slow=True)
 
     async def actors(self, caller: Caller, wanted: ChangeFilter) -> list[str]:
-        """Who has changed something lately that the caller sees."""
+        """Return the actors of recent changes that the caller can see."""
         _require_owner(caller, wanted)
 
         async def work(transaction: Transaction) -> list[str]:
             if caller.principal is not None:
                 await readable_project(transaction, caller)
-            project = None if wanted.everywhere else caller.project
+            project = None if wanted.all_projects else caller.project
             since = max(await transaction.changes.newest_seq() - _RECENT, 0)
             return await transaction.changes.actors(
-                project, after=since, limit=_MOST_ACTORS, user=caller.viewer
+                project, after=since, limit=_MAX_ACTORS, user=caller.viewer
             )
 
         return await self._store.read(caller, work, slow=True)
 
     async def get_with_contents(self, caller: Caller, seq: int) -> tuple[Change, bytes | None, bytes | None]:
-        """One change, and what a resource held before and after. Raises `ChangeNotFound`."""
+        """Return a change and, for a resource, its content before and after. Raises `ChangeNotFound`."""
 
         async def work(transaction: Transaction) -> tuple[Change, bytes | None, bytes | None]:
-            change = await _visible(transaction, caller, seq)
+            change = await _find_visible(transaction, caller, seq)
             old, new = [
                 await transaction.content(state.sha256) if isinstance(state, Resource) else None
                 for state in (change.before, change.after)
@@ -182,17 +183,17 @@ class HistoryService:
         return await self._store.read(caller, work)
 
     async def plan_undo(self, caller: Caller, seq: int) -> UndoPlan:
-        """What it would mean to undo a change. Raises `ChangeNotFound`."""
+        """Return what undoing a change would do. Raises `ChangeNotFound`."""
 
         async def work(transaction: Transaction) -> UndoPlan:
-            change = await _visible(transaction, caller, seq)
+            change = await _find_visible(transaction, caller, seq)
             total = await transaction.changes.batch_size(change.batch)
-            together = await transaction.changes.batch(change.batch, _PLANNED)
-            if not all(_is_seen(caller, item) for item in together) or len(together) < min(total, _PLANNED):
+            batch = await transaction.changes.batch(change.batch, _MAX_PLANNED)
+            if not all(_is_visible(caller, item) for item in batch) or len(batch) < min(total, _MAX_PLANNED):
                 raise ChangeNotFound(seq)
-            together.reverse()
-            later = [item for item in await _later(transaction, together) if item.batch != change.batch]
-            return UndoPlan(change, together, total, later)
+            batch.reverse()
+            later = [item for item in await _later_changes(transaction, batch) if item.batch != change.batch]
+            return UndoPlan(change, batch, total, later)
 
         return await self._store.read(caller, work, slow=True)
 
@@ -208,9 +209,10 @@ class HistoryService:
         before: int | None = None,
         limit: int = 20,
     ) -> list[Change]:
-        """What happened, the newest first, in a project and to tasks, or everywhere.
+        """Return changes of a project and of tasks, or of all projects, newest first.
 
-        `entity`: an id. `name`: a name, title or URI that a thing ever had. `since`: microseconds since 1970.
+        `entity`: an id. `name`: a name, title or URI that the entity ever had. `since`: microseconds since
+        1970.
         """
 
         async def work(transaction: Transaction) -> list[Change]:
@@ -225,10 +227,10 @@ class HistoryService:
                 limit=limit,
             )
 
-        return await self._everything.read(work, slow=True)
+        return await self._unscoped.read(work, slow=True)
 
     async def get(self, seq: int) -> Change:
-        """One change, in whichever project. Raises `ChangeNotFound`."""
+        """Return a change of any project. Raises `ChangeNotFound`."""
 
         async def work(transaction: Transaction) -> Change:
             found = await transaction.changes.get(seq)
@@ -236,10 +238,10 @@ class HistoryService:
                 raise ChangeNotFound(seq)
             return found
 
-        return await self._everything.read(work)
+        return await self._unscoped.read(work)
 
     async def contents(self, *states: Entity | None) -> list[bytes | None]:
-        """What resources hold or held; nothing for anything else."""
+        """Return the contents of states of resources; `None` for other entities."""
 
         async def work(transaction: Transaction) -> list[bytes | None]:
             return [
@@ -247,51 +249,51 @@ class HistoryService:
                 for state in states
             ]
 
-        return await self._everything.read(work)
+        return await self._unscoped.read(work)
 
     async def batches_of(self, changes: Iterable[Change]) -> list[Change]:
-        """All that was done together with any of these changes, the newest first."""
+        """Return all changes of the batches of these changes, newest first."""
         batches = dict.fromkeys(change.batch for change in changes)
 
         async def work(transaction: Transaction) -> list[Change]:
             found = [change for batch in batches for change in await transaction.changes.batch(batch)]
             return sorted(found, key=lambda change: change.seq, reverse=True)
 
-        return await self._everything.read(work, slow=True)
+        return await self._unscoped.read(work, slow=True)
 
     async def later_changes(self, changes: Sequence[Change]) -> list[Change]:
-        """What has happened since to things that these changes are about, the newest first."""
+        """Return later changes of the entities of these changes, newest first."""
 
         async def work(transaction: Transaction) -> list[Change]:
-            return await _later(transaction, changes)
+            return await _later_changes(transaction, changes)
 
-        return await self._everything.read(work, slow=True)
+        return await self._unscoped.read(work, slow=True)
 
     async def undo_all(
         self, changes: Sequence[Change], *, actor: str, overwriting: Iterable[Change] = ()
     ) -> None:
-        """Put back what was there before all these changes, the newest first. It can be undone as one.
+        """Undo all these changes, newest first, in one batch that can itself be undone.
 
-        Raises `ChangedMeanwhile` if that would overwrite anything but `overwriting`.
+        Raises `ChangedMeanwhile` if that would overwrite later changes that are not in `overwriting`.
         """
         known = {change.seq for change in overwriting}
 
         async def work(transaction: Transaction) -> None:
-            if any(change.seq not in known for change in await _later(transaction, changes)):
+            if any(change.seq not in known for change in await _later_changes(transaction, changes)):
                 raise ChangedMeanwhile
             for change in changes:
-                await _put(transaction, change, change.before)
+                await _restore(transaction, change, change.before)
 
-        await self._everything.write(work, actor=actor)
+        await self._unscoped.write(work, actor=actor)
 
     async def undo_in_any_project(self, caller: Caller, seq: int, *, seen: int) -> UndoResult:
-        """Like `undo`, but for the owner of the machine in whichever project.
+        """Like `undo`, but in any project for the owner of the machine.
 
-        Raises `ChangedMeanwhile` if that would overwrite changes that came after `seen`.
+        Raises `ChangedMeanwhile` if that would overwrite changes later than `seen`.
         """
 
         async def work(transaction: Transaction) -> UndoResult:
-            change = await _visible(transaction, caller, seq)
+            change = await _find_visible(transaction, caller, seq)
             if caller.principal is not None:
                 await writable_project(transaction, caller)
             newest = await transaction.changes.newest_seq()
@@ -303,31 +305,31 @@ class HistoryService:
         return await self._store.write(caller, work)
 
     async def undo(self, caller: Caller, seq: int) -> list[Change]:
-        """Put back what was there before a change and before all that was done together with it.
+        """Undo a change and the rest of its batch. Returns the changes that were undone.
 
-        What came later is overwritten; that, too, can be undone. The changes that were undone.
+        Later changes of the same entities are overwritten. An undo can itself be undone.
         """
 
         async def work(transaction: Transaction) -> list[Change]:
-            return await _undo(transaction, caller, await _existing(transaction, caller, seq))
+            return await _undo(transaction, caller, await _find_undoable(transaction, caller, seq))
 
         return await self._store.write(caller, work)
 
     async def restore_in_any_project(self, change: Change, *, actor: str) -> Entity | None:
-        """Like `restore`, in whichever project."""
+        """Like `restore`, but in any project."""
 
         async def work(transaction: Transaction) -> Entity | None:
-            return await _put(transaction, change, change.after)
+            return await _restore(transaction, change, change.after)
 
-        return await self._everything.write(work, actor=actor)
+        return await self._unscoped.write(work, actor=actor)
 
     async def restore(self, caller: Caller, seq: int) -> Entity | None:
-        """Make one thing again what it was right after a change; nothing, if that deleted it."""
+        """Restore an entity to its state right after a change. Returns `None` if that deleted it."""
 
         async def work(transaction: Transaction) -> Entity | None:
-            change = await _existing(transaction, caller, seq)
-            _require_right(caller, change)
-            return await _put(transaction, change, change.after)
+            change = await _find_undoable(transaction, caller, seq)
+            _require_permission(caller, change)
+            return await _restore(transaction, change, change.after)
 
         return await self._store.write(caller, work)
 
@@ -343,16 +345,19 @@ async def _browse(
 ) -> ChangePage:
     changes = transaction.changes
     newest = await changes.newest_seq()
-    # What lies between the two is looked at, without them.
+    # The scanned range, exclusive.
     if after is not None:
-        low, high = after, min(after + (_LOOKED if wanted.text is None else _LOOKED_INTO), newest) + 1
+        low, high = (
+            after,
+            min(after + (_MAX_SCANNED if wanted.text is None else _MAX_TEXT_SCANNED), newest) + 1,
+        )
     else:
         high = newest + 1 if before is None else min(before, newest + 1)
-        low = max(high - _LOOKED, 0)
+        low = max(high - _MAX_SCANNED, 0)
         if wanted.text is not None:
-            low = await changes.window_start(high, _LOOKED_INTO, _BYTES_LOOKED_INTO) - 1
+            low = await changes.window_start(high, _MAX_TEXT_SCANNED, _MAX_TEXT_BYTES) - 1
     found = await changes.find_seqs(
-        None if wanted.everywhere else caller.project,
+        None if wanted.all_projects else caller.project,
         after=low,
         before=high,
         limit=limit + 1,
@@ -362,7 +367,7 @@ async def _browse(
         text=wanted.text,
         user=caller.viewer,
     )
-    shown = _fitting(found[:limit])
+    shown = _fit_page(found[:limit])
     is_more = len(shown) < len(found)
     page = await changes.by_seqs(shown)
     if after is not None:
@@ -379,13 +384,13 @@ async def _browse(
     )
 
 
-def _fitting(found: Sequence[tuple[int, int]]) -> list[int]:
-    """The numbers of the first of these, with their sizes, that can be shown at once."""
+def _fit_page(found: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the sequence numbers that fit on a page. `found`: the `seq` and size of each change."""
     shown: list[int] = []
     total = 0
     for seq, size in found:
         total += size
-        if shown and total > _BYTES_SHOWN:
+        if shown and total > _MAX_PAGE_BYTES:
             break
         shown.append(seq)
     return shown
@@ -407,37 +412,37 @@ async def _addresses(transaction: Transaction, changes: Iterable[Change]) -> dic
 async def _undo(
     transaction: Transaction, caller: Caller, change: Change, seen: int | None = None
 ) -> list[Change]:
-    """Put back what was there. Raises `ChangedMeanwhile` if that overwrites later changes than `seen`."""
+    """Undo a batch. Raises `ChangedMeanwhile` if that would overwrite changes later than `seen`."""
     undone = await transaction.changes.batch(change.batch)
     whole = len(undone) == await transaction.changes.batch_size(change.batch)
-    if not whole or not all(_is_seen(caller, item) for item in undone):
-        # What was done together is undone together, or not at all.
+    if not whole or not all(_is_visible(caller, item) for item in undone):
+        # A batch is undone as a whole or not at all.
         raise ChangeNotFound(change.seq)
     for item in undone:
-        _require_right(caller, item)
-    if seen is not None and any(item.seq > seen for item in await _later(transaction, undone)):
+        _require_permission(caller, item)
+    if seen is not None and any(item.seq > seen for item in await _later_changes(transaction, undone)):
         raise ChangedMeanwhile
     for item in reversed(undone):
-        await _put(transaction, item, item.before)
+        await _restore(transaction, item, item.before)
     return undone
 
 
 def _require_owner(caller: Caller, wanted: ChangeFilter) -> None:
-    if wanted.everywhere and caller.principal is not None:
-        raise NotAllowed("Only the owner of the machine sees all projects")
+    if wanted.all_projects and caller.principal is not None:
+        raise NotAllowed("Only the owner of this machine can see all projects")
 
 
-async def _visible(transaction: Transaction, caller: Caller, seq: int) -> Change:
-    """A change that the caller may see. Raises `ChangeNotFound`: a foreign one is as good as none."""
+async def _find_visible(transaction: Transaction, caller: Caller, seq: int) -> Change:
+    """Return a change that the caller can see. Raises `ChangeNotFound`, also for changes of others."""
     if caller.principal is not None:
         await readable_project(transaction, caller)
     change = await transaction.changes.get(seq)
-    if change is None or not _is_seen(caller, change):
+    if change is None or not _is_visible(caller, change):
         raise ChangeNotFound(seq)
     return change
 
 
-async def _later(transaction: Transaction, changes: Sequence[Change]) -> list[Change]:
+async def _later_changes(transaction: Transaction, changes: Sequence[Change]) -> list[Change]:
     first: dict[tuple[Kind, str], int] = {}
     for change in changes:
         key = change.kind, change.entity
@@ -453,32 +458,32 @@ async def _later(transaction: Transaction, changes: Sequence[Change]) -> list[Ch
     return sorted(found, key=lambda change: change.seq, reverse=True)
 
 
-async def _existing(transaction: Transaction, caller: Caller, seq: int) -> Change:
-    """A change that the caller may take back. Raises `ChangeNotFound`: a foreign one is as good as none."""
+async def _find_undoable(transaction: Transaction, caller: Caller, seq: int) -> Change:
+    """Return a change that the caller may undo. Raises `ChangeNotFound`, also for changes of others."""
     if caller.principal is not None:
         await writable_project(transaction, caller)
     change = await transaction.changes.get(seq)
-    if change is None or change.project not in (None, caller.project) or not _is_seen(caller, change):
+    if change is None or change.project not in (None, caller.project) or not _is_visible(caller, change):
         raise ChangeNotFound(seq)
     return change
 
 
-def _is_seen(caller: Caller, change: Change) -> bool:
-    """Whether a change is of the caller's project or of the caller's tasks."""
+def _is_visible(caller: Caller, change: Change) -> bool:
+    """Return whether a change belongs to the caller's project or tasks."""
     if caller.principal is None:
         return True
     entity = change.after if change.after is not None else change.before
     return entity.user == caller.user if isinstance(entity, Task) else change.project == caller.project
 
 
-def _require_right(caller: Caller, change: Change) -> None:
-    """Raises `NotAllowed` for a whole project: undoing that it was made takes away everything in it."""
+def _require_permission(caller: Caller, change: Change) -> None:
+    """Raise `NotAllowed` for changes of projects: undoing a creation deletes everything in the project."""
     if change.kind == "project" and caller.principal is not None and not caller.principal.has("admin"):
-        raise NotAllowed("To undo what was done to a whole project, use a token with the scope admin")
+        raise NotAllowed("Use a token with the admin scope to undo a change to a whole project")
 
 
-async def _put(transaction: Transaction, change: Change, wanted: Entity | None) -> Entity | None:
-    """Make a thing what is `wanted`: every byte and time of it, but for the version, which only grows."""
+async def _restore(transaction: Transaction, change: Change, wanted: Entity | None) -> Entity | None:
+    """Restore an entity to `wanted`, including its times. Only the version is new: it always increases."""
     latest = await transaction.changes.latest(change.kind, change.entity)
     assert latest is not None
     current = latest.after
@@ -493,12 +498,12 @@ async def _put(transaction: Transaction, change: Change, wanted: Entity | None) 
     restored: Any = replace(wanted, version=last.version + 1)
     if current is not None and replace(current, version=restored.version) == restored:
         return current
-    await _require_room(transaction, current, restored)
+    await _require_unique(transaction, current, restored)
     return await transaction.write("restore", current, restored)
 
 
-async def _require_room(transaction: Transaction, current: Entity | None, restored: Entity) -> None:
-    """Raises a conflict if something else has the name, title or URI by now."""
+async def _require_unique(transaction: Transaction, current: Entity | None, restored: Entity) -> None:
+    """Raise a conflict if another entity has taken the name, title or URI."""
     if isinstance(restored, Task):
         return
     if isinstance(restored, Project):

@@ -1,4 +1,4 @@
-"""Calls that come with a key: each is carried out once, and the answer stored for when it comes again."""
+"""Use cases for idempotency keys: each call with a key runs once, and its result is stored."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dittybag.domain.ports import Store, Transaction, Work
 
 T = TypeVar("T")
 
-#: So many old answers are forgotten whenever a new one is stored.
-_FORGOTTEN: Final = 50
+#: Number of expired keys that are deleted whenever a result is stored.
+_PRUNED: Final = 50
 
 
 class IdempotentCall:
-    """A call with a key: whose, which key, and a digest of what is asked."""
+    """A call with an idempotency key: its owner, the key and a hash of the request."""
 
     __slots__ = ("digest", "is_done", "key", "owner")
 
@@ -24,59 +24,59 @@ class IdempotentCall:
         self.owner = owner
         self.key = key
         self.digest = digest
-        #: Something was written: whatever else this very call writes is a part of it.
+        #: Whether the call has written: its further writes belong to the same execution.
         self.is_done = False
 
 
 class DuplicateCall(Exception):
-    """The call has been carried out before."""
+    """A call with the same key was executed before."""
 
     def __init__(self, stored: StoredResult) -> None:
         self.stored = stored
 
 
 def run_once(call: IdempotentCall, work: Work[T]) -> Work[T]:
-    """The work, unless the call was carried out before: then it raises `DuplicateCall`, or `KeyReused`.
+    """Wrap `work` so that it raises `DuplicateCall` or `KeyReused` if the key was used before.
 
-    Writers take turns, and the key is noted in the same transaction as what is done: so of two calls that
-    come at once, one finds the other's key.
+    The key is recorded in the same transaction as the work, and write transactions are serialised. So one of
+    two concurrent calls finds the key of the other.
     """
 
-    async def carry_out(transaction: Transaction) -> T:
-        if (stored := await _remembered(transaction, call)) is not None:
+    async def guarded(transaction: Transaction) -> T:
+        if (stored := await _find_valid(transaction, call)) is not None:
             raise DuplicateCall(stored)
         result = await work(transaction)
         await transaction.record_idempotency_key(call.owner, call.key, call.digest)
         return result
 
-    return carry_out
+    return guarded
 
 
 class IdempotencyService:
-    """What is known of calls that came with a key."""
+    """Stores and finds the results of calls with idempotency keys."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def find(self, call: IdempotentCall) -> tuple[StoredResult | None, int]:
-        """The call, if it has been carried out; and what time it is. Raises `KeyReused`."""
+        """Return the record of the call, if it was executed, and the current time. Raises `KeyReused`."""
 
         async def work(transaction: Transaction) -> tuple[StoredResult | None, int]:
-            return await _remembered(transaction, call), transaction.now
+            return await _find_valid(transaction, call), transaction.now
 
         return await self._store.read(work)
 
-    async def save_result(self, call: IdempotentCall, answer: bytes) -> None:
-        """Keep the answer to a call that was carried out, and forget some that nobody needs any more."""
+    async def save_result(self, call: IdempotentCall, result: bytes) -> None:
+        """Store the result of an executed call and delete some expired keys."""
 
         async def work(transaction: Transaction) -> None:
-            await transaction.save_idempotent_result(call.owner, call.key, call.digest, answer)
-            await transaction.prune_idempotency_keys(transaction.now - RETENTION, _FORGOTTEN)
+            await transaction.save_idempotent_result(call.owner, call.key, call.digest, result)
+            await transaction.prune_idempotency_keys(transaction.now - RETENTION, _PRUNED)
 
         await self._store.write(work, actor="")
 
 
-async def _remembered(transaction: Transaction, call: IdempotentCall) -> StoredResult | None:
+async def _find_valid(transaction: Transaction, call: IdempotentCall) -> StoredResult | None:
     stored = await transaction.idempotency.get(call.owner, call.key)
     if stored is None or not stored.is_valid(transaction.now):
         return None

@@ -1,4 +1,4 @@
-"""Use cases of projects."""
+"""Use cases for projects."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from dittybag.services.caller import Caller, ScopedStore
 
 
 class ProjectService:
-    """Create, list, rename and delete projects."""
+    """Creates, lists, renames and deletes projects."""
 
     def __init__(self, store: Store) -> None:
         self._store = ScopedStore(store)
         #: For use cases of the owner of the machine.
-        self._everything = store
+        self._unscoped = store
 
     async def find(self, name: str) -> Project:
         async def work(transaction: Transaction) -> Project:
-            return await _existing(transaction, name)
+            return await _find_project(transaction, name)
 
-        return await self._everything.read(work)
+        return await self._unscoped.read(work)
 
     async def all(self, caller: Caller | None = None) -> list[ProjectSize]:
-        """Those that the caller may see, and how many of the tasks are theirs; without one, everything."""
+        """Return the projects that the caller can see, with the caller's tasks counted.
+
+        Without a caller, return all projects with all tasks counted.
+        """
 
         async def work(transaction: Transaction) -> list[ProjectSize]:
             sizes = await transaction.projects.all()
@@ -44,7 +47,7 @@ class ProjectService:
         return await self._store.read(caller, work, slow=True)
 
     async def names(self, prefix: str, limit: int, caller: Caller | None = None) -> list[str]:
-        """Names that begin with `prefix`, in any case, of projects that the caller may see."""
+        """Return names that start with `prefix`, ignoring case, of projects that the caller can see."""
 
         async def work(transaction: Transaction) -> list[str]:
             if caller is None or caller.principal is None:
@@ -70,19 +73,19 @@ class ProjectService:
             assert stored is not None
             return stored
 
-        return await self._everything.write(work, actor=actor)
+        return await self._unscoped.write(work, actor=actor)
 
     async def create_for(self, caller: Caller, name: str) -> Project:
-        """Like `create`. Raises `NotAllowed` for whoever is known by a token without the scope admin."""
+        """Like `create`, but raise `NotAllowed` if the caller's token lacks the admin scope."""
         if not can_create_projects(caller):
-            raise NotAllowed("To make a project, use a token with the scope admin")
+            raise NotAllowed("Use a token with the admin scope to create projects")
         return await self.create(name, actor=caller.actor)
 
     async def rename(self, name: str, new_name: str, *, actor: str) -> Project:
         checked_name(new_name)
 
         async def work(transaction: Transaction) -> Project:
-            project = await _existing(transaction, name)
+            project = await _find_project(transaction, name)
             if name == DEFAULT_PROJECT:
                 raise ProjectProtected(name)
             if new_name == name:
@@ -92,27 +95,27 @@ class ProjectService:
             await transaction.write("update", project, renamed)
             return renamed
 
-        return await self._everything.write(work, actor=actor)
+        return await self._unscoped.write(work, actor=actor)
 
     async def delete(self, name: str, *, actor: str) -> Project:
-        """Delete a project with its prompts and resources. Tasks stay: they name projects freely."""
+        """Delete a project with its prompts and resources. Tasks stay: their project is free text."""
 
         async def work(transaction: Transaction) -> Project:
-            project = await _existing(transaction, name)
+            project = await _find_project(transaction, name)
             await delete_contents(transaction, project)
             await transaction.write("delete", project, None)
             return project
 
-        return await self._everything.write(work, actor=actor)
+        return await self._unscoped.write(work, actor=actor)
 
 
 def can_create_projects(caller: Caller) -> bool:
-    """Whether the caller may make projects."""
+    """Return whether the caller may create projects."""
     return caller.principal is None or caller.principal.has("admin")
 
 
 async def delete_contents(transaction: Transaction, project: Project) -> None:
-    """Delete what is in a project that is about to go; each thing has a history of its own."""
+    """Delete the prompts and resources of a project before the project itself, each as its own change."""
     if project.name == DEFAULT_PROJECT:
         raise ProjectProtected(project.name)
     for prompt in await transaction.prompts.in_project(project.id):
@@ -121,7 +124,7 @@ async def delete_contents(transaction: Transaction, project: Project) -> None:
         await transaction.write("delete", resource, None)
 
 
-async def _existing(transaction: Transaction, name: str) -> Project:
+async def _find_project(transaction: Transaction, name: str) -> Project:
     project = await transaction.projects.by_name(name)
     if project is None:
         raise ProjectNotFound(name)

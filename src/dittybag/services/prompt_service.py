@@ -1,4 +1,4 @@
-"""Use cases of prompts and their tags."""
+"""Use cases for prompts and tags."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ from dittybag.services.caller import (
     writable_project,
 )
 
-#: So many prompts with tags or a text are found; whoever needs more looks for something rarer.
+#: Maximum number of matches of a filter; callers that need more must narrow it.
 MAX_MATCHES: Final = 1000
 
 
 class PromptPage(Struct, frozen=True):
-    """Some of the prompts that were asked for, and how many there are."""
+    """A page of prompts and their total number."""
 
     prompts: list[PromptSummary]
     total: int
 
 
 class PromptEntries(Struct, frozen=True):
-    """Some of the prompts that were chosen, and how many there are."""
+    """A page of filtered prompts and the number of matches."""
 
     entries: list[PromptEntry]
     total: int
-    #: Whether there are more than that, which nobody has counted.
+    #: Whether there are more matches than `total`; they are not counted.
     is_more: bool = False
 
 
 class PromptChange(Struct, frozen=True, kw_only=True):
-    """What to change of a prompt; what is unset stays."""
+    """The fields of a prompt to change; unset fields stay as they are."""
 
     name: str | UnsetType = UNSET
     title: str | UnsetType = UNSET
@@ -75,21 +75,21 @@ class PromptChange(Struct, frozen=True, kw_only=True):
 
 
 class PromptAddress(Struct, frozen=True):
-    """Which prompt is meant: by id, by name, or by whichever of name, id and title somebody remembers."""
+    """The address of a prompt: its id, its name, or any of name, id and title."""
 
     id: str | None = None
     name: str | None = None
     any: str | None = None
 
     async def find(self, transaction: Transaction, project: Project) -> Prompt:
-        """Raises `PromptNotFound`."""
+        """Return the prompt. Raises `PromptNotFound`."""
         found = await self.lookup(transaction, project.id)
         if found is None:
             raise PromptNotFound(self.any or self.id or self.name or "", project.name)
         return found
 
     async def lookup(self, transaction: Transaction, project: int) -> Prompt | None:
-        """The prompt, if there is one."""
+        """Return the prompt, or `None`."""
         prompts = transaction.prompts
         if self.any is not None:
             return (
@@ -103,7 +103,7 @@ class PromptAddress(Struct, frozen=True):
 
 
 class PromptService:
-    """Create, find, list, change and delete prompts."""
+    """Creates, finds, lists, changes and deletes prompts."""
 
     def __init__(self, store: Store) -> None:
         self._store = ScopedStore(store)
@@ -119,7 +119,7 @@ class PromptService:
         tags: Sequence[str] = (),
         arguments: Sequence[Argument] = (),
     ) -> tuple[Prompt, Project]:
-        """Store a new prompt with a name or a title; what is not given is made from the other."""
+        """Create a prompt. If only one of name and title is given, the other is derived from it."""
         require(
             problems(
                 name=name,
@@ -160,14 +160,14 @@ class PromptService:
             return await address.find(transaction, await readable_project(transaction, caller))
 
         require_project_access(caller)
-        # What is not there needs a second look: perhaps all of its project is gone.
+        # If the prompt is missing, a second query finds out whether its project is missing too.
         found = None if address.any is not None else await self._store.read(caller, lookup, single=True)
         return await self._store.read(caller, work) if found is None else found
 
     async def update(
         self, caller: Caller, address: PromptAddress, change: PromptChange, *, version: int | None = None
     ) -> tuple[Prompt, Project]:
-        """Change what is given; with `version`, only if it has not been changed since it had that one."""
+        """Change the given fields. Raises `Outdated` if `version` is given and not the current version."""
         given: dict[str, Any] = {
             name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not UNSET
         }
@@ -207,20 +207,20 @@ class PromptService:
         return await self._store.write(caller, work)
 
     async def delete_all(self, caller: Caller, addresses: Sequence[PromptAddress]) -> list[Prompt]:
-        """Delete prompts, all of them or, if one is missing, none."""
+        """Delete prompts: all of them or, if one does not exist, none."""
 
         async def work(transaction: Transaction) -> list[Prompt]:
             project = await writable_project(transaction, caller)
             found = [await address.find(transaction, project) for address in addresses]
-            gone = list({prompt.id: prompt for prompt in found}.values())
-            for prompt in gone:
+            deleted = list({prompt.id: prompt for prompt in found}.values())
+            for prompt in deleted:
                 await transaction.write("delete", prompt, None)
-            return gone
+            return deleted
 
         return await self._store.write(caller, work)
 
     async def names(self, caller: Caller, limit: int) -> list[str]:
-        """In alphabetical order."""
+        """Return names in alphabetical order."""
 
         async def work(transaction: Transaction) -> list[str]:
             await readable_project(transaction, caller)
@@ -229,7 +229,7 @@ class PromptService:
         return await self._store.read(caller, work)
 
     async def listing(self, caller: Caller, after: int, limit: int) -> list[PromptListing]:
-        """In the order of creation."""
+        """Return prompts in creation order, starting after number `after`."""
 
         async def work(transaction: Transaction) -> list[PromptListing]:
             await readable_project(transaction, caller)
@@ -238,7 +238,7 @@ class PromptService:
         return await self._store.read(caller, work)
 
     async def recent(self, caller: Caller, limit: int, offset: int) -> PromptPage:
-        """Those updated last come first."""
+        """Return prompts, most recently updated first."""
 
         async def work(transaction: Transaction) -> PromptPage:
             await readable_project(transaction, caller)
@@ -250,9 +250,9 @@ class PromptService:
     async def search(
         self, caller: Caller, query: str, limit: int, offset: int, tags: Sequence[str] = ()
     ) -> PromptPage:
-        """Those with `query` in title or content, in any case; all, if it is empty.
+        """Return prompts with `query` in title or content, ignoring case; all prompts if it is empty.
 
-        With `tags`, only those that carry any of them.
+        With `tags`, only prompts with any of them.
         """
         wanted = normalise_tags(tags)
         if not checked_query(query):
@@ -270,14 +270,14 @@ class PromptService:
     async def by_tags(
         self, caller: Caller, tags: Sequence[str], limit: int, offset: int
     ) -> tuple[PromptPage, list[str]]:
-        """Those that carry any of the tags, and which of the tags anyone carries."""
+        """Return prompts with any of the tags, and those of the tags that are in use."""
         wanted = normalise_tags(tags)
 
         async def work(transaction: Transaction) -> tuple[PromptPage, list[str]]:
             await readable_project(transaction, caller)
             total, found = await transaction.prompts.by_tags(caller.project, wanted, limit, offset)
-            carried = await transaction.prompts.existing_tags(caller.project, wanted)
-            return PromptPage(found, total), carried
+            in_use = await transaction.prompts.existing_tags(caller.project, wanted)
+            return PromptPage(found, total), in_use
 
         return await self._store.read(caller, work)
 
@@ -291,7 +291,7 @@ class PromptService:
         limit: int,
         offset: int,
     ) -> PromptEntries:
-        """Those that carry all of `tags` and have `query` in title or content, in any case."""
+        """Return prompts with all of `tags` and with `query` in title or content, ignoring case."""
         wanted = normalise_tags(tags)[:MAX_TAGS]
         checked_query(query)
 
@@ -313,7 +313,7 @@ class PromptService:
         return await self._store.read(caller, work, slow=bool(query or wanted))
 
     async def tags(self, caller: Caller) -> list[TagCount]:
-        """The tags in use, the most used first."""
+        """Return the tags in use, most used first."""
 
         async def work(transaction: Transaction) -> list[TagCount]:
             await readable_project(transaction, caller)
@@ -324,7 +324,7 @@ class PromptService:
     async def retag(
         self, caller: Caller, address: PromptAddress, *, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> tuple[Prompt, bool]:
-        """Add tags to a prompt and take some away; the prompt, and whether it had to be changed."""
+        """Add and remove tags of a prompt. Returns the prompt and whether it changed."""
         require(problems(tags=add))
         removed = normalise_tags(remove)
 
@@ -335,14 +335,14 @@ class PromptService:
             require(problems(tags=tags))
             if tags == prompt.tags:
                 return prompt, False
-            return await _with_tags(transaction, prompt, tags), True
+            return await _set_tags(transaction, prompt, tags), True
 
         return await self._store.write(caller, work)
 
     async def rename_tag(self, caller: Caller, old: str, new: str) -> list[str]:
-        """Give a tag another name on every prompt of the project, all at once.
+        """Rename a tag on every prompt of the project in one transaction.
 
-        The names of those prompts; nothing, if none has the tag.
+        Returns the names of these prompts; empty if no prompt has the tag.
         """
         require(problems(tags=[new]))
         (old,), (new,) = normalise_tags([old]), normalise_tags([new])
@@ -351,18 +351,18 @@ class PromptService:
             project = await writable_project(transaction, caller)
             names = []
             for found in await transaction.prompts.ids_with_tag(project.id, old):
-                # One at a time: all of them might not fit into memory.
+                # One at a time: all prompts might not fit into memory.
                 prompt = await PromptAddress(id=found).find(transaction, project)
                 tags = normalise_tags(new if tag == old else tag for tag in prompt.tags)
                 if tags != prompt.tags:
-                    await _with_tags(transaction, prompt, tags)
+                    await _set_tags(transaction, prompt, tags)
                 names.append(prompt.name)
             return names
 
         return await self._store.write(caller, work)
 
 
-async def _with_tags(transaction: Transaction, prompt: Prompt, tags: tuple[str, ...]) -> Prompt:
+async def _set_tags(transaction: Transaction, prompt: Prompt, tags: tuple[str, ...]) -> Prompt:
     changed = replace(prompt, tags=tags, updated_at=transaction.now, version=prompt.version + 1)
     await transaction.write("update", prompt, changed)
     return changed

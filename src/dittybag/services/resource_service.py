@@ -1,4 +1,4 @@
-"""Use cases of resources and resource templates."""
+"""Use cases for resources and resource templates."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from dittybag.domain.resources import (
 )
 from dittybag.services.caller import Caller, ScopedStore, checked_query, readable_project, writable_project
 
-#: More types than that help nobody to choose.
+#: Maximum number of MIME types in a filter.
 _MAX_TYPES: Final = 50
-#: Of so many projects it is remembered which types there are.
-_MAX_KNOWN: Final = 100
+#: Maximum number of projects whose MIME types are cached.
+_MAX_CACHED: Final = 100
 
 
 class ResourceChange(Struct, frozen=True, kw_only=True):
-    """What to change of a resource; what is unset stays."""
+    """The fields of a resource to change; unset fields stay as they are."""
 
     name: str | UnsetType = UNSET
     uri: str | UnsetType = UNSET
-    #: Bytes are stored as they are; a text is base64 if the type is not for text.
+    #: Bytes are stored unchanged; a string is base64 if the MIME type is not a text type.
     content: str | bytes | UnsetType = UNSET
     mime_type: str | UnsetType = UNSET
     title: str | UnsetType = UNSET
@@ -50,22 +50,22 @@ class ResourceChange(Struct, frozen=True, kw_only=True):
 
 
 class ResourcePage(Struct, frozen=True):
-    """A page of a list."""
+    """A page of resources."""
 
-    #: On all pages.
+    #: The number of resources on all pages.
     total: int
     resources: list[Resource]
-    #: The MIME types in the project and how many are of each, the most used first.
+    #: The MIME types in the project and the number of resources of each, most used first.
     types: list[tuple[str, int]]
 
 
 class ResourceService:
-    """Create, find, list, change and delete resources."""
+    """Creates, finds, lists, changes and deletes resources."""
 
     def __init__(self, store: Store) -> None:
         self._store = ScopedStore(store)
         self._stamp = store.stamp
-        #: The types in projects, and as of when.
+        #: The MIME types of projects, with the stamp they were read at.
         self._types: dict[int, tuple[Hashable, list[tuple[str, int]]]] = {}
 
     async def create(
@@ -79,15 +79,15 @@ class ResourceService:
         title: str | None = None,
         description: str | None = None,
     ) -> tuple[Resource, Project]:
-        """Store a new resource. An empty title means none.
+        """Create a resource. An empty title means no title.
 
-        Bytes are stored as they are; a text is base64 if the type is not for text.
+        Bytes are stored unchanged; a string is base64 if the MIME type is not a text type.
         """
         title = title or None
         require(
             _problems(content, name=name, uri=uri, mime_type=mime_type, title=title, description=description)
         )
-        data = _bytes(content, mime_type)
+        data = _encode(content, mime_type)
 
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
             project = await writable_project(transaction, caller)
@@ -115,35 +115,37 @@ class ResourceService:
     async def update(
         self, caller: Caller, name: str, change: ResourceChange, *, version: int | None = None
     ) -> tuple[Resource, Project]:
-        """Change what is given; with `version`, only if it has not been changed since it had that one."""
+        """Change the given fields. Raises `Outdated` if `version` is given and not the current version."""
         content = None if change.content is UNSET else change.content
         texts = {
             field: value or None
             for field in ("title", "description")
             if (value := getattr(change, field)) is not UNSET
         }
-        place = {field: value for field in ("name", "uri") if (value := getattr(change, field)) is not UNSET}
+        address = {
+            field: value for field in ("name", "uri") if (value := getattr(change, field)) is not UNSET
+        }
 
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
             project = await writable_project(transaction, caller)
-            resource = await _existing(transaction, project, name)
+            resource = await _find_resource(transaction, project, name)
             if version is not None and version != resource.version:
                 raise Outdated("resource", resource.name)
             kind = resource.mime_type if change.mime_type is UNSET else change.mime_type
-            # Only now is it known of what type the content has to be.
-            require(_problems(content, mime_type=kind, **place, **texts))
-            moved = {field: value for field, value in place.items() if value != getattr(resource, field)}
-            await _require_free(transaction, project, moved.get("name"), moved.get("uri"))
+            # The MIME type that the content is checked against may be the stored one.
+            require(_problems(content, mime_type=kind, **address, **texts))
+            renamed = {field: value for field, value in address.items() if value != getattr(resource, field)}
+            await _require_free(transaction, project, renamed.get("name"), renamed.get("uri"))
             changed = replace(
                 resource,
-                **moved,
+                **renamed,
                 **texts,
                 mime_type=kind,
                 updated_at=transaction.now,
                 version=resource.version + 1,
             )
             if content is not None:
-                data = _bytes(content, kind)
+                data = _encode(content, kind)
                 changed = replace(changed, sha256=await transaction.store_content(data), size=len(data))
             elif is_text(kind) and not resource.is_text:
                 _require_text(await transaction.content(resource.sha256), kind)
@@ -155,35 +157,35 @@ class ResourceService:
     async def delete(self, caller: Caller, name: str) -> tuple[Resource, Project]:
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
             project = await writable_project(transaction, caller)
-            resource = await _existing(transaction, project, name)
+            resource = await _find_resource(transaction, project, name)
             await transaction.write("delete", resource, None)
             return resource, project
 
         return await self._store.write(caller, work)
 
     async def delete_all(self, caller: Caller, references: Sequence[str]) -> list[Resource]:
-        """Delete resources by name or URI, all of them or, if one is missing, none."""
+        """Delete resources by name or URI: all of them or, if one does not exist, none."""
 
         async def work(transaction: Transaction) -> list[Resource]:
             project = await writable_project(transaction, caller)
-            found = [await _by_any(transaction, project, reference) for reference in references]
-            gone = list({resource.id: resource for resource in found}.values())
-            for resource in gone:
+            found = [await _by_name_or_uri(transaction, project, reference) for reference in references]
+            deleted = list({resource.id: resource for resource in found}.values())
+            for resource in deleted:
                 await transaction.write("delete", resource, None)
-            return gone
+            return deleted
 
         return await self._store.write(caller, work)
 
     async def get(self, caller: Caller, reference: str) -> Resource:
-        """A resource by its name or URI. Raises `ResourceNotFound`."""
+        """Return a resource by name or URI. Raises `ResourceNotFound`."""
 
         async def work(transaction: Transaction) -> Resource:
-            return await _by_any(transaction, await readable_project(transaction, caller), reference)
+            return await _by_name_or_uri(transaction, await readable_project(transaction, caller), reference)
 
         return await self._store.read(caller, work)
 
     async def by_id(self, caller: Caller, id: str) -> Resource:
-        """A resource, whatever it is called by now. Raises `ResourceNotFound`."""
+        """Return a resource by id. Raises `ResourceNotFound`."""
 
         async def work(transaction: Transaction) -> Resource:
             project = await readable_project(transaction, caller)
@@ -195,7 +197,7 @@ class ResourceService:
         return await self._store.read(caller, work)
 
     async def contents(self, caller: Caller, states: Sequence[Resource]) -> list[bytes]:
-        """What resources of the caller's project hold, or held when they were like that."""
+        """Return the contents of current or former versions of resources in the caller's project."""
 
         async def work(transaction: Transaction) -> list[bytes]:
             project = await readable_project(transaction, caller)
@@ -215,7 +217,7 @@ class ResourceService:
         limit: int,
         offset: int = 0,
     ) -> ResourcePage:
-        """Those with `text` in name, title or URI, of one type or of any; templates too."""
+        """Return resources and templates of a type, or of any, with `text` in name, title or URI."""
         checked_query(text)
 
         async def work(transaction: Transaction) -> ResourcePage:
@@ -232,15 +234,15 @@ class ResourceService:
         if stamp is None or stamp != known:
             types = None
         page = await self._store.read(caller, work, slow=True)
-        # All resources have to be looked at for this.
+        # Cached because counting the types reads all resources.
         if stamp is not None:
-            if len(self._types) >= _MAX_KNOWN:
+            if len(self._types) >= _MAX_CACHED:
                 self._types.clear()
             self._types[caller.project] = stamp, page.types
         return page
 
     async def all(self, caller: Caller) -> list[Resource]:
-        """Templates too, in the order of creation."""
+        """Return all resources and templates in creation order."""
 
         async def work(transaction: Transaction) -> list[Resource]:
             await readable_project(transaction, caller)
@@ -249,7 +251,7 @@ class ResourceService:
         return await self._store.read(caller, work)
 
     async def read(self, caller: Caller, uri: str) -> tuple[Resource, bytes]:
-        """A resource with its content. Raises `ResourceNotFound`."""
+        """Return a resource with its content. Raises `ResourceNotFound`."""
 
         async def work(transaction: Transaction) -> tuple[Resource, bytes]:
             project = await readable_project(transaction, caller)
@@ -261,7 +263,7 @@ class ResourceService:
         return await self._store.read(caller, work)
 
     async def templates(self, caller: Caller) -> list[Resource]:
-        """Those whose URIs have variables."""
+        """Return the resource templates: resources whose URI has variables."""
 
         async def work(transaction: Transaction) -> list[Resource]:
             await readable_project(transaction, caller)
@@ -270,7 +272,7 @@ class ResourceService:
         return await self._store.read(caller, work)
 
     async def listing(self, caller: Caller, after: int, limit: int, *, templates: bool) -> list[Resource]:
-        """In the order of creation."""
+        """Return resources in creation order, starting after number `after`."""
 
         async def work(transaction: Transaction) -> list[Resource]:
             await readable_project(transaction, caller)
@@ -292,12 +294,14 @@ def _require_text(content: bytes, mime_type: str) -> None:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text or len(content) > CONTENT_BYTES:
-        problem = f"MIME type {mime_type} is for text, and the content is not: give new content too"
+        problem = (
+            f"MIME type {mime_type} is a text type, but the stored content is binary; send new content too"
+        )
         require([Problem("mime_type", problem)])
 
 
 def _problems(content: str | bytes | None, *, mime_type: str, **parts: str | None) -> Iterator[Problem]:
-    """Everything that is wrong with the parts that are given, and with content of either form."""
+    """Yield all problems with the given fields and with content of either type."""
     if not isinstance(content, bytes):
         yield from problems(content=content, mime_type=mime_type, **parts)
         return
@@ -308,10 +312,10 @@ def _problems(content: str | bytes | None, *, mime_type: str, **parts: str | Non
         try:
             yield from problems(content=content.decode())
         except UnicodeDecodeError:
-            yield Problem("content", f"Content must be UTF-8 text, because {mime_type} is a type for text")
+            yield Problem("content", f"Content must be UTF-8 text, because {mime_type} is a text type")
 
 
-def _bytes(content: str | bytes, mime_type: str) -> bytes:
+def _encode(content: str | bytes, mime_type: str) -> bytes:
     return content if isinstance(content, bytes) else content_bytes(content, mime_type)
 
 
@@ -327,7 +331,7 @@ async def _require_free(
         raise conflicts[0] if len(conflicts) == 1 else SeveralConflicts(conflicts)
 
 
-async def _by_any(transaction: Transaction, project: Project, reference: str) -> Resource:
+async def _by_name_or_uri(transaction: Transaction, project: Project, reference: str) -> Resource:
     resource = await transaction.resources.by_name(project.id, reference)
     resource = resource or await transaction.resources.by_uri(project.id, reference)
     if resource is None:
@@ -335,7 +339,7 @@ async def _by_any(transaction: Transaction, project: Project, reference: str) ->
     return resource
 
 
-async def _existing(transaction: Transaction, project: Project, name: str) -> Resource:
+async def _find_resource(transaction: Transaction, project: Project, name: str) -> Resource:
     resource = await transaction.resources.by_name(project.id, name)
     if resource is None:
         raise ResourceNotFound(name, project.name)

@@ -1,4 +1,4 @@
-"""One search over everything."""
+"""Search across prompts, resources and tasks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SEARCH_KINDS: tuple[Kind, ...] = ("prompt", "resource", "task")
 
 
 class SearchHit(Struct, frozen=True):
-    """Something that was found."""
+    """An entity that matches a search."""
 
     kind: Kind
-    #: How its own tools address it: a prompt by id, a resource by URI, a task by number.
+    #: The address for tools: the id of a prompt or task, the URI of a resource.
     id: str | int
     title: str
     snippet: str
@@ -30,10 +30,10 @@ class SearchService:
     def __init__(self, store: Store) -> None:
         self._store = ScopedStore(store)
 
-    async def everything(
+    async def all_kinds(
         self, caller: Caller, query: str, kinds: Collection[Kind], limit: int
     ) -> tuple[list[SearchHit], dict[str, int]]:
-        """Up to `limit` hits of each kind, and how many there are of each."""
+        """Return up to `limit` hits of each kind, and the total number of each."""
         checked_query(query)
 
         async def work(transaction: Transaction) -> tuple[list[SearchHit], dict[str, int]]:
@@ -65,7 +65,7 @@ class SearchService:
     async def quick_search(
         self, caller: Caller, query: str, kinds: Collection[Kind], limit: int
     ) -> list[SearchHit]:
-        """Some hits of each kind, found quickly: those with the query in the title first, then the newest."""
+        """Return some hits of each kind from a fast search: matches in titles first, then the newest."""
         checked_query(query)
 
         async def work(transaction: Transaction) -> list[SearchHit]:

@@ -1,4 +1,4 @@
-"""Use cases of tasks."""
+"""Use cases for tasks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dittybag.services.caller import Caller, ScopedStore, checked_query, require
 
 
 class TaskStats(Struct, frozen=True):
-    """How many tasks there are, by project, priority and status."""
+    """The number of tasks by project, priority and status."""
 
     by_project: dict[str | None, int]
     by_priority: dict[int, int]
@@ -35,30 +35,30 @@ class TaskStats(Struct, frozen=True):
 
 
 class TaskMark(Struct, frozen=True):
-    """A task that was marked as done or not done, and whether it had not been that before."""
+    """A task that was completed or reopened, and whether that changed it."""
 
     task: Task
     changed: bool
 
 
 class TaskBoard(Struct, frozen=True):
-    """Tasks in columns, and how many columns there are."""
+    """Some columns of a board and the number of all its columns."""
 
     columns: list[TaskColumn]
-    #: With those that are not here.
+    #: Including the columns that are not in `columns`.
     count: int
 
 
 class TaskService:
-    """Create, find, list, change, complete and delete tasks. Everybody sees only their own."""
+    """Creates, finds, lists, changes, completes and deletes tasks. Users see only their own."""
 
     def __init__(self, store: Store) -> None:
         self._store = ScopedStore(store)
 
     async def create(self, caller: Caller, **fields: Any) -> Task:
-        """Store a new task; `fields` are those of `Task`, as far as they are given."""
+        """Create a task. `fields`: fields of `Task`."""
         require_write_scope(caller)
-        fields = _checked(fields)
+        fields = _validate(fields)
 
         async def work(transaction: Transaction) -> Task:
             now = transaction.now
@@ -71,7 +71,7 @@ class TaskService:
 
     async def get(self, caller: Caller, id: int) -> Task:
         async def work(transaction: Transaction) -> Task:
-            return await _existing(transaction, caller, id)
+            return await _find_task(transaction, caller, id)
 
         return await self._store.read(caller, work)
 
@@ -85,7 +85,7 @@ class TaskService:
         limit: int,
         offset: int,
     ) -> list[Task]:
-        """The highest priority first, then in the order of creation."""
+        """Return tasks by descending priority, then in creation order."""
 
         async def work(transaction: Transaction) -> list[Task]:
             return await transaction.tasks.page(
@@ -109,7 +109,7 @@ class TaskService:
         due_by: str | None = None,
         limit: int | None = None,
     ) -> list[Task]:
-        """Those that fit, ordered like a page. `completed`: nothing for done ones and others."""
+        """Return the matching tasks in the order of `page`. `completed`: `None` for open and completed."""
 
         async def work(transaction: Transaction) -> list[Task]:
             return await transaction.tasks.filter(
@@ -124,12 +124,12 @@ class TaskService:
         return await self._store.read(caller, work, slow=True)
 
     async def update(self, caller: Caller, id: int, *, version: int | None = None, **fields: Any) -> Task:
-        """Change the fields that are given; with `version`, only if it has not been changed since then."""
+        """Change the given fields. Raises `Outdated` if `version` is given and not the current version."""
         require_write_scope(caller)
-        fields = _checked(fields)
+        fields = _validate(fields)
 
         async def work(transaction: Transaction) -> Task:
-            task = await _existing(transaction, caller, id)
+            task = await _find_task(transaction, caller, id)
             if version is not None and version != task.version:
                 raise Outdated("task", task.title)
             changed = replace(task, **fields, updated_at=transaction.now, version=task.version + 1)
@@ -139,11 +139,11 @@ class TaskService:
         return await self._store.write(caller, work)
 
     async def complete(self, caller: Caller, id: int) -> Task:
-        """Mark a task as done. One that is done already stays as it is."""
+        """Complete a task. A completed task stays as it is."""
         require_write_scope(caller)
 
         async def work(transaction: Transaction) -> Task:
-            task = await _existing(transaction, caller, id)
+            task = await _find_task(transaction, caller, id)
             if task.completed:
                 return task
             now = transaction.now
@@ -157,18 +157,18 @@ class TaskService:
         require_write_scope(caller)
 
         async def work(transaction: Transaction) -> Task:
-            task = await _existing(transaction, caller, id)
+            task = await _find_task(transaction, caller, id)
             await transaction.write("delete", task, None)
             return task
 
         return await self._store.write(caller, work)
 
     async def complete_all(self, caller: Caller, ids: Sequence[int]) -> list[TaskMark]:
-        """Mark tasks as done, all of them or, if one is missing, none."""
+        """Complete tasks: all of them or, if one does not exist, none."""
         return await self._mark(caller, ids, lambda now: now)
 
     async def reopen_all(self, caller: Caller, ids: Sequence[int]) -> list[TaskMark]:
-        """Mark tasks as not done, all of them or, if one is missing, none."""
+        """Reopen tasks: all of them or, if one does not exist, none."""
         return await self._mark(caller, ids, lambda now: None)
 
     async def _mark(
@@ -179,37 +179,37 @@ class TaskService:
         async def work(transaction: Transaction) -> list[TaskMark]:
             now = transaction.now
             marks = []
-            for number in dict.fromkeys(ids):
-                task = await _existing(transaction, caller, number)
+            for task_id in dict.fromkeys(ids):
+                task = await _find_task(transaction, caller, task_id)
                 changed = replace(
                     task, completed_at=completed_at(now), updated_at=now, version=task.version + 1
                 )
-                is_news = changed.completed != task.completed
-                if is_news:
+                is_changed = changed.completed != task.completed
+                if is_changed:
                     await transaction.write("update", task, changed)
-                marks.append(TaskMark(changed if is_news else task, is_news))
+                marks.append(TaskMark(changed if is_changed else task, is_changed))
             return marks
 
         return await self._store.write(caller, work)
 
     async def delete_all(self, caller: Caller, ids: Sequence[int]) -> list[Task]:
-        """Delete tasks, all of them or, if one is missing, none."""
+        """Delete tasks: all of them or, if one does not exist, none."""
         require_write_scope(caller)
 
         async def work(transaction: Transaction) -> list[Task]:
-            gone = []
-            for number in dict.fromkeys(ids):
-                task = await _existing(transaction, caller, number)
+            deleted = []
+            for task_id in dict.fromkeys(ids):
+                task = await _find_task(transaction, caller, task_id)
                 await transaction.write("delete", task, None)
-                gone.append(task)
-            return gone
+                deleted.append(task)
+            return deleted
 
         return await self._store.write(caller, work)
 
     async def search(
         self, caller: Caller, query: str, *, title: bool = True, notes: bool = True, limit: int | None = None
     ) -> tuple[int, list[Task]]:
-        """Those with `query` in them, in any case, done ones too."""
+        """Return open and completed tasks that contain `query`, ignoring case."""
         checked_query(query)
 
         async def work(transaction: Transaction) -> tuple[int, list[Task]]:
@@ -218,14 +218,14 @@ class TaskService:
         return await self._store.read(caller, work, slow=True)
 
     async def listing(
-        self, caller: Caller, choice: TaskFilter, *, order: TaskOrder, limit: int, offset: int
+        self, caller: Caller, filter: TaskFilter, *, order: TaskOrder, limit: int, offset: int
     ) -> TaskColumn:
-        """How many of them there are, and a page of them."""
-        checked_query(choice.text)
+        """Return the number of matching tasks and a page of them."""
+        checked_query(filter.text)
 
         async def work(transaction: Transaction) -> TaskColumn:
             _, [found] = await transaction.tasks.columns(
-                caller.user, choice, None, [0], span=range(1), order=order, limit=limit, offset=offset
+                caller.user, filter, None, [0], span=range(1), order=order, limit=limit, offset=offset
             )
             return found
 
@@ -234,7 +234,7 @@ class TaskService:
     async def board(
         self,
         caller: Caller,
-        choice: TaskFilter,
+        filter: TaskFilter,
         by: TaskGrouping,
         *,
         order: TaskOrder,
@@ -242,24 +242,25 @@ class TaskService:
         width: int,
         first: int = 0,
     ) -> TaskBoard:
-        """The first tasks of each column, for so many columns as it is wide, from number `first` on.
+        """Return `width` columns from column `first` on, each with its first tasks.
 
-        Priorities and energies are all there, from the highest on; of projects, those with the most tasks.
+        All priorities and energies are columns, highest first. Of projects, those with the most tasks come
+        first.
         """
-        checked_query(choice.text)
+        checked_query(filter.text)
 
         async def work(transaction: Transaction) -> TaskBoard:
-            keys = _keys(choice, by)
+            keys = _column_keys(filter, by)
             last = first + width if keys is None else min(first + width, len(keys))
             count, columns = await transaction.tasks.columns(
-                caller.user, choice, by, keys, span=range(min(first, last), last), order=order, limit=limit
+                caller.user, filter, by, keys, span=range(min(first, last), last), order=order, limit=limit
             )
             return TaskBoard(columns, count)
 
         return await self._store.read(caller, work, slow=True)
 
     async def completion_counts(self, caller: Caller, since: int) -> dict[int, int]:
-        """How many were done in each quarter of an hour, counted from 1970, since a time."""
+        """Count the tasks completed since a time, by quarter of an hour since 1970."""
 
         async def work(transaction: Transaction) -> dict[int, int]:
             return await transaction.tasks.completion_counts(caller.user, since)
@@ -267,7 +268,7 @@ class TaskService:
         return await self._store.read(caller, work, slow=True)
 
     async def latest_change(self, caller: Caller, id: int) -> Change:
-        """What was done last to a task, also to one that is gone. Raises `TaskNotFound`."""
+        """Return the latest change of a task, even a deleted one. Raises `TaskNotFound`."""
 
         async def work(transaction: Transaction) -> Change:
             return await _latest_change(transaction, caller, id)
@@ -275,9 +276,9 @@ class TaskService:
         return await self._store.read(caller, work)
 
     async def undo_latest(self, caller: Caller, id: int, seq: int) -> Task | None:
-        """Make a task again what it was before a change, its latest; nothing, if that created it.
+        """Undo the latest change of a task. Returns the restored task, or `None` if the change created it.
 
-        Raises `ChangedMeanwhile` if it is not the latest any more.
+        Raises `ChangedMeanwhile` if `seq` is no longer the latest change.
         """
         require_write_scope(caller)
 
@@ -296,7 +297,7 @@ class TaskService:
         return await self._store.write(caller, work)
 
     async def count_all(self) -> int:
-        """How many there are of all users: for the owner of the machine."""
+        """Count the tasks of all users, for the owner of the machine."""
 
         async def work(transaction: Transaction) -> int:
             return await transaction.tasks.count_all()
@@ -304,7 +305,7 @@ class TaskService:
         return await self._store.read(None, work, slow=True)
 
     async def groups(self, caller: Caller) -> list[TaskGroup]:
-        """How many there are of each project and priority, and how many of them are done."""
+        """Count all and completed tasks by project and priority."""
 
         async def work(transaction: Transaction) -> list[TaskGroup]:
             return await transaction.tasks.groups(caller.user)
@@ -326,8 +327,8 @@ class TaskService:
         )
 
 
-def _checked(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields as they are stored: an empty text means none. Raises `Invalid`."""
+def _validate(fields: dict[str, Any]) -> dict[str, Any]:
+    """Validate fields and return them as they are stored: an empty string as `None`. Raises `Invalid`."""
     require(problems(**fields))
     return {
         name: value or None if name in ("project", "notes", "due_date") else value
@@ -335,14 +336,14 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _keys(choice: TaskFilter, by: TaskGrouping) -> list[int] | list[str] | None:
-    """The columns of a board, as far as they are known beforehand."""
+def _column_keys(filter: TaskFilter, by: TaskGrouping) -> list[int] | list[str] | None:
+    """Return the keys of a board's columns, or `None` if they depend on the tasks."""
     if by == "priority":
         every = list(range(PRIORITIES[1], PRIORITIES[0] - 1, -1))
-        return every if choice.priority is None else [choice.priority]
+        return every if filter.priority is None else [filter.priority]
     if by == "energy":
-        return list(reversed(ENERGIES)) if choice.energy is None else [choice.energy]
-    return None if choice.project is None else [choice.project]
+        return list(reversed(ENERGIES)) if filter.energy is None else [filter.energy]
+    return None if filter.project is None else [filter.project]
 
 
 async def _latest_change(transaction: Transaction, caller: Caller, id: int) -> Change:
@@ -353,7 +354,7 @@ async def _latest_change(transaction: Transaction, caller: Caller, id: int) -> C
     return change
 
 
-async def _existing(transaction: Transaction, caller: Caller, id: int) -> Task:
+async def _find_task(transaction: Transaction, caller: Caller, id: int) -> Task:
     task = await transaction.tasks.get(caller.user, id)
     if task is None:
         raise TaskNotFound(id)

@@ -1,4 +1,4 @@
-"""What prompts and resource templates say when their placeholders have values."""
+"""Rendering of prompts and resource templates."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from dittybag.domain.prompts import Argument, Prompt
 
 
 class TemplateService:
-    """Fills in templates. Values are data: whatever is in them comes out as it was written."""
+    """Renders templates. Values are data: they appear verbatim in the result."""
 
     def __init__(self, renderer: Renderer, libraries: Libraries) -> None:
         self._renderer = renderer
         self._libraries = libraries
 
-    async def prompt(self, prompt: Prompt, values: Mapping[str, str]) -> str:
-        """The text of a stored prompt: as it is, unless it declares arguments."""
+    async def render_prompt(self, prompt: Prompt, values: Mapping[str, str]) -> str:
+        """Return the text of a stored prompt: rendered if it declares arguments, otherwise verbatim."""
         if not prompt.arguments:
             return prompt.content
         return await self._renderer.render(prompt.content, _declared(prompt.arguments, values))
 
-    async def library_prompt(self, name: str, values: Mapping[str, str]) -> tuple[LibraryPrompt, str]:
-        """A prompt of a library, and its text."""
+    async def render_library_prompt(self, name: str, values: Mapping[str, str]) -> tuple[LibraryPrompt, str]:
+        """Return a prompt of a library and its rendered text."""
         prompt = await self._libraries.find(name)
         if prompt is None:
             raise LibraryPromptNotFound(name)
-        return prompt, await self._libraries.text(name, _declared(prompt.arguments, values))
+        return prompt, await self._libraries.render(name, _declared(prompt.arguments, values))
 
     @property
     def restarts(self) -> int:
-        """How many processes have died of a template."""
+        """The number of worker processes that a template has crashed."""
         return self._renderer.restarts
 
     def close(self) -> None:
-        """End what renders; what it was doing fails."""
+        """Stop the renderer. Renderings in progress fail."""
         self._renderer.close()
 
-    async def resource(self, content: str, values: Mapping[str, str]) -> str:
-        """The text of a resource template for the values in its URI."""
+    async def render_resource(self, content: str, values: Mapping[str, str]) -> str:
+        """Render a resource template with the values from its URI."""
         return await self._renderer.render(content, values)
 
 
 def _declared(arguments: Iterable[Argument], values: Mapping[str, str]) -> dict[str, str]:
-    """The values of the arguments there are. Raises `ArgumentMissing`."""
+    """Return the values of the declared arguments. Raises `ArgumentMissing`."""
     declared: dict[str, str] = {}
     for argument in arguments:
         if argument.name in values:

@@ -1,4 +1,4 @@
-"""A workspace: all use cases over one store."""
+"""A workspace: all services on one store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Workspace:
-    """One store of prompts, resources and tasks, and what may be done with it."""
+    """A store and the services that use it."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -37,21 +37,21 @@ class Workspace:
 
     @cached_property
     def accounts(self) -> AccountService:
-        """Whom it knows. Few need that: it is imported when it is used."""
+        """The account service, imported on first use because few commands need it."""
         from dittybag.services.account_service import AccountService
 
         return AccountService(self.store)
 
     @cached_property
     def overview(self) -> OverviewService:
-        """What it holds at a glance. Only pages for people show that."""
+        """The overview service, imported on first use because only the web UI needs it."""
         from dittybag.services.project_overview import OverviewService
 
         return OverviewService(self.store)
 
 
 class WorkspaceSession(Struct, frozen=True):
-    """Where somebody works: the workspace, and on whose behalf."""
+    """A workspace and the caller who uses it."""
 
     workspace: Workspace
     caller: Caller

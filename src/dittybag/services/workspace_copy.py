@@ -1,7 +1,7 @@
-"""Copying a workspace into another store, with its history; one that was stopped is gone on with.
+"""Copies a workspace with its history into another store; an interrupted copy is resumed.
 
-The log is done again in the other store, some of it at a time. So what is there at any moment is what was
-here at some moment, and how far it is stands in its own log.
+The log is replayed in the target in chunks. So the target always matches an earlier state of the source, and
+its own log records the progress.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from dittybag.domain.errors import CopyRefused
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.resources import Resource
 
-#: So many changes are done again at a time.
+#: Number of changes to replay at a time.
 _CHUNK: Final = 500
 
-Tell = Callable[[str], object]
+ReportProgress = Callable[[str], object]
 
 
 class CopyResult(Struct, frozen=True):
-    """What was copied."""
+    """The result of a copy."""
 
-    #: In all, and in this run.
+    #: The number of changes in total, and in this run.
     changes: int
     copied: int
-    things: dict[str, int]
+    #: The number of entities by kind.
+    entities: dict[str, int]
 
 
 class _Accounts(Struct, frozen=True):
-    """Who is known, by what, and where they are members."""
+    """The accounts of a workspace."""
 
     users: list[User]
     tokens: list[Token]
@@ -43,40 +44,40 @@ class _Accounts(Struct, frozen=True):
 
 
 class WorkspaceCopy:
-    """One copy."""
+    """A copy from one store to another."""
 
-    def __init__(self, source: Store, target: Store, tell: Tell) -> None:
+    def __init__(self, source: Store, target: Store, report: ReportProgress) -> None:
         self._source = source
         self._target = target
-        self._tell = tell
+        self._report = report
 
     async def run(self) -> CopyResult:
-        """Raises `CopyRefused` if there is something else in the target, or if the copy is not equal."""
-        begun = done = await self._done()
-        total = await _newest(self._source)
+        """Copy and compare. Raises `CopyRefused` if the target has other content or the copy differs."""
+        start = done = await self._copied_seq()
+        total = await _newest_seq(self._source)
         while chunk := await _since(self._source, done):
-            await self._repeat(chunk, anew=done == 0)
+            await self._replay(chunk, is_first=done == 0)
             done = chunk[-1].seq
-            self._tell(f"Copying: {done:,} of {max(total, done):,} changes")
+            self._report(f"Copying: {done:,} of {max(total, done):,} changes")
         await self._copy_accounts()
-        return CopyResult(done, done - begun, await self._compare())
+        return CopyResult(done, done - start, await self._compare())
 
-    async def _done(self) -> int:
-        """How much of the log is in the target already."""
+    async def _copied_seq(self) -> int:
+        """Return the `seq` up to which the target has the log of the source."""
 
-        async def untouched(transaction: Transaction) -> bool:
+        async def is_new(transaction: Transaction) -> bool:
             return await transaction.initial_change() is not None
 
-        if await self._target.read(untouched):
+        if await self._target.read(is_new):
             return 0
-        newest = await _newest(self._target)
-        # Comparing all of it takes as long as copying; that is done in the end.
+        newest = await _newest_seq(self._target)
+        # A full comparison takes as long as the copy; it follows at the end.
         ours, theirs = await _change(self._source, newest), await _change(self._target, newest)
         if ours is None or ours != theirs:
-            raise CopyRefused("there is something else in it")
+            raise CopyRefused("it already contains other data")
         return newest
 
-    async def _repeat(self, chunk: Sequence[Change], *, anew: bool) -> None:
+    async def _replay(self, chunk: Sequence[Change], *, is_first: bool) -> None:
         contents = await self._contents(chunk)
 
         async def log() -> AsyncIterator[Change]:
@@ -86,7 +87,7 @@ class WorkspaceCopy:
         async def work(transaction: Transaction) -> None:
             for content in contents:
                 await transaction.store_content(content)
-            if anew:
+            if is_first:
                 await transaction.replay(log())
             else:
                 await transaction.continue_replay(chunk)
@@ -94,12 +95,12 @@ class WorkspaceCopy:
         await self._target.write(work, actor="")
 
     async def _contents(self, chunk: Sequence[Change]) -> list[bytes]:
-        """What the resources of some changes hold."""
+        """Return the contents of the resources in some changes."""
         wanted = dict.fromkeys(
-            thing.sha256
+            entity.sha256
             for change in chunk
-            for thing in (change.before, change.after)
-            if isinstance(thing, Resource)
+            for entity in (change.before, change.after)
+            if isinstance(entity, Resource)
         )
 
         async def work(transaction: Transaction) -> list[bytes]:
@@ -108,7 +109,7 @@ class WorkspaceCopy:
         return await self._source.read(work, slow=True)
 
     async def _copy_accounts(self) -> None:
-        """Users, tokens and members are in no log: they are copied as they are."""
+        """Copy users, tokens and members, which are not in the change log."""
 
         async def read(transaction: Transaction) -> _Accounts:
             accounts = transaction.accounts
@@ -127,9 +128,9 @@ class WorkspaceCopy:
             for user in found.users:
                 await accounts.put_user(user)
             for token in found.tokens:
-                there = await accounts.token_by_hash(found.hashes[token.id])
-                there = there or await accounts.add_token(token, found.hashes[token.id])
-                await accounts.put_token(replace(token, id=there.id))
+                existing = await accounts.token_by_hash(found.hashes[token.id])
+                existing = existing or await accounts.add_token(token, found.hashes[token.id])
+                await accounts.put_token(replace(token, id=existing.id))
             for project, members in found.members.items():
                 for member in members:
                     await accounts.put_member(project, member.user, member.role)
@@ -139,31 +140,31 @@ class WorkspaceCopy:
     # Comparing
 
     async def _compare(self) -> dict[str, int]:
-        """Compare all there is; how much of each kind."""
+        """Compare both stores. Returns the number of entities by kind."""
         seq = 0
         while ours := await _since(self._source, seq):
             theirs = await _since(self._target, seq)
             if ours != theirs:
-                raise CopyRefused(f"its log is not equal after change {seq}")
+                raise CopyRefused(f"its log differs after change {seq}")
             seq = ours[-1].seq
-            self._tell(f"Comparing: {seq:,} changes")
+            self._report(f"Comparing: {seq:,} changes")
         counts: dict[str, int] = {}
         for kind in KINDS:
-            counts[kind] = await self._compare_things(kind)
+            counts[kind] = await self._compare_entities(kind)
         return counts
 
-    async def _compare_things(self, kind: Kind) -> int:
+    async def _compare_entities(self, kind: Kind) -> int:
         number = count = 0
-        while ours := await _things(self._source, kind, number):
-            if ours != await _things(self._target, kind, number):
-                raise CopyRefused(f"its {kind}s are not equal")
+        while ours := await _entities(self._source, kind, number):
+            if ours != await _entities(self._target, kind, number):
+                raise CopyRefused(f"its {kind}s differ")
             if kind == "resource":
                 await self._compare_contents(ours)
             count += len(ours)
             number = ours[-1].id if kind in ("project", "task") else ours[-1].number
-            self._tell(f"Comparing: {count:,} {kind}s")
-        if await _things(self._target, kind, number):
-            raise CopyRefused(f"there are other {kind}s in it")
+            self._report(f"Comparing: {count:,} {kind}s")
+        if await _entities(self._target, kind, number):
+            raise CopyRefused(f"it contains additional {kind}s")
         return count
 
     async def _compare_contents(self, resources: Sequence[Resource]) -> None:
@@ -173,10 +174,10 @@ class WorkspaceCopy:
                 return await transaction.content(sha256)
 
             if await self._source.read(content) != await self._target.read(content):
-                raise CopyRefused(f"the content of resource '{resource.name}' is not equal")
+                raise CopyRefused(f"the content of resource '{resource.name}' differs")
 
 
-async def _newest(store: Store) -> int:
+async def _newest_seq(store: Store) -> int:
     async def work(transaction: Transaction) -> int:
         page = await transaction.changes.page(None, kind=None, entity=None, before=None, limit=1)
         return page[0].seq if page else 0
@@ -198,7 +199,7 @@ async def _since(store: Store, seq: int) -> list[Change]:
     return await store.read(work, slow=True)
 
 
-async def _things(store: Store, kind: Kind, number: int) -> list[Any]:
+async def _entities(store: Store, kind: Kind, number: int) -> list[Any]:
     async def work(transaction: Transaction) -> list[Any]:
         found: list[Any] = await transaction.page_of_kind(kind, number, _CHUNK)
         return found

@@ -38,7 +38,7 @@ _SINGLE_COLUMN_KEY: Final = "0"
 class BoardQuery:
     """SQL that counts and selects the tasks of a user that match a filter."""
 
-    def __init__(self, user: str, choice: TaskFilter, *, unindexed_user: str = '"user"') -> None:
+    def __init__(self, user: str, filter: TaskFilter, *, unindexed_user: str = '"user"') -> None:
         """The backend adds its own condition for the text of the filter with `require_text`.
 
         `unindexed_user`: an expression for the user column that keeps the database from using an index. Where
@@ -47,9 +47,9 @@ class BoardQuery:
         self.values: list[Any] = [user]
         self._unindexed_user = unindexed_user
         self._has_text = False
-        self._is_covered = not (choice.energy or choice.due_from or choice.due_by or choice.overdue_at)
-        self._conditions = [f"completed_at IS {'NOT ' if choice.completed else ''}NULL"]
-        self._add_conditions(choice)
+        self._is_covered = not (filter.energy or filter.due_from or filter.due_by or filter.overdue_at)
+        self._conditions = [f"completed_at IS {'NOT ' if filter.completed else ''}NULL"]
+        self._add_conditions(filter)
 
     def add(self, value: Any) -> str:
         """Add a bound value and return its placeholder."""
@@ -61,21 +61,21 @@ class BoardQuery:
         self._has_text, self._is_covered = True, False
         self._conditions.append(f"({condition})")
 
-    def _add_conditions(self, choice: TaskFilter) -> None:
-        if choice.project is not None:
-            is_project = f"= {self.add(choice.project)}" if choice.project else "IS NULL"
+    def _add_conditions(self, filter: TaskFilter) -> None:
+        if filter.project is not None:
+            is_project = f"= {self.add(filter.project)}" if filter.project else "IS NULL"
             self._conditions.append(f"project {is_project}")
-        if choice.priority is not None:
-            self._conditions.append(f"priority = {self.add(choice.priority)}")
-        if choice.energy is not None:
-            self._conditions.append(f"energy = {self.add(choice.energy)}")
+        if filter.priority is not None:
+            self._conditions.append(f"priority = {self.add(filter.priority)}")
+        if filter.energy is not None:
+            self._conditions.append(f"energy = {self.add(filter.energy)}")
         # A due date may include a time.
-        if choice.due_from is not None:
-            self._conditions.append(f"substr(due_date, 1, 10) >= {self.add(choice.due_from)}")
-        if choice.due_by is not None:
-            self._conditions.append(f"substr(due_date, 1, 10) <= {self.add(choice.due_by)}")
-        if choice.overdue_at is not None:
-            local, utc = choice.overdue_at
+        if filter.due_from is not None:
+            self._conditions.append(f"substr(due_date, 1, 10) >= {self.add(filter.due_from)}")
+        if filter.due_by is not None:
+            self._conditions.append(f"substr(due_date, 1, 10) <= {self.add(filter.due_by)}")
+        if filter.overdue_at is not None:
+            local, utc = filter.overdue_at
             # A due time with another UTC offset is compared as local time.
             self._conditions.append(
                 f"""CASE WHEN length(due_date) = 10 THEN due_date < {self.add(local[:10])}

@@ -15,7 +15,7 @@ def only(format: str, file: str, content: str) -> ParsedPrompt:
     """The one draft in a file that has nothing wrong with it."""
     reading = read(format, file, content)
     assert reading.problems == ()
-    (draft,) = reading.drafts
+    (draft,) = reading.prompts
     return draft
 
 

@@ -144,11 +144,11 @@ TEXTS = st.one_of(
 def test_any_text_is_read(format: str, content: str) -> None:
     reading = read(format, FILES[format], content)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(reading), type=ParsedFile) == reading
-    assert reading.drafts or reading.problems or format == "twig"
+    assert reading.prompts or reading.problems or format == "twig"
     for problem in reading.problems:
         assert problem.file == FILES[format]
         assert problem.line is None or 1 <= problem.line <= content.count("\n") + 1
-    for draft in reading.drafts:
+    for draft in reading.prompts:
         assert 0 < len(draft.key) <= 200
         arguments = [argument.name for argument in draft.arguments]
         assert len(arguments) == len(set(arguments)) <= 50
@@ -166,7 +166,7 @@ def test_any_text_is_read(format: str, content: str) -> None:
 def test_what_is_translated_is_a_template(format: str, pieces: list[str]) -> None:
     body = "".join(pieces)
     content = f"prompt: |\n {body.replace(chr(10), ' ')}" if format == "llm-template" else f"x {body}"
-    for draft in read(format, FILES[format], content).drafts:
+    for draft in read(format, FILES[format], content).prompts:
         if draft.template:
             assert draft.text is not None
             ENVIRONMENT.render_str(draft.text)
@@ -184,7 +184,7 @@ def test_a_literal_comes_out_as_written(text: str) -> None:
 @given(text=st.text(min_size=1).filter(lambda text: text.strip()))
 def test_a_text_that_declares_nothing_comes_out_as_written(format: str, text: str) -> None:
     text = text.replace("$ARGUMENTS", "").replace("---", "").removeprefix("\ufeff") + "."
-    (draft,) = read(format, FILES[format], text).drafts
+    (draft,) = read(format, FILES[format], text).prompts
     assert (draft.text, draft.template) == (text, False)
 
 
@@ -199,5 +199,5 @@ def test_a_path_that_makes_no_name_is_an_error(format: str, file: str) -> None:
     reading = read(
         format, file if format != "fabric" else f"{file.removesuffix('.md')}/system.md", "prompt: text"
     )
-    assert reading.drafts == () or file == ".md"
+    assert reading.prompts == () or file == ".md"
     assert [problem.level for problem in reading.problems] == ["error"] or file == ".md"

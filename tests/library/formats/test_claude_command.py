@@ -141,11 +141,11 @@ def test_a_command_without_arguments_is_verbatim() -> None:
 
 def test_a_hint_that_is_not_yaml_is_understood() -> None:
     reading = read("claude-command", "commands/c.md", "---\nargument-hint: [a] [b]\n---\n$1 $2")
-    assert names(reading.drafts[0]) == ["a", "b"]
+    assert names(reading.prompts[0]) == ["a", "b"]
     assert [(problem.level, problem.line) for problem in reading.problems] == [("warning", 2)]
 
 
 @given(st.text(st.sampled_from("{}%#$A`~ \n\r\\-")), st.text(st.sampled_from("{}%#- \n\r\\'\"")))
 def test_text_around_arguments_comes_out_as_written(before: str, after: str) -> None:
-    draft = read("claude-command", "commands/c.md", f"x{before} $ARGUMENTS{after}").drafts[0]
+    draft = read("claude-command", "commands/c.md", f"x{before} $ARGUMENTS{after}").prompts[0]
     assert rendered(draft, arguments="{{ y }}") == f"x{before} {{{{ y }}}}{after}"

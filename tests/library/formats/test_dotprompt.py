@@ -132,7 +132,7 @@ VALUES = {"x": "X", "y": "Y", "xs": "a\nb\nc", "no": ""}
     ],
 )
 def test_handlebars_become_jinja(template: str, expected: str) -> None:
-    draft = read("dotprompt", "p.prompt", template).drafts[0]
+    draft = read("dotprompt", "p.prompt", template).prompts[0]
     declared = {argument.name for argument in draft.arguments}
     assert rendered(draft, **{name: value for name, value in VALUES.items() if name in declared}) == expected
 
@@ -173,7 +173,7 @@ def test_handlebars_become_jinja(template: str, expected: str) -> None:
 )
 def test_what_cannot_be_translated_is_an_error_with_its_line(template: str, line: int, message: str) -> None:
     content = f"---\nmodel: x\n---\n{template}"
-    assert read("dotprompt", "p.prompt", content).drafts == ()
+    assert read("dotprompt", "p.prompt", content).prompts == ()
     ((level, at, text),) = told("dotprompt", "p.prompt", content)
     assert (level, at) == ("error", line + 3)
     assert text.startswith("This cannot be read: ")
@@ -201,7 +201,7 @@ def test_names_that_a_template_cannot_use_are_changed() -> None:
 
 def test_more_than_fifty_variables_are_a_warning() -> None:
     reading = read("dotprompt", "p.prompt", "".join(f"{{{{a{n}}}}}" for n in range(60)))
-    assert len(reading.drafts[0].arguments) == 50
+    assert len(reading.prompts[0].arguments) == 50
     assert [problem.level for problem in reading.problems] == ["warning"]
 
 
@@ -226,5 +226,5 @@ def test_an_input_that_is_no_mapping_is_a_warning() -> None:
 @given(st.text(st.sampled_from("{}%#- \n\r'\"ab\\")))
 def test_text_around_tags_comes_out_as_written(text: str) -> None:
     text = text.replace("{{", "{ ").replace("\\", "|").strip("{")
-    draft = read("dotprompt", "p.prompt", f"x{text} {{{{a}}}} {text}x").drafts[0]
+    draft = read("dotprompt", "p.prompt", f"x{text} {{{{a}}}} {text}x").prompts[0]
     assert rendered(draft, a="{{ b }}") == f"x{text} {{{{ b }}}} {text}x"

@@ -50,14 +50,14 @@ def test_a_pattern_with_only_a_heading_is_described_by_it() -> None:
 
 def test_too_many_variables_come_out_as_they_are_written() -> None:
     reading = read("fabric", "p/system.md", "".join(f"{{{{a{n}}}}}" for n in range(60)))
-    assert len(reading.drafts[0].arguments) == 50
-    assert rendered(reading.drafts[0]) == "".join(f"{{{{a{n}}}}}" for n in range(49, 60))
+    assert len(reading.prompts[0].arguments) == 50
+    assert rendered(reading.prompts[0]) == "".join(f"{{{{a{n}}}}}" for n in range(49, 60))
     assert [problem.level for problem in reading.problems] == ["warning"]
 
 
 @given(st.text(st.sampled_from("{}%#:- a\n\r\\'\"")))
 def test_everything_else_comes_out_as_written(text: str) -> None:
     text = f"x{text}".replace("{{a", "{{:a").replace("{{ ", "{{: ")
-    draft = read("fabric", "p/system.md", text).drafts[0]
+    draft = read("fabric", "p/system.md", text).prompts[0]
     if names(draft) == ["input"]:
         assert rendered(draft) == text

@@ -60,8 +60,8 @@ def test_what_only_looks_like_front_matter_is_text(content: str) -> None:
 )
 def test_front_matter_that_is_not_yaml_is_read_line_by_line(front: str, line: int, description: str) -> None:
     reading = read("markdown", "a.md", f"---\n{front}\n---\nbody")
-    assert reading.drafts[0].description == description
-    assert reading.drafts[0].text == "body"
+    assert reading.prompts[0].description == description
+    assert reading.prompts[0].text == "body"
     (problem,) = reading.problems
     assert (problem.level, problem.line) == ("warning", line)
     assert problem.message.startswith("Front matter is not valid YAML (")
@@ -69,14 +69,14 @@ def test_front_matter_that_is_not_yaml_is_read_line_by_line(front: str, line: in
 
 def test_one_bad_field_does_not_spoil_the_others() -> None:
     content = "---\ndescription: Foo: bar\narguments:\n  - name: who\n    required: true\n---\n{{ who }}"
-    assert names(read("markdown", "a.md", content).drafts[0]) == ["who!"]
+    assert names(read("markdown", "a.md", content).prompts[0]) == ["who!"]
 
 
 def test_aliases_are_never_followed() -> None:
     levels = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
     content = f"---\na0: &a0 [x]\n{levels}arguments: *a8\n---\nbody"
     reading = read("markdown", "a.md", content)
-    assert [argument.name for argument in reading.drafts[0].arguments] == []
+    assert [argument.name for argument in reading.prompts[0].arguments] == []
     assert "anchors and aliases" in reading.problems[0].message
     assert reading.problems[0].line == 2
 
@@ -103,8 +103,8 @@ def test_aliases_are_never_followed() -> None:
 @pytest.mark.parametrize("format", ["markdown", "claude-command", "skill", "dotprompt", "prompty"])
 def test_strange_front_matter_is_survived(format: str, front: str) -> None:
     reading = read(format, "x/a.md", f"---\n{front}\n---\nbody $1 {{{{x}}}}")
-    assert len(reading.drafts) == 1
-    assert len(reading.drafts[0].arguments) <= 50
+    assert len(reading.prompts) == 1
+    assert len(reading.prompts[0].arguments) <= 50
 
 
 def test_a_problem_has_the_line_of_the_file() -> None:

@@ -69,7 +69,7 @@ def test_what_is_no_template_is_left_alone_with_a_reason(
     content: str, level: str, line: int | None, message: str
 ) -> None:
     reading = read("llm-template", "a.yaml", content)
-    assert reading.drafts == ()
+    assert reading.prompts == ()
     (problem,) = reading.problems
     assert (problem.level, problem.line) == (level, line)
     assert message in problem.message
@@ -79,7 +79,7 @@ def test_a_dollar_sign_alone_is_a_warning() -> None:
     assert told("llm-template", "a.yaml", "model: x\nprompt: $5 or $ for $input $") == [
         ("warning", 2, "A '$' is not followed by a name; write '$$' for a dollar sign")
     ]
-    draft = read("llm-template", "a.yaml", "prompt: $5 or $ for $input $").drafts[0]
+    draft = read("llm-template", "a.yaml", "prompt: $5 or $ for $input $").prompts[0]
     assert rendered(draft, input="x") == "$5 or $ for x $"
 
 

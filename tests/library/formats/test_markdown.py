@@ -83,12 +83,12 @@ def test_arguments_are_declared_in_many_ways(
 def test_an_argument_that_is_wrong_is_a_warning(declaration: str, line: int, message: str) -> None:
     content = f"---\narguments: {declaration}\n---\nText"
     assert told("markdown", "a.md", content) == [("warning", line, message)]
-    assert names(read("markdown", "a.md", content).drafts[0]) == ["ok"]
+    assert names(read("markdown", "a.md", content).prompts[0]) == ["ok"]
 
 
 def test_fifty_arguments_are_enough() -> None:
     content = f"---\narguments: [{', '.join(f'a{n}' for n in range(60))}]\n---\nText"
-    assert len(read("markdown", "a.md", content).drafts[0].arguments) == 50
+    assert len(read("markdown", "a.md", content).prompts[0].arguments) == 50
     ((level, _, message),) = told("markdown", "a.md", content)
     assert level == "warning"
     assert "at most 50" in message
@@ -139,7 +139,7 @@ def test_a_command_that_is_written_like_a_template_is_one(file: str) -> None:
 @pytest.mark.parametrize("content", ["", " \n", "\ufeff", "---\ntitle: x\n---\n\n"])
 def test_a_file_without_text_is_no_prompt(format: str, content: str) -> None:
     reading = read(format, "x/a.md", content)
-    assert reading.drafts == ()
+    assert reading.prompts == ()
     assert [problem.level for problem in reading.problems] == ["warning"]
 
 
@@ -151,4 +151,4 @@ def test_a_title_is_a_line_of_200_characters() -> None:
 def test_a_description_that_is_no_text_is_a_warning() -> None:
     content = "---\ntitle: x\ndescription: [a]\n---\nText"
     assert told("markdown", "a.md", content) == [("warning", 3, "'description' must be text")]
-    assert read("markdown", "a.md", content).drafts[0].description == "Text"
+    assert read("markdown", "a.md", content).prompts[0].description == "Text"

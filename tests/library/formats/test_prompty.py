@@ -66,7 +66,7 @@ def test_mustache_is_translated(template: str) -> None:
 
 def test_mustache_that_cannot_be_translated_is_an_error() -> None:
     content = "---\ntemplate: mustache\n---\nuser:\n{{> part}}"
-    assert read("prompty", "a.prompty", content).drafts == ()
+    assert read("prompty", "a.prompty", content).prompts == ()
     ((level, line, _),) = told("prompty", "a.prompty", content)
     assert (level, line) == ("error", 5)
 

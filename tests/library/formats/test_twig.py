@@ -30,7 +30,7 @@ name = "language"
 
 def test_a_library_lists_its_prompts() -> None:
     assert read("twig", "twig.toml", LIBRARY) == ParsedFile(
-        drafts=(
+        prompts=(
             ParsedPrompt(
                 key="code_review",
                 description="Review code",
@@ -66,7 +66,7 @@ def test_what_is_no_library_has_one_error(content: str, line: int | None, messag
     assert (level, at) == ("error", line)
     assert text.startswith(message)
     assert " at line " not in text
-    assert read("twig", "twig.toml", content).drafts == ()
+    assert read("twig", "twig.toml", content).prompts == ()
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_is_no_library_has_one_error(content: str, line: int | None, messag
 def test_a_prompt_that_is_wrong_is_left_out_and_the_others_stay(table: str, message: str) -> None:
     content = f"[prompts.good]\n\n# the next is wrong\n{table}\n\n[prompts.other]\n"
     reading = read("twig", "twig.toml", content)
-    assert [draft.key for draft in reading.drafts] == ["good", "other"]
+    assert [draft.key for draft in reading.prompts] == ["good", "other"]
     (problem,) = reading.problems
     assert (problem.level, problem.line, problem.file) == ("error", 4, "twig.toml")
     assert problem.message.startswith(message)
@@ -122,7 +122,7 @@ def test_an_argument_that_no_template_can_use_is_a_warning(name: str) -> None:
     ((level, line, message),) = told("twig", "twig.toml", content)
     assert (level, line) == ("warning", 1)
     assert "a template cannot use such a name" in message
-    assert read("twig", "twig.toml", content).drafts[0].arguments == (Argument(name=name),)
+    assert read("twig", "twig.toml", content).prompts[0].arguments == (Argument(name=name),)
 
 
 def test_members_that_nobody_knows_may_be_typos() -> None:
@@ -148,7 +148,7 @@ def test_a_description_is_one_line() -> None:
     content = (
         '[prompts.a]\ndescription = """\nOne\n  two\t\n\\u0007three"""\n[prompts.b]\ndescription = "%s"\n'
     )
-    first, second = read("twig", "twig.toml", content % ("x" * 5000)).drafts
+    first, second = read("twig", "twig.toml", content % ("x" * 5000)).prompts
     assert first.description == "One two three"
     assert second.description == "x" * 4000
 

@@ -258,7 +258,7 @@ async def test_a_file_that_takes_too_long_has_a_problem_and_the_next_is_read() -
         )
         (problem,) = slow.problems
         assert (problem.file, problem.message) == ("slow.md", f"cannot be read: {TOO_LONG}")
-        assert [draft.text for draft in good.drafts] == ["Good"]
+        assert [draft.text for draft in good.prompts] == ["Good"]
 
 
 async def test_a_child_that_has_been_stopped_is_replaced(worker: Worker) -> None:

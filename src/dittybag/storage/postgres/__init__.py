@@ -1,1 +1,1 @@
-"""Workspaces in PostgreSQL databases."""
+"""Storage in a schema of a PostgreSQL database."""

@@ -1,7 +1,8 @@
-"""News of changes, whichever process made them.
+"""Notifications of changes made by any process.
 
-Each commit sends the number of its last change to all who listen. What has changed is then read from the log,
-from where we had read it: so nothing is missed while there was no connection, and nothing told twice.
+Each commit sends a PostgreSQL notification with the `seq` of its last change. The feed then reads the change
+log from the last `seq` that it has read. So it misses nothing while it is disconnected, and reports nothing
+twice.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from dittybag.storage.postgres.connections import (
 )
 from dittybag.storage.postgres.rows import all_rows
 
-#: How long news wait, so that many are told at once.
+#: Notifications are delayed by this, so that several are sent together.
 NOTIFY_DELAY_SECONDS: Final = 0.01
 
-#: The log is looked at so often even if nothing is heard: a connection may be dead and not say so.
+#: How often to read the log without a notification: a dead connection may not report an error.
 INTERVAL_SECONDS: Final = 10.0
 
-#: So many changes are read at once.
+#: At most this many changes are read at once.
 MAX_CHANGES_PER_READ: Final = 1000
 
 _LONGEST_PAUSE: Final = 1.0
@@ -38,21 +39,21 @@ Listener: TypeAlias = Callable[[Sequence[ChangeNotification]], Any]
 
 
 class ChangeFeed:
-    """Follows the log on a connection of its own, as soon as there is anybody to tell."""
+    """Follows the change log on a separate connection, from the first subscription on."""
 
     def __init__(self, where: PostgresAddress, schema: str, seq: int) -> None:
-        """`seq`: the last change that is no news any more."""
+        """`seq`: the last change that listeners are not notified of."""
         self._where = where
         self._channel = notification_channel(schema)
         self._seq = seq
         self._own = seq
-        #: Each with the last change that was no news when it came.
+        #: Each with the last change before it subscribed.
         self._listeners: list[tuple[int, Listener]] = []
         self._task: asyncio.Task[None] | None = None
         self._wake_event = asyncio.Event()
 
     def record_own_change(self, seq: int) -> None:
-        """We have made a change ourselves. Whoever comes later need not hear of it."""
+        """Record the last change of this process. Later subscribers are not notified of it."""
         self._own = max(self._own, seq)
         if self._task is None:
             self._seq = self._own
@@ -69,7 +70,7 @@ class ChangeFeed:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _follow(self) -> None:
-        """Listen, and after each loss of the connection listen again."""
+        """Listen, and reconnect whenever the connection is lost."""
         pause = 0.0
         while True:
             try:
@@ -80,7 +81,7 @@ class ChangeFeed:
                 finally:
                     connection.terminate()
             except (ConnectionLost, StorageError, *DRIVER_ERRORS):
-                # Requests say so, if they meet it too.
+                # Requests fail with the same error and report it.
                 await asyncio.sleep(pause)
                 pause = min(2 * pause + 0.02, _LONGEST_PAUSE)
 
@@ -102,7 +103,7 @@ class ChangeFeed:
         self._wake_event.set()
 
     async def _read_changes(self, connection: Connection) -> bool:
-        """Tell what is new; whether there may be more."""
+        """Notify listeners of new changes. Returns whether there may be more."""
         found = await notifications_since(connection, self._seq, MAX_CHANGES_PER_READ)
         if not found:
             if await newest_seq(connection) < self._seq:
@@ -110,12 +111,12 @@ class ChangeFeed:
             return False
         self._seq = found[-1][0]
         for since, listener in self._listeners:
-            if news := [item for seq, item in found if seq > since]:
-                listener(news)
+            if notifications := [item for seq, item in found if seq > since]:
+                listener(notifications)
         return len(found) == MAX_CHANGES_PER_READ
 
     async def _reset(self, connection: Connection) -> None:
-        """The database was restored from a backup: its log is another, and everything counts as changed."""
+        """Start over after a restore: the change log is another one, and everything counts as changed."""
         self._seq = self._own = await newest_seq(connection)
         projects = [row[0] for row in await all_rows(connection, "SELECT id FROM projects ORDER BY id")]
         kinds: tuple[Kind, ...] = ("prompt", "resource")

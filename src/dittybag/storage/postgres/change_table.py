@@ -15,30 +15,30 @@ from dittybag.storage.postgres.row_security import RowSecurity
 from dittybag.storage.postgres.rows import Bindings, all_rows, first_row, value
 from dittybag.storage.row_mapping import change_from_row, notification_from_row
 
-#: Beyond every sequence number.
+#: The largest possible `seq`.
 _MAX_SEQ: Final = (1 << 63) - 1
 
-#: What a thing was called before and after a change: its name, its title and its URI.
+#: The names, titles and URIs of the entity before and after a change.
 _NAMES: Final = ", ".join(
     f"{state}::json ->> '{field}'" for state in ("before", "after") for field in ("name", "title", "uri")
 )
 
-#: The same, each state read once.
+#: The same, but each state is parsed once.
 _ALL_NAMES: Final = " ".join(
     f"LEFT JOIN LATERAL json_to_record({state}::json) AS {name}(name text, title text, uri text) ON true"
     for state, name in (("before", "was"), ("after", "becomes"))
 )
 
-#: How many there are in it. They need not be read for that.
+#: The size of a change. PostgreSQL does not read the texts for it.
 _BYTES: Final = "coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)"
 
-#: What was done together has no gap in it.
+#: The changes of a batch follow each other without others in between.
 _IN_BATCH: Final = """seq >= $1 AND seq < coalesce(
     (SELECT seq FROM changes WHERE seq >= $1 AND batch <> $1 ORDER BY seq LIMIT 1), $2)"""
 
 _COLUMNS: Final = "seq, batch, at, actor, action, kind, entity, project, before, after"
 
-#: The id of a thing and how it is addressed, where it is, and what an id is compared with.
+#: SQL for the id and the address of entities, up to the condition on their ids.
 _ADDRESSES: Final[dict[Kind, str]] = {
     "project": "id, name FROM projects WHERE id",
     "prompt": "id, id FROM prompts WHERE id",
@@ -51,7 +51,7 @@ _DAY: Final = 86_400_000_000
 
 
 class ChangeTable:
-    """Reading the log."""
+    """See `dittybag.domain.ports.ChangeRepository`."""
 
     def __init__(self, connection: Connection, row_security: RowSecurity) -> None:
         self._connection = connection
@@ -182,14 +182,14 @@ class ChangeTable:
         return [(row[0], row[1], row[2]) for row in rows]
 
     async def addresses(self, kind: Kind, ids: Sequence[str]) -> dict[str, str]:
-        # Numbers stand in the log as text.
+        # The log stores numeric ids as text.
         values: Sequence[Any] = ids if kind in ("prompt", "resource") else [int(text) for text in ids]
         rows = await all_rows(self._connection, f"SELECT {_ADDRESSES[kind]} = ANY($1)", values)
         return {str(row[0]): str(row[1]) for row in rows}
 
 
 def _visibility_conditions(bindings: Bindings, project: int | None, user: str | None) -> list[str]:
-    """SQL for which changes there are in a project, or everywhere, for a user."""
+    """SQL conditions for the changes of a project, or of all, that a user can see."""
     conditions = [] if project is None else [f"(project = {bindings.add(project)} OR project IS NULL)"]
     if user is not None:
         whose = f"coalesce(after, before)::json ->> 'user' = {bindings.add(user)}"
@@ -198,7 +198,7 @@ def _visibility_conditions(bindings: Bindings, project: int | None, user: str | 
 
 
 async def append(connection: Connection, change: Change) -> None:
-    """Log a change."""
+    """Append a change to the log."""
     await connection.execute(
         f"INSERT INTO changes ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         change.seq,
@@ -215,12 +215,15 @@ async def append(connection: Connection, change: Change) -> None:
 
 
 async def newest_seq(connection: Connection) -> int:
-    """The sequence number of the last change."""
+    """Return the `seq` of the last change; 0 if there is none."""
     return int(await value(connection, "SELECT coalesce(max(seq), 0) FROM changes"))
 
 
 async def newest_seq_then_set_viewer(connection: Connection, viewer: str) -> int:
-    """The same, and from then on in this transaction a viewer is looking. They need not see that change."""
+    """Return the same, and set the viewer for the rest of the transaction.
+
+    The viewer need not be able to see that change.
+    """
     sql = """WITH found AS MATERIALIZED (SELECT coalesce(max(seq), 0) AS seq FROM changes)
              SELECT seq, set_config('dittybag.viewer', $1, true) FROM found"""
     return int((await connection.fetchrow(sql, viewer))[0])
@@ -229,7 +232,7 @@ async def newest_seq_then_set_viewer(connection: Connection, viewer: str) -> int
 async def notifications_since(
     connection: Connection, seq: int, limit: int
 ) -> list[tuple[int, ChangeNotification]]:
-    """What has changed after `seq`, up to `limit` changes."""
+    """Return the notifications of up to `limit` changes after `seq`, each with its `seq`."""
     rows = await all_rows(
         connection,
         """SELECT seq, kind, project,

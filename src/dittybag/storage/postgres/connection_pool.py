@@ -1,4 +1,4 @@
-"""A pool of connections for reading, which are opened when they are needed and kept."""
+"""A pool of read-only connections, opened on demand and reused."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dittybag.domain.errors import StorageBusy, StorageClosed
 from dittybag.storage.postgres.connections import STATEMENT_SECONDS, PostgresAddress, connect
 from dittybag.storage.postgres.transaction import ConnectedTables
 
-#: So many readers at once: a server has to serve many processes.
+#: Per pool: a server has to serve many processes.
 MAX_CONNECTIONS: Final = 8
 
 CLOSING_SECONDS: Final = 1.0
 
 
 class ConnectionPool:
-    """Lends connections, the one last returned first. Users have other connections than the operator."""
+    """A pool that hands out the most recently used connection first."""
 
     def __init__(self, where: PostgresAddress) -> None:
         self._where = where
@@ -31,9 +31,9 @@ class ConnectionPool:
 
     @asynccontextmanager
     async def acquire(self, viewer: str | None) -> AsyncIterator[ConnectedTables]:
-        """A connection until the end of the block, and a user looks through it, or the operator.
+        """Hold a connection until the end of the block, preferably one with this viewer.
 
-        Raises `ConnectionLost` if there is none to be had.
+        Raises `ConnectionLost` if none can be opened.
         """
         tables = await self._acquire(viewer)
         self._in_use.add(tables)
@@ -56,11 +56,11 @@ class ConnectionPool:
             await self._wait()
 
     def _best_match(self, viewer: str | None) -> int:
-        """The place of a free connection: one through which the same user looked last, if there is one."""
+        """Return the index of a free connection: the last one of this viewer, or else the last one."""
         if viewer is not None:
-            for place in range(len(self._free) - 1, -1, -1):
-                if self._free[place].row_security.is_set_to(viewer):
-                    return place
+            for index in range(len(self._free) - 1, -1, -1):
+                if self._free[index].row_security.is_set_to(viewer):
+                    return index
         return -1
 
     async def _open(self) -> ConnectedTables:
@@ -75,15 +75,15 @@ class ConnectionPool:
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            # Not `asyncio.timeout`: whoever answers at once has no task yet.
+            # Not `asyncio.timeout`, which needs a task: the fast path runs without one.
             done, _ = await asyncio.wait((turn,), timeout=STATEMENT_SECONDS)
             if not done:
-                raise TimeoutError  # noqa: TRY301  # it is handled like any other end of waiting
+                raise TimeoutError  # noqa: TRY301  # handled like a cancellation
         except BaseException as error:
             if turn in self._waiting:
                 self._waiting.remove(turn)
             else:
-                # It was our turn, and we do not take it.
+                # It was our turn: pass it on.
                 self._wake()
             if isinstance(error, TimeoutError):
                 raise StorageBusy(self._where.display_url) from None
@@ -105,7 +105,7 @@ class ConnectionPool:
                 return
 
     async def close(self) -> None:
-        """Close all connections, also those on which somebody waits for an answer."""
+        """Close all connections, including those in use."""
         self._closed = True
         for tables in self._in_use:
             tables.connection.terminate()

@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server, and what its errors mean."""
+"""Connections to a PostgreSQL server, and the translation of its errors."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from dittybag.domain.errors import (
     StorageUnreachable,
 )
 
-#: How long whoever waits keeps waiting for a server that is away.
+#: How long requests are retried while the server is unreachable.
 RETRY_SECONDS: Final = 5.0
 
 CONNECT_SECONDS: Final = 5.0
 
-#: How long one statement may take, and how long it waits for what others hold.
+#: The maximum duration of a statement, and of its wait for a lock.
 STATEMENT_SECONDS: Final = 30.0
 LOCK_SECONDS: Final = 25.0
 
-#: Longer than the server's own limit, for when it does not keep that.
+#: Longer than the server's own limit, in case the server does not enforce it.
 COMMAND_SECONDS: Final = STATEMENT_SECONDS + 5
 
-#: A process that stands still in the middle of a transaction keeps all other writers waiting for so long.
+#: How long a process that hangs in a transaction can block other writers.
 IDLE_SECONDS: Final = 10.0
 
 #: Separates our advisory locks from those of other programs: "Ditt".
@@ -48,21 +48,21 @@ _SETTINGS: Final = {
     "statement_timeout": str(int(STATEMENT_SECONDS * 1000)),
     "lock_timeout": str(int(LOCK_SECONDS * 1000)),
     "idle_in_transaction_session_timeout": str(int(IDLE_SECONDS * 1000)),
-    # A client whose machine has vanished must not keep its locks for hours.
+    # Without keepalives, a client machine that crashes would hold its locks for hours.
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
-    # Compiling takes longer than any query here.
+    # Compiling a query takes longer than running it.
     "jit": "off",
 }
 
-#: For readers: whatever they are asked to do, they do not write, and see one state from begin to end.
+#: Readers cannot write, and see one snapshot per transaction.
 _READING: Final = {"default_transaction_read_only": "on", "default_transaction_isolation": "repeatable read"}
 
-#: For writers, who see what is there once they have the lock.
+#: Writers see all commits up to the moment they get the lock.
 _WRITING: Final = {"default_transaction_read_only": "off", "default_transaction_isolation": "read committed"}
 
-#: Whatever the server's default is, an acknowledged write is on its disk.
+#: An acknowledged write is on disk, whatever the server's default.
 _FORCE_DURABLE_COMMITS: Final = (
     "SELECT set_config('synchronous_commit', 'on', false)"
     " WHERE current_setting('synchronous_commit') IN ('off', 'local')"
@@ -70,7 +70,7 @@ _FORCE_DURABLE_COMMITS: Final = (
 
 
 class Connection(Protocol):
-    """As much of a connection of asyncpg's as is used here."""
+    """The part of an asyncpg connection that is used here."""
 
     async def execute(self, query: str, *values: Any) -> str: ...
 
@@ -82,7 +82,7 @@ class Connection(Protocol):
 
     def transaction(self) -> Any: ...
 
-    async def add_listener(self, notification_channel: str, callback: Callable[..., None]) -> None: ...
+    async def add_listener(self, channel: str, callback: Callable[..., None]) -> None: ...
 
     def add_termination_listener(self, callback: Callable[..., None]) -> None: ...
 
@@ -92,31 +92,31 @@ class Connection(Protocol):
 
     def terminate(self) -> None: ...
 
-    async def close(self, *, timeout: float | None = None) -> None: ...  # noqa: ASYNC109  # its own word
+    async def close(self, *, timeout: float | None = None) -> None: ...  # noqa: ASYNC109  # asyncpg's signature
 
 
 class PostgresAddress(Struct, frozen=True):
-    """Where a workspace is: a schema of a database."""
+    """The location of a workspace: a schema in a database."""
 
-    #: For the driver. It may have a password in it.
+    #: For the driver. May contain a password.
     dsn: str
-    #: For people.
+    #: For messages. Contains no password.
     display_url: str
-    #: The first in the search path, if none is named.
+    #: None for the first schema of the search path.
     schema: str | None
 
     def __repr__(self) -> str:
-        return f"Address({self.display_url!r})"
+        return f"PostgresAddress({self.display_url!r})"
 
 
 def parse_address(url: str) -> PostgresAddress:
-    """What a `postgresql://` URL says. Raises `StorageFailed` if it makes no sense."""
+    """Parse a `postgresql://` URL. Raises `StorageFailed` if it is not valid."""
     try:
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
     except ValueError:
-        # Its own message may quote the URL, and the password with it.
-        raise StorageFailed("postgresql://", "this is not a URL") from None
+        # The original message may contain the URL with its password.
+        raise StorageFailed("postgresql://", "not a valid URL") from None
     schema = options.pop("schema", None)
     account, _, hosts = parts.netloc.rpartition("@")
     user = account.partition(":")[0]
@@ -124,28 +124,31 @@ def parse_address(url: str) -> PostgresAddress:
     if schema is not None:
         display_url += f"?schema={quote(schema)}"
     if parts.scheme not in ("postgresql", "postgres"):
-        raise StorageFailed(display_url, "the URL must begin with postgresql://")
+        raise StorageFailed(display_url, "the URL must start with postgresql://")
     if schema is not None and not 0 < len(unquote(schema).encode(errors="replace")) <= _NAME_BYTES:
-        raise StorageFailed(display_url, f"the name of a schema has 1 to {_NAME_BYTES} bytes")
+        raise StorageFailed(display_url, f"a schema name must have 1 to {_NAME_BYTES} bytes")
     if any("\0" in text for text in (unquote(url), *options.values(), schema or "")):
-        raise StorageFailed(display_url.replace("\0", ""), "a URL must not contain NUL characters")
+        raise StorageFailed(display_url.replace("\0", ""), "the URL must not contain NUL characters")
     dsn = urlunsplit(parts._replace(query=urlencode(options, quote_via=quote)))
     return PostgresAddress(dsn, display_url, schema)
 
 
 def quoted(name: str) -> str:
-    """A name as an identifier of SQL."""
+    """Quote a name as an SQL identifier."""
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
 
 
 def lock_keys(schema: str) -> str:
-    """The advisory lock of a workspace, as arguments. A clash of two schemas only makes them wait."""
+    """Return the arguments of a workspace's advisory lock.
+
+    Two schemas with the same hash only wait for each other.
+    """
     return f"{LOCK_CLASS}, {crc32(schema.encode()) - (1 << 31)}"
 
 
 def notification_channel(schema: str) -> str:
-    """The channel on which a workspace tells its news."""
+    """Return the channel of a workspace for `NOTIFY`."""
     return (
         f"dittybag_{schema}"
         if len(schema.encode()) < _NAME_BYTES - 8
@@ -154,12 +157,15 @@ def notification_channel(schema: str) -> str:
 
 
 class ConnectionLost(Exception):
-    """There is no connection (any more). What was being done may be tried again."""
+    """The connection failed or was lost. The operation can be retried."""
 
 
 async def connect(where: PostgresAddress, *, writable: bool, seconds: float = CONNECT_SECONDS) -> Connection:
-    """Open a connection. A reader may not write. Raises `ConnectionLost` if nobody answers, or too many do."""
-    # The driver's deadline needs a task. Whoever answers at once has none yet, but has one after a pause.
+    """Open a connection. Without `writable`, it rejects writes.
+
+    Raises `ConnectionLost` if the server does not answer or has too many connections.
+    """
+    # The driver's timeout needs a task. The fast path runs without one until it first suspends.
     await asyncio.sleep(0)
     settings = {**_SETTINGS, **(_WRITING if writable else _READING)}
     if where.schema is not None:
@@ -187,7 +193,7 @@ async def connect(where: PostgresAddress, *, writable: bool, seconds: float = CO
 
 
 def _set_tcp_timeout(connection: Connection) -> None:
-    """Notice soon when what we send is not received by anybody any more."""
+    """Detect a dead peer quickly."""
     transport = getattr(connection, "_transport", None)
     peer = None if transport is None else transport.get_extra_info("socket")
     if peer is not None and peer.family in (socket.AF_INET, socket.AF_INET6):
@@ -196,24 +202,24 @@ def _set_tcp_timeout(connection: Connection) -> None:
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(RETRY_SECONDS * 1000))
 
 
-#: The server ends the connection with these, or it is gone.
+#: The server closes the connection with these errors, or is gone.
 _CONNECTION_ENDED: Final = (
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.CannotConnectNowError,
     asyncpg.IdleInTransactionSessionTimeoutError,
-    # The server has said something that was no answer: that it ends the connection.
+    # The server sent an unexpected message: that it closes the connection.
     asyncpg.InternalClientError,
 )
 
-#: Trying again will not help.
+#: A retry would fail again.
 _PERMANENT_FAILURES: Final = (
     asyncpg.ConnectionRejectionError,
     asyncpg.ProtocolViolationError,
 )
 
-#: What was being done can be done again at once.
+#: The operation can be retried immediately.
 _RETRYABLE: Final = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
@@ -237,27 +243,27 @@ _ERROR_CLASSES: Final[tuple[_ErrorClass, ...]] = (
     (asyncpg.InvalidCatalogNameError, StorageUnreachable),
 )
 
-#: All that a driver and a server may raise.
+#: All errors of the driver and the server.
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
-#: A row that must not be there, or must.
+#: A violation of a unique, foreign-key or check constraint.
 ConstraintError: Final = asyncpg.IntegrityConstraintViolationError
 
 
 def translate_error(error: Exception, connection: Connection, where: str) -> Exception:
-    """An error of the driver as one of the store, or as `ConnectionLost`; every other as it is."""
+    """Translate a driver error into a storage error or `ConnectionLost`. Returns other errors unchanged."""
     if not isinstance(error, DRIVER_ERRORS):
         return error
     broken = connection.is_closed() and isinstance(error, asyncpg.InterfaceError | OSError)
     if broken or isinstance(error, (*_CONNECTION_ENDED, *_RETRYABLE)):
-        # The driver may not have noticed yet.
+        # The driver may still regard the connection as open.
         connection.terminate()
         return ConnectionLost(_first_line(error))
     return to_storage_error(error, where)
 
 
 def to_storage_error(error: Exception, where: str) -> StorageError:
-    """What an error of the driver says about the store."""
+    """Return the storage error for a driver error."""
     for kind, error_class in _ERROR_CLASSES:
         if isinstance(error, kind):
             return (
@@ -269,5 +275,5 @@ def to_storage_error(error: Exception, where: str) -> StorageError:
 
 
 def _first_line(error: Exception) -> str:
-    """The first line: the others are hints for those who write SQL."""
+    """Return the first line of a message. The others are hints about the SQL."""
     return (str(error) or type(error).__name__).partition("\n")[0]

@@ -21,7 +21,7 @@ _COLUMNS = "id, name, created_at, updated_at, version"
 
 
 class ProjectTable:
-    """Reading projects."""
+    """See `dittybag.domain.ports.ProjectRepository`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -71,7 +71,7 @@ class ProjectTable:
 
 
 async def select(connection: Connection, clauses: str, *values: Any) -> list[Project]:
-    """Those for which the rest of a query holds."""
+    """Return the projects that a query with these clauses finds."""
     return [
         project_from_row(row)
         for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM projects {clauses}", *values)

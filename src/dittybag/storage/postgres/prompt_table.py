@@ -29,7 +29,7 @@ TABLE: Final = Table("prompts", "number")
 _COLUMNS: Final = (
     "number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version"
 )
-#: One character more than is shown, to know whether there is more.
+#: The snippet has one character more than is shown, which tells whether the text is longer.
 _SUMMARY: Final = f"id, name, title, substr(content, 1, {SNIPPET_LENGTH + 1}), tags, created_at, updated_at"
 _FULL_SUMMARY: Final = "id, name, title, content, tags, created_at, updated_at"
 _NEWEST_FIRST: Final = "ORDER BY updated_at DESC, number DESC"
@@ -39,7 +39,7 @@ _ORDERS: Final[dict[PromptOrder, str]] = {
     "name": "ORDER BY name",
 }
 
-#: What a trigram index can look for.
+#: A query without such a sequence cannot use the trigram index.
 _TRIGRAM: Final = re.compile(r"[^\W_]{3}")
 
 _arguments: Final = msgspec.json.Decoder(tuple[Argument, ...])
@@ -85,7 +85,7 @@ def _entry(row: Row, query: str) -> PromptEntry:
 
 
 class PromptTable:
-    """Reading prompts."""
+    """See `dittybag.domain.ports.PromptRepository`."""
 
     def __init__(self, connection: Connection, row_security: RowSecurity) -> None:
         self._connection = connection
@@ -204,7 +204,7 @@ class PromptTable:
             numbers = await self._matching_numbers(project, query, tags, order, max_matches)
             shown = numbers[offset : offset + limit]
             return len(numbers), await self._entries(project, "number", shown, order, query)
-        # What the index has, so that those on the pages before need not be read.
+        # A key that the index contains, so that the rows of earlier pages are not read.
         key = "name" if order == "name" else "number"
         sql = f"SELECT {key} FROM prompts WHERE project = $1 {_ORDERS[order]} LIMIT $2 OFFSET $3"
         rows = await all_rows(self._connection, sql, project, limit, offset)
@@ -214,7 +214,7 @@ class PromptTable:
     async def _matching_numbers(
         self, project: int, query: str, tags: Sequence[str], order: PromptOrder, max_matches: int
     ) -> list[int]:
-        """The numbers of the first that have the text in them and carry the tags."""
+        """Return the numbers of the first prompts that contain the text and have all of the tags."""
         bindings = Bindings(project, max_matches)
         conditions = "project = $1"
         if tags:
@@ -225,9 +225,9 @@ class PromptTable:
             wanted = bindings.add(pattern(query))
             conditions += f" AND ({contains('title', wanted)} OR {contains('content', wanted)})"
             if _TRIGRAM.search(query) is None:
-                # A trigram index has nothing to go by, and reading all of it takes longest: this hides it.
+                # Keeps PostgreSQL from reading the whole trigram index, which is slowest.
                 conditions += " IS TRUE"
-        # Few of them are found fastest in any order, and many in the right one.
+        # Few matches are found fastest without an order, many with it.
         sql = f"SELECT number FROM prompts WHERE {conditions} LIMIT $2"
         rows = await all_rows(self._connection, sql, *bindings.values)
         if len(rows) == max_matches:
@@ -252,7 +252,7 @@ class PromptTable:
 
 
 async def select(connection: Connection, clauses: str, *values: Any) -> list[Prompt]:
-    """Those of any project for which the rest of a query holds."""
+    """Return the prompts of any project that a query with these clauses finds."""
     rows = await all_rows(connection, f"SELECT {_COLUMNS} FROM prompts {clauses}", *values)
     return [_prompt(row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Quick looks for a text in PostgreSQL: some of what has it, never all."""
+"""Search as you type in PostgreSQL: fast, but not exhaustive."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from dittybag.storage.postgres.connections import Connection
 from dittybag.storage.postgres.rows import all_rows
 from dittybag.storage.postgres.text_search import contains, pattern
 
-#: Of more things than that, only the newest are looked at: at their titles, and, which takes longer, at what
-#: is behind them.
+#: At most this many rows are searched, the newest first: by title, and, which takes longer, by text.
 _MAX_TITLES: Final = 10_000
 _MAX_TEXTS: Final = 2000
 
 
 class _SearchedTable(Struct, frozen=True):
-    """Where things of a kind are, and what is looked at."""
+    """The table of a kind of entity, and the SQL that searches it."""
 
     table: str
     key: str
-    #: Whose they are.
+    #: The column of the owner.
     owner: str
-    #: An order in which an index has those of an owner, so that the newest are found quickly.
+    #: An order in which an index has the rows of an owner.
     newest: str
     address: str
     title: str
-    #: What is looked at first, and then.
+    #: Conditions on the title and on the text.
     in_title: str
     in_text: str
-    #: What a snippet is taken from.
+    #: The source of the snippet.
     text: str
 
 
@@ -79,7 +78,7 @@ _SEARCHED_TABLES: Final[dict[Kind, _SearchedTable]] = {
 async def quick_search(
     connection: Connection, kind: Kind, owner: int | str, query: str, limit: int
 ) -> list[tuple[str | int, str, str]]:
-    """See `dittybag.domain.ports.ProjectService`."""
+    """See `dittybag.domain.ports.ProjectRepository`."""
     source = _SEARCHED_TABLES[kind]
     term = pattern(query)
 

@@ -1,4 +1,4 @@
-"""Resources in PostgreSQL. Their bytes are in a table of their own, by SHA-256."""
+"""Resources in PostgreSQL. Their contents are in a separate table, by SHA-256."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _digest(uri: str) -> bytes:
 
 
 class ResourceTable:
-    """Reading resources."""
+    """See `dittybag.domain.ports.ResourceRepository`."""
 
     def __init__(self, connection: Connection, row_security: RowSecurity) -> None:
         self._connection = connection
@@ -75,8 +75,8 @@ class ResourceTable:
     async def uris(self, project: int, prefix: str, limit: int) -> list[str]:
         sql = """SELECT uri FROM resources WHERE project = $1 AND NOT is_template AND lower(uri) LIKE $2
                  ORDER BY uri LIMIT $3"""
-        beginning_so = escape_like(ascii_lower(prefix)) + "%"
-        return [row[0] for row in await all_rows(self._connection, sql, project, beginning_so, limit)]
+        prefix_pattern = escape_like(ascii_lower(prefix)) + "%"
+        return [row[0] for row in await all_rows(self._connection, sql, project, prefix_pattern, limit)]
 
     async def search(
         self, project: int, query: str, limit: int, offset: int
@@ -110,7 +110,7 @@ class ResourceTable:
         bindings = Bindings(project)
         conditions = ["project = $1"]
         if text:
-            # A URI is compared like a name, of which it often is the end.
+            # A URI is compared like a name, because it often ends with the name.
             plain, term = bindings.add(f"%{escape_like(ascii_lower(text))}%"), bindings.add(pattern(text))
             conditions.append(
                 f"(lower(name) LIKE {plain} OR lower(uri) LIKE {plain} OR {contains('title', term)})"
@@ -139,13 +139,13 @@ class ResourceTable:
 
 
 async def select(connection: Connection, clauses: str, *values: Any) -> list[Resource]:
-    """Those of any project for which the rest of a query holds."""
+    """Return the resources of any project that a query with these clauses finds."""
     rows = await all_rows(connection, f"SELECT {_COLUMNS} FROM resources {clauses}", *values)
     return [resource_from_row(row) for row in rows]
 
 
 async def store_content(connection: Connection, content: bytes) -> str:
-    """Store bytes under their hash, once."""
+    """Store a content unless it exists. Returns its SHA-256."""
     digest = sha256(content).hexdigest()
     sql = "INSERT INTO contents (sha256, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING"
     await connection.execute(sql, digest, content)
@@ -153,7 +153,7 @@ async def store_content(connection: Connection, content: bytes) -> str:
 
 
 async def read_content(connection: Connection, digest: str) -> bytes:
-    """The bytes with this hash."""
+    """Return the content with this SHA-256. Raises `LookupError`."""
     found: bytes | None = await value(connection, "SELECT bytes FROM contents WHERE sha256 = $1", digest)
     if found is None:
         raise LookupError(f"no content with the hash {digest}")

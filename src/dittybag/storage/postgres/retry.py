@@ -1,4 +1,4 @@
-"""Trying again while a server is away."""
+"""Retries with back-off while the server is unreachable."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LONGEST_PAUSE: Final = 0.2
 
 
 class Backoff:
-    """How long to keep trying, and how long to wait in between."""
+    """The deadline of retries, and growing pauses between them."""
 
     def __init__(self, since: float | None = None) -> None:
-        """`since`: when, on the clock of the event loop, the waiting began."""
+        """`since`: when the first attempt began, on the clock of the event loop."""
         self._loop = asyncio.get_running_loop()
         self._end = (self._loop.time() if since is None else since) + RETRY_SECONDS
         self._pause = 0.0
@@ -28,13 +28,13 @@ class Backoff:
         return self._loop.time() >= self._end
 
     async def wait(self) -> None:
-        """Wait a little. Not at first: the connection may just have been closed while nobody used it."""
+        """Pause before the next attempt, but not before the first retry: it often succeeds."""
         await asyncio.sleep(self._pause)
         self._pause = min(2 * self._pause + 0.005, _LONGEST_PAUSE)
 
 
 async def retry_until_connected(attempt: Callable[[], Awaitable[T]], where: str) -> T:
-    """What an attempt gives that may be repeated. Raises `StorageUnreachable` after a while."""
+    """Run `attempt` until it succeeds. Raises `StorageUnreachable` after `RETRY_SECONDS`."""
     backoff = Backoff()
     while True:
         try:

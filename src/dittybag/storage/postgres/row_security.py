@@ -1,4 +1,4 @@
-"""Who is looking through a connection, which PostgreSQL is told so that it shows only what they may see."""
+"""The viewer of a connection, for PostgreSQL's row-level security."""
 
 from __future__ import annotations
 
@@ -9,74 +9,74 @@ from typing import Final
 from dittybag.storage.postgres.connections import Connection
 from dittybag.storage.postgres.rows import Bindings, all_rows
 
-#: What the setting says where the operator looks for good: see the migration that guards rows.
+#: The setting of connections that only ever serve the operator, see `0004_create_idempotency.sql`.
 _PERMANENT_OPERATOR: Final = "*"
 
 _SET_FOR_TRANSACTION: Final = "SELECT set_config('dittybag.viewer', $1, true)"
 
 
 def viewer_setting(viewer: str | None) -> str:
-    """What the setting says for somebody who looks for the moment; nothing is the operator."""
+    """Return the value of the setting for a viewer; None is the operator."""
     return "" if viewer is None else f"user:{viewer}"
 
 
 class RowSecurity:
-    """Who is looking through one connection."""
+    """The viewer of one connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        #: As the setting has it between transactions; nothing if that is not known.
-        self._kept: str | None = None
-        #: The user who looks for the rest of a transaction, or else between transactions.
-        self._user: str | None = None
+        #: The setting between transactions; None if unknown.
+        self._session_setting: str | None = None
+        #: The current viewer: of the transaction, or else of the session.
+        self._viewer: str | None = None
 
     def is_set_to(self, viewer: str) -> bool:
-        """Whether it was this user who looked last."""
-        return self._kept == viewer_setting(viewer)
+        """Whether this user was the last viewer of the session."""
+        return self._session_setting == viewer_setting(viewer)
 
-    async def begin(self, viewer: str | None) -> None:
-        """From now on a user is looking, or the operator: a connection is for the one or for the other."""
+    async def set_for_session(self, viewer: str | None) -> None:
+        """Set the viewer from now on. A connection must not change between the operator and users."""
         wanted = _PERMANENT_OPERATOR if viewer is None else viewer_setting(viewer)
-        if wanted != self._kept:
-            # Should this be cancelled, nobody knows which of them it is.
-            self._kept = None
+        if wanted != self._session_setting:
+            # If this is cancelled, the setting is unknown.
+            self._session_setting = None
             await self._connection.fetchval("SELECT set_config('dittybag.viewer', $1, false)", wanted)
-            self._kept = wanted
-        self._user = viewer
+            self._session_setting = wanted
+        self._viewer = viewer
 
     def assume_for_transaction(self, viewer: str | None) -> None:
-        """For the rest of this transaction PostgreSQL has been told another one."""
-        self._user = viewer
+        """Record that the viewer of this transaction has been set by other means."""
+        self._viewer = viewer
 
     async def set_for_transaction(self, viewer: str | None) -> None:
-        """For the rest of this transaction a user is looking, or the operator."""
+        """Set the viewer for the rest of this transaction."""
         await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(viewer))
-        self._user = viewer
+        self._viewer = viewer
 
     @asynccontextmanager
-    async def as_operator(self, how: str = "") -> AsyncIterator[None]:
-        """In this block, in the middle of a transaction, the operator is looking.
+    async def as_operator(self, operator_setting: str = "") -> AsyncIterator[None]:
+        """Make the operator the viewer in this block, within a transaction.
 
-        What is found must not be shown. Should it fail, so does the transaction, and with it this ends.
+        The rows that are read must not reach the user. An error ends the transaction and this setting.
         """
-        if self._user is None:
+        if self._viewer is None:
             yield
             return
-        await self._connection.fetchval(_SET_FOR_TRANSACTION, how)
+        await self._connection.fetchval(_SET_FOR_TRANSACTION, operator_setting)
         yield
-        await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(self._user))
+        await self._connection.fetchval(_SET_FOR_TRANSACTION, viewer_setting(self._viewer))
 
     async def indexed_condition(self, table: str, condition: str, bindings: Bindings) -> tuple[str, Bindings]:
-        """A condition for the same rows that finds them quickly, whoever is looking.
+        """Return a condition for the same rows that is fast for every viewer.
 
-        For a user, PostgreSQL looks first at who may see a row, and only then at a text in it, without any
-        index on texts. So the operator looks for the numbers; which of them the user may see is up to
-        the condition's own query.
+        For a user, PostgreSQL must check the policies of a row before it compares texts, so it cannot use an
+        index on texts. The operator therefore finds the numbers first. The user's own query then applies the
+        policies to them.
         """
-        if self._user is None:
+        if self._viewer is None:
             return condition, bindings
         async with self.as_operator(_PERMANENT_OPERATOR):
-            # Prepared for the operator for good, so nothing else may have these very words.
-            sql = f"SELECT number AS to_be_narrowed FROM {table} WHERE {condition}"
+            # This statement is planned for the operator, so no other query may have the same text.
+            sql = f"SELECT number AS candidate FROM {table} WHERE {condition}"
             rows = await all_rows(self._connection, sql, *bindings.values)
         return "number = ANY($1)", Bindings([row[0] for row in rows])

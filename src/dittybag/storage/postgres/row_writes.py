@@ -1,4 +1,4 @@
-"""Writing one row: insert, update and delete, for every table alike."""
+"""Insert, update and delete of a single row in any table."""
 
 from __future__ import annotations
 
@@ -10,61 +10,61 @@ from msgspec import Struct
 
 from dittybag.storage.postgres.connections import Connection, quoted
 
-#: Bytes by their SHA-256.
+#: Returns the content with a SHA-256.
 ContentReader: TypeAlias = Callable[[str], Awaitable[bytes]]
 
 
 class Table(Struct, frozen=True):
-    """A table whose rows have a number and a version."""
+    """A table whose rows have a numeric key and a version."""
 
     name: str
-    #: The column with the number.
+    #: The name of the key column.
     key: str
 
 
 @lru_cache
 def _insert_sql(table: Table, columns: tuple[str, ...]) -> str:
     names = ", ".join(map(quoted, columns))
-    places = [f"${number}" for number in range(1, len(columns) + 1)]
-    given = places[columns.index(table.key)]
-    places[columns.index(table.key)] = "(SELECT number FROM taken)"
-    # A counter and not a sequence: a sequence would go on although the row was not kept.
+    placeholders = [f"${number}" for number in range(1, len(columns) + 1)]
+    given = placeholders[columns.index(table.key)]
+    placeholders[columns.index(table.key)] = "(SELECT number FROM taken)"
+    # A counter instead of a sequence: a rollback would leave a gap in a sequence.
     return f"""WITH taken AS (
         UPDATE counters SET last = greatest(last + ({given}::bigint = 0)::int, {given})
         WHERE name = '{table.name}'
         RETURNING CASE WHEN {given} = 0 THEN last ELSE {given} END AS number)
-        INSERT INTO {table.name} ({names}) VALUES ({", ".join(places)}) RETURNING {table.key}"""
+        INSERT INTO {table.name} ({names}) VALUES ({", ".join(placeholders)}) RETURNING {table.key}"""
 
 
 @lru_cache
-def _numbered_sql(table: Table, columns: tuple[str, ...]) -> str:
-    places = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
-    return f"""INSERT INTO {table.name} ({", ".join(map(quoted, columns))}) VALUES ({places})
+def _insert_numbered_sql(table: Table, columns: tuple[str, ...]) -> str:
+    placeholders = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
+    return f"""INSERT INTO {table.name} ({", ".join(map(quoted, columns))}) VALUES ({placeholders})
                RETURNING {table.key}"""
 
 
 @lru_cache
 def _update_sql(table: Table, columns: tuple[str, ...]) -> str:
-    assignments = ", ".join(f"{quoted(column)} = ${place}" for place, column in enumerate(columns, 3))
+    assignments = ", ".join(f"{quoted(column)} = ${number}" for number, column in enumerate(columns, 3))
     return f"UPDATE {table.name} SET {assignments} WHERE {table.key} = $1 AND version = $2"
 
 
 async def insert(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
-    """Add a row; its number. A number of 0 asks for a new one."""
-    make = _numbered_sql if table.key == "number" else _insert_sql
-    number: int = await connection.fetchval(make(table, tuple(values)), *values.values())
+    """Insert a row and return its number. The number 0 requests a new one."""
+    build_sql = _insert_numbered_sql if table.key == "number" else _insert_sql
+    number: int = await connection.fetchval(build_sql(table, tuple(values)), *values.values())
     return number
 
 
 async def update(
     connection: Connection, table: Table, number: int, version: int, values: Mapping[str, Any]
 ) -> bool:
-    """Replace a row, unless it has another version by now; whether it had not."""
+    """Update a row if it still has this version. Returns whether it had."""
     sql = _update_sql(table, tuple(values))
     return await connection.execute(sql, number, version, *values.values()) == "UPDATE 1"
 
 
 async def delete(connection: Connection, table: Table, number: int, version: int) -> bool:
-    """Take away a row, unless it has another version by now; whether it had not."""
+    """Delete a row if it still has this version. Returns whether it had."""
     sql = f"DELETE FROM {table.name} WHERE {table.key} = $1 AND version = $2"
     return await connection.execute(sql, number, version) == "DELETE 1"

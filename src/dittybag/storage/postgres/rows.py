@@ -1,4 +1,4 @@
-"""Rows of a query, typed loosely: columns hold what the schema says."""
+"""Query helpers. Rows are untyped; columns have the types of the schema."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dittybag.storage.postgres.connections import Connection
 
 _ESCAPED: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 
-#: No text in a database has these in it, and PostgreSQL does not even want to hear of them.
+#: Characters that PostgreSQL cannot store, and rejects in queries.
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 Row: TypeAlias = Sequence[Any]
 
 
 class Bindings:
-    """The values of a query that is put together, each in exchange for its placeholder."""
+    """The bound values of a query that is built step by step."""
 
     def __init__(self, *values: Any) -> None:
         self.values = list(values)
@@ -28,7 +28,7 @@ class Bindings:
 
 
 async def all_rows(connection: Connection, sql: str, *values: Any) -> list[Row]:
-    """The rows for which all of the values fit: none, if one of them is a text that cannot be there."""
+    """Return the rows of a query; none if a value cannot be in the database."""
     return await connection.fetch(sql, *values) if all(map(is_storable, values)) else []
 
 
@@ -38,20 +38,20 @@ async def first_row(connection: Connection, sql: str, *values: Any) -> Row | Non
 
 
 async def value(connection: Connection, sql: str, *values: Any) -> Any:
-    """The only column of the only row; nothing if there is none."""
+    """Return the only column of the only row; None if there is no row."""
     return await connection.fetchval(sql, *values) if all(map(is_storable, values)) else None
 
 
 def is_storable(value: Any) -> bool:
-    """Whether a value can be in a database at all."""
+    """Whether the database can contain a value."""
     return not isinstance(value, str) or _UNSTORABLE.search(value) is None
 
 
 def escape_like(text: str) -> str:
-    """The text as a part of a LIKE pattern in which every character stands for itself."""
+    """Escape a text for a LIKE pattern."""
     return text.translate(_ESCAPED)
 
 
 def ascii_lower(text: str) -> str:
-    """As `lower` of the collation "C" has it: only the letters of ASCII."""
+    """Convert ASCII letters to lower case, like `lower` in the collation "C"."""
     return text.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")

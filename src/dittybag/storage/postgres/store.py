@@ -1,4 +1,4 @@
-"""A workspace in a schema of a PostgreSQL database."""
+"""The PostgreSQL store: a workspace in a schema of a database."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def now_microseconds() -> int:
 class PostgresStore:
     """See `dittybag.domain.ports.Store`.
 
-    Reads have a few connections, writes one of their own, and so has the news.
+    Reads use two pools of connections. The writer and the change feed have one connection each.
     """
 
     def __init__(self, where: PostgresAddress, clock: Callable[[], int] = now_microseconds) -> None:
-        """Use `open`, which also sees to the schema."""
-        #: For people: there is no password in it.
+        """Use `open` instead, which also prepares the schema."""
+        #: For messages. Contains no password.
         self.path = where.display_url
         self._where = where
         self._clock = clock
         self._pool = ConnectionPool(where)
-        #: For users: what the operator's connections have prepared must not serve them.
+        #: Users need other connections: statements planned for the operator skip the policies.
         self._users_pool = ConnectionPool(where)
         self._writer: Writer
         self._feed: ChangeFeed
@@ -55,7 +55,7 @@ class PostgresStore:
 
     @classmethod
     async def open(cls, url: str, clock: Callable[[], int] = now_microseconds) -> Self:
-        """Open a workspace; it is made if it is not there, and brought to the newest schema if it is old."""
+        """Open a workspace. Creates it if it is missing, and migrates an older schema."""
         store = cls(parse_address(url), clock)
         try:
             await retry_until_connected(store._prepare, store.path)
@@ -67,7 +67,7 @@ class PostgresStore:
         return store
 
     async def _prepare(self) -> None:
-        async def look(tables: ConnectedTables) -> tuple[str, bool]:
+        async def inspect(tables: ConnectedTables) -> tuple[str, bool]:
             connection = tables.connection
             schema = self._where.schema or await _first_schema(connection, self._where)
             ready = await is_current(connection, self._where) and not await trigram_indexes.are_missing(
@@ -75,38 +75,38 @@ class PostgresStore:
             )
             return schema, ready
 
-        async def ask(tables: ConnectedTables) -> int:
+        async def read_seq(tables: ConnectedTables) -> int:
             return await newest_seq(tables.connection)
 
-        schema, ready = await self._on_connection(look)
+        schema, ready = await self._on_connection(inspect)
         if not ready:
             await migrate(self._where, schema)
-        seq = await self._on_connection(ask)
+        seq = await self._on_connection(read_seq)
         self._feed = ChangeFeed(self._where, schema, seq)
         self._writer = Writer(self._where, schema, self._clock, self._feed.record_own_change)
 
     async def check(self) -> None:
-        async def look(tables: ConnectedTables) -> None:
+        async def read_tables(tables: ConnectedTables) -> None:
             if not await is_current(tables.connection, self._where):
-                raise StorageFailed(self.path, "the tables are not there any more")
+                raise StorageFailed(self.path, "the tables no longer exist")
             await tables.projects.all()
 
         self._require_open()
-        await retry_until_connected(lambda: self._on_connection(look), self.path)
+        await retry_until_connected(lambda: self._on_connection(read_tables), self.path)
 
     async def warnings(self) -> list[str]:
-        async def look(tables: ConnectedTables) -> str | None:
+        async def find_role(tables: ConnectedTables) -> str | None:
             name: str | None = await tables.connection.fetchval(
                 "SELECT rolname FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolbypassrls)"
             )
             return name
 
-        role = await retry_until_connected(lambda: self._on_connection(look), self.path)
+        role = await retry_until_connected(lambda: self._on_connection(find_role), self.path)
         if role is None:
             return []
-        kept_apart = "what keeps users apart is Dittybag alone"
-        what_to_do = "Use a role that is neither SUPERUSER nor BYPASSRLS"
-        return [f"The role '{role}' skips PostgreSQL's row-level security, so {kept_apart}. {what_to_do}."]
+        consequence = "only Dittybag itself separates users"
+        advice = "Use a role without SUPERUSER and BYPASSRLS"
+        return [f"The role '{role}' bypasses PostgreSQL's row-level security, so {consequence}. {advice}."]
 
     def _require_open(self) -> None:
         if self._closed:
@@ -119,27 +119,27 @@ class PostgresStore:
     ) -> T:
         self._require_open()
 
-        async def at_once(tables: ConnectedTables) -> T:
+        async def run_once(tables: ConnectedTables) -> T:
             return await work(PostgresTransaction(tables, self._clock()))
 
-        async def on_one_view(tables: ConnectedTables) -> T:
+        async def run_in_snapshot(tables: ConnectedTables) -> T:
             connection = tables.connection
             await connection.execute("BEGIN")
             try:
-                return await at_once(tables)
+                return await run_once(tables)
             finally:
                 if not connection.is_closed():
                     await connection.execute("COMMIT")
 
-        run = at_once if single else on_one_view
+        run = run_once if single else run_in_snapshot
         return await retry_until_connected(lambda: self._on_connection(run, viewer), self.path)
 
     async def _on_connection(self, work: Callable[[ConnectedTables], Any], viewer: str | None = None) -> Any:
-        """Run something on a connection for reading; errors of the driver become errors of the store."""
+        """Run `work` on a pooled connection. Driver errors become storage errors."""
         pool = self._pool if viewer is None else self._users_pool
         async with pool.acquire(viewer) as tables:
             try:
-                await tables.row_security.begin(viewer)
+                await tables.row_security.set_for_session(viewer)
                 return await work(tables)
             except DRIVER_ERRORS as error:
                 raise translate_error(error, tables.connection, self.path) from error
@@ -155,13 +155,13 @@ class PostgresStore:
             result: T = await job.future
             return result
         finally:
-            # If nobody waits any more and it has not begun, it need not.
+            # If the caller was cancelled, the writer skips a job that has not started.
             job.abandoned = True
 
-    # News
+    # Notifications
 
     def stamp(self, kind: Kind, project: int | None) -> Hashable:
-        """Nothing: only the server knows at once what others have changed, and asking it takes time."""
+        """Always None: knowing that nothing has changed would take a round trip to the server."""
         self._require_open()
         return None
 
@@ -169,7 +169,7 @@ class PostgresStore:
         self._feed.subscribe(listener)
 
     async def close(self) -> None:
-        """Finish what is being written, and let go of the server."""
+        """Finish queued writes and close all connections."""
         if self._closed:
             return
         self._closed = True
@@ -182,7 +182,9 @@ class PostgresStore:
 async def _first_schema(connection: Connection, where: PostgresAddress) -> str:
     schema: str | None = await connection.fetchval("SELECT current_schema()")
     if schema is None:
-        raise StorageFailed(where.display_url, "the search path has no schema; name one with ?schema=NAME")
+        raise StorageFailed(
+            where.display_url, "the search path names no existing schema; add ?schema=NAME to the URL"
+        )
     return schema
 
 

@@ -33,7 +33,7 @@ def _conditions(bindings: Bindings, user: str, project: str | None, priority: in
 
 
 class TaskTable:
-    """Reading tasks."""
+    """See `dittybag.domain.ports.TaskRepository`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -72,13 +72,13 @@ class TaskTable:
         due_by: str | None,
         limit: int | None,
     ) -> list[Task]:
-        # No limit is all of them, in SQL too.
+        # LIMIT NULL means no limit.
         bindings = Bindings(limit)
         conditions = _conditions(bindings, user, project, priority)
         if completed is not None:
             conditions.append(f"completed_at IS {'NOT ' if completed else ''}NULL")
         if due_by is not None:
-            # A date may go on with a time.
+            # A due date may include a time.
             conditions.append(f"substr(due_date, 1, 10) <= {bindings.add(due_by)}")
         clauses = f"WHERE {' AND '.join(conditions)} ORDER BY priority DESC, id LIMIT $1"
         return await select(self._connection, clauses, *bindings.values)
@@ -108,7 +108,7 @@ class TaskTable:
     async def columns(
         self,
         user: str,
-        choice: TaskFilter,
+        filter: TaskFilter,
         by: TaskGrouping | None,
         keys: Sequence[int | str] | None,
         *,
@@ -117,7 +117,7 @@ class TaskTable:
         limit: int,
         offset: int = 0,
     ) -> tuple[int, list[TaskColumn]]:
-        query = _query(user, choice)
+        query = _query(user, filter)
         sizes = await all_rows(self._connection, query.sizes_sql(by), *query.values)
         count, columns = empty_columns(sizes, keys, span)
         if any(column.total for column in columns):
@@ -131,16 +131,16 @@ class TaskTable:
         return {row[0]: row[1] for row in await all_rows(self._connection, sql, user, since)}
 
 
-def _query(user: str, choice: TaskFilter) -> BoardQuery:
-    query = BoardQuery(user, choice)
-    if choice.text:
-        placeholder = query.add(pattern(choice.text))
+def _query(user: str, filter: TaskFilter) -> BoardQuery:
+    query = BoardQuery(user, filter)
+    if filter.text:
+        placeholder = query.add(pattern(filter.text))
         query.require_text(f"{contains('title', placeholder)} OR {contains('notes', placeholder)}")
     return query
 
 
 async def select(connection: Connection, clauses: str, *values: Any) -> list[Task]:
-    """Those of any user for which the rest of a query holds."""
+    """Return the tasks of any user that a query with these clauses finds."""
     return [
         task_from_row(row)
         for row in await all_rows(connection, f"SELECT {_COLUMNS} FROM tasks {clauses}", *values)

@@ -1,4 +1,4 @@
-"""Search in PostgreSQL: a LIKE on folded text, which a trigram index serves where there is one."""
+"""Text search in PostgreSQL: a LIKE on folded text, with a trigram index if pg_trgm is available."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dittybag.storage.postgres.rows import ascii_lower, escape_like
 
 
 def folded_or_none(text: str | None) -> str | None:
-    """The folded text, unless `lower` makes the same of it, which knows only the letters of ASCII."""
+    """Return the folded text; None if `lower`, which changes only ASCII letters, gives the same."""
     if text is None or text.isascii():
         return None
     result = fold(text)
@@ -15,10 +15,10 @@ def folded_or_none(text: str | None) -> str | None:
 
 
 def pattern(query: str) -> str:
-    """What folded texts with the query in them are LIKE."""
+    """Return the LIKE pattern for folded texts that contain the query."""
     return f"%{escape_like(fold(query))}%"
 
 
 def contains(column: str, placeholder: str) -> str:
-    """SQL for whether a text has the needle in it. The trigram indexes are on this very expression."""
+    """SQL for whether a text contains the query. The trigram indexes are on the same expression."""
     return f"coalesce(folded_{column}, lower({column})) LIKE {placeholder}"

@@ -1,4 +1,4 @@
-"""A transaction on a PostgreSQL connection: one view of all tables, and one way to write, through the log."""
+"""A transaction on a PostgreSQL connection. All writes go through the change log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from dittybag.storage.uuid7 import uuid7
 
 E = TypeVar("E", bound=Entity)
 
-#: Each has a `TABLE`, `row_values` for a row of it and `select` that reads rows.
+#: Each module has a `TABLE`, `row_values` for its columns and `select` for reading.
 _TABLE_MODULES: Final[dict[Kind, ModuleType]] = {
     "project": project_table,
     "prompt": prompt_table,
@@ -49,7 +49,7 @@ def _table_module(kind: Kind) -> Any:
 
 
 class ConnectedTables:
-    """Everything there is to read on one connection, and who is looking."""
+    """A connection with its tables and its viewer."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -64,28 +64,28 @@ class ConnectedTables:
 
 
 class LogEnd:
-    """The end of the log, for as long as a writer has the lock and nobody else can add to it."""
+    """The end of the change log, while the writer holds the lock and no other process can append."""
 
     def __init__(self, tables: ConnectedTables) -> None:
         self._connection = tables.connection
         self._row_security = tables.row_security
         self._seq: int | None = None
         self._viewer: str | None = None
-        #: Whether anything was added.
-        self.moved = False
+        #: Whether a change was appended.
+        self.has_advanced = False
 
     async def seq(self) -> int:
-        """The number of the last change."""
+        """Return the `seq` of the last change."""
         if self._seq is None:
             self._seq = await change_table.newest_seq(self._connection)
         return self._seq
 
     async def set_viewer(self, viewer: str | None) -> None:
-        """For the rest of the transaction a user is looking, or the operator, as at its beginning."""
+        """Set the viewer for the rest of the transaction, which begins with the operator."""
         if viewer == self._viewer:
             return
         if self._seq is None:
-            # Only the operator sees the end, so it is looked for first.
+            # Only the operator can see the end of the log, so it is read first.
             self._seq = await change_table.newest_seq_then_set_viewer(
                 self._connection, viewer_setting(viewer)
             )
@@ -94,9 +94,9 @@ class LogEnd:
             await self._row_security.set_for_transaction(viewer)
         self._viewer = viewer
 
-    def move(self, seq: int) -> None:
+    def advance(self, seq: int) -> None:
         self._seq = seq
-        self.moved = True
+        self.has_advanced = True
 
 
 class PostgresTransaction:
@@ -111,14 +111,14 @@ class PostgresTransaction:
         self.changes = tables.changes
         self.sessions = tables.sessions
         self.idempotency = tables.idempotency
-        #: Whether anything has been written: then failing needs a rollback.
+        #: Whether anything was written, so that a failure needs a rollback.
         self.wrote = False
         self._connection = tables.connection
         self._end = end or LogEnd(tables)
         self._actor = actor
         self._batch = self._last = 0
-        #: What was kept last.
-        self._kept: tuple[str, bytes] | None = None
+        #: The SHA-256 and bytes of the content stored last.
+        self._last_content: tuple[str, bytes] | None = None
 
     @property
     def accounts(self) -> AccountTables:
@@ -130,13 +130,13 @@ class PostgresTransaction:
     async def store_content(self, content: bytes) -> str:
         self.wrote = True
         digest = await resource_table.store_content(self._connection, content)
-        self._kept = digest, content
+        self._last_content = digest, content
         return digest
 
     async def content(self, sha256: str) -> bytes:
-        # What was kept just now belongs to no project yet, and is shown to nobody.
-        if self._kept is not None and self._kept[0] == sha256:
-            return self._kept[1]
+        # A new content is not in any project yet, so the policies hide it.
+        if self._last_content is not None and self._last_content[0] == sha256:
+            return self._last_content[1]
         return await resource_table.read_content(self._connection, sha256)
 
     async def save_session(self, id: str, state: bytes) -> None:
@@ -165,7 +165,7 @@ class PostgresTransaction:
         await idempotency_table.prune(self._connection, before, max_count)
 
     async def find(self, kind: Kind, **fields: Any) -> Any:
-        conditions = " AND ".join(f"{quoted(name)} = ${place}" for place, name in enumerate(fields, 1))
+        conditions = " AND ".join(f"{quoted(name)} = ${number}" for number, name in enumerate(fields, 1))
         found = await _table_module(kind).select(
             self._connection, f"WHERE {conditions} LIMIT 1", *fields.values()
         )
@@ -184,24 +184,24 @@ class PostgresTransaction:
 
     async def replay(self, log: AsyncIterable[Change]) -> None:
         if await self.initial_change() is None:
-            raise ValueError("something has happened here already")
+            raise ValueError("the workspace already contains changes")
         self.wrote = True
         await self._connection.execute("DELETE FROM projects")
         await self._connection.execute("DELETE FROM changes")
         async for change in log:
             try:
-                await self._repeat(change)
+                await self._apply(change)
             except ConstraintError as error:
-                problem = "does not fit what is there at that time"
+                problem = "conflicts with the changes before it"
                 raise Invalid([Problem(f"change {change.seq}", f"change {change.seq} {problem}")]) from error
 
     async def continue_replay(self, log: Sequence[Change]) -> None:
         self.wrote = True
         for change in log:
-            await self._repeat(change)
+            await self._apply(change)
 
-    async def _repeat(self, change: Change) -> None:
-        """Do and log what was done elsewhere."""
+    async def _apply(self, change: Change) -> None:
+        """Apply and log a change of another workspace."""
         module = _table_module(change.kind)
         if change.before is None:
             row = await module.row_values(self.content, change.after)
@@ -209,7 +209,7 @@ class PostgresTransaction:
         else:
             await self._replace(module, change.kind, change.before, change.after)
         await change_table.append(self._connection, change)
-        self._end.move(change.seq)
+        self._end.advance(change.seq)
 
     async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
         self.wrote = True
@@ -226,7 +226,7 @@ class PostgresTransaction:
         except ConstraintError as error:
             if not isinstance(entity, Project):
                 raise
-            # It may be the name of a project that is hidden from whoever is looking.
+            # The name may belong to a project that the viewer cannot see.
             raise NameTaken("project", entity.name) from error
         entity = after if after is not None else before
         assert entity is not None
@@ -245,11 +245,11 @@ class PostgresTransaction:
             after=after,
         )
         await change_table.append(self._connection, change)
-        self._end.move(seq)
+        self._end.advance(seq)
         return after
 
     async def _insert(self, module: Any, entity: Any, seq: int) -> Any:
-        """Add a row, with a number if it has none yet; the entity as it is stored."""
+        """Insert a row, with a new number if it has none. Returns the stored entity."""
         key = module.TABLE.key
         if key == "number" and not entity.number:
             entity = replace(entity, number=seq)
@@ -258,7 +258,7 @@ class PostgresTransaction:
         return entity if getattr(entity, key) == number else replace(entity, **{key: number})
 
     async def _replace(self, module: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
-        """Change or delete a row. Raises `Outdated` if it is not as `before` says."""
+        """Update or delete a row. Raises `Outdated` if its version is not that of `before`."""
         number = getattr(before, module.TABLE.key)
         if after is None:
             done = await row_writes.delete(self._connection, module.TABLE, number, before.version)

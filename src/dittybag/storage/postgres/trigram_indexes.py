@@ -1,4 +1,4 @@
-"""Trigram indexes, where PostgreSQL has the extension pg_trgm. Without them, searches read every text."""
+"""Trigram indexes, if the extension pg_trgm is available. Without them, searches read every text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from dittybag.storage.postgres.connections import DRIVER_ERRORS, Connection, quoted
 
-#: What searches compare, table by table; the very expressions of `contains`.
+#: The indexed expressions of each table, the same as in `text_search.contains`.
 _SEARCHED: Final = {
     "prompts": ("coalesce(folded_title, lower(title))", "coalesce(folded_content, lower(content))"),
     "resources": ("lower(name)", "coalesce(folded_title, lower(title))", "folded_content"),
@@ -18,13 +18,13 @@ _EXTENSION: Final = """SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_
 
 
 async def are_missing(connection: Connection) -> bool:
-    """Whether there could be trigram indexes, but are none."""
+    """Whether the extension is installed but the indexes do not exist."""
     sql = f"SELECT EXISTS ({_EXTENSION}) AND to_regclass('prompts_trigrams') IS NULL"
     return bool(await connection.fetchval(sql))
 
 
 async def create_trigram_indexes(connection: Connection) -> None:
-    """Make the indexes, if there can be any."""
+    """Create the indexes, if the extension is or can be installed."""
     if await connection.fetchval(_EXTENSION) is None:
         await _try_to_install(connection)
     home = await connection.fetchval(_EXTENSION)
@@ -32,7 +32,7 @@ async def create_trigram_indexes(connection: Connection) -> None:
         return
     for table, expressions in _SEARCHED.items():
         columns = ", ".join(f"({expression}) {quoted(home)}.gin_trgm_ops" for expression in expressions)
-        # The list of what is yet to be sorted in is kept short: whoever finds it full sorts all of it.
+        # A short pending list: the write that fills it has to merge all of it.
         await connection.execute(
             f"""CREATE INDEX IF NOT EXISTS {table}_trigrams ON {table} USING gin ({columns})
                 WITH (gin_pending_list_limit = 256)"""
@@ -40,12 +40,12 @@ async def create_trigram_indexes(connection: Connection) -> None:
 
 
 async def _try_to_install(connection: Connection) -> None:
-    """Install the extension, where it exists and we may."""
+    """Install the extension, if it is available and the role has the right to."""
     if not await connection.fetchval("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"):
         return
     try:
-        # Not in a schema of ours: it serves the whole database, and must outlive any workspace.
+        # Not in the workspace's schema: the extension belongs to the database and must outlive the workspace.
         await connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public")
     except DRIVER_ERRORS:
-        # We may not, or another workspace does it right now. If the connection broke, the next query says so.
+        # No permission, or another process is installing it. A lost connection fails the next query.
         return

@@ -1,8 +1,8 @@
-"""The writer: carries out what has queued up, many pieces of work to one commit, and never anything twice.
+"""The writer, which runs queued jobs, commits several of them together, and never runs a committed job again.
 
-All writers of a workspace take turns: each holds an advisory lock from the beginning of a transaction to its
-end, and draws the numbers of its changes under it. So they are committed in their order, and whoever reads
-the log from some number on misses none.
+Writers of a workspace are serialised by an advisory lock, which each holds for a whole transaction and under
+which it assigns the `seq` of its changes. Changes are therefore committed in the order of `seq`, and a reader
+that follows the log misses none.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from dittybag.storage.postgres.connections import (
 from dittybag.storage.postgres.retry import Backoff
 from dittybag.storage.postgres.transaction import ConnectedTables, LogEnd, PostgresTransaction
 
-#: So many pieces of work share a commit at most: the lock is held meanwhile.
+#: At most this many jobs share a commit, because the lock is held until then.
 MAX_BATCH: Final = 64
 
-#: How long closing waits for what is queued.
+#: How long closing waits for queued jobs.
 CLOSING_SECONDS: Final = 5.0
 
-#: What a writer has committed is of no interest to anybody after so many microseconds.
+#: Commit records of other writers are deleted after this many microseconds.
 _RECORD_LIFETIME: Final = 7 * 24 * 3600 * 1_000_000
 
-#: Says in the transaction itself that it was committed, and to those who listen what is new.
+#: Records the commit within the transaction itself, and notifies the change feeds.
 _RECORD_COMMIT: Final = """
-WITH signed AS (
+WITH recorded AS (
     INSERT INTO writers (id, last, at) VALUES ($1, $2, $3)
     ON CONFLICT (id) DO UPDATE SET last = excluded.last, at = excluded.at
 )
@@ -50,15 +50,15 @@ SELECT pg_notify($4, $5) WHERE $5 <> ''
 
 
 class WriteJob(Struct, eq=False):
-    """A piece of work, and where its outcome goes."""
+    """A queued write, and the future for its outcome."""
 
     work: Work[Any]
     actor: str
     viewer: str | None
     future: asyncio.Future[Any]
-    #: On the clock of the event loop.
+    #: The time of submission, on the clock of the event loop.
     since: float
-    #: Set by whoever waits, if it does not wait any more.
+    #: Set by the caller when it no longer waits.
     abandoned: bool = False
     result: Any = None
     error: Exception | None = None
@@ -73,19 +73,19 @@ class WriteJob(Struct, eq=False):
 
 
 class Writer:
-    """Runs jobs in the order of their arrival, and answers them when they are durable."""
+    """Runs jobs in the order of their arrival, and delivers them when they are durable."""
 
     def __init__(
         self, where: PostgresAddress, schema: str, clock: Callable[[], int], committed: Callable[[int], None]
     ) -> None:
-        """`committed` is told the number of the last change after each commit that has one."""
+        """`committed` is called with the `seq` of the last change after each commit with changes."""
         self._where = where
         self._clock = clock
         self._committed = committed
         self._begin = f"BEGIN; SELECT pg_advisory_xact_lock({lock_keys(schema)})"
         self._channel = notification_channel(schema)
         self._id = uuid4()
-        #: The number of the last transaction that was signed.
+        #: The number of the last recorded commit.
         self._commit_number = 0
         self._queue: deque[WriteJob] = deque()
         self._running: list[WriteJob] = []
@@ -98,13 +98,13 @@ class Writer:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """Finish what is queued; after a while, leave the rest undone and say so."""
+        """Finish queued jobs. After `CLOSING_SECONDS`, fail the rest."""
         if self._task is not None:
             await asyncio.wait([self._task], timeout=CLOSING_SECONDS)
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         for job in self._running:
-            job.error = StorageUnsure(self._where.display_url, "the workspace was closed meanwhile")
+            job.error = StorageUnsure(self._where.display_url, "the workspace was closed during the write")
             job.deliver()
         for job in self._queue:
             job.error = StorageClosed(self._where.display_url)
@@ -115,8 +115,8 @@ class Writer:
 
     async def _run(self) -> None:
         while self._queue:
-            some = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
-            self._running = [job for job in some if not job.abandoned]
+            jobs = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+            self._running = [job for job in jobs if not job.abandoned]
             await self._run_jobs(self._running)
             for job in self._running:
                 job.deliver()
@@ -124,12 +124,15 @@ class Writer:
 
     async def _run_jobs(self, jobs: list[WriteJob]) -> None:
         if jobs and not await self._run_with_retry(jobs) and len(jobs) > 1:
-            # One of them failed half-way. Alone, each harms only itself.
+            # One job failed after writing. Run each in its own transaction.
             for job in jobs:
                 await self._run_with_retry([job])
 
     async def _run_with_retry(self, jobs: Sequence[WriteJob]) -> bool:
-        """Carry out jobs in one transaction, as often as connections are lost; whether it was committed."""
+        """Run jobs in one transaction, again after each lost connection.
+
+        Returns False if one failed after writing, so all were rolled back.
+        """
         backoff = Backoff(min(job.since for job in jobs))
         while True:
             for job in jobs:
@@ -143,7 +146,7 @@ class Writer:
                     await backoff.wait()
                     continue
                 problem = StorageUnreachable(self._where.display_url, str(error))
-            except Exception as error:  # noqa: BLE001  # those who wait must not wait in vain
+            except Exception as error:  # noqa: BLE001  # every waiting caller must get an outcome
                 self._drop_connection()
                 problem = error
             for job in jobs:
@@ -151,12 +154,15 @@ class Writer:
             return True
 
     async def _run_in_transaction(self, jobs: Sequence[WriteJob]) -> bool:
-        """Carry out jobs in one transaction; whether it was committed. Raises `ConnectionLost` if it surely was not."""
+        """Run jobs in one transaction. Returns False if it was rolled back.
+
+        Raises `ConnectionLost` if it was certainly not committed.
+        """
         if self._tables is None or self._tables.connection.is_closed():
             self._tables = ConnectedTables(await connect(self._where, writable=True))
         tables, connection = self._tables, self._tables.connection
         end = LogEnd(tables)
-        # Every transaction begins with the operator.
+        # The operator is the viewer at the beginning of every transaction.
         tables.row_security.assume_for_transaction(None)
         try:
             await connection.execute(self._begin)
@@ -171,7 +177,7 @@ class Writer:
             if not wrote:
                 await connection.execute("ROLLBACK")
                 return True
-            seq = await end.seq() if end.moved else 0
+            seq = await end.seq() if end.has_advanced else 0
             await self._record_commit(connection, seq)
         except DRIVER_ERRORS as error:
             raise translate_error(error, connection, self._where.display_url) from error
@@ -181,7 +187,7 @@ class Writer:
         return True
 
     async def _run_job(self, job: WriteJob, transaction: PostgresTransaction) -> bool:
-        """Carry out one job; whether what it left behind may be committed."""
+        """Run one job. Returns whether the transaction may be committed."""
         connection = self._connection
         try:
             job.result = await job.work(transaction)
@@ -189,7 +195,7 @@ class Writer:
             job.error = translate_error(error, connection, self._where.display_url)
             if isinstance(job.error, ConnectionLost):
                 raise job.error from error
-            # After an error of its own, PostgreSQL does nothing more in this transaction.
+            # After a failed statement, PostgreSQL rejects all others in this transaction.
             return not transaction.wrote and not isinstance(error, DRIVER_ERRORS)
         return True
 
@@ -199,7 +205,7 @@ class Writer:
         return self._tables.connection
 
     async def _record_commit(self, connection: Connection, seq: int) -> None:
-        """Leave a mark in the transaction by which we know it again."""
+        """Record this commit in the transaction, so that it can be found later."""
         now = self._clock()
         if self._commit_number == 0:
             await connection.execute("DELETE FROM writers WHERE at < $1", now - _RECORD_LIFETIME)
@@ -209,7 +215,10 @@ class Writer:
         )
 
     async def _commit(self, connection: Connection) -> None:
-        """Commit, or find out whether that was done if the connection breaks. Raises `ConnectionLost` if it was not."""
+        """Commit. If the connection is lost meanwhile, find out whether the server has committed.
+
+        Raises `ConnectionLost` if it has not.
+        """
         try:
             await connection.execute("COMMIT")
         except DRIVER_ERRORS as error:
@@ -222,7 +231,7 @@ class Writer:
             ) from error
 
     async def _was_committed(self) -> bool:
-        """Whether the transaction that we signed last was committed. Raises `StorageUnsure`."""
+        """Whether the last recorded transaction was committed. Raises `StorageUnsure`."""
         backoff = Backoff()
         while True:
             try:
@@ -235,7 +244,7 @@ class Writer:
 
     async def _find_commit_record(self) -> bool:
         self._tables = ConnectedTables(await connect(self._where, writable=True))
-        # Once we have the lock, the transaction that had it is over, one way or the other.
+        # When we get the lock, the old transaction has ended, committed or not.
         await self._connection.execute(self._begin)
         found: int | None = await self._connection.fetchval(
             "SELECT last FROM writers WHERE id = $1", self._id
@@ -244,7 +253,7 @@ class Writer:
         return found == self._commit_number
 
     def _drop_connection(self) -> None:
-        """Have the next transaction on a new connection; the server forgets what was not committed."""
+        """Drop the connection, so that the server rolls back. The next transaction opens a new one."""
         if self._tables is not None:
             self._tables.connection.terminate()
             self._tables = None

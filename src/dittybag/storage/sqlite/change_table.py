@@ -245,7 +245,7 @@ class ChangeTable:
         return [change_from_row(row) for row in rows]
 
     def _creating_change(self, table: str, entity: str, before: int) -> list[Row]:
-        """Return the change that created an entity: its `seq` is the number of the entity, even if deleted."""
+        """Return the change that created an entity. Its `seq` is the number of the entity."""
         number = value(self._connection, f"SELECT number FROM {table} WHERE id = ?", (entity,))
         if number is None:
             # The entity is deleted. The change that deleted it contains its number.
@@ -260,7 +260,7 @@ class ChangeTable:
 
 
 def _visibility_conditions(project: int | None, user: str | None) -> list[str]:
-    """SQL conditions for the changes of a project, or of all, that a user can see. Bind :project and :user."""
+    """SQL conditions for changes of a project, or of all, that a user can see. Bind :project and :user."""
     conditions = [] if project is None else ["(project = :project OR project IS NULL)"]
     if user is not None:
         conditions.append("(kind <> 'task' OR coalesce(after, before) ->> 'user' = :user)")

@@ -1,7 +1,7 @@
 """Integrity checks of a SQLite file.
 
-Most data is stored twice: the change log leads to the tables, the indexes follow from the texts, and a content
-has a checksum. Comparing both finds damage that SQLite's own checks cannot see.
+Most data is stored twice: the change log leads to the tables, the indexes follow from the texts, and each
+content has a checksum. Comparing both finds damage that SQLite's own checks cannot see.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dittybag.storage.sqlite.connections import (
     require_same_file,
     translate_errors,
 )
-from dittybag.storage.sqlite.migrations import NEWEST, steps
+from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.rows import Row, all_rows, first_row, value
 
 #: Called with the current step.
@@ -240,7 +240,7 @@ def _build_schema(number: int) -> apsw.Connection:
     """Create an empty in-memory database with this schema version."""
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT, applied_at INTEGER)")
-    for step, _, sql in steps():
+    for step, _, sql in load_migrations():
         if step <= number:
             connection.execute(sql)
     return connection
@@ -404,7 +404,7 @@ _TAGS_LISTED: Final = "SELECT project, tag, updated_at, prompt FROM prompt_tags 
 
 
 def _indexed_trigrams(connection: apsw.Connection, index: str) -> dict[str, int]:
-    """Return the trigrams of an index, each with an integer of the number of rows and the sum of their ids."""
+    """Return the trigrams of an index, each with the count and the sum of its row ids in one integer."""
     for name in ("row", "instance"):
         connection.execute(f"CREATE VIRTUAL TABLE temp.{index}_{name} USING fts5vocab(main, {index}, {name})")
     rows = connection.execute(

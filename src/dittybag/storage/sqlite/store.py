@@ -1,4 +1,4 @@
-"""A workspace in a SQLite file."""
+"""The SQLite store: a workspace in one file."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: How long our own writes wait to be told of.
+#: Notifications of own writes are delayed by this, so that several are sent together.
 NOTIFY_DELAY_SECONDS: Final = 0.01
 
-#: How long closing waits for a write that nobody waits for any more: another process may hold the lock.
+#: How long closing waits for queued writes: another process may hold the lock.
 CLOSING_SECONDS: Final = 0.15
 
 
@@ -51,12 +51,12 @@ async def _read_projects(transaction: Transaction) -> None:
 class SqliteStore:
     """See `dittybag.domain.ports.Store`.
 
-    Quick reads run where they are asked for; slow ones in threads; writes in a thread of their own. SQLite
-    itself keeps nothing from anybody: `viewer` makes no difference.
+    Quick reads run on the event loop, slow ones in a thread pool, and writes in the writer thread. SQLite has
+    no row-level security, so `viewer` is ignored.
     """
 
     def __init__(self, path: str, clock: Callable[[], int] = now_microseconds) -> None:
-        """Open the file; it is made if it is not there, and brought to the newest schema if it is old."""
+        """Open the file. Creates it if it is missing, and migrates an older schema."""
         self.path = path
         self._clock = clock
         reader = self._open()
@@ -152,7 +152,7 @@ class SqliteStore:
             try:
                 return run_synchronously(work(SqliteTransaction(tables, self._clock())))
             finally:
-                # After some errors SQLite has ended it by itself.
+                # After some errors SQLite has already rolled back.
                 if tables.connection.in_transaction:
                     tables.connection.execute("COMMIT")
 
@@ -168,16 +168,16 @@ class SqliteStore:
         try:
             return await future
         finally:
-            # If nobody waits any more and it has not begun, it need not.
+            # If the caller was cancelled, the writer skips a job that has not started.
             job.abandoned = True
 
     def _deliver(self, jobs: Sequence[WriteJob]) -> None:
-        """Called in the writer's thread."""
+        """Called in the writer thread."""
         assert self._loop is not None
         try:
             self._loop.call_soon_threadsafe(self._resolve_futures, jobs)
         except RuntimeError:
-            # The loop is closed, and nobody waits.
+            # The loop is closed, so no caller is waiting.
             return
 
     def _resolve_futures(self, jobs: Sequence[WriteJob]) -> None:
@@ -192,7 +192,7 @@ class SqliteStore:
                 future.set_result(job.result)
         self._notify_soon(self._loop)
 
-    # News
+    # Notifications
 
     def stamp(self, kind: Kind, project: int | None) -> Hashable:
         self._require_open()
@@ -201,7 +201,7 @@ class SqliteStore:
 
     def subscribe(self, listener: Callable[[Sequence[ChangeNotification]], Any]) -> None:
         loop = get_running_loop()
-        # What has happened up to now is not news to the one who comes now.
+        # The new listener is not notified of earlier changes.
         self._notify(loop)
         if not self._listeners:
             self._feed.listening = True
@@ -214,7 +214,7 @@ class SqliteStore:
             loop.call_later(INTERVAL_SECONDS, self._poll, loop)
 
     def _notify_soon(self, loop: AbstractEventLoop) -> None:
-        """Tell of our own writes: after they have been answered, and of many at once."""
+        """Schedule notifications of own writes: after their results, and several together."""
         if self._listeners and not self._notify_scheduled:
             self._notify_scheduled = True
             loop.call_later(NOTIFY_DELAY_SECONDS, self._notify, loop)
@@ -224,18 +224,18 @@ class SqliteStore:
         if self._closed:
             return
         try:
-            news = self._feed.news()
+            notifications = self._feed.take_notifications()
         except apsw.Error:
-            # What keeps us from reading keeps requests from it too, and they say so.
+            # Requests fail with the same error and report it.
             return
         if self._feed.behind:
             self._notify_soon(loop)
-        if news:
+        if notifications:
             for listener in self._listeners:
-                listener(news)
+                listener(notifications)
 
     async def close(self) -> None:
-        """Finish what is being written, and let go of the file."""
+        """Finish the current write and close the file."""
         if self._closed:
             return
         self._closed = True

@@ -23,9 +23,9 @@ _COLUMNS: Final = (
     "id, user, title, project, priority, energy, time_estimate, notes, due_date, completed_at, "
     "created_at, updated_at, version"
 )
-#: If more may have a text in them, it is quicker to look at all of them.
+#: With more candidates than this, scanning all tasks is faster.
 _MAX_CANDIDATES: Final = 5000
-#: So many characters of a text leave few enough of them.
+#: This many characters of a text leave few candidates.
 _LEAD_LENGTH: Final = 8
 _TITLE: Final = contains("title", "folded_title")
 _NOTES: Final = contains("notes", "folded_notes")
@@ -62,7 +62,7 @@ class TaskTable:
             conditions.append("priority = :priority")
         if not completed:
             conditions.append("completed_at IS NULL")
-        # The index finds the page; only its rows are read.
+        # The index finds the page, so only its rows are read.
         rows = all_rows(
             self._connection,
             f"""SELECT {_COLUMNS} FROM tasks WHERE id IN (
@@ -91,7 +91,7 @@ class TaskTable:
         if completed is not None:
             conditions.append(f"completed_at IS {'NOT ' if completed else ''}NULL")
         if due_by is not None:
-            # A date may go on with a time.
+            # A due date may include a time.
             conditions.append("substr(due_date, 1, 10) <= :due_by")
         rows = all_rows(
             self._connection,
@@ -133,7 +133,7 @@ class TaskTable:
     async def columns(
         self,
         user: str,
-        choice: TaskFilter,
+        filter: TaskFilter,
         by: TaskGrouping | None,
         keys: Sequence[int | str] | None,
         *,
@@ -142,7 +142,7 @@ class TaskTable:
         limit: int,
         offset: int = 0,
     ) -> tuple[int, list[TaskColumn]]:
-        query, bindings = self._query(user, choice)
+        query, bindings = self._query(user, filter)
         sizes = all_rows(self._connection, query.sizes_sql(by), _numbered_bindings(query) | bindings)
         count, columns = empty_columns(sizes, keys, span)
         if any(column.total for column in columns):
@@ -152,19 +152,19 @@ class TaskTable:
             )
         return count, columns
 
-    def _query(self, user: str, choice: TaskFilter) -> tuple[BoardQuery, dict[str, Any]]:
-        query = BoardQuery(user, choice, unindexed_user='+"user"')
-        if not choice.text:
+    def _query(self, user: str, filter: TaskFilter) -> tuple[BoardQuery, dict[str, Any]]:
+        query = BoardQuery(user, filter, unindexed_user='+"user"')
+        if not filter.text:
             return query, {}
         self._pending.write()
-        # The index is asked for the beginning only: the more it is asked for, the longer it takes.
-        lead = SearchTerm(choice.text[:_LEAD_LENGTH])
+        # Only the beginning of the text is matched in the index: more trigrams take longer.
+        lead = SearchTerm(filter.text[:_LEAD_LENGTH])
         candidates = lead.candidates(INDEX, TABLE.key) if self._is_rare(lead) else ""
         query.require_text(f"({_TITLE} OR {_NOTES}) {candidates}")
-        return query, SearchTerm(choice.text).bindings() | {"match": lead.match}
+        return query, SearchTerm(filter.text).bindings() | {"match": lead.match}
 
     def _is_rare(self, term: SearchTerm) -> bool:
-        """Whether the index leaves few enough to look at."""
+        """Whether the index finds few candidates."""
         if term.match is None:
             return False
         sql = f"SELECT count(*) FROM (SELECT 1 FROM {INDEX} WHERE {INDEX} MATCH ? LIMIT ?)"
@@ -172,8 +172,8 @@ class TaskTable:
         return found <= _MAX_CANDIDATES
 
     async def completion_counts(self, user: str, since: int) -> dict[int, int]:
-        sql = f"""SELECT completed_at / {QUARTER_HOUR}, count(*) FROM tasks WHERE user = ? AND completed_at >= ?
-                  GROUP BY 1"""
+        sql = f"""SELECT completed_at / {QUARTER_HOUR}, count(*) FROM tasks
+                  WHERE user = ? AND completed_at >= ? GROUP BY 1"""
         return dict(all_rows(self._connection, sql, (user, since)))
 
 

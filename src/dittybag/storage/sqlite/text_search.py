@@ -1,4 +1,4 @@
-"""Search in SQLite: candidates from the trigram index, each compared with the text itself."""
+"""Text search in SQLite: the trigram index yields candidates, which are compared with the text itself."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from msgspec import Struct
 from dittybag.domain.text import fold
 from dittybag.storage.sqlite.rows import escape_like
 
-#: So many trigrams of a query narrow it down enough.
+#: More trigrams of a query hardly narrow the candidates.
 _MAX_TRIGRAMS: Final = 24
 
 
 def folded_or_none(text: str | None) -> str | None:
-    """The folded text, unless SQLite's `lower` makes the same of it."""
+    """Return the folded text; None if SQLite's `lower` gives the same."""
     if text is None or text.isascii():
         return None
     result = fold(text)
-    # Bytes know only ASCII letters, like SQLite.
+    # Like SQLite, `bytes.lower` changes only ASCII letters.
     return None if result == text.encode().lower().decode() else result
 
 
 class IndexEntry(Struct, frozen=True):
-    """What the index is to know of a document from now on."""
+    """A pending update of a search index."""
 
-    #: The index.
+    #: The name of the index.
     name: str
     number: int
-    #: Nothing, if it is gone.
+    #: None to delete the row.
     text: str | None
-    #: Whether it is in the index already.
+    #: Whether the index already contains the row.
     in_index: bool
 
 
 class PendingIndex:
-    """What the indexes have yet to learn of a transaction, to be written in one go at its end.
+    """Index updates of a transaction, collected to be written together at its end.
 
-    FTS5 writes out what it has gathered whenever a statement with triggers begins: entries written between
-    other statements, or by triggers, would cost as much as if each had a transaction of its own.
+    FTS5 flushes its pending data whenever a statement with triggers begins. Updates written between other
+    statements, or by triggers, would be as slow as one transaction each.
     """
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -49,12 +49,12 @@ class PendingIndex:
     def add(self, entry: IndexEntry) -> None:
         self._entries.append(entry)
 
-    def forget(self) -> None:
-        """The transaction is rolled back."""
+    def discard(self) -> None:
+        """Drop all updates: the transaction is over."""
         self._entries.clear()
 
     def write(self) -> None:
-        """Bring the indexes up to date: before a commit, and before a search in the same transaction."""
+        """Write all updates: before a commit, and before a search in the same transaction."""
         if not self._entries:
             return
         for entry in sorted(self._entries, key=lambda entry: entry.name):
@@ -67,17 +67,17 @@ class PendingIndex:
 
 
 class SearchTerm:
-    """A query, in the forms that SQL needs."""
+    """A search query in the forms that SQL needs."""
 
     def __init__(self, query: str) -> None:
         self.folded = fold(query)
         self.pattern = f"%{escape_like(self.folded)}%"
         trigrams = dict.fromkeys(self.folded[at : at + 3] for at in range(len(self.folded) - 2))
-        #: For `MATCH`; nothing if the query is too short for the index.
+        #: For `MATCH`; None if the query is too short for the index.
         self.match = " AND ".join(_quoted(trigram) for trigram in list(trigrams)[:_MAX_TRIGRAMS]) or None
 
     def candidates(self, index: str, key: str) -> str:
-        """SQL that leaves only the documents which may have the needle in them; it wants :match."""
+        """SQL that restricts rows to those that may contain the term. Bind :match."""
         return f"AND {key} IN (SELECT rowid FROM {index} WHERE {index} MATCH :match)" if self.match else ""
 
     def bindings(self) -> dict[str, str | None]:
@@ -90,5 +90,5 @@ def _quoted(text: str) -> str:
 
 
 def contains(column: str, folded_column: str) -> str:
-    """SQL for whether a text has the needle in it; it wants :folded and :pattern."""
+    """SQL for whether a text contains the term. Bind :folded and :pattern."""
     return f"coalesce(instr({folded_column}, :folded) > 0, {column} LIKE :pattern ESCAPE '\\', 0)"

@@ -1,4 +1,4 @@
-"""A transaction on a SQLite connection: one view of all tables, and one way to write, through the log."""
+"""A transaction on a SQLite connection. All writes go through the change log."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from dittybag.storage.uuid7 import uuid7
 
 E = TypeVar("E", bound=Entity)
 
-#: Each has a `TABLE`, `row_values` for a row of it and `select` that reads rows; all but projects an `INDEX` and
-#: an `index_text`.
+#: Each module has a `TABLE`, `row_values` for its columns and `select` for reading. All but projects also
+#: have an `INDEX` and `index_text`.
 _TABLE_MODULES: Final[dict[Kind, ModuleType]] = {
     "project": project_table,
     "prompt": prompt_table,
@@ -43,11 +43,10 @@ _TABLE_MODULES: Final[dict[Kind, ModuleType]] = {
     "task": task_table,
 }
 
-
-#: In characters: what the indexes have yet to learn is written when there is more of it.
+#: In characters. Pending index updates are written when there are more.
 _MAX_UNINDEXED: Final = 16 * 1024 * 1024
 
-#: So many things are looked at in one go.
+#: Entities read at a time.
 _PAGE_SIZE: Final = 100
 
 
@@ -56,7 +55,7 @@ def _table_module(kind: Kind) -> Any:
 
 
 class ConnectedTables:
-    """Everything there is to read on one connection, and what its indexes have yet to learn."""
+    """A connection with its tables and pending index updates."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
@@ -71,7 +70,7 @@ class ConnectedTables:
 
 
 class SqliteTransaction:
-    """See `dittybag.domain.ports.Transaction`. Nothing here ever waits."""
+    """See `dittybag.domain.ports.Transaction`. The coroutines never suspend."""
 
     def __init__(self, tables: ConnectedTables, now: int, actor: str = "") -> None:
         self.now = now
@@ -82,7 +81,7 @@ class SqliteTransaction:
         self.changes = tables.changes
         self.sessions = tables.sessions
         self.idempotency = tables.idempotency
-        #: Whether anything has been written: then failing needs a rollback.
+        #: Whether anything was written, so that a failure needs a rollback.
         self.wrote = False
         self._connection = tables.connection
         self._pending = tables.pending
@@ -145,15 +144,15 @@ class SqliteTransaction:
 
     async def replay(self, log: AsyncIterable[Change]) -> None:
         if await self.initial_change() is None:
-            raise ValueError("something has happened here already")
+            raise ValueError("the workspace already contains changes")
         self.wrote = True
         self._connection.execute("DELETE FROM projects")
         self._connection.execute("DELETE FROM changes")
         async for change in log:
             try:
-                self._repeat(change)
+                self._apply(change)
             except apsw.ConstraintError as error:
-                problem = "does not fit what is there at that time"
+                problem = "conflicts with the changes before it"
                 raise Invalid([Problem(f"change {change.seq}", f"change {change.seq} {problem}")]) from error
         for kind in KINDS:
             await self._index_all(kind)
@@ -161,11 +160,11 @@ class SqliteTransaction:
     async def continue_replay(self, log: Sequence[Change]) -> None:
         self.wrote = True
         for change in log:
-            self._repeat(change)
+            self._apply(change)
             self._index(_table_module(change.kind), change.before, change.after)
 
-    def _repeat(self, change: Change) -> None:
-        """Do and log what was done elsewhere. Whoever calls it tells the index."""
+    def _apply(self, change: Change) -> None:
+        """Apply and log a change of another workspace. The caller updates the index."""
         module = _table_module(change.kind)
         if change.before is None:
             row_writes.insert(
@@ -215,7 +214,7 @@ class SqliteTransaction:
         return after
 
     def _insert(self, module: Any, entity: Any, seq: int) -> Any:
-        """Add a row, with a number if it has none yet; the entity as it is stored."""
+        """Insert a row, with a new number if it has none. Returns the stored entity."""
         key = module.TABLE.key
         if key == "number" and not entity.number:
             entity = replace(entity, number=seq)
@@ -225,7 +224,7 @@ class SqliteTransaction:
         return entity if getattr(entity, key) == number else replace(entity, **{key: number})
 
     def _replace(self, module: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
-        """Change or delete a row. Raises `Outdated` if it is not as `before` says."""
+        """Update or delete a row. Raises `Outdated` if its version is not that of `before`."""
         number = getattr(before, module.TABLE.key)
         if after is None:
             done = row_writes.delete(self._connection, module.TABLE, number, before.version)

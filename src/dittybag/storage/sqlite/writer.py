@@ -1,4 +1,4 @@
-"""The writer: one thread that carries out what has queued up, many pieces of work to one commit."""
+"""The writer thread, which runs queued jobs and commits several of them together."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from dittybag.storage.sqlite.transaction import ConnectedTables, SqliteTransacti
 
 T = TypeVar("T")
 
-#: So many pieces of work share a commit at most: the lock is held meanwhile.
+#: At most this many jobs share a commit, because the write lock is held until then.
 MAX_BATCH: Final = 128
 
 
 class WriteJob(Struct, eq=False):
-    """A piece of work, and where its outcome goes."""
+    """A queued write, and later its result or error."""
 
     work: Work[Any]
     actor: str
-    #: Set by whoever waits, if it does not wait any more.
+    #: Set by the caller when it no longer waits.
     abandoned: bool = False
     result: Any = None
     error: Exception | None = None
 
 
 def run_synchronously(awaitable: Awaitable[T]) -> T:
-    """Run a coroutine that never waits, without an event loop."""
+    """Run a coroutine that never suspends, without an event loop."""
     steps = awaitable.__await__()
     try:
         next(steps)
     except StopIteration as end:
         result: T = end.value
         return result
-    raise RuntimeError("work on SQLite must not wait for anything")
+    raise RuntimeError("work on SQLite must not await anything that suspends")
 
 
 class Writer:
-    """Runs jobs in the order of their arrival, and hands them back when they are durable."""
+    """Runs jobs in the order of their arrival, and delivers them when they are durable."""
 
     def __init__(
         self, path: str, clock: Callable[[], int], deliver: Callable[[Sequence[WriteJob]], None]
     ) -> None:
-        """`deliver` is called from the writer's thread, with jobs that are done."""
+        """`deliver` is called in the writer thread with completed jobs."""
         self._path = path
         self._clock = clock
         self._deliver = deliver
@@ -68,7 +68,7 @@ class Writer:
             self._work_available.notify()
 
     def close(self, seconds: float | None = None) -> None:
-        """Finish what is queued, then end; after `seconds`, leave the rest undone and unacknowledged."""
+        """Finish queued jobs and end. After `seconds`, give up; the rest is not acknowledged."""
         with self._work_available:
             self._closing = True
             self._work_available.notify()
@@ -90,13 +90,13 @@ class Writer:
 
     def _run_jobs(self, jobs: list[WriteJob]) -> None:
         if jobs and not self._run_in_transaction(jobs) and len(jobs) > 1:
-            # One of them failed half-way. Alone, each harms only itself.
+            # One job failed after writing. Run each in its own transaction.
             for job in jobs:
                 job.result = job.error = None
                 self._run_in_transaction([job])
 
     def _run_in_transaction(self, jobs: Sequence[WriteJob]) -> bool:
-        """Carry out jobs in one transaction; whether it was committed."""
+        """Run jobs in one transaction. Returns False if one failed after writing, so all were rolled back."""
         try:
             if self._tables is None:
                 self._tables = ConnectedTables(connect(self._path, writable=True))
@@ -107,27 +107,27 @@ class Writer:
                 if not all(self._run_job(job, tables) for job in jobs):
                     return False
                 tables.pending.write()
-                # What is written to a file that nobody can find is lost.
+                # A write to a file that was deleted or replaced would be lost.
                 require_same_file(self._path, self._file)
                 connection.execute("COMMIT")
             finally:
-                tables.pending.forget()
+                tables.pending.discard()
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-        except Exception as error:  # noqa: BLE001  # those who wait must not wait in vain
+        except Exception as error:  # noqa: BLE001  # every waiting caller must get an outcome
             problem = self._translate_error(error)
             for job in jobs:
                 job.error = job.error or problem
         return True
 
     def _run_job(self, job: WriteJob, tables: ConnectedTables) -> bool:
-        """Carry out one job; whether what it left behind may be committed."""
+        """Run one job. Returns whether the transaction may be committed."""
         transaction = SqliteTransaction(tables, self._clock(), job.actor)
         try:
             job.result = run_synchronously(job.work(transaction))
-        except Exception as error:  # noqa: BLE001  # whoever waits for the job gets it
+        except Exception as error:  # noqa: BLE001  # the waiting caller gets it
             job.error = self._translate_error(error)
-            # SQLite itself may have rolled back by now.
+            # After an error, SQLite may have rolled back.
             return not transaction.wrote and not isinstance(error, apsw.Error)
         return True
 

@@ -1,4 +1,4 @@
-"""Changes as pages show them."""
+"""Display values for changes: rows, groups, diffs and the effects of an undo."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dittybag.domain.tasks import Task
 from dittybag.domain.times import iso
 from dittybag.services.history_service import ChangePage
 from dittybag.services.project_overview import is_person
-from dittybag.web.browser_requests import Request, project_link
+from dittybag.web.browser_requests import WebRequest, project_link
 from dittybag.web.pages.prompt_history import Difference, differences
 from dittybag.web.side_by_side import side_by_side
 
-#: As much of a name as a list shows.
-_LABEL_LENGTH: Final = 120
-_PAST: Final = {"create": "created", "update": "changed", "delete": "deleted", "restore": "restored"}
+#: Longer names are cut in lists.
+_MAX_LABEL_LENGTH: Final = 120
+_PAST_VERBS: Final = {"create": "created", "update": "changed", "delete": "deleted", "restore": "restored"}
 
-#: The parts of a thing that people change, as they are called. What a resource holds is kept apart.
-_PARTS: Final[dict[type[Entity], dict[str, str]]] = {
+#: The titles of the fields that people change. The content of a resource is stored separately.
+_FIELD_TITLES: Final[dict[type[Entity], dict[str, str]]] = {
     Project: {"name": "Name"},
     Resource: {
         "name": "Name",
@@ -58,16 +58,16 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     verb: str
     kind: Kind
     label: str
-    #: Where the thing is now; empty if it is gone.
+    #: The page of the entity; empty if it was deleted.
     link: str
-    #: Where the change itself is shown.
+    #: The page of the change.
     change_link: str
-    #: The project it happened in, unless that is the one of the page.
+    #: The name of its project, if that is not the project of the page.
     project: str
 
 
-class Deed(Struct, frozen=True):
-    """What somebody did in one go: at least one change, the newest first."""
+class ChangeGroup(Struct, frozen=True):
+    """The changes of one batch, newest first; at least one."""
 
     rows: list[ChangeRow]
 
@@ -76,61 +76,61 @@ class Deed(Struct, frozen=True):
         return self.rows[0]
 
 
-def thing_of(change: Change) -> Entity:
-    """What was changed, as it was last."""
-    thing = change.after if change.after is not None else change.before
-    assert thing is not None
-    return thing
+def entity_of(change: Change) -> Entity:
+    """Return the changed entity in its latest state."""
+    entity = change.after if change.after is not None else change.before
+    assert entity is not None
+    return entity
 
 
 def verb_of(change: Change) -> str:
-    """What was done to it, as in `changed`."""
+    """Return the past-tense verb of a change, as in `created`."""
     before, after = change.before, change.after
     if change.action == "restore":
-        return "took back" if after is None else "brought back" if before is None else "changed back"
+        return "removed" if after is None else "restored" if before is None else "reverted"
     if not isinstance(before, Task) or not isinstance(after, Task) or before.completed == after.completed:
-        return _PAST[change.action]
+        return _PAST_VERBS[change.action]
     return "completed" if after.completed else "reopened"
 
 
-def rows_of(request: Request, look: ChangePage) -> list[ChangeRow]:
-    """Changes as rows of a list."""
-    return [_row(request, change, look.addresses) for change in look.changes]
+def format_rows(request: WebRequest, page: ChangePage) -> list[ChangeRow]:
+    """Return the changes of a page as rows."""
+    return [_row(request, change, page.addresses) for change in page.changes]
 
 
-def deeds_of(rows: Iterable[ChangeRow], look: ChangePage) -> list[Deed]:
-    """The same, with those together that were done together."""
-    batches = {change.seq: change.batch for change in look.changes}
-    return [Deed(list(group)) for _, group in groupby(rows, lambda row: batches[row.seq])]
+def group_changes(rows: Iterable[ChangeRow], page: ChangePage) -> list[ChangeGroup]:
+    """Group the rows of a page by batch."""
+    batches = {change.seq: change.batch for change in page.changes}
+    return [ChangeGroup(list(group)) for _, group in groupby(rows, lambda row: batches[row.seq])]
 
 
-def row_of(request: Request, change: Change) -> ChangeRow:
-    """One change, of a thing that need not be there."""
+def format_row(request: WebRequest, change: Change) -> ChangeRow:
+    """Return one change as a row without a link to its entity."""
     return _row(request, change, {})
 
 
-def _row(request: Request, change: Change, addresses: Mapping[tuple[Kind, str], str]) -> ChangeRow:
-    here = request.project
-    place = here.name
-    if change.project not in (None, here.id):
-        place = addresses.get(("project", str(change.project)), "")
+def _row(request: WebRequest, change: Change, addresses: Mapping[tuple[Kind, str], str]) -> ChangeRow:
+    project = request.project
+    project_name = project.name
+    if change.project not in (None, project.id):
+        project_name = addresses.get(("project", str(change.project)), "")
     address = addresses.get((change.kind, change.entity))
     return ChangeRow(
         seq=change.seq,
         at=change.at,
-        actor=clip(change.actor, _LABEL_LENGTH),
-        is_by_person=is_person(change.actor, request.site.person),
+        actor=clip(change.actor, _MAX_LABEL_LENGTH),
+        is_by_person=is_person(change.actor, request.context.person),
         verb=verb_of(change),
         kind=change.kind,
-        label=clip(label_of(thing_of(change)), _LABEL_LENGTH),
-        link="" if address is None or not place else thing_link(place, change.kind, address),
+        label=clip(label_of(entity_of(change)), _MAX_LABEL_LENGTH),
+        link="" if address is None or not project_name else entity_link(project_name, change.kind, address),
         change_link=request.link(f"/activity/{change.seq}"),
-        project="" if place == here.name else place or "a deleted project",
+        project="" if project_name == project.name else project_name or "a deleted project",
     )
 
 
-def thing_link(project: str, kind: Kind, address: str) -> str:
-    """The page of a thing."""
+def entity_link(project: str, kind: Kind, address: str) -> str:
+    """Return the URL of the page of an entity."""
     if kind == "project":
         return project_link(address, "/")
     if kind == "resource":
@@ -138,31 +138,31 @@ def thing_link(project: str, kind: Kind, address: str) -> str:
     return project_link(project, f"/{kind}s/{address}")
 
 
-def compared(change: Change, old: bytes | None, new: bytes | None) -> list[Difference]:
-    """What a change has changed, part by part. `old` and `new`: what a resource held."""
+def diff_change(change: Change, old: bytes | None, new: bytes | None) -> list[Difference]:
+    """Return the diffs of a change by field. `old` and `new` are the contents of a resource."""
     before, after = change.before, change.after
     if isinstance(before, Prompt) or isinstance(after, Prompt):
         assert isinstance(before, Prompt | None)
         assert isinstance(after, Prompt | None)
         return differences(before, after)
-    parts = _PARTS[type(thing_of(change))]
-    texts = ((title, _text(before, part), _text(after, part)) for part, title in parts.items())
-    return [*_differing(texts), *_differing([("Content", _shown(before, old), _shown(after, new))])]
+    fields = _FIELD_TITLES[type(entity_of(change))]
+    texts = ((title, _field_text(before, field), _field_text(after, field)) for field, title in fields.items())
+    return [*_diff_texts(texts), *_diff_texts([("Content", _content_text(before, old), _content_text(after, new))])]
 
 
-def _differing(texts: Iterable[tuple[str, str, str]]) -> Iterator[Difference]:
+def _diff_texts(texts: Iterable[tuple[str, str, str]]) -> Iterator[Difference]:
     return (Difference(title, side_by_side(old, new)) for title, old, new in texts if old != new)
 
 
-def _text(entity: Entity | None, part: str) -> str:
-    value: Any = None if entity is None else getattr(entity, part)
-    if part == "completed_at":
+def _field_text(entity: Entity | None, field: str) -> str:
+    value: Any = None if entity is None else getattr(entity, field)
+    if field == "completed_at":
         return "" if value is None else iso(value)
     return "" if value is None else str(value)
 
 
-def _shown(state: Entity | None, content: bytes | None) -> str:
-    """What a resource held, as lines."""
+def _content_text(state: Entity | None, content: bytes | None) -> str:
+    """Return the content of a resource as text for a diff."""
     if not isinstance(state, Resource) or content is None:
         return ""
     if state.is_text:
@@ -170,13 +170,13 @@ def _shown(state: Entity | None, content: bytes | None) -> str:
     return f"{state.size} bytes with the SHA-256 {state.sha256}"
 
 
-def effects(changes: Sequence[Change]) -> list[tuple[Change, str]]:
-    """What becomes of each thing if these changes, the newest first, are undone."""
+def undo_effects(changes: Sequence[Change]) -> list[tuple[Change, str]]:
+    """Return what an undo of these changes, newest first, does to each entity."""
     first = {(change.kind, change.entity): change for change in changes}
-    return [(change, _effect(change)) for change in first.values()]
+    return [(change, _undo_effect(change)) for change in first.values()]
 
 
-def _effect(change: Change) -> str:
+def _undo_effect(change: Change) -> str:
     if change.before is None:
         return "Delete"
-    return "Bring back" if change.after is None else "Change back"
+    return "Restore" if change.after is None else "Revert"

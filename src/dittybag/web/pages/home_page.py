@@ -8,10 +8,10 @@ from typing import Final
 from dittybag.services.history_service import ChangePage
 from dittybag.services.project_overview import DailyUsage, DayUsage
 from dittybag.web import charts
-from dittybag.web.browser_requests import Answer, Request, Route, project_link
+from dittybag.web.browser_requests import WebResponse, WebRequest, Route, project_link
 from dittybag.web.pages import project_pages, search_pages
 from dittybag.web.pages.change_display import ChangeRow, rows_of
-from dittybag.web.template_rendering import page
+from dittybag.web.template_rendering import render_page
 
 #: So many of the newest changes are listed, and so many of the things that were changed last.
 _CHANGES: Final = 8
@@ -20,19 +20,19 @@ _THINGS: Final = 8
 _LOOKED: Final = 60
 
 
-async def show(request: Request) -> Answer:
+async def show(request: WebRequest) -> WebResponse:
     """The first page."""
     principal = request.caller.principal
     if principal is not None and not principal.sees_project:
         return await _elsewhere(request)
     workspace, caller = request.workspace, request.caller
     contents = await workspace.overview.count_contents(caller)
-    usage = await workspace.overview.usage(caller, request.site.person)
+    usage = await workspace.overview.usage(caller, request.context.person)
     look = await workspace.history.browse(caller, limit=_LOOKED)
-    reports = await request.site.libraries.reports()
+    reports = await request.context.libraries.reports()
     rows = rows_of(request, look)
     library_prompts = sum(report.prompts for report in reports)
-    return page(
+    return render_page(
         request,
         "home/home.html",
         contents=contents,
@@ -49,11 +49,11 @@ async def show(request: Request) -> Answer:
     )
 
 
-async def _elsewhere(request: Request) -> Answer:
+async def _elsewhere(request: WebRequest) -> WebResponse:
     """For visitors who may not see what is in this project."""
     sizes = await request.workspace.projects.all(request.caller)
     places = [(size.project.name, project_link(size.project.name, "/")) for size in sizes[:200]]
-    return page(request, "home/no_access.html", places=places)
+    return render_page(request, "home/no_access.html", places=places)
 
 
 def _things(rows: list[ChangeRow], look: ChangePage) -> list[ChangeRow]:

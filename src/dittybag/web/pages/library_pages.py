@@ -14,10 +14,10 @@ from dittybag.domain.errors import LibraryNotFound, LibraryPromptNotFound, Promp
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
 from dittybag.domain.ports import Libraries
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.web.browser_requests import Answer, Request, Route
-from dittybag.web.pages.prompt_preview import tried, values_of
+from dittybag.web.browser_requests import WebResponse, WebRequest, Route
+from dittybag.web.pages.prompt_preview import preview_prompt, argument_values
 from dittybag.web.resource_previews import excerpt_of, markdown_of
-from dittybag.web.template_rendering import page
+from dittybag.web.template_rendering import render_page
 
 _log = logging.getLogger("dittybag")
 
@@ -32,7 +32,7 @@ _PATIENCE_SECONDS: Final = 0.05
 _CLOSELY: Final = 2000
 
 
-class Health(Struct, frozen=True):
+class LibraryHealth(Struct, frozen=True):
     """How a library is doing, for people."""
 
     report: LibraryReport
@@ -41,7 +41,7 @@ class Health(Struct, frozen=True):
     warnings: int
 
     @classmethod
-    def of(cls, report: LibraryReport) -> Health:
+    def of(cls, report: LibraryReport) -> LibraryHealth:
         # What costs a prompt comes first.
         ordered = sorted(report.problems, key=lambda problem: problem.level != "error")
         errors = sum(problem.level == "error" for problem in ordered)
@@ -85,19 +85,19 @@ class _Looks:
 _looks: WeakKeyDictionary[Libraries, _Looks] = WeakKeyDictionary()
 
 
-async def _reports(request: Request) -> tuple[list[LibraryReport], bool]:
-    libraries = request.site.libraries
+async def _reports(request: WebRequest) -> tuple[list[LibraryReport], bool]:
+    libraries = request.context.libraries
     looks = _looks.get(libraries)
     if looks is None:
         looks = _looks[libraries] = _Looks(libraries)
     return await looks.reports()
 
 
-async def listed(request: Request) -> Answer:
+async def listed(request: WebRequest) -> WebResponse:
     """All libraries at a glance."""
     reports, is_close = await _reports(request)
-    healths = [Health.of(report) for report in reports]
-    return page(
+    healths = [LibraryHealth.of(report) for report in reports]
+    return render_page(
         request,
         "libraries/library_list.html",
         libraries=healths[:_MAX_LIBRARIES],
@@ -107,26 +107,26 @@ async def listed(request: Request) -> Answer:
         warnings=sum(health.warnings for health in healths),
         is_close=is_close,
         most=_MAX_PROBLEMS,
-        place=_Places(request, await request.site.libraries.origins()),
+        place=_Places(request, await request.context.libraries.origins()),
     )
 
 
-async def shown(request: Request) -> Answer:
+async def shown(request: WebRequest) -> WebResponse:
     """One library: its prompts, and what is wrong with it."""
     name = request.query.get("name", "")
     reports, is_close = await _reports(request)
     report = next((item for item in reports if item.name == name and name), None)
     if report is None:
         raise LibraryNotFound(name)
-    prompts = await request.site.libraries.prompts(name)
+    prompts = await request.context.libraries.prompts(name)
     text = request.query.get("q", "").strip()[:200].casefold()
     fitting = [prompt for prompt in prompts if text in _about(prompt)] if text else prompts
     last = max(1, -(-len(fitting) // _PER_PAGE))
-    current = request.number("page", 1, 1, last)
-    return page(
+    current = request.int_parameter("page", 1, 1, last)
+    return render_page(
         request,
         "libraries/library_view.html",
-        health=Health.of(report),
+        health=LibraryHealth.of(report),
         prompts=fitting[(current - 1) * _PER_PAGE : current * _PER_PAGE],
         total=len(fitting),
         text=text,
@@ -136,7 +136,7 @@ async def shown(request: Request) -> Answer:
         skipped=list(report.skipped.items())[:_MAX_SKIPPED],
         is_close=is_close,
         most=_MAX_PROBLEMS,
-        place=_Places(request, await request.site.libraries.origins()),
+        place=_Places(request, await request.context.libraries.origins()),
     )
 
 
@@ -156,8 +156,8 @@ _ORIGINS: Final = {
 class _Places:
     """Where files are, in words: paths of this machine are for those who own it."""
 
-    def __init__(self, request: Request, origins: Mapping[str, tuple[str, str]]) -> None:
-        self._is_owner = request.visitor.principal is None
+    def __init__(self, request: WebRequest, origins: Mapping[str, tuple[str, str]]) -> None:
+        self._is_owner = request.session.principal is None
         self._origins = origins
 
     def origin(self, report: LibraryReport) -> str:
@@ -183,18 +183,18 @@ class _Places:
 # One prompt
 
 
-async def prompt(request: Request) -> Answer:
+async def prompt(request: WebRequest) -> WebResponse:
     """A prompt of a library: its text, and a form to try it out."""
     found = await _found(request)
     file, text, problem = "", "", ""
     try:
-        _, file, text = await request.site.libraries.source(found.name)
+        _, file, text = await request.context.libraries.source(found.name)
     except PromptUnusable as error:
         problem = str(error)
     report = await _report_of(request, found.library)
     inside = "" if report is None else file.removeprefix(report.folder).lstrip("/")
-    values, excerpt = values_of(request, found.arguments), excerpt_of(text)
-    return page(
+    values, excerpt = argument_values(request, found.arguments), excerpt_of(text)
+    return render_page(
         request,
         "libraries/library_prompt.html",
         prompt=found,
@@ -209,32 +209,32 @@ async def prompt(request: Request) -> Answer:
     )
 
 
-async def attempt(request: Request) -> Answer:
+async def attempt(request: WebRequest) -> WebResponse:
     """What a prompt says with the values that are being typed: a part of its page."""
     found = await _found(request)
-    trial = await _trial(request, found, values_of(request, found.arguments))
-    return page(request, "libraries/library_prompt_result.html", trial=trial)
+    trial = await _trial(request, found, argument_values(request, found.arguments))
+    return render_page(request, "libraries/library_prompt_result.html", trial=trial)
 
 
-async def _found(request: Request) -> LibraryPrompt:
+async def _found(request: WebRequest) -> LibraryPrompt:
     name = request.query.get("name", "")
-    found = await request.site.libraries.find(name)
+    found = await request.context.libraries.find(name)
     if found is None:
         raise LibraryPromptNotFound(name)
     return found
 
 
-async def _report_of(request: Request, library: str) -> LibraryReport | None:
+async def _report_of(request: WebRequest, library: str) -> LibraryReport | None:
     reports, _ = await _reports(request)
     return next((report for report in reports if report.name == library), None)
 
 
-async def _trial(request: Request, found: LibraryPrompt, values: Mapping[str, str]) -> Any:
+async def _trial(request: WebRequest, found: LibraryPrompt, values: Mapping[str, str]) -> Any:
     async def render(values: Mapping[str, str]) -> str:
-        _, text = await request.site.templates.library_prompt(found.name, values)
+        _, text = await request.context.templates.render_library_prompt(found.name, values)
         return text
 
-    return await tried(found.arguments, values, render)
+    return await preview_prompt(found.arguments, values, render)
 
 
 routes: Final = (

@@ -24,10 +24,10 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.prompts import Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
-from dittybag.web.browser_requests import Answer, Request, Route, redirect
+from dittybag.web.browser_requests import WebResponse, WebRequest, Route, redirect
 from dittybag.web.pages.prompt_history import changes_of, differences, prompt_of
 from dittybag.web.pages.prompt_tags import tags_in_use
-from dittybag.web.template_rendering import page
+from dittybag.web.template_rendering import render_page
 
 #: A longer text is shown as it is.
 RENDERED_LENGTH: Final = 20_000
@@ -82,7 +82,7 @@ class ArgumentRow(Struct, frozen=True, kw_only=True):
         return not (self.name.strip() or self.description.strip() or self.choices.strip())
 
 
-class Draft(Struct, frozen=True, kw_only=True):
+class PromptDraft(Struct, frozen=True, kw_only=True):
     """What somebody has typed, right or wrong."""
 
     title: str = ""
@@ -95,7 +95,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     version: int = 0
 
     @classmethod
-    def of(cls, prompt: Prompt) -> Draft:
+    def of(cls, prompt: Prompt) -> PromptDraft:
         return cls(
             title=prompt.title,
             name=prompt.name,
@@ -107,7 +107,7 @@ class Draft(Struct, frozen=True, kw_only=True):
         )
 
     @classmethod
-    def typed(cls, fields: Iterable[tuple[str, str]]) -> Draft:
+    def typed(cls, fields: Iterable[tuple[str, str]]) -> PromptDraft:
         given: dict[str, str] = {}
         rows: dict[int, dict[str, Any]] = {}
         for name, value in fields:
@@ -147,7 +147,7 @@ class Draft(Struct, frozen=True, kw_only=True):
             arguments=tuple(known.get(row) or row.argument() for row in self.rows),
         )
 
-    def checked(self) -> Draft:
+    def checked(self) -> PromptDraft:
         """The same with what is wrong with each argument."""
         return replace(
             self,
@@ -171,13 +171,13 @@ def _line(stored: str, typed: str) -> str:
 # New prompts
 
 
-async def new(request: Request) -> Answer:
+async def new(request: WebRequest) -> WebResponse:
     _require_writer(request)
-    return await _form(request, Draft())
+    return await _form(request, PromptDraft())
 
 
-async def created(request: Request) -> Answer:
-    draft = Draft.typed(request.fields)
+async def created(request: WebRequest) -> WebResponse:
+    draft = PromptDraft.typed(request.fields)
     try:
         prompt, _ = await request.workspace.prompts.create(
             request.caller,
@@ -196,15 +196,15 @@ async def created(request: Request) -> Answer:
 # Changes
 
 
-async def edit(request: Request) -> Answer:
+async def edit(request: WebRequest) -> WebResponse:
     _require_writer(request)
     prompt = await prompt_of(request)
-    return await _form(request, Draft.of(prompt), prompt=prompt)
+    return await _form(request, PromptDraft.of(prompt), prompt=prompt)
 
 
-async def saved(request: Request) -> Answer:
+async def saved(request: WebRequest) -> WebResponse:
     """Save a changed prompt, unless somebody else was faster."""
-    draft = Draft.typed(request.fields)
+    draft = PromptDraft.typed(request.fields)
     try:
         current = await prompt_of(request)
     except PromptNotFound:
@@ -235,7 +235,7 @@ async def saved(request: Request) -> Answer:
     return redirect(link, "Your changes are saved")
 
 
-async def _conflict(request: Request, draft: Draft, theirs: Prompt) -> Answer:
+async def _conflict(request: WebRequest, draft: PromptDraft, theirs: Prompt) -> WebResponse:
     """Both versions side by side, and what was typed, to be saved over theirs or not."""
     mine = draft.on(theirs)
     if mine == theirs:
@@ -258,31 +258,31 @@ async def _conflict(request: Request, draft: Draft, theirs: Prompt) -> Answer:
     )
 
 
-async def news(request: Request) -> Answer:
+async def news(request: WebRequest) -> WebResponse:
     """For an open form: whether somebody else has changed the prompt meanwhile."""
-    version = request.number("version", 0, 0, 2**62)
+    version = request.int_parameter("version", 0, 0, 2**62)
     changes = await changes_of(request, request.parameters["id"], limit=1)
     latest = changes[0] if changes else None
     after = None if latest is None else latest.after
     is_same = isinstance(after, Prompt) and after.version == version
-    return page(request, "prompts/prompt_changed.html", latest=None if is_same else latest)
+    return render_page(request, "prompts/prompt_changed.html", latest=None if is_same else latest)
 
 
 # What a form shows
 
 
-async def preview(request: Request) -> Answer:
+async def preview(request: WebRequest) -> WebResponse:
     """What the content looks like, and what is wrong with it."""
-    draft = Draft.typed(request.fields)
+    draft = PromptDraft.typed(request.fields)
     problem = None
     try:
         if draft.rows:
             # Whatever the values are, mistakes of the template show.
             values = {item.name: item.name for item in draft.arguments()}
-            await request.site.templates.prompt(_unsaved(draft), values)
+            await request.context.templates.render_prompt(_unsaved(draft), values)
     except PromptUnusable as error:
         problem = str(error)
-    return page(
+    return render_page(
         request,
         "prompts/draft_preview.html",
         content=draft.content,
@@ -292,14 +292,14 @@ async def preview(request: Request) -> Answer:
     )
 
 
-def _unsaved(draft: Draft) -> Prompt:
+def _unsaved(draft: PromptDraft) -> Prompt:
     empty = Prompt(number=0, id="", project=0, name="", title="", content="", created_at=0, updated_at=0)
     return draft.on(empty)
 
 
 async def _again(
-    request: Request, draft: Draft, error: DittybagError, prompt: Prompt | None = None
-) -> Answer:
+    request: WebRequest, draft: PromptDraft, error: DittybagError, prompt: Prompt | None = None
+) -> WebResponse:
     """The form with all that was typed, and why it could not be saved. Raises what no form can mend."""
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
     if status is None:
@@ -314,17 +314,17 @@ async def _again(
 
 
 async def _form(
-    request: Request,
-    draft: Draft,
+    request: WebRequest,
+    draft: PromptDraft,
     *,
     status: int = 200,
     prompt: Prompt | None = None,
     found: Sequence[Problem] = (),
     conflict: dict[str, Any] | None = None,
-) -> Answer:
+) -> WebResponse:
     in_use = await tags_in_use(request)
     at_rows = {message for row in draft.rows for message in row.problems}
-    return page(
+    return render_page(
         request,
         "prompts/prompt_form.html",
         status=status,
@@ -343,9 +343,9 @@ async def _form(
     )
 
 
-def _require_writer(request: Request) -> None:
+def _require_writer(request: WebRequest) -> None:
     if not request.can_write:
-        raise NotAllowed("You may read in this project, but not change it")
+        raise NotAllowed("You can read this project, but not change it")
 
 
 routes: Final = (

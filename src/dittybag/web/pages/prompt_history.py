@@ -11,9 +11,9 @@ from dittybag.domain.changes import Change, Entity
 from dittybag.domain.errors import ChangeNotFound, Conflict, PromptNotFound
 from dittybag.domain.prompts import Prompt
 from dittybag.services.prompt_service import PromptAddress
-from dittybag.web.browser_requests import Answer, Request, Route, redirect
+from dittybag.web.browser_requests import WebResponse, WebRequest, Route, redirect
 from dittybag.web.side_by_side import DiffRow, side_by_side
-from dittybag.web.template_rendering import page
+from dittybag.web.template_rendering import render_page
 
 #: Each version of a prompt holds all of its text.
 _VERSIONS_PER_PAGE: Final = 20
@@ -28,28 +28,28 @@ _PARTS: Final = {
 }
 
 
-async def prompt_of(request: Request) -> Prompt:
+async def prompt_of(request: WebRequest) -> Prompt:
     """The prompt that the address names. Raises `PromptNotFound`."""
     return await request.workspace.prompts.get(request.caller, PromptAddress(id=request.parameters["id"]))
 
 
-async def changes_of(request: Request, id: str, *, limit: int, before: int | None = None) -> list[Change]:
+async def changes_of(request: WebRequest, id: str, *, limit: int, before: int | None = None) -> list[Change]:
     """What happened to a prompt, the newest first."""
     return await request.workspace.history.page(
         request.caller, kind="prompt", entity=id.lower(), limit=limit, before=before
     )
 
 
-async def history(request: Request) -> Answer:
+async def history(request: WebRequest) -> WebResponse:
     """All versions of a prompt, also of one that is gone."""
     prompt = request.parameters["id"]
-    before = request.number("before", 0, 0, 2**62) or None
+    before = request.int_parameter("before", 0, 0, 2**62) or None
     changes = await changes_of(request, prompt, limit=_VERSIONS_PER_PAGE + 1, before=before)
     if not changes:
         raise PromptNotFound(prompt, request.project.name)
     latest = changes[0] if before is None else (await changes_of(request, prompt, limit=1))[0]
     shown = changes[:_VERSIONS_PER_PAGE]
-    return page(
+    return render_page(
         request,
         "prompts/prompt_history.html",
         prompt=_state(latest),
@@ -83,7 +83,7 @@ class _Version(Struct, frozen=True):
         return cls(change.seq, change.at, change.actor, change.action, number, names)
 
 
-async def compared(request: Request) -> Answer:
+async def compared(request: WebRequest) -> WebResponse:
     """What a change has changed, or what has changed since."""
     change = await _change(request)
     to_current = request.query.get("with") == "current"
@@ -91,7 +91,7 @@ async def compared(request: Request) -> Answer:
     if to_current:
         latest = (await changes_of(request, change.entity, limit=1))[0]
         before, after = change.after, latest.after
-    return page(
+    return render_page(
         request,
         "prompts/prompt_compare.html",
         change=change,
@@ -138,7 +138,7 @@ def _words(value: Any) -> str:
     return ", ".join(value) if isinstance(value, tuple) else "yes" if value is True else str(value)
 
 
-async def restored(request: Request) -> Answer:
+async def restored(request: WebRequest) -> WebResponse:
     """Make the prompt what it was after a change."""
     change = await _change(request)
     await request.workspace.history.restore(request.caller, change.seq)
@@ -146,7 +146,7 @@ async def restored(request: Request) -> Answer:
     return redirect(request.link(f"/prompts/{change.entity}"), f"Version {number} is back, as a new version")
 
 
-async def undone(request: Request) -> Answer:
+async def undone(request: WebRequest) -> WebResponse:
     """Take back the deletion of a prompt."""
     change = await _change(request)
     if change.after is not None:
@@ -157,7 +157,7 @@ async def undone(request: Request) -> Answer:
     return redirect(request.link(f"/prompts/{change.entity}"), "The prompt is back")
 
 
-async def _change(request: Request) -> Change:
+async def _change(request: WebRequest) -> Change:
     """The change that is meant, of the prompt that is meant. Raises `ChangeNotFound`."""
     text = request.parameters["seq"]
     seq = int(text) if text.isdecimal() and len(text) < 19 else 0

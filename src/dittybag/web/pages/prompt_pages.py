@@ -15,13 +15,13 @@ from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Prompt, PromptOrder
 from dittybag.protocol.jsonrpc import encode
 from dittybag.services.prompt_service import PromptAddress
-from dittybag.web.browser_requests import Answer, Request, Route, redirect
+from dittybag.web.browser_requests import WebResponse, WebRequest, Route, redirect
 from dittybag.web.pages import prompt_forms, prompt_history
 from dittybag.web.pages.prompt_forms import RENDERED_LENGTH, tokens
 from dittybag.web.pages.prompt_history import changes_of, prompt_of
-from dittybag.web.pages.prompt_preview import tried, values_of
+from dittybag.web.pages.prompt_preview import preview_prompt, argument_values
 from dittybag.web.pages.prompt_tags import tags_in_use
-from dittybag.web.template_rendering import page
+from dittybag.web.template_rendering import render_page
 
 _PER_PAGE: Final = 50
 #: So many tags are proposed.
@@ -35,7 +35,7 @@ _MESSAGE_LENGTH: Final = 20_000
 # The list
 
 
-async def listed(request: Request) -> Answer:
+async def listed(request: WebRequest) -> WebResponse:
     """The prompts of the project, or those of the libraries."""
     if request.query.get("tab") == "libraries":
         return await _library_prompts(request)
@@ -44,7 +44,7 @@ async def listed(request: Request) -> Answer:
     order: PromptOrder = next(
         (o for o in get_args(PromptOrder) if o == request.query.get("order")), "updated"
     )
-    current = request.number("page", 1, 1, 10**6)
+    current = request.int_parameter("page", 1, 1, 10**6)
     found = await request.workspace.prompts.filter(
         request.caller,
         query=query,
@@ -54,7 +54,7 @@ async def listed(request: Request) -> Answer:
         offset=(current - 1) * _PER_PAGE,
     )
     in_use = await tags_in_use(request)
-    return page(
+    return render_page(
         request,
         "prompts/prompt_list.html",
         found=found,
@@ -81,17 +81,17 @@ class _TagLink(Struct, frozen=True):
     count: int = 0
 
 
-def _chosen_tags(request: Request) -> list[str]:
+def _chosen_tags(request: WebRequest) -> list[str]:
     """The tags to filter by: those of the address, and one that was typed."""
     given = f"{request.query.get('tags', '')},{request.query.get('tag', '')}"[:2000].lower().split(",")
     return list(dict.fromkeys(tag.strip() for tag in given if tag.strip()))[:10]
 
 
-def _with_tags(request: Request, tags: list[str]) -> str:
+def _with_tags(request: WebRequest, tags: list[str]) -> str:
     return request.with_query(tags=",".join(tags), tag=None, page=None, deleted=None)
 
 
-async def _deletion(request: Request, id: str) -> Change | None:
+async def _deletion(request: WebRequest, id: str) -> Change | None:
     """The deletion of a prompt that has just been deleted, to be undone."""
     if not id:
         return None
@@ -99,15 +99,15 @@ async def _deletion(request: Request, id: str) -> Change | None:
     return latest[0] if latest and latest[0].after is None else None
 
 
-async def _library_prompts(request: Request) -> Answer:
+async def _library_prompts(request: WebRequest) -> WebResponse:
     query = request.query.get("q", "").casefold()
     found = [
         prompt
-        for prompt in await request.site.libraries.page("", _LIBRARY_PROMPTS)
+        for prompt in await request.context.libraries.page("", _LIBRARY_PROMPTS)
         if not query or query in _searched(prompt)
     ]
-    current = request.number("page", 1, 1, 10**6)
-    return page(
+    current = request.int_parameter("page", 1, 1, 10**6)
+    return render_page(
         request,
         "prompts/library_prompt_list.html",
         prompts=found[(current - 1) * _PER_PAGE : current * _PER_PAGE],
@@ -126,7 +126,7 @@ def _searched(prompt: LibraryPrompt) -> str:
 # One prompt
 
 
-async def show(request: Request) -> Answer:
+async def show(request: WebRequest) -> WebResponse:
     """A prompt: its text, a form for its arguments, and what an agent gets."""
     try:
         prompt = await prompt_of(request)
@@ -134,10 +134,10 @@ async def show(request: Request) -> Answer:
         deletion = await _deletion(request, request.parameters["id"])
         if deletion is None:
             raise
-        status = 200 if request.is_part else 404
-        return page(request, "prompts/prompt_deleted.html", status=status, deletion=deletion)
+        status = 200 if request.is_fragment else 404
+        return render_page(request, "prompts/prompt_deleted.html", status=status, deletion=deletion)
     latest = await changes_of(request, prompt.id, limit=1)
-    return page(
+    return render_page(
         request,
         "prompts/prompt_view.html",
         prompt=prompt,
@@ -166,8 +166,8 @@ class _Result(Struct, frozen=True, kw_only=True):
     source: str = ""
 
 
-async def _result(request: Request, prompt: Prompt, values: Mapping[str, str]) -> _Result:
-    trial = await tried(prompt.arguments, values, lambda given: request.site.templates.prompt(prompt, given))
+async def _result(request: WebRequest, prompt: Prompt, values: Mapping[str, str]) -> _Result:
+    trial = await preview_prompt(prompt.arguments, values, lambda given: request.context.templates.render_prompt(prompt, given))
     if trial.missing:
         return _Result(missing=trial.missing[0])
     if trial.problem:
@@ -193,24 +193,24 @@ def _declaration(prompt: Prompt) -> str:
     return encode(prompt.arguments).decode()
 
 
-async def rendered(request: Request) -> Answer:
+async def rendered(request: WebRequest) -> WebResponse:
     """What becomes of the prompt with what was typed so far."""
     try:
         prompt = await prompt_of(request)
     except PromptNotFound:
         # The page says so already.
-        return Answer(200)
+        return WebResponse(200)
     given = request.form or request.query
-    return page(
+    return render_page(
         request,
         "prompts/prompt_result.html",
         prompt=prompt,
-        result=await _result(request, prompt, values_of(request, prompt.arguments)),
+        result=await _result(request, prompt, argument_values(request, prompt.arguments)),
         is_outdated=given.get("known", "") != _declaration(prompt),
     )
 
 
-async def deleted(request: Request) -> Answer:
+async def deleted(request: WebRequest) -> WebResponse:
     address = PromptAddress(id=request.parameters["id"])
     prompt, _ = await request.workspace.prompts.delete(request.caller, address)
     return redirect(request.link("/prompts", deleted=prompt.id))

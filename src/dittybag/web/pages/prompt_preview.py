@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dittybag.domain.errors import ArgumentMissing, ContentFileMissing, PromptUnusable, RenderingFailed
 from dittybag.domain.prompts import Argument
-from dittybag.web.browser_requests import Request
+from dittybag.web.browser_requests import WebRequest
 
 #: What the names of fields begin with: an argument may be called like another field.
 FIELD: Final = "value-"
@@ -17,7 +17,7 @@ FIELD: Final = "value-"
 _SHOWN_LENGTH: Final = 300_000
 
 
-class Trial(Struct, frozen=True, kw_only=True):
+class PromptPreview(Struct, frozen=True, kw_only=True):
     """What came of trying."""
 
     text: str = ""
@@ -38,29 +38,29 @@ class Trial(Struct, frozen=True, kw_only=True):
         return len(self.text) > _SHOWN_LENGTH
 
 
-def values_of(request: Request, arguments: Iterable[Argument]) -> dict[str, str]:
+def argument_values(request: WebRequest, arguments: Iterable[Argument]) -> dict[str, str]:
     """The values that somebody has typed; a field that was left empty has none."""
     given = request.form or request.query
     return {argument.name: value for argument in arguments if (value := given.get(FIELD + argument.name, ""))}
 
 
-async def tried(
+async def preview_prompt(
     arguments: Iterable[Argument],
     values: Mapping[str, str],
     render: Callable[[Mapping[str, str]], Awaitable[str]],
-) -> Trial:
+) -> PromptPreview:
     """What a prompt says with these values, or why it does not."""
     missing = tuple(item.name for item in arguments if item.required and item.name not in values)
     if missing:
-        return Trial(missing=missing)
+        return PromptPreview(missing=missing)
     try:
         text = await render(values)
     except ArgumentMissing as error:
-        return Trial(missing=(error.argument,))
+        return PromptPreview(missing=(error.argument,))
     except RenderingFailed as error:
-        return Trial(problem=error.problem, file=error.file, line=error.line)
+        return PromptPreview(problem=error.problem, file=error.file, line=error.line)
     except ContentFileMissing as error:
-        return Trial(problem="Its file is not there", file=error.file)
+        return PromptPreview(problem="Its file is not there", file=error.file)
     except PromptUnusable as error:
-        return Trial(problem=str(error))
-    return Trial(text=text)
+        return PromptPreview(problem=str(error))
+    return PromptPreview(text=text)

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.ports import Store
 from dittybag.domain.prompts import TagCount
-from dittybag.web.browser_requests import Request
+from dittybag.web.browser_requests import WebRequest
 
 #: As many as anybody looks through.
 MOST_TAGS: Final = 200
@@ -31,7 +31,7 @@ class _Known:
             if item.kind == "prompt" and item.project is not None:
                 self._tags.pop(item.project, None)
 
-    async def find(self, request: Request) -> list[TagCount]:
+    async def find(self, request: WebRequest) -> list[TagCount]:
         project = request.caller.project
         known = self._tags.get(project)
         if known is not None:
@@ -48,7 +48,7 @@ class _Known:
 _stores: Final[WeakKeyDictionary[Store, _Known]] = WeakKeyDictionary()
 
 
-async def tags_in_use(request: Request) -> list[TagCount]:
+async def tags_in_use(request: WebRequest) -> list[TagCount]:
     """The most used tags of the project of a page, the most used first."""
     store = request.workspace.store
     known = _stores.get(store)

@@ -24,9 +24,9 @@ from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.services.resource_service import ResourceChange
-from dittybag.web.browser_requests import Answer, Request, Route, data, redirect
+from dittybag.web.browser_requests import WebResponse, WebRequest, Route, json_response, redirect
 from dittybag.web.side_by_side import side_by_side
-from dittybag.web.template_rendering import page
+from dittybag.web.template_rendering import render_page
 
 #: A longer text is edited elsewhere, and uploaded: browsers become slow.
 _EDITED_BYTES: Final = 1024 * 1024
@@ -58,7 +58,7 @@ def _form_of(resource: Resource, content: bytes) -> _Form:
     )
 
 
-def _typed(request: Request) -> _Form:
+def _typed(request: WebRequest) -> _Form:
     """What somebody has typed."""
     texts = {field: request.form.get(field, "").strip() for field in _FIELDS}
     return _Form(**texts, content=request.form.get("content"))
@@ -67,12 +67,12 @@ def _typed(request: Request) -> _Form:
 # Writing
 
 
-async def new(request: Request) -> Answer:
+async def new(request: WebRequest) -> WebResponse:
     """An empty form."""
     return _form_page(request, _Form())
 
 
-async def create(request: Request) -> Answer:
+async def create(request: WebRequest) -> WebResponse:
     """Store what was written."""
     form = _typed(request)
     # As bytes: a text of a type that is not for text would be taken for base64.
@@ -94,14 +94,14 @@ async def create(request: Request) -> Answer:
     return redirect(request.link("/resources/view", uri=resource.uri), f"Added {resource.name}")
 
 
-async def edit(request: Request) -> Answer:
+async def edit(request: WebRequest) -> WebResponse:
     """A form with what is there."""
     resource = await request.workspace.resources.by_id(request.caller, request.query.get("id", ""))
     [content] = await request.workspace.resources.contents(request.caller, [resource])
     return _form_page(request, _form_of(resource, content), resource=resource)
 
 
-async def save(request: Request) -> Answer:
+async def save(request: WebRequest) -> WebResponse:
     """Store what was changed, unless somebody else was faster."""
     form, resources = _typed(request), request.workspace.resources
     version = _number(request.form.get("version", ""))
@@ -146,7 +146,7 @@ def _as_browsers_have_it(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-async def _conflict(request: Request, form: _Form, theirs: Resource) -> Answer:
+async def _conflict(request: WebRequest, form: _Form, theirs: Resource) -> WebResponse:
     """Both versions, and the form with what was typed, which would be saved over theirs."""
     [content] = await request.workspace.resources.contents(request.caller, [theirs])
     their_form = _form_of(theirs, content)
@@ -170,30 +170,30 @@ async def _conflict(request: Request, form: _Form, theirs: Resource) -> Answer:
     )
 
 
-async def last_change(request: Request, resource: str) -> Change | None:
+async def last_change(request: WebRequest, resource: str) -> Change | None:
     """What happened last to a resource, which may be gone by now."""
     changes = await request.workspace.history.page(request.caller, kind="resource", entity=resource, limit=1)
     return changes[0] if changes else None
 
 
-async def edited(request: Request) -> Answer:
+async def edited(request: WebRequest) -> WebResponse:
     """Says above an open form that somebody else has changed the resource; nothing as long as nobody has."""
-    version = request.number("version", 0, 0, 10**15)
+    version = request.int_parameter("version", 0, 0, 10**15)
     try:
         resource = await request.workspace.resources.by_id(request.caller, request.query.get("id", ""))
     except ResourceNotFound:
-        return page(request, "resources/resource_changed.html", latest=None)
+        return render_page(request, "resources/resource_changed.html", latest=None)
     if resource.version == version:
-        return Answer(204)
-    return page(request, "resources/resource_changed.html", latest=await last_change(request, resource.id))
+        return WebResponse(204)
+    return render_page(request, "resources/resource_changed.html", latest=await last_change(request, resource.id))
 
 
 def _form_page(
-    request: Request, form: _Form, *, status: int = 200, problems: Sequence[Problem] = (), **values: Any
-) -> Answer:
+    request: WebRequest, form: _Form, *, status: int = 200, problems: Sequence[Problem] = (), **values: Any
+) -> WebResponse:
     given = {"resource": None, "theirs": None, "fields": (), "rows": (), "latest": None, **values}
     wrong = {problem.field: problem.message for problem in problems if problem.field}
-    return page(
+    return render_page(
         request,
         "resources/resource_form.html",
         status=status,
@@ -225,7 +225,7 @@ def _number(text: str) -> int:
 # Files
 
 
-async def upload(request: Request) -> Answer:
+async def upload(request: WebRequest) -> WebResponse:
     """Store a file that was sent as it is; answers a script."""
     name = _NOT_IN_NAMES.sub("-", request.query.get("name", "")).strip("-")[:NAME_LENGTH] or "document"
     content = await request.body(CONTENT_BYTES)
@@ -241,28 +241,28 @@ async def upload(request: Request) -> Answer:
             )
     except DittybagError as error:
         taken = isinstance(error, NameTaken | SeveralConflicts)
-        return data({"problem": str(error), "taken": taken}, _status(error))
-    return data({"name": resource.name, "link": request.link("/resources/view", uri=resource.uri)})
+        return json_response({"problem": str(error), "taken": taken}, _status(error))
+    return json_response({"name": resource.name, "link": request.link("/resources/view", uri=resource.uri)})
 
 
-async def replace(request: Request) -> Answer:
+async def replace(request: WebRequest) -> WebResponse:
     """Store a file in place of the content of a resource; answers a script."""
     content = await request.body(CONTENT_BYTES)
-    version = request.number("version", 0, 0, 10**15)
+    version = request.int_parameter("version", 0, 0, 10**15)
     resources = request.workspace.resources
     try:
         resource = await resources.by_id(request.caller, request.query.get("id", ""))
         change = ResourceChange(content=content)
         changed, _ = await resources.update(request.caller, resource.name, change, version=version)
     except DittybagError as error:
-        return data({"problem": str(error)}, _status(error))
-    return data({"name": changed.name, "link": request.link("/resources/view", uri=changed.uri)})
+        return json_response({"problem": str(error)}, _status(error))
+    return json_response({"name": changed.name, "link": request.link("/resources/view", uri=changed.uri)})
 
 
 # Taking away and bringing back
 
 
-async def delete(request: Request) -> Answer:
+async def delete(request: WebRequest) -> WebResponse:
     """Delete a resource, and offer to bring it back."""
     resources = request.workspace.resources
     found = await resources.by_id(request.caller, request.form.get("id", ""))
@@ -270,7 +270,7 @@ async def delete(request: Request) -> Answer:
     return redirect(request.link("/resources", deleted=gone.id))
 
 
-async def undo(request: Request) -> Answer:
+async def undo(request: WebRequest) -> WebResponse:
     """Bring back a resource that was deleted, and what was deleted together with it."""
     last = await last_change(request, request.form.get("id", ""))
     state = None if last is None else last.before if last.after is None else last.after
@@ -281,7 +281,7 @@ async def undo(request: Request) -> Answer:
     return redirect(request.link("/resources/view", uri=state.uri), f"{state.name} is back")
 
 
-async def restore(request: Request) -> Answer:
+async def restore(request: WebRequest) -> WebResponse:
     """Make a resource again what it was after a change."""
     seq = _number(request.form.get("seq", ""))
     restored = await request.workspace.history.restore(request.caller, seq)

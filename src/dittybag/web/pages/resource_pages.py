@@ -19,7 +19,7 @@ from dittybag.protocol import Context, ProtocolError, UnknownResource, uri_templ
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.transports.http.asgi_messages import Header
 from dittybag.services.caller import Caller
-from dittybag.web.browser_requests import Answer, Request, Route
+from dittybag.web.browser_requests import WebResponse, WebRequest, Route
 from dittybag.web.pages import resource_forms
 from dittybag.web.resource_previews import (
     SOURCE_LENGTH,
@@ -30,7 +30,7 @@ from dittybag.web.resource_previews import (
     text_preview,
 )
 from dittybag.web.side_by_side import DiffRow, side_by_side
-from dittybag.web.template_rendering import page
+from dittybag.web.template_rendering import render_page
 
 _PER_PAGE: Final = 50
 _TABS: Final = ("preview", "source", "agent", "history")
@@ -47,13 +47,13 @@ _POWERLESS: Final[Header] = (b"content-security-policy", b"sandbox; default-src 
 _PRIVATE: Final[Header] = (b"cache-control", b"private, no-store")
 
 
-async def listed(request: Request) -> Answer:
+async def listed(request: WebRequest) -> WebResponse:
     """All resources of the project, or those that were asked for."""
     text = request.query.get("q", "").strip()[:200]
     kind = request.query.get("type") or None
     wanted = request.query.get("sort", "")
     order = cast(ResourceOrder, wanted if wanted in get_args(ResourceOrder) else "updated")
-    current = request.number("page", 1, 1, 10**6)
+    current = request.int_parameter("page", 1, 1, 10**6)
     found = await request.workspace.resources.page(
         request.caller,
         text=text.replace("\0", ""),
@@ -62,7 +62,7 @@ async def listed(request: Request) -> Answer:
         limit=_PER_PAGE,
         offset=(current - 1) * _PER_PAGE,
     )
-    return page(
+    return render_page(
         request,
         "resources/resource_list.html",
         found=found,
@@ -77,9 +77,9 @@ async def listed(request: Request) -> Answer:
     )
 
 
-async def _deleted(request: Request) -> Resource | None:
+async def _deleted(request: WebRequest) -> Resource | None:
     """What was deleted a moment ago, to be brought back, if it is still gone."""
-    if not request.query.get("deleted") or request.is_part:
+    if not request.query.get("deleted") or request.is_fragment:
         return None
     change = await resource_forms.last_change(request, request.query["deleted"])
     if change is None or change.after is not None:
@@ -90,17 +90,17 @@ async def _deleted(request: Request) -> Resource | None:
 # One resource
 
 
-async def shown(request: Request) -> Answer:
+async def shown(request: WebRequest) -> WebResponse:
     """A resource, by its URI or, whatever that is by now, by its id."""
     try:
         resource = await _wanted(request)
     except ResourceNotFound:
-        if not request.is_part:
+        if not request.is_fragment:
             raise
-        return page(request, "resources/resource_deleted.html")
-    if request.is_part and request.query.get("seen") == str(resource.version):
+        return render_page(request, "resources/resource_deleted.html")
+    if request.is_fragment and request.query.get("seen") == str(resource.version):
         # Something else has changed.
-        return Answer(204)
+        return WebResponse(204)
     tab = request.query.get("tab", "preview")
     tab = tab if tab in _TABS else "preview"
     _, content = await request.workspace.resources.read(request.caller, resource.uri)
@@ -117,10 +117,10 @@ async def shown(request: Request) -> Answer:
         values["preview"] = await preview_of(resource, content)
     if resource.is_template:
         values["variables"] = uri_templates.parse(resource.uri).variables
-    return page(request, "resources/resource_view.html", most_bytes=CONTENT_BYTES, **values)
+    return render_page(request, "resources/resource_view.html", most_bytes=CONTENT_BYTES, **values)
 
 
-async def _wanted(request: Request) -> Resource:
+async def _wanted(request: WebRequest) -> Resource:
     if "id" in request.query:
         return await request.workspace.resources.by_id(request.caller, request.query["id"])
     uri = request.query.get("uri", "")
@@ -128,7 +128,7 @@ async def _wanted(request: Request) -> Resource:
     return resource
 
 
-class Version(Struct, frozen=True):
+class ResourceVersion(Struct, frozen=True):
     """A resource as it was after a change."""
 
     change: Change
@@ -147,18 +147,18 @@ _PARTS: Final = {
 }
 
 
-async def _history(request: Request, resource: Resource) -> dict[str, Any]:
+async def _history(request: WebRequest, resource: Resource) -> dict[str, Any]:
     """The versions of a resource, and what one of them changed."""
-    before = request.number("before", 0, 0, 10**15) or None
+    before = request.int_parameter("before", 0, 0, 10**15) or None
     changes = await request.workspace.history.page(
         request.caller, kind="resource", entity=resource.id, before=before, limit=_VERSIONS + 1
     )
     current = _facts(resource)
     versions = [
-        Version(change, _changed_parts(change), _facts(change.after) == current)
+        ResourceVersion(change, _changed_parts(change), _facts(change.after) == current)
         for change in changes[:_VERSIONS]
     ]
-    wanted = request.number("change", 0, 0, 10**15)
+    wanted = request.int_parameter("change", 0, 0, 10**15)
     chosen = next((item for item in versions if item.change.seq == wanted), None)
     if chosen is None and versions:
         chosen = versions[0]
@@ -183,7 +183,7 @@ def _changed_parts(change: Change) -> str:
     )
 
 
-async def _difference(request: Request, change: Change) -> list[DiffRow] | None:
+async def _difference(request: WebRequest, change: Change) -> list[DiffRow] | None:
     """What a change did to the text; nothing if one of the states is no text that could be compared."""
     states = [state for state in (change.before, change.after) if isinstance(state, Resource)]
     if any(not state.is_text or state.size > _DIFF_BYTES for state in states):
@@ -201,18 +201,18 @@ async def _difference(request: Request, change: Change) -> list[DiffRow] | None:
 class _VisitorScope(ServerScope, frozen=True):
     """A place at which a visitor looks with the eyes of an agent."""
 
-    visitor: Caller | None = None
+    session: Caller | None = None
 
     def caller(self, ctx: Context) -> Caller:
-        assert self.visitor is not None
-        return self.visitor
+        assert self.session is not None
+        return self.session
 
 
-async def _read(request: Request, uri: str) -> dict[str, Any]:
+async def _read(request: WebRequest, uri: str) -> dict[str, Any]:
     """The result of `resources/read`, as the contract has it. Raises `DittybagError`."""
-    site = request.site
+    context = request.context
     scope = _VisitorScope(
-        site.workspace, site.templates, site.libraries, request.project.id, visitor=request.caller
+        context.workspace, context.templates, context.libraries, request.project.id, session=request.caller
     )
     source = StoredResources(scope, lambda uri, project: UnknownResource(uri), own_templates=True)
     try:
@@ -240,7 +240,7 @@ def _cut(value: str) -> str:
     return value if left <= 0 else f"{value[:_AGENT_LENGTH]}… and {left} more characters"
 
 
-async def filled(request: Request) -> Answer:
+async def filled(request: WebRequest) -> WebResponse:
     """What a resource template says for some values of its variables: a part of its page."""
     resource = await _wanted(request)
     if not resource.is_template:
@@ -249,7 +249,7 @@ async def filled(request: Request) -> Answer:
     values = {name: request.query.get(_VARIABLE + name, "") for name in template.variables}
     missing = [name for name, value in values.items() if not value]
     if missing:
-        return page(request, "resources/rendered_template.html", missing=missing, uri="", problem="")
+        return render_page(request, "resources/rendered_template.html", missing=missing, uri="", problem="")
     uri = resource.uri
     for name, value in values.items():
         uri = uri.replace(f"{{{name}}}", quote(value, safe=""))
@@ -262,33 +262,33 @@ async def filled(request: Request) -> Answer:
             about["preview"] = await text_preview(item.get("mimeType", ""), resource.name, item["text"])
     except DittybagError as error:
         about["problem"] = str(error)
-    return page(request, "resources/rendered_template.html", **about)
+    return render_page(request, "resources/rendered_template.html", **about)
 
 
 # Bytes
 
 
-async def raw(request: Request) -> Answer:
+async def raw(request: WebRequest) -> WebResponse:
     """An image for a page; anything else is only handed over to be saved."""
     resource, content = await request.workspace.resources.read(request.caller, request.query.get("uri", ""))
     kind = image_type(content)
     if kind is None or resource.is_text:
         return _attachment(resource, content)
     disposition = (b"content-disposition", b"inline")
-    return Answer(200, content, kind.encode(), (disposition, _POWERLESS, _PRIVATE))
+    return WebResponse(200, content, kind.encode(), (disposition, _POWERLESS, _PRIVATE))
 
 
-async def download(request: Request) -> Answer:
+async def download(request: WebRequest) -> WebResponse:
     """The document as a file."""
     resource, content = await request.workspace.resources.read(request.caller, request.query.get("uri", ""))
     return _attachment(resource, content)
 
 
-def _attachment(resource: Resource, content: bytes) -> Answer:
+def _attachment(resource: Resource, content: bytes) -> WebResponse:
     # Names have only letters, digits, dots, dashes and underscores: nothing is to be escaped.
     disposition = f'attachment; filename="{_file_name(resource)}"'.encode("ascii")
     headers = ((b"content-disposition", disposition), _POWERLESS, _PRIVATE)
-    return Answer(200, content, b"application/octet-stream", headers)
+    return WebResponse(200, content, b"application/octet-stream", headers)
 
 
 _FILE_ENDINGS: Final = {

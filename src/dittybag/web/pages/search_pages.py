@@ -11,10 +11,10 @@ from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries
 from dittybag.domain.text import fold, snippet_around
 from dittybag.services.search_service import SEARCH_KINDS, SearchHit
-from dittybag.web.browser_requests import Answer, Request, Route
-from dittybag.web.pages.change_display import thing_link
-from dittybag.web.side_by_side import Piece
-from dittybag.web.template_rendering import page
+from dittybag.web.browser_requests import WebResponse, WebRequest, Route
+from dittybag.web.pages.change_display import entity_link
+from dittybag.web.side_by_side import TextSpan
+from dittybag.web.template_rendering import render_page
 
 #: So many hits of each kind are shown under the box, and on a page.
 _FEW: Final = 5
@@ -34,8 +34,8 @@ class FoundRow(Struct, frozen=True):
     """Something that was found, with the matches marked."""
 
     link: str
-    title: list[Piece]
-    snippet: list[Piece]
+    title: list[TextSpan]
+    snippet: list[TextSpan]
 
 
 class FoundGroup(Struct, frozen=True):
@@ -49,15 +49,15 @@ class FoundGroup(Struct, frozen=True):
     is_narrowed: bool
 
 
-async def found(request: Request) -> Answer:
+async def found(request: WebRequest) -> WebResponse:
     """What has a text in it: for under the box, or as a page."""
     query = request.query.get("q", "").strip()
-    groups = await _groups(request, query, _FEW if request.is_part else _MANY) if query else []
-    template = "home/search_dropdown.html" if request.is_part else "home/search_results.html"
-    return page(request, template, query=query, groups=groups)
+    groups = await _groups(request, query, _FEW if request.is_fragment else _MANY) if query else []
+    template = "home/search_dropdown.html" if request.is_fragment else "home/search_results.html"
+    return render_page(request, template, query=query, groups=groups)
 
 
-async def _groups(request: Request, query: str, limit: int) -> list[FoundGroup]:
+async def _groups(request: WebRequest, query: str, limit: int) -> list[FoundGroup]:
     principal = request.caller.principal
     kinds = SEARCH_KINDS if principal is None or principal.sees_project else ()
     hits = await request.workspace.search.quick_search(request.caller, query, kinds, limit)
@@ -77,24 +77,24 @@ async def _groups(request: Request, query: str, limit: int) -> list[FoundGroup]:
             marked(prompt.title or prompt.name, query),
             marked(f"{prompt.name} · {snippet_around(prompt.description or '', query)}", query),
         )
-        for prompt in await library_prompts(request.site.libraries, query, limit)
+        for prompt in await library_prompts(request.context.libraries, query, limit)
     ]
     every = request.link("/prompts", tab="libraries", q=query)
     groups.insert(1, FoundGroup("Library prompts", "libraries", library, every, is_narrowed=True))
     return [group for group in groups if group.rows]
 
 
-def _row(request: Request, hit: SearchHit, query: str) -> FoundRow:
-    link = thing_link(request.project.name, hit.kind, str(hit.id))
+def _row(request: WebRequest, hit: SearchHit, query: str) -> FoundRow:
+    link = entity_link(request.project.name, hit.kind, str(hit.id))
     return FoundRow(link, marked(hit.title, query), _led_in(marked(" ".join(hit.snippet.split()), query)))
 
 
-def _led_in(pieces: list[Piece]) -> list[Piece]:
+def _led_in(pieces: list[TextSpan]) -> list[TextSpan]:
     """The same with less before the first match, so that it can be seen in a short line."""
-    if len(pieces) > 1 and not pieces[0].is_marked and len(pieces[0].text) > _LEAD:
+    if len(pieces) > 1 and not pieces[0].is_highlighted and len(pieces[0].text) > _LEAD:
         tail = pieces[0].text[-_LEAD:]
         # Words stay whole, if there are any.
-        return [Piece("… " + (tail.partition(" ")[2] or tail)), *pieces[1:]]
+        return [TextSpan("… " + (tail.partition(" ")[2] or tail)), *pieces[1:]]
     return pieces
 
 
@@ -116,7 +116,7 @@ async def library_prompts(libraries: Libraries, query: str, limit: int) -> list[
     return matching[:limit]
 
 
-def marked(text: str, query: str) -> list[Piece]:
+def marked(text: str, query: str) -> list[TextSpan]:
     """A short text in pieces, of which those that match are marked."""
     needle = fold(query)
     # Folding may make several characters of one.
@@ -127,13 +127,13 @@ def marked(text: str, query: str) -> list[Piece]:
     while at >= 0:
         begin, end = max(origins[at], done), origins[at + len(needle) - 1] + 1
         if begin > done:
-            pieces.append(Piece(text[done:begin]))
+            pieces.append(TextSpan(text[done:begin]))
         if end > begin:
-            pieces.append(Piece(text[begin:end], is_marked=True))
+            pieces.append(TextSpan(text[begin:end], is_highlighted=True))
             done = end
         at = whole.find(needle, at + len(needle))
     if done < len(text):
-        pieces.append(Piece(text[done:]))
+        pieces.append(TextSpan(text[done:]))
     return pieces
 
 

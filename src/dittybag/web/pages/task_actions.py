@@ -8,63 +8,63 @@ from dittybag.domain.changes import Change
 from dittybag.domain.errors import Invalid, Problem, require
 from dittybag.domain.quick_add import task_fields
 from dittybag.domain.tasks import DEFAULT_ENERGY, DEFAULT_PRIORITY, Task, problems
-from dittybag.web.browser_requests import Answer, Request, Route, redirect
-from dittybag.web.task_display import KEYS, PRIORITY_NAMES, due_in_words, happened, now, task_number
-from dittybag.web.template_rendering import page
+from dittybag.web.browser_requests import WebResponse, WebRequest, Route, redirect
+from dittybag.web.task_display import KEYS, PRIORITY_NAMES, describe_due, describe_change, local_now, task_id
+from dittybag.web.template_rendering import render_page
 
 #: Nobody types a longer line.
 _LINE: Final = 2000
 
 
-async def add(request: Request) -> Answer:
+async def add(request: WebRequest) -> WebResponse:
     """Add a task that is said in one line."""
     words = request.form.get("words", "")
     too_long = [Problem("words", f"The line must be at most {_LINE} characters")] * (len(words) > _LINE)
     try:
         require(too_long)
-        task = await request.workspace.tasks.create(request.caller, **task_fields(words, now().date()))
+        task = await request.workspace.tasks.create(request.caller, **task_fields(words, local_now().date()))
     except Invalid as error:
-        if request.is_part:
+        if request.is_fragment:
             part = _understood(request, words[:_LINE], error)
-            return Answer(422, part.body, headers=(*part.headers, (b"hx-retarget", b"#understood")))
+            return WebResponse(422, part.body, headers=(*part.headers, (b"hx-retarget", b"#understood")))
         raise
     return await acted(request, task.id)
 
 
-async def understood(request: Request) -> Answer:
+async def understood(request: WebRequest) -> WebResponse:
     """How a line is understood, before it is sent."""
     return _understood(request, request.query.get("words", "")[:_LINE], None)
 
 
-def _understood(request: Request, words: str, error: Invalid | None) -> Answer:
-    here = now()
-    fields = task_fields(words, here.date()) if words.strip() else {}
+def _understood(request: WebRequest, words: str, error: Invalid | None) -> WebResponse:
+    now = local_now()
+    fields = task_fields(words, now.date()) if words.strip() else {}
     due = fields.get("due_date")
     given = {"priority": DEFAULT_PRIORITY, "energy": DEFAULT_ENERGY, **fields}
     found = list(problems(**fields)) if error is None and fields.get("title") else []
-    return page(
+    return render_page(
         request,
         "tasks/quick_add_preview.html",
         fields=given if fields else None,
         priority_name=PRIORITY_NAMES[given["priority"]],
-        due=None if due is None else due_in_words(due, here),
+        due=None if due is None else describe_due(due, now),
         problems=[problem.message for problem in (found if error is None else error.problems)],
     )
 
 
-async def complete(request: Request) -> Answer:
+async def complete(request: WebRequest) -> WebResponse:
     """Mark a task as done."""
-    task = await request.workspace.tasks.complete(request.caller, task_number(request))
+    task = await request.workspace.tasks.complete(request.caller, task_id(request))
     return await acted(request, task.id)
 
 
-async def reopen(request: Request) -> Answer:
+async def reopen(request: WebRequest) -> WebResponse:
     """Mark a task as not done after all."""
-    [mark] = await request.workspace.tasks.reopen_all(request.caller, [task_number(request)])
+    [mark] = await request.workspace.tasks.reopen_all(request.caller, [task_id(request)])
     return await acted(request, mark.task.id)
 
 
-async def move(request: Request) -> Answer:
+async def move(request: WebRequest) -> WebResponse:
     """Put a task into another column."""
     by, value = request.form.get("by", ""), request.form.get("value", "")
     if by not in KEYS:
@@ -73,36 +73,36 @@ async def move(request: Request) -> Answer:
     if by == "priority":
         # Anything that is no number is no priority either.
         change = {by: int(value) if value.isdecimal() and len(value) < 3 else 0}
-    task = await request.workspace.tasks.update(request.caller, task_number(request), **change)
+    task = await request.workspace.tasks.update(request.caller, task_id(request), **change)
     return await acted(request, task.id)
 
 
-async def delete(request: Request) -> Answer:
+async def delete(request: WebRequest) -> WebResponse:
     """Delete a task."""
-    task = await request.workspace.tasks.delete(request.caller, task_number(request))
+    task = await request.workspace.tasks.delete(request.caller, task_id(request))
     return await acted(request, task.id)
 
 
-async def undo(request: Request) -> Answer:
+async def undo(request: WebRequest) -> WebResponse:
     """Take back what was done last to a task, if it still is that."""
-    task, seq = task_number(request), request.form.get("seq", "")
+    task, seq = task_id(request), request.form.get("seq", "")
     number = int(seq) if seq.isdecimal() and len(seq) < 19 else 0
     await request.workspace.tasks.undo_latest(request.caller, task, number)
     return await acted(request, task)
 
 
-async def acted(request: Request, id: int) -> Answer:
+async def acted(request: WebRequest, id: int) -> WebResponse:
     """Say what was done just now, and offer to take it back: in the page that is open, or in the next one."""
     change = await request.workspace.tasks.latest_change(request.caller, id)
-    if request.is_part:
-        part = page(request, "tasks/task_notice.html", said=said(change))
+    if request.is_fragment:
+        part = render_page(request, "tasks/task_notice.html", said=said(change))
         # Whatever shows tasks shows this one as it is now, also if no news come through.
-        return Answer(200, part.body, headers=(*part.headers, (b"hx-trigger", b"live:task")))
+        return WebResponse(200, part.body, headers=(*part.headers, (b"hx-trigger", b"live:task")))
     back = _back(request)
     return redirect(f"{back}{'&' if '?' in back else '?'}said={id}.{change.seq}")
 
 
-def _back(request: Request) -> str:
+def _back(request: WebRequest) -> str:
     """Where somebody came from; a page of tasks, whatever the form says."""
     tasks, back = request.link("/tasks"), request.form.get("back", "")
     is_ours = back == tasks or back.startswith(tasks + "?")
@@ -114,7 +114,7 @@ def said(change: Change) -> dict[str, Any]:
     task = change.after if change.after is not None else change.before
     assert isinstance(task, Task)
     return {
-        "words": happened(change),
+        "words": describe_change(change),
         "id": task.id,
         "seq": change.seq,
         "again": change.action == "restore",

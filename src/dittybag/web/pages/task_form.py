@@ -8,10 +8,10 @@ from typing import Any, Final
 from dittybag.domain.due_dates import EXAMPLES, NotADate, parse_optional_due_date
 from dittybag.domain.errors import Invalid, Outdated, Problem, TaskNotFound
 from dittybag.domain.tasks import NOTES_LENGTH, PROJECT_LENGTH, TIME_ESTIMATE_LENGTH, TITLE_LENGTH, Task
-from dittybag.web.browser_requests import Answer, Request, Route
+from dittybag.web.browser_requests import WebResponse, WebRequest, Route
 from dittybag.web.pages.task_actions import acted, said
-from dittybag.web.task_display import ENERGY_NAMES, due_of, now, priorities, task_number
-from dittybag.web.template_rendering import page
+from dittybag.web.task_display import ENERGY_NAMES, due_of, local_now, priorities, task_id
+from dittybag.web.template_rendering import render_page
 
 _FIELDS: Final = {
     "title": "Title",
@@ -28,15 +28,15 @@ _READ_NOTES: Final = 20_000
 _COMPARED: Final = 300
 
 
-async def edit(request: Request) -> Answer:
+async def edit(request: WebRequest) -> WebResponse:
     """A task and its form."""
-    task = await request.workspace.tasks.get(request.caller, task_number(request))
+    task = await request.workspace.tasks.get(request.caller, task_id(request))
     return _form(request, task, _typed(task))
 
 
-async def save(request: Request) -> Answer:
+async def save(request: WebRequest) -> WebResponse:
     """Change what somebody has typed, unless somebody else was faster."""
-    number = task_number(request)
+    number = task_id(request)
     typed = {name: request.form[name] for name in _FIELDS if name in request.form}
     version = request.form.get("version", "")
     try:
@@ -57,7 +57,7 @@ async def save(request: Request) -> Answer:
     return await acted(request, number)
 
 
-async def _gone(request: Request, id: int, typed: dict[str, str]) -> Answer:
+async def _gone(request: WebRequest, id: int, typed: dict[str, str]) -> WebResponse:
     """What was typed is not lost with the task. Raises `TaskNotFound` if there never was one."""
     change = await request.workspace.tasks.latest_change(request.caller, id)
     assert isinstance(change.before, Task)
@@ -65,19 +65,19 @@ async def _gone(request: Request, id: int, typed: dict[str, str]) -> Answer:
     return _form(request, last, _typed(last) | typed, 409, gone=said(change))
 
 
-async def state(request: Request) -> Answer:
+async def state(request: WebRequest) -> WebResponse:
     """Whether a task has been changed since the page of it was made."""
     version = request.query.get("version")
     try:
-        task = await request.workspace.tasks.get(request.caller, task_number(request))
+        task = await request.workspace.tasks.get(request.caller, task_id(request))
     except TaskNotFound:
-        return page(request, "tasks/task_changed.html", news="gone", id=task_number(request))
+        return render_page(request, "tasks/task_changed.html", news="gone", id=task_id(request))
     news = "" if str(task.version) == version else "changed"
-    return page(request, "tasks/task_changed.html", news=news, id=task.id)
+    return render_page(request, "tasks/task_changed.html", news=news, id=task.id)
 
 
 def _meant(typed: Mapping[str, str]) -> dict[str, Any]:
-    """The fields that are parse_optional_due_date. Raises `Invalid`."""
+    """Return the fields of the form. Raises `Invalid`."""
     fields: dict[str, Any] = dict(typed)
     for name in ("title", "project", "time_estimate"):
         if name in fields:
@@ -88,7 +88,7 @@ def _meant(typed: Mapping[str, str]) -> dict[str, Any]:
         fields["priority"] = int(text) if text.isdecimal() and len(text) < 3 else 0
     if "due_date" in fields:
         try:
-            fields["due_date"] = parse_optional_due_date(fields["due_date"], now().date())
+            fields["due_date"] = parse_optional_due_date(fields["due_date"], local_now().date())
         except NotADate as error:
             message = f"Due must be a day, written like one of these: {EXAMPLES}"
             raise Invalid([Problem("due_date", message)]) from error
@@ -111,7 +111,7 @@ def _differences(task: Task, typed: Mapping[str, str]) -> list[tuple[str, str, s
 
 
 def _form(
-    request: Request,
+    request: WebRequest,
     task: Task,
     typed: Mapping[str, str],
     status: int = 200,
@@ -120,8 +120,8 @@ def _form(
     differences: Sequence[tuple[str, str, str]] | None = None,
     gone: dict[str, Any] | None = None,
     version: str = "",
-) -> Answer:
-    return page(
+) -> WebResponse:
+    return render_page(
         request,
         "tasks/task_form.html",
         status=status,
@@ -133,7 +133,7 @@ def _form(
         gone=gone,
         # Whoever has seen what others have changed may save over it.
         version=version or str(task.version),
-        due=due_of(task, now()),
+        due=due_of(task, local_now()),
         read_notes=(task.notes or "")[:_READ_NOTES],
         priorities=priorities(),
         energies=ENERGY_NAMES,

@@ -1,4 +1,4 @@
-"""Numbered steps from an empty schema to the newest; each is committed with its record."""
+"""Numbered schema migrations. Each is committed together with its record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dittybag.storage.postgres.trigram_indexes import create_trigram_indexes
 
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 
-#: The comment by which our tables are known from others of the same name.
+#: The table comment that distinguishes our tables from others of the same name.
 _MARK: Final = "The migrations of a Dittybag workspace"
 
 _CREATE_RECORDS: Final = f"""
@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS migrations (
 COMMENT ON TABLE migrations IS '{_MARK}'
 """
 
-#: Names that a schema of somebody else's may have taken.
+#: All tables. Another program's schema may contain tables of the same name.
 _OWN_TABLES: Final = (
     "migrations",
     "projects",
@@ -54,12 +54,12 @@ _OWN_TABLES: Final = (
     "content_uses",
 )
 
-#: The newest schema, so that opening a workspace need not look into the folder.
+#: The newest schema version. A constant, so that opening a workspace does not read the folder.
 NEWEST: Final = 4
 
 
-def steps() -> list[tuple[int, str, str]]:
-    """Number, name and SQL of every migration."""
+def load_migrations() -> list[tuple[int, str, str]]:
+    """Return the number, name and SQL of every migration."""
     folder = os.path.dirname(__file__)  # noqa: PTH120  # pathlib is slow to import
     found = (match for name in os.listdir(folder) if (match := _FILE.fullmatch(name)))  # noqa: PTH208
     result = []
@@ -70,7 +70,10 @@ def steps() -> list[tuple[int, str, str]]:
 
 
 async def is_current(connection: Connection, where: PostgresAddress) -> bool:
-    """Whether the schema is the newest. Refuses what newer Dittybags or other programs have made."""
+    """Whether the schema is the newest.
+
+    Raises `StorageTooNew` for a newer version of Dittybag and `StorageForeign` for tables of another program.
+    """
     return await _version(connection, where) == NEWEST
 
 
@@ -93,19 +96,19 @@ async def _version(connection: Connection, where: PostgresAddress) -> int:
 
 
 async def migrate(where: PostgresAddress, schema: str) -> None:
-    """Bring a schema, new or old, to the newest state. Any number of processes may do so at once."""
+    """Migrate a new or old schema to the newest version. Several processes may do so at the same time."""
     connection = await connect(where, writable=True)
     try:
-        # The lock of the writers: nobody writes meanwhile. It ends with the connection.
+        # The writers' lock, so that there are no writes meanwhile. It is released with the connection.
         await connection.execute(f"SET statement_timeout = 0; SELECT pg_advisory_lock({lock_keys(schema)})")
         if where.schema is not None and await connection.fetchval("SELECT current_schema()") is None:
             await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(where.schema)}")
         done = await _version(connection, where)
         if done == 0 and await connection.fetchval("SHOW server_encoding") != "UTF8":
             raise StorageFailed(
-                where.display_url, "the database cannot hold all texts: it needs the encoding UTF8"
+                where.display_url, "the database must have the encoding UTF8 to store any text"
             )
-        for number, name, sql in steps():
+        for number, name, sql in load_migrations():
             if number > done:
                 async with connection.transaction():
                     await connection.execute(_CREATE_RECORDS)

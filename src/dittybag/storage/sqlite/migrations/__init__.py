@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS migrations (
 NEWEST: Final = 4
 
 
-def steps() -> list[tuple[int, str, str]]:
+def load_migrations() -> list[tuple[int, str, str]]:
     """Return the number, name and SQL of every migration."""
     folder = os.path.dirname(__file__)  # noqa: PTH120  # pathlib is slow to import
     found = (match for name in os.listdir(folder) if (match := _FILE.fullmatch(name)))  # noqa: PTH208
@@ -55,7 +55,7 @@ def migrate(path: str) -> None:
             if connection.pragma("application_id") == 0:
                 connection.pragma("application_id", APPLICATION_ID)
             _enable_write_ahead_log(connection, path)
-        for number, name, sql in steps():
+        for number, name, sql in load_migrations():
             with translate_errors(path):
                 _apply(connection, path, number, name, sql)
     finally:
