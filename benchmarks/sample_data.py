@@ -26,7 +26,7 @@ from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.tasks import DEFAULT_USER, ENERGIES, Task
-from dittybag.storage.sqlite.migrations import steps
+from dittybag.storage.sqlite.migrations import load_migrations
 from dittybag.storage.sqlite.store import SqliteStore
 
 CACHE: Final = Path(__file__).resolve().parents[1] / ".cache" / "benchmarks" / "store"
@@ -191,7 +191,7 @@ class Prepared(Struct, frozen=True):
 def prepare(items: int) -> Prepared:
     """Build the files, unless they are there."""
     CACHE.mkdir(parents=True, exist_ok=True)
-    key = hashlib.sha256(Path(__file__).read_bytes() + repr(steps()).encode()).hexdigest()[:12]
+    key = hashlib.sha256(Path(__file__).read_bytes() + repr(load_migrations()).encode()).hexdigest()[:12]
     found = Prepared(CACHE / f"workspace-{items}-{key}.db", CACHE / f"bare-{items}-{key}.db")
     for outdated in CACHE.glob(f"*-{items}-*.db*"):
         if outdated not in (found.workspace, found.bare):

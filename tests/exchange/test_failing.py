@@ -96,12 +96,12 @@ WITH_HISTORY = {
     ),
     "wrong number": (in_log("prompt", "create", "after.number", 1), "the number of this thing must be"),
     "bad name": (in_log("prompt", "create", "after.name", "a b"), "contains invalid characters"),
-    "other place": (in_log("prompt", "create", "after.project", 77), "does not fit what is there"),
+    "other place": (in_log("prompt", "create", "after.project", 77), "conflicts with the changes before it"),
     "missing content": (in_log("resource", "create", "after.sha256", "0" * 64), "its content is missing"),
     "negative batch": (in_log("prompt", "update", "batch", -5), "batch must be that of the change before it"),
     "no id": (in_log("task", "create", "after.id", 0), "it is not the thing that the change is about"),
     "endless actor": (in_log("task", "create", "actor", "x" * 20_000), "actor must be a text of at most"),
-    "default project gone": (delete_default, "does not fit what is there"),
+    "default project gone": (delete_default, "conflicts with the changes before it"),
 }
 
 

@@ -15,8 +15,8 @@ from dittybag.exchange.import_sources import SOURCE_BYTES
 
 MAGIC: Final = b"SQLite format 3\0"
 
-#: The mark of Dittybag's own databases: "Satc".
-_OURS: Final = 0x53617463
+#: The mark of Dittybag's own databases: "Ditt".
+_OURS: Final = 0x44697474
 
 #: No value in them has more bytes.
 _VALUE_BYTES: Final = 16 * 1024 * 1024

@@ -24,7 +24,7 @@ from dittybag.domain.errors import (
 from dittybag.domain.ports import Transaction
 from dittybag.storage.postgres import retry
 from dittybag.storage.postgres.connections import parse_address
-from dittybag.storage.postgres.migrations import NEWEST, steps
+from dittybag.storage.postgres.migrations import NEWEST, load_migrations
 from dittybag.storage.postgres.store import PostgresStore
 from dittybag.storage.postgres.text_search import contains
 from dittybag.storage.sqlite import migrations as sqlite_migrations
@@ -76,14 +76,14 @@ def test_ten_processes_that_open_a_new_place_at_once_make_it_once(
         answers = [process.communicate(timeout=60)[0] for process in processes]
     assert [msgspec.json.decode(answer) for answer in answers] == [{"projects": 1}] * 10
     rows = server.sql(f"SELECT number, name FROM {schema}.migrations ORDER BY number")
-    assert rows == [f"{number}|{name}" for number, name, _ in steps()]
+    assert rows == [f"{number}|{name}" for number, name, _ in load_migrations()]
     assert server.sql(f"SELECT count(*) FROM {schema}.changes") == ["11"]
     assert server.sql(f"SELECT count(*) FROM {schema}.tasks") == ["10"]
 
 
 def test_the_migrations_have_the_numbers_and_names_of_those_of_sqlite() -> None:
-    mine = [(number, name) for number, name, _ in steps()]
-    assert mine == [(number, name) for number, name, _ in sqlite_migrations.steps()]
+    mine = [(number, name) for number, name, _ in load_migrations()]
+    assert mine == [(number, name) for number, name, _ in sqlite_migrations.load_migrations()]
     assert mine[-1][0] == NEWEST
 
 
@@ -121,8 +121,9 @@ async def test_tables_of_another_program_are_left_alone(
 #: What takes back a migration.
 TAKEN_BACK = {
     4: """
-        DROP FUNCTION viewer(), only_operator(), note_content_use(), close_or_open_project() CASCADE;
-        DROP TABLE answers, closed_projects, content_uses CASCADE;
+        DROP FUNCTION viewer(), is_operator_connection(), record_content_use() CASCADE;
+        DROP FUNCTION update_restricted_projects() CASCADE;
+        DROP TABLE idempotency_keys, restricted_projects, content_uses CASCADE;
         DROP POLICY new ON contents;
         DO $$ DECLARE guarded regclass; BEGIN
             FOR guarded IN SELECT oid FROM pg_class WHERE relrowsecurity

@@ -28,7 +28,7 @@ from dittybag.storage.sqlite.integrity_check import (
     rebuild_index,
     sqlite_version,
 )
-from dittybag.storage.sqlite.migrations import NEWEST, steps
+from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.storage.sqlite.children import ROOT, Child
 from tests.torture.books import Books
@@ -520,7 +520,7 @@ def test_an_older_backup_is_brought_to_the_newest_schema(tmp_path: Path, number:
     with closing(apsw.Connection(str(file))) as connection:
         connection.pragma("application_id", APPLICATION_ID)
         connection.execute("CREATE TABLE migrations (number INTEGER PRIMARY KEY, name, applied_at)")
-        for step, name, sql in steps()[:number]:
+        for step, name, sql in load_migrations()[:number]:
             connection.execute(sql)
             connection.execute("INSERT INTO migrations VALUES (?, ?, 0)", (step, name))
         connection.pragma("user_version", number)
