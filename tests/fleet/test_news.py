@@ -139,7 +139,7 @@ def test_an_answer_of_one_server_is_not_looked_for_at_another(fleet: Fleet, sess
     assert last.split("-")[:2] == other.split("-")[:2]
     with session.listening(second, last=other) as stream:
         assert stream._response.readline().startswith(b"id: ")
-    with pytest.raises(AssertionError, match="is not known any more"), session.listening(second, last=last):
+    with pytest.raises(AssertionError, match="is no longer known"), session.listening(second, last=last):
         pass
 
 

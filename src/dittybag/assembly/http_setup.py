@@ -268,7 +268,7 @@ def serve_http(
                 outer,
                 listener,
                 end,
-                begin=begin,
+                on_start=begin,
                 sync_handlers={}
                 if settings.access_log
                 else {b"/mcp": outer.wrap_sync(host_check.wrap_sync(sync_handler))},

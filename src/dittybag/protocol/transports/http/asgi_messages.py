@@ -1,4 +1,4 @@
-"""HTTP requests and answers as ASGI carries them."""
+"""HTTP requests and responses in ASGI terms: types, headers, bodies and errors."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application: TypeAlias = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
-#: A whole answer: the status of HTTP, JSON, and lines of further headers.
+#: A complete response: the HTTP status, a JSON body, and encoded lines of additional headers.
 CompleteResponse: TypeAlias = tuple[int, bytes, bytes]
 
 JSON: Final = b"application/json"
 EVENTS: Final = b"text/event-stream"
-#: What nearly all clients accept.
+#: The `Accept` header that nearly all clients send.
 _BOTH: Final = b"application/json, text/event-stream"
-#: Where a request carries its headers for all who ask for them.
+#: Scope key of the parsed `Headers`.
 HEADERS: Final = "dittybag.headers"
-#: Where a request says who makes it, if somebody has found that out.
+#: Scope key of the `AuthInfo`, if the request was authenticated.
 AUTH_INFO: Final = "dittybag.auth_info"
-#: Where it carries the id under which it is logged.
+#: Scope key of the id under which the request is logged.
 REQUEST_ID: Final = "dittybag.request_id"
 
 
 class AuthInfo(Struct, frozen=True):
-    """Who makes a request, as far as that was found out."""
+    """The authenticated principal of a request."""
 
-    #: Sessions belong to it.
+    #: Sessions belong to this id.
     principal_id: str = ""
-    #: What they may do, in the words of whoever builds the server.
+    #: The principal's permissions. The protocol passes them to tools and does not interpret them.
     principal: Any = None
-    #: Whether they are told of changes.
+    #: Whether the client gets notifications of changes.
     receives_notifications: bool = True
 
 
-#: Where nobody is asked who they are.
+#: For requests without authentication.
 ANONYMOUS: Final = AuthInfo()
 
 
 class Disconnected(Exception):
-    """The client has gone before its request was complete."""
+    """The client disconnected before its request was complete."""
 
 
 class ConflictingHeader(Exception):
-    """A header that came several times, and not with the same value."""
+    """A header occurs several times with different values."""
 
 
 class HttpError(Exception):
-    """A request that is answered with an error of HTTP."""
+    """A request is rejected with an HTTP error status."""
 
     def __init__(self, status: int, error: ProtocolError, *, headers: Iterable[Header] = ()) -> None:
         self.status = status
@@ -66,29 +66,29 @@ class HttpError(Exception):
 
 
 class Headers:
-    """The headers of a request. ASGI has their names in lower case."""
+    """The headers of a request, with names in lower case."""
 
     __slots__ = ("_first", "_raw", "cache")
 
     def __init__(self, raw: Sequence[Header]) -> None:
-        #: What was found out about these headers: a client may send the same again and again.
+        #: Values derived from these headers alone. Requests with identical headers share them.
         self.cache: dict[Hashable, Any] = {}
         self._raw = raw
-        # Of several with one name the first counts.
+        # If a name occurs several times, the first value wins.
         self._first = dict(reversed(raw))
 
     @classmethod
     def from_scope(cls, scope: AsgiScope) -> Headers:
-        """The headers of a request, which are read once for all who ask for them."""
+        """Return the headers of a request, parsed once per request."""
         headers: Headers | None = scope.get(HEADERS)
         if headers is None:
             headers = scope[HEADERS] = cls(scope["headers"])
         return headers
 
     def get(self, name: bytes) -> str | None:
-        """The value of a header; the first, if it came several times."""
+        """Return the first value of a header, or `None`."""
         value = self._first.get(name)
-        # Stripped here: not every parser does it.
+        # Not every HTTP parser strips the value.
         return None if value is None else value.decode("latin-1").strip(" \t")
 
     def get_all(self, name: bytes) -> list[str]:
@@ -97,37 +97,40 @@ class Headers:
         return [value.decode("latin-1").strip(" \t") for found, value in self._raw if found == name]
 
     def get_unambiguous(self, name: bytes) -> str | None:
-        """The value of a header that all agree on: nothing if it is not there. Raises `ConflictingHeader`."""
+        """Return the value of a header, or `None`. Raises `ConflictingHeader` if its values differ."""
         if len(self._first) == len(self._raw) or name not in self._first:
             return self.get(name)
         if len(set(self.get_all(name))) > 1:
             raise ConflictingHeader(name.decode("latin-1"))
         return self.get(name)
 
-    def accepts(self, kind: str) -> bool:
-        """Whether the client takes answers of this media type. One that does not say takes any."""
+    def accepts(self, media_type: str) -> bool:
+        """Return whether the client accepts this media type. Without an `Accept` header it accepts any."""
         if self._first.get(b"accept") == _BOTH:
             return True
-        wanted = ",".join(self.get_all(b"accept")).lower()
-        if not wanted.strip():
+        accepted = ",".join(self.get_all(b"accept")).lower()
+        if not accepted.strip():
             return True
-        kinds = {
-            media.strip() for part in wanted.split(",") for media, *rest in [part.split(";")] if _wants(rest)
+        types = {
+            name.strip()
+            for part in accepted.split(",")
+            for name, *parameters in [part.split(";")]
+            if _is_acceptable(parameters)
         }
-        return not kinds.isdisjoint((kind, kind.partition("/")[0] + "/*", "*/*"))
+        return not types.isdisjoint((media_type, media_type.partition("/")[0] + "/*", "*/*"))
 
 
-#: Answers a POST request at once, or says who answers it later. `None`: nothing was done, and it is to be
-#: answered in the usual way.
+#: Handles a POST request synchronously. Returns a complete response, or an application that finishes the
+#: request, or `None` if nothing was done and the request must take the normal path.
 SyncHandler: TypeAlias = Callable[[Headers, bytes], CompleteResponse | Application | None]
-#: The same for somebody who is known.
+#: A `SyncHandler` for an authenticated request.
 AuthenticatedSyncHandler: TypeAlias = Callable[
     [Headers, bytes, AuthInfo], CompleteResponse | Application | None
 ]
 
 
-def _wants(parameters: Iterable[str]) -> bool:
-    """Whether a media type with these parameters is welcome: one of no quality at all is not."""
+def _is_acceptable(parameters: Iterable[str]) -> bool:
+    """Return whether the parameters of a media type allow it: `q=0` does not."""
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip() == "q":
@@ -136,9 +139,9 @@ def _wants(parameters: Iterable[str]) -> bool:
 
 
 async def read_body(headers: Headers, receive: Receive, limit: int, seconds: float) -> bytes:
-    """The body of a request. Raises `HttpError` or `Disconnected`.
+    """Return the body of a request. Raises `HttpError` or `Disconnected`.
 
-    It has some seconds to arrive from its first byte on; that one is up to whoever serves us.
+    The timeout starts with the first part of the body; waiting for that part is up to the HTTP server.
     """
     length = headers.get(b"content-length")
     if length is not None and length.isdigit() and int(length) > limit:
@@ -150,16 +153,16 @@ async def read_body(headers: Headers, receive: Receive, limit: int, seconds: flo
     if message.get("more_body"):
         try:
             async with asyncio.timeout(seconds):
-                return await _rest(body, receive, limit)
+                return await _read_rest(body, receive, limit)
         except TimeoutError:
-            words = f"the body of the request did not arrive within {seconds:g} seconds"
-            raise HttpError(408, ProtocolError(words), headers=[(b"connection", b"close")]) from None
+            message_text = f"the request body did not arrive within {seconds:g} seconds"
+            raise HttpError(408, ProtocolError(message_text), headers=[(b"connection", b"close")]) from None
     if len(body) > limit:
         raise _too_large(limit)
     return body
 
 
-async def _rest(begin: bytes, receive: Receive, limit: int) -> bytes:
+async def _read_rest(begin: bytes, receive: Receive, limit: int) -> bytes:
     chunks, size = [begin], len(begin)
     more = True
     while more:
@@ -175,22 +178,24 @@ async def _rest(begin: bytes, receive: Receive, limit: int) -> bytes:
 
 
 def _too_large(limit: int) -> HttpError:
-    words = f"the body of a request has at most {limit} bytes"
-    return HttpError(413, ProtocolError(words), headers=[(b"connection", b"close")])
+    message = f"the request body is larger than {limit} bytes"
+    return HttpError(413, ProtocolError(message), headers=[(b"connection", b"close")])
 
 
 async def respond(
-    send: Send, status: int, body: bytes = b"", kind: bytes = JSON, headers: Iterable[Header] = ()
+    send: Send, status: int, body: bytes = b"", media_type: bytes = JSON, headers: Iterable[Header] = ()
 ) -> None:
-    """Send a whole answer."""
+    """Send a complete response."""
     length = (b"content-length", str(len(body)).encode())
-    about = [(b"content-type", kind)] if body else []
-    await send({"type": "http.response.start", "status": status, "headers": [*about, length, *headers]})
+    content_type = [(b"content-type", media_type)] if body else []
+    await send(
+        {"type": "http.response.start", "status": status, "headers": [*content_type, length, *headers]}
+    )
     await send({"type": "http.response.body", "body": body})
 
 
-async def send_error(send: Send, refused: HttpError, request_id: RequestId | None = None) -> None:
-    """Answer a request with an error of HTTP and of JSON-RPC."""
-    error = WireError(refused.error.code, refused.error.message, refused.error.data)
-    frame = error_frame(request_id, error, null_id=True)
-    await respond(send, refused.status, frame, headers=refused.headers)
+async def send_error(send: Send, error: HttpError, request_id: RequestId | None = None) -> None:
+    """Respond with an HTTP error status and a JSON-RPC error."""
+    wire_error = WireError(error.error.code, error.error.message, error.error.data)
+    frame = error_frame(request_id, wire_error, null_id=True)
+    await respond(send, error.status, frame, headers=error.headers)

@@ -1,4 +1,4 @@
-"""The endpoint: POST, GET and DELETE on one address, for clients of every revision."""
+"""The MCP endpoint: POST, GET and DELETE at one path, for clients of every revision."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ from dittybag.protocol.wire_errors import (
 SESSION: Final = b"mcp-session-id"
 LAST_EVENT: Final = b"last-event-id"
 
-#: How often a process looks what others do to a session that has a stream here.
-_LOOK_SECONDS: Final = 2.0
+#: How often a process checks for changes of other processes to a session with a stream here.
+_POLL_SECONDS: Final = 2.0
 
-#: After a change of a resource it looks so soon: the session may have come to watch it elsewhere.
-_GATHER_SECONDS: Final = 0.1
+#: How soon it checks after a resource update: another process may have added the subscription.
+_DEBOUNCE_SECONDS: Final = 0.1
 
-#: What a client says of itself is kept as long as its session.
-_STATE_BYTES: Final = 64 * 1024
+#: Maximum size of a stored session: the client's own description is stored with it.
+_MAX_STATE_BYTES: Final = 64 * 1024
 
-#: Errors that are errors of HTTP too; all others are answers.
+#: JSON-RPC errors with an HTTP error status. All others are sent with status 200.
 _STATUS: Final = {
     PARSE_ERROR: 400,
     INVALID_REQUEST: 400,
@@ -79,20 +79,20 @@ _STATUS: Final = {
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):
-    """How much one client may ask of an endpoint."""
+    """The resource limits of an endpoint."""
 
     body_bytes: int = 4 * 1024 * 1024
     body_seconds: float = 12.0
-    #: Sessions that are open in this process; beyond that, those that are not used are closed.
+    #: Maximum number of sessions open in this process. Beyond it, idle sessions are closed.
     open_sessions: int = 10_000
-    #: An open session that is not used for so long is closed; it can be opened again.
+    #: An open session is closed after this idle time. The client can still use it: it is opened again.
     idle_seconds: float = 1800.0
-    #: GET and listen streams.
+    #: Maximum number of GET and `subscriptions/listen` streams.
     streams: int = 1_000
 
 
 class HttpEndpoint:
-    """An ASGI application for one address."""
+    """The ASGI application of one MCP server."""
 
     def __init__(
         self, server: Server, *, registry: SessionRegistry | None = None, limits: HttpLimits | None = None
@@ -101,9 +101,9 @@ class HttpEndpoint:
         self._registry: SessionRegistry = registry or MemorySessionRegistry()
         self._limits = limits or HttpLimits()
         self._open: dict[str, OpenSession] = {}
-        #: Sessions that last for one request, while it is under way.
-        self._passing: set[Session] = set()
-        self._finishing: set[asyncio.Future[None]] = set()
+        #: Sessions of single running requests.
+        self._temporary: set[Session] = set()
+        self._finish_tasks: set[asyncio.Future[None]] = set()
         self._streams = 0
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -117,146 +117,151 @@ class HttpEndpoint:
                 await self._delete(headers, send, auth)
             else:
                 raise _not_allowed()
-        except HttpError as refused:
-            await send_error(send, refused)
+        except HttpError as error:
+            await send_error(send, error)
         except Disconnected:
             return
 
     @property
     def streams(self) -> int:
-        """How many streams are open."""
+        """The number of open streams."""
         return self._streams
 
     @property
     def sessions(self) -> int:
-        """How many sessions are open here."""
+        """The number of sessions open in this process."""
         return len(self._open)
 
     async def close(self, grace: float) -> None:
-        """End everything: `grace` seconds for what is under way."""
+        """Close all sessions. Running requests get `grace` seconds to finish."""
         sessions = [opened.close(grace) for opened in self._open.values()]
-        passing = [session.close(grace) for session in self._passing]
+        temporary = [session.close(grace) for session in self._temporary]
         self._open.clear()
-        await asyncio.gather(*sessions, *passing)
+        await asyncio.gather(*sessions, *temporary)
 
     # POST
 
     def handle_sync(
         self, headers: Headers, body: bytes, auth: AuthInfo = ANONYMOUS
     ) -> CompleteResponse | Application | None:
-        """Answer a request outside of sessions here and now.
-
-        If that takes longer, an application brings the answer. `None`: nothing was done, and the request is
-        to be answered in the usual way.
-        """
-        manner: _Manner | None = headers.cache.get(_Manner)
-        if manner is None or not manner.as_json or len(body) > self._limits.body_bytes:
+        """Handle a request outside of sessions synchronously. See `SyncHandler`."""
+        options: _PostOptions | None = headers.cache.get(_PostOptions)
+        if options is None or not options.accepts_json or len(body) > self._limits.body_bytes:
             return None
         try:
             decoded = decode(body)
-            begun = self._begin(decoded, headers, manner, auth)
+            started = self._start_request(decoded, headers, options, auth)
         except (MalformedFrame, HttpError):
             return None
-        if begun is None:
+        if started is None:
             return None
-        if (frame := begun.stream.only_answer()) is not None:
-            return begun.status_of(begun.stream.error), frame, b""
+        if (frame := started.stream.sole_response()) is not None:
+            return started.status_of(started.stream.error), frame, b""
 
         async def rest(scope: AsgiScope, receive: Receive, send: Send) -> None:
-            await self._deliver(begun, _Exchange(decoded, headers, receive, send, manner, auth=auth))
+            await self._deliver(started, _PostRequest(decoded, headers, receive, send, options, auth=auth))
 
         return rest
 
     async def _post(self, headers: Headers, receive: Receive, send: Send, auth: AuthInfo) -> None:
-        manner = headers.cache.get(_Manner) or _Manner.of(headers)
+        options = headers.cache.get(_PostOptions) or _PostOptions.from_headers(headers)
         body = await read_body(headers, receive, self._limits.body_bytes, self._limits.body_seconds)
         try:
             decoded = decode(body)
         except MalformedFrame as malformed:
             await send_error(send, HttpError(400, malformed.error), malformed.request_id)
             return
-        exchange = _Exchange(decoded, headers, receive, send, manner, auth=auth)
+        request = _PostRequest(decoded, headers, receive, send, options, auth=auth)
         try:
-            if (begun := self._begin(decoded, headers, manner, auth)) is not None:
-                await self._deliver(begun, exchange)
-            elif _is_stateless(decoded.value, manner):
-                await self._listen(exchange)
+            if (started := self._start_request(decoded, headers, options, auth)) is not None:
+                await self._deliver(started, request)
+            elif _is_stateless(decoded.value, options):
+                await self._listen(request)
             else:
-                await self._handshake(exchange)
-        except HttpError as refused:
-            await send_error(send, refused, request_id_of(decoded.value))
+                await self._handshake(request)
+        except HttpError as error:
+            await send_error(send, error, request_id_of(decoded.value))
 
     # Outside of sessions
 
-    def _begin(self, decoded: Decoded, headers: Headers, manner: _Manner, auth: AuthInfo) -> _Begun | None:
-        """Begin to answer a request that is not part of a session, nor begins one. Raises `HttpError`."""
+    def _start_request(
+        self, decoded: Decoded, headers: Headers, options: _PostOptions, auth: AuthInfo
+    ) -> _StartedRequest | None:
+        """Start a request that neither belongs to a session nor opens one. Raises `HttpError`.
+
+        Returns `None` for every other message.
+        """
         message = decoded.value
         if type(message) is not dict or "id" not in message or "method" not in message:
             return None
-        stateless = _is_stateless(message, manner)
+        stateless = _is_stateless(message, options)
         if stateless:
             self._check_stateless(message, headers)
             if message["method"] == "subscriptions/listen":
                 return None
-        elif manner.session is not None or message["method"] == "initialize":
+        elif options.session is not None or message["method"] == "initialize":
             return None
-        stream = manner.new_stream()
+        stream = options.new_stream()
         session = self._session(stream, auth)
         if not stateless:
-            session.revision = REVISIONS[_version(headers) or V2025_03_26]
+            session.revision = REVISIONS[_handshake_version(headers) or V2025_03_26]
         session.receive_decoded(decoded, stream)
-        return _Begun(session, stream, _stateless_status if stateless else _handshake_status, stateless)
+        return _StartedRequest(
+            session, stream, _stateless_status if stateless else _handshake_status, stateless
+        )
 
-    async def _deliver(self, begun: _Begun, exchange: _Exchange) -> None:
-        session, stream = begun.session, begun.stream
+    async def _deliver(self, started: _StartedRequest, request: _PostRequest) -> None:
+        session, stream = started.session, started.stream
         if stream.finished:
-            await exchange.deliver(stream, begun.status_of)
+            await request.deliver(stream, started.status_of)
             return
-        self._passing.add(session)
+        self._temporary.add(session)
         try:
-            brought = await exchange.deliver(stream, begun.status_of)
+            delivered_all = await request.deliver(stream, started.status_of)
         except BaseException:
-            self._passing.discard(session)
+            self._temporary.discard(session)
             raise
-        if brought or begun.stateless:
-            # Here, to go away is to cancel.
-            self._passing.discard(session)
+        if delivered_all or started.stateless:
+            # In the stateless revision a disconnect cancels the request.
+            self._temporary.discard(session)
             await session.close(0)
         else:
-            ended = asyncio.ensure_future(self._finish(session))
-            self._finishing.add(ended)
-            ended.add_done_callback(self._finishing.discard)
+            task = asyncio.ensure_future(self._finish(session))
+            self._finish_tasks.add(task)
+            task.add_done_callback(self._finish_tasks.discard)
 
     async def _finish(self, session: Session) -> None:
-        """Let a request end whose client has gone: it was not cancelled."""
+        """Let a request finish after its client disconnected, which is not a cancellation."""
         await session.wait_until_idle()
-        self._passing.discard(session)
+        self._temporary.discard(session)
 
-    async def _listen(self, exchange: _Exchange) -> None:
-        """Answer what is said without a session and is not just a request."""
-        message = exchange.decoded.value
+    async def _listen(self, request: _PostRequest) -> None:
+        """Handle a stateless notification, response or `subscriptions/listen` request."""
+        message = request.decoded.value
         if "id" not in message or ("method" not in message and ("result" in message or "error" in message)):
-            # Whatever it is, nobody waits for an answer, and nothing is kept that it could change.
-            await respond(exchange.send, 202)
+            # A notification or response gets no response, and without a session it has no effect.
+            await respond(request.send, 202)
             return
-        self._check_stateless(message, exchange.headers)
-        self._count_stream()
+        self._check_stateless(message, request.headers)
+        self._reserve_stream()
         stream = EventStream()
-        session = self._session(stream, exchange.auth)
-        self._passing.add(session)
+        session = self._session(stream, request.auth)
+        self._temporary.add(session)
         try:
-            session.receive_decoded(exchange.decoded, stream)
-            if not await exchange.deliver(stream, _stateless_status):
+            session.receive_decoded(request.decoded, stream)
+            if not await request.deliver(stream, _stateless_status):
                 session.cancel(request_id_of(message) or 0)
         finally:
-            self._passing.discard(session)
+            self._temporary.discard(session)
             self._streams -= 1
             await session.close(0)
 
     def _check_stateless(self, message: JsonObject, headers: Headers) -> None:
-        """Raises `HttpError` for a request that is not asked as it must be."""
+        """Raises `HttpError` if a stateless request is not valid."""
         if request_id_of(message) is None or type(message.get("method")) is not str:
-            raise HttpError(400, InvalidRequest("Invalid Request: a request has a method and an id"))
+            raise HttpError(
+                400, InvalidRequest("Invalid Request: a request must have a `method` and an `id`")
+            )
         if message["method"] == "initialize":
             raise HttpError(404, MethodNotFound("Method not found: initialize"))
         try:
@@ -264,30 +269,32 @@ class HttpEndpoint:
         except ProtocolError as error:
             raise HttpError(400, error) from error
 
-    async def _handshake(self, exchange: _Exchange) -> None:
-        value = exchange.decoded.value
+    async def _handshake(self, request: _PostRequest) -> None:
+        value = request.decoded.value
         if type(value) is dict and value.get("method") == "initialize" and "id" in value:
-            await self._initialize(exchange)
+            await self._initialize(request)
             return
-        session_id = exchange.headers.get(SESSION)
+        session_id = request.headers.get(SESSION)
         if session_id is not None:
-            await self._in_session(session_id, await self._opened(session_id, exchange.auth), exchange)
+            await self._post_in_session(
+                session_id, await self._open_session(session_id, request.auth), request
+            )
             return
-        revision = REVISIONS[_version(exchange.headers) or V2025_03_26]
-        if not exchange.expects_response:
-            await respond(exchange.send, 202)
+        revision = REVISIONS[_handshake_version(request.headers) or V2025_03_26]
+        if not request.expects_response:
+            await respond(request.send, 202)
             return
-        # A batch, or something that is no message.
-        stream = exchange.manner.new_stream()
-        session = self._session(stream, exchange.auth)
+        # A batch, or an invalid message.
+        stream = request.options.new_stream()
+        session = self._session(stream, request.auth)
         session.revision = revision
-        session.receive_decoded(exchange.decoded, stream)
-        await self._deliver(_Begun(session, stream, _handshake_status, stateless=False), exchange)
+        session.receive_decoded(request.decoded, stream)
+        await self._deliver(_StartedRequest(session, stream, _handshake_status, stateless=False), request)
 
-    async def _initialize(self, exchange: _Exchange) -> None:
+    async def _initialize(self, request: _PostRequest) -> None:
         stream = EventStream()
-        session = self._session(stream, exchange.auth)
-        session.receive_decoded(exchange.decoded, stream)
+        session = self._session(stream, request.auth)
+        session.receive_decoded(request.decoded, stream)
         headers: tuple[Header, ...] = ()
         if stream.error is None:
             session_id = os.urandom(16).hex()
@@ -297,32 +304,35 @@ class HttpEndpoint:
                 client=session.client,
                 principal=session.principal_id,
             )
-            if len(encode(state)) > _STATE_BYTES:
-                raise HttpError(400, InvalidRequest("Invalid Request: the client says too much of itself"))
+            if len(encode(state)) > _MAX_STATE_BYTES:
+                raise HttpError(
+                    400,
+                    InvalidRequest("Invalid Request: `clientInfo` and `capabilities` are larger than 64 KiB"),
+                )
             await self._registry.add(session_id, state)
             headers = ((SESSION, session_id.encode()),)
         await session.close(0)
-        await exchange.deliver(stream, _handshake_status, headers=headers)
+        await request.deliver(stream, _handshake_status, headers=headers)
 
-    async def _in_session(self, session_id: str, opened: OpenSession, exchange: _Exchange) -> None:
-        _version(exchange.headers)
-        if not exchange.expects_response:
-            opened.session.receive_decoded(exchange.decoded, opened.own)
-            await respond(exchange.send, 202)
+    async def _post_in_session(self, session_id: str, opened: OpenSession, request: _PostRequest) -> None:
+        _handshake_version(request.headers)
+        if not request.expects_response:
+            opened.session.receive_decoded(request.decoded, opened.session_stream)
+            await respond(request.send, 202)
             return
-        stream = opened.new_stream(answer_only=not exchange.manner.takes_events)
+        stream = opened.new_stream(response_only=not request.options.accepts_events)
         opened.connections += 1
         try:
-            opened.session.receive_decoded(exchange.decoded, stream)
+            opened.session.receive_decoded(request.decoded, stream)
             await self._save(session_id, opened)
             version = opened.session.revision.version
-            # The client may come back for the rest: going away is not cancelling.
-            await exchange.deliver(
+            # A disconnect is not a cancellation: the client may resume the stream.
+            await request.deliver(
                 stream,
                 _handshake_status,
                 resumable=True,
                 primed=version >= V2025_11_25,
-                when_streamed=opened.keep,
+                when_streamed=opened.retain,
             )
         finally:
             opened.connections -= 1
@@ -333,24 +343,24 @@ class HttpEndpoint:
         if headers.get(routing.VERSION) in STATELESS_VERSIONS:
             raise _not_allowed()
         if not headers.accepts("text/event-stream"):
-            raise HttpError(406, InvalidRequest("A stream is text/event-stream"))
+            raise HttpError(406, InvalidRequest("The Accept header must allow text/event-stream"))
         session_id = headers.get(SESSION)
         if session_id is None:
             raise _not_allowed()
-        opened = await self._opened(session_id, auth)
-        _version(headers)
-        stream, after = opened.own, opened.own.taken
+        opened = await self._open_session(session_id, auth)
+        _handshake_version(headers)
+        stream, after = opened.session_stream, opened.session_stream.delivered
         if (last := headers.get(LAST_EVENT)) is not None:
-            found = opened.resumed(last)
+            found = opened.find_event(last)
             if found is None:
-                raise HttpError(404, InvalidRequest("The stream with this event is not known any more"))
+                raise HttpError(404, InvalidRequest("The stream with this event is no longer known"))
             stream, after = found
         stream.paused = False
-        self._count_stream()
+        self._reserve_stream()
         opened.connections += 1
-        following = asyncio.ensure_future(self._keep_up(session_id, opened))
+        following = asyncio.ensure_future(self._follow_changes(session_id, opened))
         try:
-            primed = stream is not opened.own and opened.session.revision.version >= V2025_11_25
+            primed = stream is not opened.session_stream and opened.session.revision.version >= V2025_11_25
             delivery = ResponseDelivery(stream, receive, send, resumable=True, primed=primed, after=after)
             await delivery.follow()
         finally:
@@ -364,7 +374,7 @@ class HttpEndpoint:
             raise _not_allowed()
         state = await self._registry.find(session_id)
         if state is None or state.principal != auth.principal_id or not await self._registry.end(session_id):
-            raise _no_session()
+            raise _unknown_session()
         opened = self._open.pop(session_id, None)
         if opened is not None:
             await opened.close(0)
@@ -373,36 +383,36 @@ class HttpEndpoint:
     # Sessions
 
     def _session(self, outlet: EventStream, auth: AuthInfo) -> Session:
-        """A session for one request."""
+        """Return a session for one request."""
         if auth is ANONYMOUS:
             return Session(self._server, outlet)
         session = Session(self._server, outlet, principal_id=auth.principal_id)
         session.set_principal(auth.principal, receives_notifications=auth.receives_notifications)
         return session
 
-    async def _opened(self, session_id: str, auth: AuthInfo) -> OpenSession:
-        """A session of whoever asks. Somebody else's is as good as none."""
-        state = await self._found(session_id)
+    async def _open_session(self, session_id: str, auth: AuthInfo) -> OpenSession:
+        """Return a session of this principal, opened if necessary. Raises `HttpError`."""
+        state = await self._refresh(session_id)
         if state is not None and state.principal != auth.principal_id:
-            raise _no_session()
+            raise _unknown_session()
         if state is None:
             if (ended := self._open.pop(session_id, None)) is not None:
                 await ended.close(0)
-            raise _no_session()
+            raise _unknown_session()
         now = asyncio.get_running_loop().time()
         opened = self._open.get(session_id)
         if opened is None:
             await self._make_room(now)
-            # Another request of the session may have opened it meanwhile.
+            # Another request may have opened it in the meantime.
             opened = self._open.get(session_id)
         if opened is None:
             opened = self._open[session_id] = OpenSession(self._server, state)
-        opened.asked_by(auth)
+        opened.set_auth(auth)
         opened.used_at = now
         return opened
 
-    async def _found(self, session_id: str) -> SessionState | None:
-        """The session as all know it; what is open of it here takes over what others have changed."""
+    async def _refresh(self, session_id: str) -> SessionState | None:
+        """Return a session from the registry, and apply the changes of other processes to it."""
         opened = self._open.get(session_id)
         saved = 0 if opened is None else opened.saved
         state = await self._registry.find(session_id)
@@ -411,41 +421,41 @@ class HttpEndpoint:
         return state
 
     async def _save(self, session_id: str, opened: OpenSession) -> None:
-        """Let all know what a request has changed."""
-        if (changed := opened.changed()) is not None:
+        """Save the changes of a request in the registry."""
+        if (changes := opened.take_changes()) is not None:
             opened.saving += 1
             try:
-                await self._registry.change(session_id, *changed)
+                await self._registry.change(session_id, *changes)
             finally:
                 opened.saving -= 1
                 opened.saved += 1
 
-    async def _keep_up(self, session_id: str, opened: OpenSession) -> None:
-        """Follow what other processes do to a session that has a stream here."""
-        updates = ResourceUpdates(self._server, opened.unheard)
+    async def _follow_changes(self, session_id: str, opened: OpenSession) -> None:
+        """Apply the changes of other processes to a session while it has a stream here."""
+        updates = ResourceUpdates(self._server, opened.pending_updates)
         try:
             while True:
-                unheard = opened.unheard.copy()
+                pending_updates = opened.pending_updates.copy()
                 try:
-                    state = await self._found(session_id)
+                    state = await self._refresh(session_id)
                 except HttpError:
-                    # It cannot be found out now; the next look tells.
-                    await asyncio.sleep(_LOOK_SECONDS)
+                    # The registry cannot be read now; try again later.
+                    await asyncio.sleep(_POLL_SECONDS)
                     continue
                 if state is None:
                     break
-                if opened.knows(state):
-                    opened.unheard -= unheard
-                if not opened.unheard:
-                    await updates.wait(_LOOK_SECONDS)
-                await asyncio.sleep(_GATHER_SECONDS)
+                if opened.matches(state):
+                    opened.pending_updates -= pending_updates
+                if not opened.pending_updates:
+                    await updates.wait(_POLL_SECONDS)
+                await asyncio.sleep(_DEBOUNCE_SECONDS)
         finally:
             updates.close()
         self._open.pop(session_id, None)
         await opened.close(0)
 
     async def _make_room(self, now: float) -> None:
-        """Close sessions that are not used: they can be opened again."""
+        """Close idle sessions, which can be opened again. Raises `HttpError` if all are in use."""
         limit = self._limits
         idle = [
             session_id
@@ -456,67 +466,70 @@ class HttpEndpoint:
         for session_id in idle:
             await self._open.pop(session_id).close(0)
         if len(self._open) >= limit.open_sessions:
-            raise _busy("Too many sessions are in use")
+            raise _busy("Too many sessions are in use; try again later")
 
-    def _count_stream(self) -> None:
+    def _reserve_stream(self) -> None:
         if self._streams >= self._limits.streams:
-            raise _busy("Too many streams are open")
+            raise _busy("Too many streams are open; try again later")
         self._streams += 1
 
 
-class _Manner(Struct, frozen=True):
-    """What the headers of a POST request say: how it wants to be answered, and what it belongs to."""
+class _PostOptions(Struct, frozen=True):
+    """The headers of a POST request that select how it is handled."""
 
-    as_json: bool
-    takes_events: bool
+    accepts_json: bool
+    accepts_events: bool
     session: str | None
-    names_stateless: bool
+    #: The version header names a stateless revision.
+    is_stateless: bool
 
     @classmethod
-    def of(cls, headers: Headers) -> _Manner:
-        """Raises `HttpError` if the request is none for this endpoint."""
-        kind = headers.get(b"content-type") or ""
-        if kind.partition(";")[0].strip().lower() != "application/json":
-            raise HttpError(415, InvalidRequest("The body of a request is application/json"))
-        manner = cls(
+    def from_headers(cls, headers: Headers) -> _PostOptions:
+        """Raises `HttpError` if the media types are not supported."""
+        media_type = headers.get(b"content-type") or ""
+        if media_type.partition(";")[0].strip().lower() != "application/json":
+            raise HttpError(415, InvalidRequest("The Content-Type must be application/json"))
+        options = cls(
             headers.accepts("application/json"),
             headers.accepts("text/event-stream"),
             headers.get(SESSION),
             headers.get(routing.VERSION) in STATELESS_VERSIONS,
         )
-        if not manner.as_json and not manner.takes_events:
-            raise HttpError(406, InvalidRequest("Answers are application/json or text/event-stream"))
-        headers.cache[cls] = manner
-        return manner
+        if not options.accepts_json and not options.accepts_events:
+            raise HttpError(
+                406, InvalidRequest("The Accept header must allow application/json or text/event-stream")
+            )
+        headers.cache[cls] = options
+        return options
 
     def new_stream(self) -> EventStream:
-        """Where the answer goes."""
-        return EventStream() if self.takes_events else ResponseOnlyStream()
+        """Return a stream for the response."""
+        return EventStream() if self.accepts_events else ResponseOnlyStream()
 
 
-def _is_stateless(value: Any, manner: _Manner) -> bool:
-    """The body decides; the header only where the body says nothing."""
+def _is_stateless(value: Any, options: _PostOptions) -> bool:
+    """Return whether a message is stateless. The version in the body takes precedence over the header."""
     if type(value) is not dict:
         return False
     params = value.get("params")
     meta = params.get("_meta") if type(params) is dict else None
-    return (type(meta) is dict and PROTOCOL_VERSION in meta) or manner.names_stateless
+    return (type(meta) is dict and PROTOCOL_VERSION in meta) or options.is_stateless
 
 
-class _Begun(Struct, frozen=True):
-    """A request outside of sessions that is being answered."""
+class _StartedRequest(Struct, frozen=True):
+    """A running request outside of sessions."""
 
     session: Session
     stream: EventStream
-    #: The status of HTTP for the code of an error.
+    #: Maps the error code of the response, or `None`, to an HTTP status.
     status_of: Callable[[int | None], int]
     stateless: bool
 
 
-class _Exchange:
-    """A POST request whose body is JSON, and the way back."""
+class _PostRequest:
+    """A POST request with a decoded body, and the connection for its response."""
 
-    __slots__ = ("_receive", "auth", "decoded", "headers", "manner", "send")
+    __slots__ = ("_receive", "auth", "decoded", "headers", "options", "send")
 
     def __init__(
         self,
@@ -524,7 +537,7 @@ class _Exchange:
         headers: Headers,
         receive: Receive,
         send: Send,
-        manner: _Manner,
+        options: _PostOptions,
         *,
         auth: AuthInfo,
     ) -> None:
@@ -532,7 +545,7 @@ class _Exchange:
         self.decoded = decoded
         self.headers = headers
         self.send = send
-        self.manner = manner
+        self.options = options
         self._receive = receive
 
     @property
@@ -552,8 +565,8 @@ class _Exchange:
         primed: bool = False,
         when_streamed: Callable[[EventStream], object] | None = None,
     ) -> bool:
-        """Bring the answer to the client; whether all of it was brought."""
-        if self.manner.as_json and (frame := stream.only_answer()) is not None:
+        """Send the response. Return `False` if the client disconnected before the end."""
+        if self.options.accepts_json and (frame := stream.sole_response()) is not None:
             await respond(self.send, status_of(stream.error), frame, headers=headers)
             return True
         delivery = ResponseDelivery(
@@ -565,7 +578,7 @@ class _Exchange:
             primed=primed,
             when_streamed=when_streamed,
         )
-        return await delivery.answer(status_of, as_json=self.manner.as_json)
+        return await delivery.send_response(status_of, as_json=self.options.accepts_json)
 
 
 def _stateless_status(error: int | None) -> int:
@@ -576,8 +589,8 @@ def _handshake_status(error: int | None) -> int:
     return 400 if error in (PARSE_ERROR, INVALID_REQUEST) else 200
 
 
-def _version(headers: Headers) -> str | None:
-    """The revision that a request of a handshake era names. Raises `HttpError`."""
+def _handshake_version(headers: Headers) -> str | None:
+    """Return the handshake revision that a request names, or `None`. Raises `HttpError`."""
     version = headers.get(routing.VERSION)
     if version is not None and version not in HANDSHAKE_VERSIONS:
         supported = ", ".join(HANDSHAKE_VERSIONS)
@@ -585,14 +598,14 @@ def _version(headers: Headers) -> str | None:
     return version
 
 
-def _busy(problem: str) -> HttpError:
-    return HttpError(503, InvalidRequest(problem), headers=[(b"retry-after", b"5")])
+def _busy(message: str) -> HttpError:
+    return HttpError(503, InvalidRequest(message), headers=[(b"retry-after", b"5")])
 
 
 def _not_allowed() -> HttpError:
     allowed = (b"allow", b"POST, GET, DELETE")
-    return HttpError(405, InvalidRequest("This method is not allowed here"), headers=[allowed])
+    return HttpError(405, InvalidRequest("This HTTP method is not allowed here"), headers=[allowed])
 
 
-def _no_session() -> HttpError:
-    return HttpError(404, InvalidRequest("There is no such session (any more); initialize a new one"))
+def _unknown_session() -> HttpError:
+    return HttpError(404, InvalidRequest("The session does not exist or has ended; initialize a new one"))

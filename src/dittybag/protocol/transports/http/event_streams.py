@@ -1,4 +1,4 @@
-"""What is said in answer to a request or to a whole session, as events that a client can come back for."""
+"""Buffered message streams of a request or a session, which a client can resume by event id."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ from msgspec import Struct
 
 from dittybag.protocol.lazy_tls import asyncio
 
-#: A stream that nobody takes from holds this much; then it is full, and the oldest events are forgotten.
+#: Maximum size of a stream without a consumer. Beyond it, the oldest events are dropped.
 MAX_EVENTS: Final = 1000
 MAX_BYTES: Final = 16 * 1024 * 1024
-#: From here on what a client can do without is left out.
+#: From this number of undelivered events on, optional messages are left out.
 FULL_EVENTS: Final = 256
 
 
 class StreamEvent(Struct, frozen=True):
-    """One message of a stream."""
+    """A message of a stream."""
 
     number: int
     frame: bytes
 
 
 class EventStream:
-    """An `Outlet` whose messages wait for a connection to take them."""
+    """An `Outlet` that buffers messages until a connection consumes them."""
 
-    def __init__(self, number: int = 0, mark: str = "") -> None:
-        """`mark`: tells its events from those of a stream with the same number in another process."""
+    def __init__(self, number: int = 0, instance: str = "") -> None:
+        """`instance`: tells its event ids from those of the same stream in another process."""
         self.number = number
-        self._mark = mark
-        #: Its last message has been said.
+        self._instance = instance
+        #: The last message has been sent.
         self.finished = False
-        #: The connection is to be closed, and the client to come back for the rest.
+        #: The connection is to be closed; the client resumes the stream later.
         self.paused = False
-        #: The code of the error that it was answered with.
+        #: The code of the error response, if it is one.
         self.error: int | None = None
         self._events: deque[StreamEvent] = deque()
         self._bytes = 0
         self._last = 0
-        self._taken = 0
+        self._delivered = 0
         self._waiting: set[asyncio.Future[None]] = set()
-        #: Those that would take from it, the newest last: it alone is served.
-        self._takers: list[object] = []
+        #: The connected consumers, newest last. Only the newest gets events.
+        self._consumers: list[object] = []
 
     @property
     def full(self) -> bool:
-        return self._last - self._taken >= FULL_EVENTS
+        return self._last - self._delivered >= FULL_EVENTS
 
     @property
-    def taken(self) -> int:
-        """The number of the last event that a connection took."""
-        return self._taken
+    def delivered(self) -> int:
+        """The number of the last event that was delivered to a connection."""
+        return self._delivered
 
     def event_id(self, number: int) -> str:
-        """What a client says to come back after this event."""
-        return f"{self.number}-{number}-{self._mark}"
+        """Return the id with which a client resumes after this event."""
+        return f"{self.number}-{number}-{self._instance}"
 
     def send_message(self, frame: bytes) -> None:
         self._add(frame)
@@ -72,42 +72,42 @@ class EventStream:
         self._wake()
 
     def close_stream(self) -> None:
-        """Close the connection; the client comes back for what is said from now on."""
+        """Close the connection. The client resumes the stream for later messages."""
         self.paused = True
         self._wake()
 
     def _add(self, frame: bytes) -> None:
-        if self.number == 0 and not self._takers and self._is_waiting(frame):
-            # Nobody is there to hear it, and whoever comes hears it once.
+        if self.number == 0 and not self._consumers and self._is_buffered(frame):
+            # No connection yet, and the same notification is already buffered.
             return
         self._last += 1
         self._events.append(StreamEvent(self._last, frame))
         self._bytes += len(frame)
-        most = MAX_EVENTS if self._takers or self.number else FULL_EVENTS
-        while len(self._events) > most or (self._bytes > MAX_BYTES and len(self._events) > 1):
+        limit = MAX_EVENTS if self._consumers or self.number else FULL_EVENTS
+        while len(self._events) > limit or (self._bytes > MAX_BYTES and len(self._events) > 1):
             self._bytes -= len(self._events.popleft().frame)
 
-    def _is_waiting(self, frame: bytes) -> bool:
-        return any(event.number > self._taken and event.frame == frame for event in self._events)
+    def _is_buffered(self, frame: bytes) -> bool:
+        return any(event.number > self._delivered and event.frame == frame for event in self._events)
 
     def _wake(self) -> None:
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
 
-    def attach(self, taker: object) -> None:
-        """Serve this connection from now on, and those before it when it has gone."""
-        self._takers.append(taker)
+    def attach(self, consumer: object) -> None:
+        """Deliver to this consumer from now on. When it detaches, the previous one is next."""
+        self._consumers.append(consumer)
 
-    def detach(self, taker: object) -> None:
-        self._takers.remove(taker)
+    def detach(self, consumer: object) -> None:
+        self._consumers.remove(consumer)
         self._wake()
 
-    def serves(self, taker: object) -> bool:
-        return self._takers[-1] is taker
+    def is_current(self, consumer: object) -> bool:
+        return self._consumers[-1] is consumer
 
-    def only_answer(self) -> bytes | None:
-        """The answer, if that is all there is to say."""
+    def sole_response(self) -> bytes | None:
+        """Return the response if it is the only message, else `None`."""
         if self.finished and len(self._events) == 1 and self._last == 1:
             return self._events[0].frame
         return None
@@ -115,42 +115,42 @@ class EventStream:
     def is_empty(self) -> bool:
         return not self._events
 
-    def after(self, number: int) -> list[StreamEvent]:
-        """The events after this one, as far as they are still known."""
+    def take_after(self, number: int) -> list[StreamEvent]:
+        """Return the buffered events after this number, and count them as delivered."""
         found = [event for event in self._events if event.number > number]
         if found:
-            self._taken = max(self._taken, found[-1].number)
+            self._delivered = max(self._delivered, found[-1].number)
         return found
 
     async def wait(self, number: int, seconds: float) -> bool:
-        """Wait for something new after this event; whether there may be."""
+        """Wait for an event after this number. Return whether there may be one."""
         if self._last > number or self.finished or self.paused:
             return True
-        return await self.wait_for_news(seconds)
+        return await self.wait_for_activity(seconds)
 
-    async def wait_for_news(self, seconds: float) -> bool:
-        """Wait for whatever is said next, or for another connection to go; whether there was anything."""
-        news = asyncio.get_running_loop().create_future()
-        self._waiting.add(news)
+    async def wait_for_activity(self, seconds: float) -> bool:
+        """Wait for the next message or detached consumer. Return `False` on timeout."""
+        wakeup = asyncio.get_running_loop().create_future()
+        self._waiting.add(wakeup)
         try:
-            done, _ = await asyncio.wait((news,), timeout=seconds)
+            done, _ = await asyncio.wait((wakeup,), timeout=seconds)
         finally:
-            self._waiting.discard(news)
+            self._waiting.discard(wakeup)
         return bool(done)
 
     @property
     def size(self) -> int:
-        """The bytes that it holds."""
+        """The number of buffered bytes."""
         return self._bytes
 
 
 class ResponseOnlyStream(EventStream):
-    """For a client that takes one JSON text: what else there is to say goes elsewhere, if anywhere."""
+    """A stream for a client that accepts only JSON. Other messages go to another stream, if there is one."""
 
-    def __init__(self, number: int = 0, mark: str = "", elsewhere: EventStream | None = None) -> None:
-        super().__init__(number, mark)
-        self._elsewhere = elsewhere
+    def __init__(self, number: int = 0, instance: str = "", other: EventStream | None = None) -> None:
+        super().__init__(number, instance)
+        self._other = other
 
     def send_message(self, frame: bytes) -> None:
-        if self._elsewhere is not None:
-            self._elsewhere.send_message(frame)
+        if self._other is not None:
+            self._other.send_message(frame)

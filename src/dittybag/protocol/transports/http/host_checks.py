@@ -1,7 +1,7 @@
-"""Who may be spoken to: names under which a server is known, and pages that may call it.
+"""ASGI middleware that checks the `Host` and `Origin` headers, against DNS rebinding.
 
-A page in a browser can be made to send requests to a server on the same machine, under a name of its own. So
-a request must be addressed to one of the server's names, and come from one of them if it comes from a page.
+A web page can make a browser send requests to a server on the same machine, under a host name of its own. So
+the `Host` of a request must be one of the server's names, and its `Origin`, if present, an allowed one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
 class HostCheckMiddleware:
-    """An application that lets only such requests through to another one."""
+    """Passes on requests with an allowed `Host` and `Origin`, and rejects all others."""
 
     def __init__(
         self, inner: Application, *, hosts: Collection[str] = LOOPBACK, origins: Collection[str] = ()
     ) -> None:
-        """`hosts`: names without ports. `origins`: of pages elsewhere that may call, like https://example.org."""
+        """`hosts`: names without ports. `origins`: other allowed origins, such as https://example.org."""
         self._inner = inner
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origin.lower() for origin in origins)
@@ -40,37 +40,39 @@ class HostCheckMiddleware:
         if scope["type"] == "http":
             headers = Headers.from_scope(scope)
             if self not in headers.cache:
-                headers.cache[self] = self._problem(headers)
-            if (problem := headers.cache[self]) is not None:
-                await send_error(send, problem)
+                headers.cache[self] = self._check(headers)
+            if (error := headers.cache[self]) is not None:
+                await send_error(send, error)
                 return
         await self._inner(scope, receive, send)
 
     def wrap_sync(self, inner: SyncHandler) -> SyncHandler:
-        """The same for requests that are answered at once."""
+        """Wrap a synchronous handler. It gets only requests whose headers have passed the check before."""
 
-        def guarded(headers: Headers, body: bytes) -> CompleteResponse | Application | None:
-            # Only headers that have been let through before.
+        def checked(headers: Headers, body: bytes) -> CompleteResponse | Application | None:
             return inner(headers, body) if headers.cache.get(self, headers) is None else None
 
-        return guarded
+        return checked
 
-    def _problem(self, headers: Headers) -> HttpError | None:
+    def _check(self, headers: Headers) -> HttpError | None:
         hosts = headers.get_all(b"host")
-        if len(hosts) != 1 or _name(hosts[0]) not in self._hosts:
+        if len(hosts) != 1 or _host_name(hosts[0]) not in self._hosts:
             return HttpError(
-                421, InvalidRequest("This server is not known under the name in the Host header")
+                421,
+                InvalidRequest(
+                    "The name in the Host header is not allowed on this server (see --allow-host)"
+                ),
             )
         for origin in headers.get_all(b"origin"):
             scheme, _, rest = origin.lower().partition("://")
-            is_own = scheme in ("http", "https") and "/" not in rest and _name(rest) in self._hosts
-            if not is_own and origin.lower() not in self._origins:
-                return HttpError(403, InvalidRequest("Pages of this origin may not call this server"))
+            is_local = scheme in ("http", "https") and "/" not in rest and _host_name(rest) in self._hosts
+            if not is_local and origin.lower() not in self._origins:
+                return HttpError(403, InvalidRequest("Requests from this Origin are not allowed"))
         return None
 
 
-def _name(host: str) -> str:
-    """A host without its port, if that is a number."""
+def _host_name(host: str) -> str:
+    """Return a host without its port."""
     name, colon, port = host.lower().rpartition(":")
     if colon and port.isdigit() and (":" not in name or name.endswith("]")):
         return name

@@ -1,4 +1,4 @@
-"""Sessions of the handshake revisions: which there are, and what is open of them in this process."""
+"""Sessions of the handshake revisions: the registry of all sessions, and those open in this process."""
 
 from __future__ import annotations
 
@@ -20,62 +20,62 @@ from dittybag.protocol.transports.http.event_streams import MAX_BYTES, EventStre
 from dittybag.protocol.types import JsonObject
 
 LIST_KINDS: Final[tuple[ListKind, ...]] = get_args(ListKind)
-#: So many streams of a session can be come back for.
-_KEPT_STREAMS: Final = 32
+#: Maximum number of resumable request streams per session.
+_MAX_STREAMS: Final = 32
 
 
 class SessionState(Struct, frozen=True, kw_only=True):
-    """What any process has to know of a session to answer its requests."""
+    """The state of a session that every server process needs to handle its requests."""
 
     version: str
     capabilities: JsonObject
     client: JsonObject
     principal: str = ""
     log_level: str = DEFAULT_LOG_LEVEL
-    #: The resources that it is told of.
+    #: The resources that the client has subscribed to.
     uris: tuple[str, ...] = ()
 
 
-def merge_states(found: SessionState, before: SessionState, after: SessionState) -> SessionState:
-    """A session as it was found, with what a request has changed from one state to another."""
+def merge_states(stored: SessionState, before: SessionState, after: SessionState) -> SessionState:
+    """Return the stored state with the difference between `before` and `after` applied."""
     old, new = set(before.uris), set(after.uris)
-    uris = set(found.uris) - (old - new) | (new - old)
-    level = found.log_level if after.log_level == before.log_level else after.log_level
-    return replace(found, log_level=level, uris=tuple(sorted(uris)))
+    uris = set(stored.uris) - (old - new) | (new - old)
+    level = stored.log_level if after.log_level == before.log_level else after.log_level
+    return replace(stored, log_level=level, uris=tuple(sorted(uris)))
 
 
 class SessionRegistry(Protocol):
-    """Where sessions are kept. Processes behind one address share it."""
+    """Stores the sessions. All server processes behind one address share it."""
 
     async def add(self, id: str, state: SessionState) -> None: ...
 
     async def find(self, id: str) -> SessionState | None:
-        """The session, unless it has ended or has not been used for too long."""
+        """Return a session, or `None` if it has ended or expired."""
         ...
 
     async def change(self, id: str, before: SessionState, after: SessionState) -> None:
-        """A request has changed the session, and others may have done so at the same time.
+        """Apply the difference between two states to the stored session, unless it has ended.
 
-        What differs between the two states is changed in what is kept; nothing happens if it has ended.
+        Other processes may change the session at the same time.
         """
         ...
 
     async def end(self, id: str) -> bool:
-        """Whether there was such a session."""
+        """End a session. Return whether it existed."""
         ...
 
 
 class MemorySessionRegistry:
-    """Sessions of one process."""
+    """A `SessionRegistry` in memory, for a single process."""
 
-    def __init__(self, most: int = 10_000) -> None:
-        self._most = most
+    def __init__(self, limit: int = 10_000) -> None:
+        self._limit = limit
         self._states: OrderedDict[str, SessionState] = OrderedDict()
 
     async def add(self, id: str, state: SessionState) -> None:
         self._states[id] = state
-        while len(self._states) > self._most:
-            # The one that has not been used for the longest time.
+        while len(self._states) > self._limit:
+            # Drop the least recently used session.
             self._states.popitem(last=False)
 
     async def find(self, id: str) -> SessionState | None:
@@ -93,72 +93,72 @@ class MemorySessionRegistry:
 
 
 class ResourceUpdates(Subscriptions):
-    """Hears of every resource that changes, whether it is watched or not."""
+    """Records every updated resource, whether the client has subscribed to it or not."""
 
     def __init__(self, server: Server, uris: set[str]) -> None:
-        """`uris`: where they are noted."""
+        """`uris`: the set that gets the URIs."""
         super().__init__(server, EventStream())
         self._uris = uris
-        self._news = asyncio.Event()
+        self._updated = asyncio.Event()
         server.add_listener(self)
 
     def resource_updated(self, uri: str) -> None:
         self._uris.add(uri)
-        self._news.set()
+        self._updated.set()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for the next one, but not longer than this."""
-        self._news.clear()
+        """Wait for the next update, for at most this many seconds."""
+        self._updated.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._news.wait()
+                await self._updated.wait()
 
 
 class OpenSession:
-    """A session as this process has it open."""
+    """A session that is open in this process."""
 
     def __init__(self, server: Server, state: SessionState) -> None:
-        #: The same session is open in other processes too, and its streams there have the same numbers.
-        self._mark = os.urandom(4).hex()
-        #: For what belongs to no request.
-        self.own = EventStream(0, self._mark)
-        self.session = Session(server, self.own, principal_id=state.principal)
+        #: Part of event ids: the same session may be open in other processes with the same stream numbers.
+        self._instance = os.urandom(4).hex()
+        #: For messages that belong to no request.
+        self.session_stream = EventStream(0, self._instance)
+        self.session = Session(server, self.session_stream, principal_id=state.principal)
         self.session.apply_handshake(REVISIONS[state.version], state.capabilities, state.client)
         self.session.subscriptions.finish_handshake()
         self._state = state
-        self._take(state)
-        #: Resources that have changed since other processes were asked which ones it watches.
-        self.unheard: set[str] = set()
-        self._streams: OrderedDict[int, EventStream] = OrderedDict({0: self.own})
+        self._apply(state)
+        #: Resources updated since the subscriptions of the session were last read from the registry.
+        self.pending_updates: set[str] = set()
+        self._streams: OrderedDict[int, EventStream] = OrderedDict({0: self.session_stream})
         self._last = 0
-        #: How many of its changes are being saved, and how many have been: what others know may lack those.
+        #: The number of changes being saved and already saved. The registry may not yet have the former.
         self.saving = self.saved = 0
-        #: How many connections take from its streams.
+        #: The number of connections to its streams.
         self.connections = 0
         self.used_at = 0.0
 
-    def asked_by(self, auth: AuthInfo) -> None:
-        """A request comes from its owner, who may do other things by now."""
+    def set_auth(self, auth: AuthInfo) -> None:
+        """Update the permissions of the owner, which may have changed since the last request."""
         self.session.set_principal(auth.principal, receives_notifications=auth.receives_notifications)
 
     def update(self, state: SessionState) -> None:
-        """Take what other processes have changed."""
+        """Apply the changes of other processes."""
         if state != self._state:
-            known, self._state = self._state, state
-            self._take(state)
-            for uri in self.unheard.intersection(state.uris).difference(known.uris):
+            old, self._state = self._state, state
+            self._apply(state)
+            for uri in self.pending_updates.intersection(state.uris).difference(old.uris):
                 self.session.subscriptions.resource_updated(uri)
 
-    def _take(self, state: SessionState) -> None:
+    def _apply(self, state: SessionState) -> None:
         self.session.log_level = state.log_level
         self.session.subscriptions.uris = set(state.uris)
 
-    def knows(self, state: SessionState) -> bool:
-        """Whether it is as other processes know it."""
+    def matches(self, state: SessionState) -> bool:
+        """Return whether the registry has the same state."""
         return state == self._state
 
-    def changed(self) -> tuple[SessionState, SessionState] | None:
-        """What it was and what it is now, if a request has changed it."""
+    def take_changes(self) -> tuple[SessionState, SessionState] | None:
+        """Return the state before and after the last request, or `None` if it changed nothing."""
         uris = tuple(sorted(self.session.subscriptions.uris))
         before, after = self._state, replace(self._state, log_level=self.session.log_level, uris=uris)
         if after == before:
@@ -170,17 +170,17 @@ class OpenSession:
     def is_idle(self) -> bool:
         return self.connections == 0 and self.session.is_idle()
 
-    def new_stream(self, *, answer_only: bool) -> EventStream:
-        """For the answer to a request; if it takes nothing else, the rest goes to the session's own."""
+    def new_stream(self, *, response_only: bool) -> EventStream:
+        """Return a stream for a response. With `response_only`, other messages go to the session stream."""
         self._last += 1
-        if answer_only:
-            return ResponseOnlyStream(self._last, self._mark, self.own)
-        return EventStream(self._last, self._mark)
+        if response_only:
+            return ResponseOnlyStream(self._last, self._instance, self.session_stream)
+        return EventStream(self._last, self._instance)
 
-    def keep(self, stream: EventStream) -> None:
-        """A client may come back for this stream."""
+    def retain(self, stream: EventStream) -> None:
+        """Keep a stream so that the client can resume it."""
         self._streams[stream.number] = stream
-        while len(self._streams) > _KEPT_STREAMS + 1 or self._bytes() > MAX_BYTES:
+        while len(self._streams) > _MAX_STREAMS + 1 or self._bytes() > MAX_BYTES:
             oldest = next((number for number in self._streams if number != 0), None)
             if oldest is None:
                 break
@@ -189,26 +189,26 @@ class OpenSession:
     def _bytes(self) -> int:
         return sum(stream.size for stream in self._streams.values())
 
-    def resumed(self, event_id: str) -> tuple[EventStream, int] | None:
-        """The stream and the number of an event that a client saw last."""
+    def find_event(self, event_id: str) -> tuple[EventStream, int] | None:
+        """Return the stream and the number of an event id, or `None` if it is not known."""
         stream, _, rest = event_id.partition("-")
-        number, _, mark = rest.partition("-")
+        number, _, instance = rest.partition("-")
         is_number = event_id.isascii() and stream.isdigit() and number.isdigit()
-        if not (mark and is_number and len(event_id) < 40):
+        if not (instance and is_number and len(event_id) < 40):
             return None
-        if mark != self._mark:
-            return self._moved() if int(stream) == 0 else None
+        if instance != self._instance:
+            return self._restart_session_stream() if int(stream) == 0 else None
         found = self._streams.get(int(stream))
         return None if found is None else (found, int(number))
 
-    def _moved(self) -> tuple[EventStream, int]:
-        """Another process had the stream, and what it said last is not known here: all may have changed."""
-        subscriptions, after = self.session.subscriptions, self.own.taken
+    def _restart_session_stream(self) -> tuple[EventStream, int]:
+        """Resume the stream of another process. Its last events are unknown, so notify of everything."""
+        subscriptions, after = self.session.subscriptions, self.session_stream.delivered
         for kind in LIST_KINDS:
             subscriptions.list_changed(kind)
         for uri in sorted(subscriptions.uris):
             subscriptions.resource_updated(uri)
-        return self.own, after
+        return self.session_stream, after
 
     async def close(self, grace: float) -> None:
         await self.session.close(grace)

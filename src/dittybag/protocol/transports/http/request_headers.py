@@ -1,4 +1,4 @@
-"""The headers of a stateless request, which must agree with its body: others on the way rely on them."""
+"""Checks that the routing headers of a stateless request match its body, because proxies rely on them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ VERSION: Final = b"mcp-protocol-version"
 METHOD: Final = b"mcp-method"
 NAME: Final = b"mcp-name"
 
-#: The member of the parameters that a method names in a header.
+#: The member of `params` that the `Mcp-Name` header must repeat, by method.
 _NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _BASE64: Final = re.compile(r"=\?base64\?(.*)\?=")
 
 
-class _Said(Struct, frozen=True):
-    """What the headers of a request say about it, as text. `UNSET`: something that is no text."""
+class _RoutingHeaders(Struct, frozen=True):
+    """The decoded routing headers of a request. `UNSET`: the value cannot be decoded."""
 
     version: str | UnsetType | None
     method: str | UnsetType | None
@@ -34,25 +34,25 @@ class _Said(Struct, frozen=True):
 
 
 def check(message: JsonObject, headers: Headers, server: Server) -> None:
-    """Raises `InvalidParams` or `HeaderMismatch` if a request does not say what it must, or two things."""
+    """Raises `InvalidParams` or `HeaderMismatch` if fields are missing or headers and body differ."""
     params = message.get("params")
     meta = params.get("_meta") if type(params) is dict else None
-    said = headers.cache.get(_Said) or _read(headers)
+    routing = headers.cache.get(_RoutingHeaders) or _read(headers)
     if type(meta) is not dict or type(meta.get(PROTOCOL_VERSION)) is not str:
         raise InvalidParams(f"Invalid params: `_meta` must have `{PROTOCOL_VERSION}`, a string")
     if type(meta.get(CLIENT_CAPABILITIES)) is not dict:
         raise InvalidParams(f"Invalid params: `{CLIENT_CAPABILITIES}` is required and must be an object")
-    _require(said.version, VERSION, meta[PROTOCOL_VERSION], "the version in `_meta`")
-    _require(said.method, METHOD, message.get("method"), "the method")
+    _require(routing.version, VERSION, meta[PROTOCOL_VERSION], "the version in `_meta`")
+    _require(routing.method, METHOD, message.get("method"), "the method")
     member = _NAMED.get(str(message.get("method")))
     if member is not None and type(params) is dict and type(params.get(member)) is str:
-        _require(said.name, NAME, params[member], f"`params.{member}`")
+        _require(routing.name, NAME, params[member], f"`params.{member}`")
         if message["method"] == "tools/call":
             _check_mirrored(params, headers, server)
 
 
 def _check_mirrored(params: JsonObject, headers: Headers, server: Server) -> None:
-    """A tool's schema may ask for arguments to be repeated in headers."""
+    """Check the headers that must repeat tool arguments, as the tool's schema requires."""
     tool, arguments = server.tools.get(params["name"]), params.get("arguments")
     if tool is None or type(arguments) is not dict:
         return
@@ -61,16 +61,16 @@ def _check_mirrored(params: JsonObject, headers: Headers, server: Server) -> Non
         if isinstance(value, str | int):
             text = value if isinstance(value, str) else encode(value).decode()
             encoded = header.encode("latin-1", "replace")
-            _require(_plain(headers.get(encoded)), encoded, text, f"the argument `{name}`")
+            _require(_decode_value(headers.get(encoded)), encoded, text, f"the argument `{name}`")
 
 
-def _read(headers: Headers) -> _Said:
+def _read(headers: Headers) -> _RoutingHeaders:
     try:
-        values = [_plain(headers.get_unambiguous(name)) for name in (VERSION, METHOD, NAME)]
+        values = [_decode_value(headers.get_unambiguous(name)) for name in (VERSION, METHOD, NAME)]
     except ConflictingHeader as error:
-        raise HeaderMismatch(f"The header {error} came with different values") from None
-    said = headers.cache[_Said] = _Said(*values)
-    return said
+        raise HeaderMismatch(f"The header {error} occurs several times with different values") from None
+    routing = headers.cache[_RoutingHeaders] = _RoutingHeaders(*values)
+    return routing
 
 
 def _require(value: str | UnsetType | None, name: bytes, expected: Any, what: str) -> None:
@@ -78,11 +78,11 @@ def _require(value: str | UnsetType | None, name: bytes, expected: Any, what: st
         return
     if value is None:
         raise HeaderMismatch(f"The header {name.decode()} is missing; it must repeat {what}")
-    raise HeaderMismatch(f"The header {name.decode()} does not agree with {what}")
+    raise HeaderMismatch(f"The header {name.decode()} does not match {what}")
 
 
-def _plain(value: str | None) -> str | UnsetType | None:
-    """A header's value as text: what is not ASCII is carried in Base64. `UNSET`: it is no text."""
+def _decode_value(value: str | None) -> str | UnsetType | None:
+    """Return a header value, Base64-decoded if marked so. `UNSET` if it cannot be decoded."""
     if value is None:
         return None
     if not value.isascii():

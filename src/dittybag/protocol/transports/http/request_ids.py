@@ -1,4 +1,4 @@
-"""Ids of requests: every answer has one, and so has its line in the log."""
+"""ASGI middleware that gives every response, and its log records, a request id."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ from dittybag.protocol.transports.http.asgi_messages import (
 
 HEADER: Final = b"x-request-id"
 
-_SANE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+_VALID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 class RequestIdMiddleware:
-    """An application whose every answer has an id: that of the request if it is sane, or else a new one."""
+    """Adds `X-Request-Id` to every response: the id from the request if it is valid, or a new one."""
 
     def __init__(self, inner: Application) -> None:
         self._inner = inner
-        # Counting costs less than chance, and the prefix tells one process from another.
+        # A counter is cheaper than a random id. The prefix distinguishes processes.
         self._prefix = os.urandom(6).hex().encode()
-        self._numbers = count(1)
+        self._counter = count(1)
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        request_id = self._chosen(Headers.from_scope(scope)) or self._new()
+        request_id = self._client_id(Headers.from_scope(scope)) or self._new_id()
         before = current_request_id.get()
         current_request_id.set(request_id)
         try:
             await self._run(self._inner, request_id, scope, receive, send)
         finally:
-            # Not by a token: a request may begin without a task and end in one, which has another context.
+            # `reset` would fail: a request may start outside a task and end in one, with another context.
             current_request_id.set(before)
 
     def wrap_sync(self, inner: SyncHandler) -> SyncHandler:
-        """The same for requests that are answered at once."""
+        """Wrap a synchronous handler."""
 
         def identified(headers: Headers, body: bytes) -> CompleteResponse | Application | None:
-            request_id = self._chosen(headers) or self._new()
+            request_id = self._client_id(headers) or self._new_id()
             token = current_request_id.set(request_id)
             try:
-                answer = inner(headers, body)
+                response = inner(headers, body)
             finally:
                 current_request_id.reset(token)
-            if type(answer) is tuple:
-                return answer[0], answer[1], b"%bx-request-id: %b\r\n" % (answer[2], request_id)
-            return partial(self._run, answer, request_id) if callable(answer) else None
+            if type(response) is tuple:
+                return response[0], response[1], b"%bx-request-id: %b\r\n" % (response[2], request_id)
+            return partial(self._run, response, request_id) if callable(response) else None
 
         return identified
 
@@ -72,14 +72,14 @@ class RequestIdMiddleware:
 
         await application(scope, receive, identified)
 
-    def _chosen(self, headers: Headers) -> bytes | None:
-        """The id that a request brings, if there is one and it is sane."""
+    def _client_id(self, headers: Headers) -> bytes | None:
+        """Return the id that a request carries, or `None` if it has none or it is not valid."""
         if self not in headers.cache:
             found = headers.get_all(HEADER)
-            is_sane = len(found) == 1 and _SANE.fullmatch(found[0]) is not None
-            headers.cache[self] = found[0].encode() if is_sane else None
-        chosen: bytes | None = headers.cache[self]
-        return chosen
+            is_valid = len(found) == 1 and _VALID.fullmatch(found[0]) is not None
+            headers.cache[self] = found[0].encode() if is_valid else None
+        client_id: bytes | None = headers.cache[self]
+        return client_id
 
-    def _new(self) -> bytes:
-        return b"%b-%x" % (self._prefix, next(self._numbers))
+    def _new_id(self) -> bytes:
+        return b"%b-%x" % (self._prefix, next(self._counter))

@@ -1,4 +1,4 @@
-"""Brings streams to clients: as one JSON text where that is all, otherwise as server-sent events."""
+"""Sends a stream to a client: as one JSON response if possible, else as server-sent events."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.transports.http.asgi_messages import EVENTS, Header, Receive, Send, respond
 from dittybag.protocol.transports.http.event_streams import EventStream
 
-#: A connection on which nothing is said for so long hears a comment, so that nobody on the way closes it.
+#: After this long without events a comment is sent, so that proxies do not close the connection.
 PING_SECONDS: Final = 15.0
-#: How soon a client comes back for a stream whose connection was closed.
+#: How soon a client should resume a stream after its connection was closed.
 RETRY_MS: Final = 500
 
 _EVENT_HEADERS: Final = (
     (b"content-type", EVENTS),
     (b"cache-control", b"no-cache, no-transform"),
-    # Proxies would wait for more before they pass anything on.
+    # Otherwise nginx buffers the response.
     (b"x-accel-buffering", b"no"),
 )
 
 
 class ResponseDelivery:
-    """One HTTP answer that carries a stream."""
+    """An HTTP response that carries a stream."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ResponseDelivery:
         after: int = 0,
         when_streamed: Callable[[EventStream], object] | None = None,
     ) -> None:
-        """`resumable`: events have ids. `primed`: begin with only an id. `after`: begin after this event."""
+        """`resumable`: events have ids. `primed`: start with an empty event. `after`: the last event seen."""
         self._stream = stream
         self._receive = receive
         self._send = send
@@ -45,120 +45,120 @@ class ResponseDelivery:
         self._resumable = resumable
         self._primed = primed
         self._position = after
-        self._overtaken = False
-        #: Called when it becomes a stream of events.
+        self._superseded = False
+        #: Called when the response becomes an event stream.
         self._when_streamed = when_streamed
 
-    async def answer(self, status_of: Callable[[int | None], int], *, as_json: bool) -> bool:
-        """Bring the answer to a request; whether it was all brought before the client went away."""
+    async def send_response(self, status_of: Callable[[int | None], int], *, as_json: bool) -> bool:
+        """Send the response to a request. Return `False` if the client disconnected before the end."""
         stream = self._stream
         if not stream.finished:
-            # A moment in which most answers come: then there need be no stream.
-            gone = asyncio.ensure_future(self._disconnected())
+            # Most requests finish soon and need no event stream.
+            disconnected = asyncio.ensure_future(self._wait_for_disconnect())
             try:
-                return await self._raced(gone, status_of, as_json=as_json)
+                return await self._wait_and_send(disconnected, status_of, as_json=as_json)
             finally:
-                gone.cancel()
-        return await self._whole(status_of, as_json=as_json) or await self._events(None)
+                disconnected.cancel()
+        return await self._send_complete(status_of, as_json=as_json) or await self._send_events(None)
 
-    async def _raced(
-        self, gone: asyncio.Future[None], status_of: Callable[[int | None], int], *, as_json: bool
+    async def _wait_and_send(
+        self, disconnected: asyncio.Future[None], status_of: Callable[[int | None], int], *, as_json: bool
     ) -> bool:
         waiting = asyncio.ensure_future(self._stream.wait(0, PING_SECONDS))
         try:
-            await asyncio.wait((gone, waiting), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((disconnected, waiting), return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()
-        if gone.done():
+        if disconnected.done():
             return False
-        return await self._whole(status_of, as_json=as_json) or await self._events(gone)
+        return await self._send_complete(status_of, as_json=as_json) or await self._send_events(disconnected)
 
-    async def _whole(self, status_of: Callable[[int | None], int], *, as_json: bool) -> bool:
-        """Bring the answer as it is, if it is all there is."""
+    async def _send_complete(self, status_of: Callable[[int | None], int], *, as_json: bool) -> bool:
+        """Send the response in one piece if it is the only message. Return whether it was sent."""
         stream = self._stream
-        frame = stream.only_answer()
+        frame = stream.sole_response()
         if frame is not None and (as_json or stream.error is not None):
-            stream.after(0)
+            stream.take_after(0)
             await respond(self._send, status_of(stream.error), frame, headers=self._headers)
             return True
         if stream.finished and stream.is_empty():
-            # It was cancelled: there is nothing to say.
+            # The request was cancelled: there is no response.
             await respond(self._send, 202, headers=self._headers)
             return True
         return False
 
     async def follow(self) -> bool:
-        """Bring whatever is said, until the stream ends or the client goes away."""
-        gone = asyncio.ensure_future(self._disconnected())
+        """Send events until the stream ends or the client disconnects."""
+        disconnected = asyncio.ensure_future(self._wait_for_disconnect())
         try:
-            return await self._events(gone)
+            return await self._send_events(disconnected)
         finally:
-            gone.cancel()
+            disconnected.cancel()
 
-    async def _events(self, gone: asyncio.Future[None] | None) -> bool:
+    async def _send_events(self, disconnected: asyncio.Future[None] | None) -> bool:
         stream = self._stream
         stream.attach(self)
         try:
-            await self._begin()
-            while not await self._brought_all():
-                if gone is None:
-                    gone = asyncio.ensure_future(self._disconnected())
-                if not await self._waited(gone):
+            await self._start()
+            while not await self._send_pending():
+                if disconnected is None:
+                    disconnected = asyncio.ensure_future(self._wait_for_disconnect())
+                if not await self._wait_for_more(disconnected):
                     return False
         finally:
             stream.detach(self)
         await self._write(b"", more=False)
         return stream.finished
 
-    async def _brought_all(self) -> bool:
-        """Bring what there is; whether that was the last of it, here."""
+    async def _send_pending(self) -> bool:
+        """Send the buffered events. Return whether this response is complete."""
         stream = self._stream
-        if not stream.serves(self):
-            self._overtaken = True
+        if not stream.is_current(self):
+            self._superseded = True
         else:
-            if self._overtaken:
-                # Another one was served meanwhile.
-                self._position, self._overtaken = max(self._position, stream.taken), False
-            for event in stream.after(self._position):
-                await self._write(self._event(event.number, event.frame))
+            if self._superseded:
+                # Another connection got events in the meantime.
+                self._position, self._superseded = max(self._position, stream.delivered), False
+            for event in stream.take_after(self._position):
+                await self._write(self._encode_event(event.number, event.frame))
                 self._position = event.number
         return stream.finished or stream.paused
 
-    async def _waited(self, gone: asyncio.Future[None]) -> bool:
-        """Wait for more; whether the client is still there."""
+    async def _wait_for_more(self, disconnected: asyncio.Future[None]) -> bool:
+        """Wait for events. Return `False` if the client has disconnected."""
         stream = self._stream
-        if stream.serves(self):
+        if stream.is_current(self):
             waiting = asyncio.ensure_future(stream.wait(self._position, PING_SECONDS))
         else:
-            waiting = asyncio.ensure_future(stream.wait_for_news(PING_SECONDS))
+            waiting = asyncio.ensure_future(stream.wait_for_activity(PING_SECONDS))
         try:
-            await asyncio.wait((gone, waiting), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((disconnected, waiting), return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()
-        if gone.done():
+        if disconnected.done():
             return False
         if not waiting.result():
-            await self._write(b": still here\n\n")
+            await self._write(b": keep-alive\n\n")
         return True
 
-    async def _begin(self) -> None:
+    async def _start(self) -> None:
         if self._when_streamed is not None:
             self._when_streamed(self._stream)
         headers = [*_EVENT_HEADERS, *self._headers]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         if self._primed:
-            head = f"id: {self._stream.event_id(self._position)}\nretry: {RETRY_MS}\n"
-            await self._write(head.encode() + b"data: \n\n")
+            lines = f"id: {self._stream.event_id(self._position)}\nretry: {RETRY_MS}\n"
+            await self._write(lines.encode() + b"data: \n\n")
         else:
             await self._write(b"")
 
-    def _event(self, number: int, frame: bytes) -> bytes:
-        name = f"id: {self._stream.event_id(number)}\n".encode() if self._resumable else b""
-        return b"%bevent: message\ndata: %b\n\n" % (name, frame)
+    def _encode_event(self, number: int, frame: bytes) -> bytes:
+        id_line = f"id: {self._stream.event_id(number)}\n".encode() if self._resumable else b""
+        return b"%bevent: message\ndata: %b\n\n" % (id_line, frame)
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
-    async def _disconnected(self) -> None:
+    async def _wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             continue
