@@ -1,4 +1,4 @@
-"""Frames: every readable id is answered exactly once, and nothing else is answered at all."""
+"""Frames: each request with a readable id gets exactly one response, and other messages get none."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from dittybag.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, VERSIONS
 from dittybag.protocol.jsonrpc import find_request_id
 from dittybag.protocol.transports.in_memory import MemoryClient
-from tests.protocol.servers import full_server
+from tests.protocol.engine_servers import full_server
 
 
-async def said(frame: bytes, version: str = V2025_11_25) -> list[Any]:
-    """All that the server says to one frame, in a session of `version`."""
+async def responses_to(frame: bytes, version: str = V2025_11_25) -> list[Any]:
+    """Send one frame in a session of `version` and return all messages from the server."""
     async with MemoryClient(full_server(), version) as client:
         client.send(frame)
         _, future = client.start("ping" if version != "2026-07-28" else "tools/list")
@@ -22,11 +22,11 @@ async def said(frame: bytes, version: str = V2025_11_25) -> list[Any]:
         return [client.inbox.get_nowait() for _ in range(client.inbox.qsize())]
 
 
-async def refused(frame: bytes, version: str = V2025_11_25) -> Any:
-    """The one error that a frame is answered with."""
-    (answer,) = await said(frame, version)
-    assert answer["jsonrpc"] == "2.0"
-    return answer
+async def error_response_to(frame: bytes, version: str = V2025_11_25) -> Any:
+    """Send one frame and return the only response to it."""
+    (response,) = await responses_to(frame, version)
+    assert response["jsonrpc"] == "2.0"
+    return response
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,9 @@ async def refused(frame: bytes, version: str = V2025_11_25) -> Any:
         b"{'a': 1}",
     ],
 )
-async def test_what_is_not_json_is_one_parse_error(frame: bytes) -> None:
-    answer = await refused(frame)
-    assert answer["error"]["code"] == -32700
+async def test_invalid_json_gets_one_parse_error(frame: bytes) -> None:
+    response = await error_response_to(frame)
+    assert response["error"]["code"] == -32700
 
 
 @pytest.mark.parametrize(
@@ -72,54 +72,56 @@ async def test_what_is_not_json_is_one_parse_error(frame: bytes) -> None:
         (b'{"jsonrpc":"2.0","id":5,"method":"' + b"x" * 100_000 + b'"}', -32601),
     ],
 )
-async def test_a_faulty_request_is_answered_under_its_id(frame: bytes, code: int) -> None:
-    answer = await refused(frame)
-    assert (answer["id"], answer["error"]["code"]) == (5, code)
-    assert len(answer["error"]["message"]) < 3000
+async def test_an_invalid_request_gets_an_error_with_its_id(frame: bytes, code: int) -> None:
+    response = await error_response_to(frame)
+    assert (response["id"], response["error"]["code"]) == (5, code)
+    assert len(response["error"]["message"]) < 3000
 
 
 @pytest.mark.parametrize(("depth", "code"), [(198, None), (200, -32600), (20_000, -32600)])
 @pytest.mark.parametrize(
     ("opening", "closing", "levels"), [(b"[", b"]", 1), (b'{"a":', b"}", 1), (b'[[],{"b":', b"}]", 2)]
 )
-async def test_nesting_is_limited_whatever_it_is_made_of(
+async def test_the_nesting_of_objects_and_arrays_is_limited(
     depth: int, code: int | None, opening: bytes, closing: bytes, levels: int
 ) -> None:
-    # The message and its params are two levels more.
+    # The message and its params add two levels.
     nested = opening * (depth // levels) + b"1" + closing * (depth // levels)
-    (answer,) = await said(b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":%b}}' % nested)
-    assert (answer["id"], answer.get("error", {}).get("code")) == (5, code)
+    (response,) = await responses_to(b'{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":%b}}' % nested)
+    assert (response["id"], response.get("error", {}).get("code")) == (5, code)
 
 
 @pytest.mark.parametrize(
     "request_id", [b"1.0", b"1.5", b"true", b"null", b"[]", b"{}", b'"\\ud800"', b'"' + b"i" * 2000 + b'"']
 )
-async def test_an_id_that_is_none_is_refused_without_one(request_id: bytes) -> None:
-    answer = await refused(b'{"jsonrpc":"2.0","id":' + request_id + b',"method":"ping"}')
-    assert answer["error"]["code"] == -32600
-    assert answer.get("id") is None
+async def test_an_invalid_id_gets_an_error_without_an_id(request_id: bytes) -> None:
+    response = await error_response_to(b'{"jsonrpc":"2.0","id":' + request_id + b',"method":"ping"}')
+    assert response["error"]["code"] == -32600
+    assert response.get("id") is None
 
 
 @pytest.mark.parametrize("request_id", [0, -1, 2**53, 10**30, "", "7", "ü", "a b", "\u2028"])
-async def test_an_id_comes_back_as_it_was(request_id: str | int) -> None:
-    (answer,) = await said(msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "method": "ping"}))
-    assert answer == {"jsonrpc": "2.0", "id": request_id, "result": {}}
+async def test_a_valid_id_is_returned_unchanged(request_id: str | int) -> None:
+    (response,) = await responses_to(
+        msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "method": "ping"})
+    )
+    assert response == {"jsonrpc": "2.0", "id": request_id, "result": {}}
 
 
 @pytest.mark.parametrize(
     ("version", "has_null_id"),
     [(V2024_11_05, True), (V2025_03_26, True), (V2025_06_18, True), (V2025_11_25, False)],
 )
-async def test_without_a_readable_id_the_answer_has_null_or_none_as_the_revision_wants(
+async def test_without_a_readable_id_the_error_has_a_null_id_only_where_the_revision_requires_it(
     version: str, *, has_null_id: bool
 ) -> None:
-    assert ("id" in await refused(b"{", version)) == has_null_id
+    assert ("id" in await error_response_to(b"{", version)) == has_null_id
 
 
-async def test_a_doubled_id_is_no_id() -> None:
-    answer = await refused(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}')
-    assert answer["error"]["code"] == -32600
-    assert answer.get("id") is None
+async def test_a_duplicate_id_gets_an_error_without_an_id() -> None:
+    response = await error_response_to(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}')
+    assert response["error"]["code"] == -32600
+    assert response.get("id") is None
 
 
 @pytest.mark.parametrize(
@@ -138,19 +140,19 @@ async def test_a_doubled_id_is_no_id() -> None:
     ],
 )
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_notifications_and_stray_responses_are_never_answered(frame: bytes, version: str) -> None:
-    assert await said(frame, version) == []
+async def test_notifications_and_unexpected_responses_are_never_answered(frame: bytes, version: str) -> None:
+    assert await responses_to(frame, version) == []
 
 
-async def test_a_byte_order_mark_and_a_carriage_return_do_no_harm() -> None:
-    (answer,) = await said(b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}\r')
-    assert answer["result"] == {}
+async def test_a_byte_order_mark_and_a_carriage_return_are_ignored() -> None:
+    (response,) = await responses_to(b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}\r')
+    assert response["result"] == {}
 
 
-async def test_an_object_in_a_colon_rich_frame_is_not_taken_for_a_duplicate() -> None:
+async def test_colons_inside_strings_are_not_mistaken_for_duplicate_keys() -> None:
     params = b'{"name":"echo","arguments":{"text":"a:b::{"}}'
-    (answer,) = await said(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}' % params)
-    assert answer["result"]["content"][0]["text"] == "a:b::{"
+    (response,) = await responses_to(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}' % params)
+    assert response["result"]["content"][0]["text"] == "a:b::{"
 
 
 async def test_params_may_be_absent_or_null() -> None:
@@ -158,12 +160,12 @@ async def test_params_may_be_absent_or_null() -> None:
         b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
         b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}',
     ):
-        (answer,) = await said(frame)
-        assert "tools" in answer["result"]
+        (response,) = await responses_to(frame)
+        assert "tools" in response["result"]
 
 
 @pytest.mark.parametrize(
-    ("frame", "found"),
+    ("frame", "expected"),
     [
         (b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"id":1,', 7),
         (b'  { "id" : "a\\"b" , "params":[', 'a"b'),
@@ -177,19 +179,17 @@ async def test_params_may_be_absent_or_null() -> None:
         (b"", None),
     ],
 )
-def test_the_id_of_a_frame_that_is_too_much_is_read_from_its_ends(
-    frame: bytes, found: str | int | None
-) -> None:
-    assert find_request_id(frame) == found
+def test_the_id_of_an_oversize_frame_is_read_from_its_ends(frame: bytes, expected: str | int | None) -> None:
+    assert find_request_id(frame) == expected
 
 
 # Batches
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version != V2025_03_26])
-async def test_a_batch_is_one_error_in_revisions_without_batches(version: str) -> None:
-    answer = await refused(b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', version)
-    assert answer["error"]["code"] == -32600
+async def test_a_batch_gets_one_error_in_revisions_without_batches(version: str) -> None:
+    response = await error_response_to(b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', version)
+    assert response["error"]["code"] == -32600
 
 
 async def test_a_batch_is_answered_with_a_batch() -> None:
@@ -199,39 +199,39 @@ async def test_a_batch_is_answered_with_a_batch() -> None:
         b'7,{"jsonrpc":"2.0","id":3,"method":"nope"},{"jsonrpc":"2.0","id":9,"result":{}},'
         b'{"jsonrpc":"2.0","id":4,"method":"initialize","params":{}}]'
     )
-    (answers,) = await said(frame, V2025_03_26)
-    by_id = {answer["id"]: answer for answer in answers}
+    (responses,) = await responses_to(frame, V2025_03_26)
+    by_id = {response["id"]: response for response in responses}
     assert by_id.keys() == {1, "b", None, 3, 4}
     assert by_id[1]["result"] == {}
     assert by_id["b"]["result"]["content"][0]["text"] == "x"
     assert [by_id[key]["error"]["code"] for key in (None, 3, 4)] == [-32600, -32601, -32600]
 
 
-async def test_a_stateless_request_is_not_part_of_a_batch() -> None:
+async def test_a_stateless_request_in_a_batch_is_refused() -> None:
     meta = (
         b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
         b'"io.modelcontextprotocol/clientCapabilities":{}}'
     )
     frame = b'[{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":%b}}]' % meta
-    ((answer,),) = await said(frame, V2025_03_26)
-    assert (answer["id"], answer["error"]["code"]) == (1, -32600)
+    ((response,),) = await responses_to(frame, V2025_03_26)
+    assert (response["id"], response["error"]["code"]) == (1, -32600)
 
 
 async def test_a_batch_of_notifications_is_not_answered() -> None:
-    assert await said(b'[{"jsonrpc":"2.0","method":"notifications/initialized"}]', V2025_03_26) == []
+    assert await responses_to(b'[{"jsonrpc":"2.0","method":"notifications/initialized"}]', V2025_03_26) == []
 
 
 @pytest.mark.parametrize("frame", [b"[]", b"[" + b",".join([b"1"] * 1001) + b"]"])
-async def test_an_empty_or_endless_batch_is_one_error(frame: bytes) -> None:
-    assert (await refused(frame, V2025_03_26))["error"]["code"] == -32600
+async def test_an_empty_or_oversize_batch_gets_one_error(frame: bytes) -> None:
+    assert (await error_response_to(frame, V2025_03_26))["error"]["code"] == -32600
 
 
-async def test_a_cancelled_part_of_a_batch_does_not_hold_up_the_rest() -> None:
+async def test_a_cancelled_request_does_not_delay_the_rest_of_its_batch() -> None:
     async with MemoryClient(full_server(), V2025_03_26) as client:
         client.send(
             b'[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}},'
             b'{"jsonrpc":"2.0","id":2,"method":"ping"}]'
         )
         client.notify("notifications/cancelled", {"requestId": 1})
-        answers: Any = await client.next()
-    assert answers == [{"jsonrpc": "2.0", "id": 2, "result": {}}]
+        responses: Any = await client.next()
+    assert responses == [{"jsonrpc": "2.0", "id": 2, "result": {}}]

@@ -1,4 +1,4 @@
-"""What each protocol revision has works in it, and what it has not is not found."""
+"""The methods and fields of each protocol revision."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dittybag.protocol.eras import (
 )
 from dittybag.protocol.method_handlers import HANDLERS
 from dittybag.protocol.transports.in_memory import MemoryClient
-from tests.protocol.servers import full_server
+from tests.protocol.engine_servers import full_server
 
-#: Parameters with which each method succeeds, and what its result must hold.
-SUCCESSES: dict[str, tuple[dict[str, Any], set[str]]] = {
+#: Valid parameters of each method, and the members that its result must have.
+VALID_CALLS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "initialize": (
         {"protocolVersion": V2025_06_18, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
         {"protocolVersion", "capabilities", "serverInfo", "instructions"},
@@ -45,7 +45,7 @@ SUCCESSES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "logging/setLevel": ({"level": "error"}, set()),
 }
 
-#: The table as the specification's own schemas have it, written down apart from ours.
+#: The method table from the schemas of the specification, independent of the engine's table.
 _BOTH = {
     "tools/list",
     "tools/call",
@@ -62,8 +62,8 @@ SPECIFIED = {(method, version) for version in HANDSHAKE_VERSIONS for method in _
     (method, V2026_07_28) for method in _BOTH | _STATELESS_ONLY
 }
 
-#: Methods that other revisions or extensions have, and we have not.
-FOREIGN = [
+#: Methods of other revisions or extensions that the engine does not support.
+UNSUPPORTED_METHODS = [
     "tasks/get",
     "tasks/list",
     "roots/list",
@@ -74,26 +74,26 @@ FOREIGN = [
 ]
 
 
-def test_the_table_is_that_of_the_specification() -> None:
+def test_the_method_table_matches_the_specification() -> None:
     assert set(METHODS) == SPECIFIED
     assert set(HANDLERS) == {method for method, _ in METHODS}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("method", sorted(set(HANDLERS) - {"subscriptions/listen"}))
-async def test_a_method_works_where_it_exists_and_is_not_found_where_not(method: str, version: str) -> None:
-    params, members = SUCCESSES[method]
+async def test_a_method_works_only_in_the_revisions_that_have_it(method: str, version: str) -> None:
+    params, members = VALID_CALLS[method]
     async with MemoryClient(full_server(), version) as client:
-        answer = await client.exchange(method, params)
+        response = await client.exchange(method, params)
     if (method, version) in SPECIFIED or (method == "initialize" and version in STATELESS_VERSIONS):
-        # `initialize` always opens the handshake era, whatever `_meta` says.
-        assert members <= answer["result"].keys()
+        # `initialize` always starts a handshake session, regardless of `_meta`.
+        assert members <= response["result"].keys()
     else:
-        assert answer["error"]["code"] == -32601
+        assert response["error"]["code"] == -32601
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_listening_exists_only_in_the_stateless_revision(version: str) -> None:
+async def test_listen_streams_exist_only_in_the_stateless_revision(version: str) -> None:
     async with MemoryClient(full_server(), version) as client:
         _, future = client.start("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         if version in STATELESS_VERSIONS:
@@ -103,21 +103,21 @@ async def test_listening_exists_only_in_the_stateless_revision(version: str) -> 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("method", FOREIGN)
-async def test_a_method_that_no_server_has_is_not_found(method: str, version: str) -> None:
+@pytest.mark.parametrize("method", UNSUPPORTED_METHODS)
+async def test_an_unsupported_method_is_not_found(method: str, version: str) -> None:
     async with MemoryClient(full_server(), version) as client:
         assert (await client.error(method))["code"] == -32601
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
-async def test_a_known_version_is_echoed(version: str) -> None:
+async def test_a_known_version_is_accepted(version: str) -> None:
     client = MemoryClient(full_server())
     result = await client.request("initialize", {"protocolVersion": version})
     assert result["protocolVersion"] == version
 
 
 @pytest.mark.parametrize("params", [{"protocolVersion": "1999-01-01"}, {"protocolVersion": 7}, {}])
-async def test_an_unknown_or_absent_version_gets_the_servers_own(params: dict[str, Any]) -> None:
+async def test_an_unknown_or_missing_version_gets_the_servers_default(params: dict[str, Any]) -> None:
     client = MemoryClient(full_server())
     assert (await client.request("initialize", params))["protocolVersion"] == V2025_11_25
 
@@ -128,7 +128,7 @@ async def test_the_stateless_revision_is_not_negotiated_by_handshake() -> None:
     assert result["protocolVersion"] == V2025_11_25
 
 
-# What each revision adds to the values in messages
+# Fields of each revision
 
 TOOL_FIELDS = {
     V2024_11_05: {"name", "inputSchema"},
@@ -154,7 +154,7 @@ async def test_a_tool_is_described_with_the_fields_of_the_revision(version: str)
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
-async def test_the_server_introduces_itself_with_the_fields_of_the_revision(version: str) -> None:
+async def test_the_server_info_has_the_fields_of_the_revision(version: str) -> None:
     client = MemoryClient(full_server())
     result = await client.request("initialize", {"protocolVersion": version})
     assert result["serverInfo"].keys() == INFO_FIELDS[version]
@@ -162,7 +162,7 @@ async def test_the_server_introduces_itself_with_the_fields_of_the_revision(vers
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_structured_content_comes_with_the_revisions_that_have_it(version: str) -> None:
+async def test_structured_content_is_sent_only_in_revisions_that_have_it(version: str) -> None:
     async with MemoryClient(full_server(), version) as client:
         result = await client.call("add", {"a": 2, "b": 3})
     assert result["content"] == [{"type": "text", "text": '{"total":5}'}]
@@ -170,7 +170,7 @@ async def test_structured_content_comes_with_the_revisions_that_have_it(version:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_a_missing_resource_has_the_code_of_the_revision(version: str) -> None:
+async def test_a_missing_resource_has_the_error_code_of_the_revision(version: str) -> None:
     async with MemoryClient(full_server(), version) as client:
         error = await client.error("resources/read", {"uri": "memo://nowhere"})
     assert error["code"] == (-32602 if version == V2026_07_28 else -32002)
@@ -182,9 +182,9 @@ async def test_a_missing_resource_has_the_code_of_the_revision(version: str) -> 
 META = "io.modelcontextprotocol/"
 
 
-async def test_a_stateless_result_says_what_it_is_and_who_gave_it() -> None:
+async def test_a_stateless_result_has_a_type_and_the_server_info() -> None:
     async with MemoryClient(full_server(), V2026_07_28) as client:
-        for method, (params, _) in SUCCESSES.items():
+        for method, (params, _) in VALID_CALLS.items():
             if (method, V2026_07_28) not in SPECIFIED:
                 continue
             result = await client.request(method, params)
@@ -194,7 +194,7 @@ async def test_a_stateless_result_says_what_it_is_and_who_gave_it() -> None:
             assert ("ttlMs" in result, "cacheScope" in result) == (cacheable, cacheable), method
 
 
-async def test_only_discovery_introduces_the_server_in_full() -> None:
+async def test_only_discovery_returns_the_full_server_info() -> None:
     async with MemoryClient(full_server(), V2026_07_28) as client:
         discovered = (await client.request("server/discover"))["_meta"][META + "serverInfo"]
         listed = (await client.request("tools/list"))["_meta"][META + "serverInfo"]
@@ -202,13 +202,13 @@ async def test_only_discovery_introduces_the_server_in_full() -> None:
     assert listed == {"name": "full", "version": "1.2.3"}
 
 
-async def test_handshake_results_carry_nothing_of_the_stateless_revision() -> None:
+async def test_handshake_results_have_no_stateless_members() -> None:
     async with MemoryClient(full_server(), V2025_11_25) as client:
         result = await client.request("tools/list")
     assert result.keys() == {"tools"}
 
 
-async def test_both_eras_are_served_on_one_connection_in_any_order() -> None:
+async def test_both_eras_work_on_one_connection_in_any_order() -> None:
     server = full_server()
     async with MemoryClient(server, V2026_07_28) as client:
         await client.request("server/discover")
@@ -222,7 +222,7 @@ async def test_both_eras_are_served_on_one_connection_in_any_order() -> None:
         assert await client.request("ping") == {}
 
 
-async def test_discover_without_an_envelope_is_not_found_so_that_clients_fall_back() -> None:
+async def test_discover_without_a_version_in_meta_is_not_found_so_that_clients_fall_back() -> None:
     client = MemoryClient(full_server(), V2025_11_25)
     assert (await client.error("server/discover"))["code"] == -32601
 
@@ -247,7 +247,7 @@ async def test_discover_without_an_envelope_is_not_found_so_that_clients_fall_ba
         ({META + "protocolVersion": "1900-01-01"}, -32602),
     ],
 )
-async def test_a_faulty_envelope_is_refused(meta: dict[str, Any], code: int) -> None:
+async def test_an_invalid_meta_is_refused(meta: dict[str, Any], code: int) -> None:
     client = MemoryClient(full_server(), V2025_11_25)
     error = await client.error("tools/list", {}, meta=meta)
     assert error["code"] == code
@@ -255,12 +255,12 @@ async def test_a_faulty_envelope_is_refused(meta: dict[str, Any], code: int) -> 
         assert error["data"] == {"supported": [V2026_07_28], "requested": meta[META + "protocolVersion"]}
 
 
-async def test_the_client_need_not_say_who_it_is() -> None:
+async def test_the_client_info_is_optional() -> None:
     client = MemoryClient(full_server(), V2025_11_25)
     meta = {META + "protocolVersion": V2026_07_28, META + "clientCapabilities": {}}
     assert (await client.request("tools/list", {}, meta=meta))["resultType"] == "complete"
 
 
-async def test_requests_before_a_handshake_are_served_in_the_servers_own_revision() -> None:
+async def test_requests_before_a_handshake_use_the_servers_default_revision() -> None:
     client = MemoryClient(full_server(), V2025_11_25)
     assert "tools" in await client.request("tools/list")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dittybag.protocol.transports import stdio
-from tests.protocol.servers import full_server
+from tests.protocol.engine_servers import full_server
 
 if __name__ == "__main__":
     stdio.run(full_server)

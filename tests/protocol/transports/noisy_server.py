@@ -1,4 +1,4 @@
-"""A server whose handlers do what handlers should not, on standard streams."""
+"""A stdio server with handlers that print, block and return large results."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dittybag.protocol import Context, Server, ServerLimits
 from dittybag.protocol.transports import stdio
 
 
-class Size(Struct):
+class BigArguments(Struct):
     characters: int
 
 
-class Seconds(Struct):
+class WaitArguments(Struct):
     seconds: float
 
 
@@ -43,12 +43,12 @@ def build() -> Server:
         subprocess.run(["sh", "-c", "echo from a child; cat"], check=True)
         return "quiet"
 
-    @server.tool("big", Size)
-    def big(arguments: Size, ctx: Context) -> str:
+    @server.tool("big", BigArguments)
+    def big(arguments: BigArguments, ctx: Context) -> str:
         return "x" * arguments.characters
 
-    @server.tool("wait", Seconds)
-    async def wait(arguments: Seconds, ctx: Context) -> str:
+    @server.tool("wait", WaitArguments)
+    async def wait(arguments: WaitArguments, ctx: Context) -> str:
         await asyncio.sleep(arguments.seconds)
         return "waited"
 
@@ -60,26 +60,26 @@ def build() -> Server:
     calls = 0
     most_calls = 0
 
-    def take_turn() -> None:
+    def count_turn() -> None:
         nonlocal calls, most_calls
         most_calls, calls = max(calls, most_calls), 0
-        asyncio.get_running_loop().call_soon(take_turn)
+        asyncio.get_running_loop().call_soon(count_turn)
 
     @server.tool("calls_between_turns")
     def calls_between_turns(arguments: object, ctx: Context) -> str:
         nonlocal calls
         if not calls and not most_calls:
-            take_turn()
+            count_turn()
         calls += 1
         return str(most_calls)
 
     return server
 
 
-def _last_words() -> None:
+def _print_at_exit() -> None:
     print("from the end")
 
 
 if __name__ == "__main__":
-    atexit.register(_last_words)
+    atexit.register(_print_at_exit)
     stdio.run(build)

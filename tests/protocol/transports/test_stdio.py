@@ -1,4 +1,4 @@
-"""The standard streams: only protocol on the wire, bounded memory, a prompt and polite end."""
+"""The stdio transport: clean protocol output, bounded memory and prompt shutdown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def call(tool: str, request_id: Any = 1, **arguments: Any) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params})
 
 
-def ended(wire: Wire, seconds: float) -> bool:
+def has_ended(wire: Wire, seconds: float) -> bool:
     try:
         wire.process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -41,7 +41,7 @@ def ended(wire: Wire, seconds: float) -> bool:
     return True
 
 
-def test_whatever_is_printed_goes_to_standard_error(wire: Wire) -> None:
+def test_printed_output_goes_to_standard_error(wire: Wire) -> None:
     wire.send(call("noise"))
     assert wire.message()["result"]["content"][0]["text"] == "quiet"
     wire.hang_up()
@@ -51,7 +51,7 @@ def test_whatever_is_printed_goes_to_standard_error(wire: Wire) -> None:
         assert f"from {source}" in errors
 
 
-def test_a_message_in_pieces_and_messages_in_one_piece_are_the_same(wire: Wire) -> None:
+def test_messages_can_be_split_and_joined_across_writes(wire: Wire) -> None:
     for piece in (PING[:1], PING[1:20], PING[20:], b"\n"):
         wire.write(piece)
     assert wire.message() == PONG
@@ -69,7 +69,7 @@ def test_the_last_message_needs_no_line_break(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("id_first", [True, False])
-def test_a_message_over_the_limit_is_refused_under_its_id_and_the_next_one_works(*, id_first: bool) -> None:
+def test_a_message_over_the_limit_is_refused_with_its_id_and_the_next_one_works(*, id_first: bool) -> None:
     with Wire(SERVER, env={"MESSAGE_BYTES": "10000"}) as wire:
         wire.handshake()
         blob = b'"params":{"name":"echo","arguments":{"text":"' + b"x" * 20_000 + b'"}}'
@@ -82,13 +82,13 @@ def test_a_message_over_the_limit_is_refused_under_its_id_and_the_next_one_works
         assert "at most 10000 bytes" in refused["error"]["message"]
         wire.send(PING)
         assert wire.message() == PONG
-        just_right = PING + b" " * (10_000 - len(PING))
-        wire.send(just_right, just_right + b" ")
+        at_the_limit = PING + b" " * (10_000 - len(PING))
+        wire.send(at_the_limit, at_the_limit + b" ")
         assert wire.message() == PONG
         assert wire.message()["error"]["code"] == -32600
 
 
-def test_an_endless_line_does_not_grow_memory(wire: Wire) -> None:
+def test_an_endless_line_does_not_increase_memory_use(wire: Wire) -> None:
     before = wire.resident_kilobytes()
     chunk = b"x" * (1 << 20)
     wire.write(b'{"jsonrpc":"2.0","id":99,"method":"')
@@ -104,7 +104,7 @@ def test_an_endless_line_does_not_grow_memory(wire: Wire) -> None:
     assert wire.message() == PONG
 
 
-def test_a_client_that_does_not_read_holds_up_only_itself(wire: Wire) -> None:
+def test_a_client_that_does_not_read_is_not_read_from(wire: Wire) -> None:
     before = wire.resident_kilobytes()
     os.set_blocking(wire.to_server, False)
     frame = call("big", characters=200_000) + b"\n"
@@ -112,7 +112,7 @@ def test_a_client_that_does_not_read_holds_up_only_itself(wire: Wire) -> None:
     unsent = b""
     deadline = time.monotonic() + 20
     blocked_since: float | None = None
-    # Write until the server has stopped reading for a while: it must not take everything in.
+    # Write until the server stops reading. It must not buffer without limit.
     while time.monotonic() < deadline and sent < 4000:
         try:
             unsent = (unsent or frame)[os.write(wire.to_server, unsent or frame) :]
@@ -123,7 +123,7 @@ def test_a_client_that_does_not_read_holds_up_only_itself(wire: Wire) -> None:
             continue
         blocked_since = None
         sent += not unsent
-    assert sent < 4000, "the server read on although nobody took its answers"
+    assert sent < 4000, "the server kept reading although its responses were not read"
     assert wire.resident_kilobytes() - before < 32 * 1024
     os.set_blocking(wire.to_server, True)
     for _ in range(sent):
@@ -135,7 +135,7 @@ def test_a_client_that_does_not_read_holds_up_only_itself(wire: Wire) -> None:
     assert wire.message() == PONG
 
 
-def test_answers_larger_than_a_pipe_arrive_whole(wire: Wire) -> None:
+def test_responses_larger_than_a_pipe_buffer_arrive_complete(wire: Wire) -> None:
     wire.send(call("big", characters=5_000_000), PING)
     assert len(wire.message()["result"]["content"][0]["text"]) == 5_000_000
     assert wire.message() == PONG
@@ -146,7 +146,7 @@ def test_pipelined_requests_are_all_answered_in_order(wire: Wire) -> None:
     assert [wire.message()["id"] for _ in range(2000)] == list(range(2000))
 
 
-def test_a_client_in_a_hurry_does_not_keep_others_from_their_turn(wire: Wire) -> None:
+def test_a_fast_client_does_not_starve_the_event_loop(wire: Wire) -> None:
     frame, to, source = call("calls_between_turns") + b"\n", wire.to_server, wire.from_server
     for _ in range(5000):
         os.write(to, frame)
@@ -155,61 +155,61 @@ def test_a_client_in_a_hurry_does_not_keep_others_from_their_turn(wire: Wire) ->
     assert int(wire.message()["result"]["content"][0]["text"]) <= 21
 
 
-def test_hanging_up_lets_requests_finish_and_ends_the_process(wire: Wire) -> None:
+def test_closing_the_input_lets_requests_finish_and_ends_the_process(wire: Wire) -> None:
     started = time.monotonic()
     wire.send(call("wait", request_id="short", seconds=0.2), call("wait", request_id="long", seconds=60))
     wire.hang_up()
     lines, _, status = wire.rest()
-    answers = {answer["id"]: answer for answer in map(msgspec.json.decode, lines)}
+    responses = {response["id"]: response for response in map(msgspec.json.decode, lines)}
     assert status == 0
-    assert answers["short"]["result"]["content"][0]["text"] == "waited"
-    assert answers["long"]["error"]["message"] == "The server is shutting down"
+    assert responses["short"]["result"]["content"][0]["text"] == "waited"
+    assert responses["long"]["error"]["message"] == "The server is shutting down"
     assert time.monotonic() - started < 3
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_process_as_politely_as_hanging_up(wire: Wire, number: signal.Signals) -> None:
-    envelope = {
+@pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_shuts_down_the_process_cleanly(wire: Wire, stop_signal: signal.Signals) -> None:
+    meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    listen = {"_meta": envelope, "notifications": {"toolsListChanged": True}}
+    listen = {"_meta": meta, "notifications": {"toolsListChanged": True}}
     wire.send(
         msgspec.json.encode(
-            {"jsonrpc": "2.0", "id": "ear", "method": "subscriptions/listen", "params": listen}
+            {"jsonrpc": "2.0", "id": "listen", "method": "subscriptions/listen", "params": listen}
         )
     )
     assert wire.message()["method"] == "notifications/subscriptions/acknowledged"
-    wire.process.send_signal(number)
+    wire.process.send_signal(stop_signal)
     lines, errors, status = wire.rest()
     (closed,) = map(msgspec.json.decode, lines)
-    assert (closed["id"], closed["result"]["resultType"]) == ("ear", "complete")
+    assert (closed["id"], closed["result"]["resultType"]) == ("listen", "complete")
     assert status == 0
     assert "Traceback" not in errors
 
 
-def test_a_signal_during_the_end_does_not_make_it_an_unclean_one() -> None:
+def test_a_signal_during_shutdown_does_not_change_the_exit_status() -> None:
     for _ in range(10):
         with Wire(SERVER) as wire:
             wire.send(PING)
             wire.message()
             wire.hang_up()
-            # Often, so that some arrive in the middle of the end.
+            # Send many signals, so that some arrive during shutdown.
             for _ in range(5000):
-                if ended(wire, seconds=0.001):
+                if has_ended(wire, seconds=0.001):
                     break
                 wire.process.send_signal(signal.SIGTERM)
             assert wire.process.returncode == 0
 
 
-def test_a_thread_that_never_ends_does_not_keep_the_process(wire: Wire) -> None:
+def test_a_stuck_thread_does_not_keep_the_process_alive(wire: Wire) -> None:
     wire.send(call("stuck"))
     wire.hang_up()
     _, _, status = wire.rest(seconds=6)
     assert status == 0
 
 
-def test_a_client_that_vanishes_ends_the_process(wire: Wire) -> None:
+def test_the_process_ends_when_the_client_disappears(wire: Wire) -> None:
     assert wire.process.stdout is not None
     wire.process.stdout.close()
     wire.send(PING)
@@ -217,16 +217,18 @@ def test_a_client_that_vanishes_ends_the_process(wire: Wire) -> None:
     assert wire.process.wait(timeout=5) == 0
 
 
-def test_a_file_can_be_fed_to_the_server_and_its_answers_kept_in_one(tmp_path: Path) -> None:
-    requests, answers = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+def test_input_and_output_can_be_regular_files(tmp_path: Path) -> None:
+    requests, responses = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     requests.write_bytes(b"".join(call("big", request_id=n, characters=10) + b"\n" for n in range(500)))
-    with requests.open("rb") as source, answers.open("wb") as sink:
+    with requests.open("rb") as source, responses.open("wb") as sink:
         command = [sys.executable, "-m", SERVER]
         subprocess.run(command, stdin=source, stdout=sink, cwd=ROOT, timeout=20, check=True)
-    assert [msgspec.json.decode(line)["id"] for line in answers.read_bytes().splitlines()] == list(range(500))
+    assert [msgspec.json.decode(line)["id"] for line in responses.read_bytes().splitlines()] == list(
+        range(500)
+    )
 
 
-def test_a_server_started_without_input_ends_at_once() -> None:
+def test_a_server_started_without_input_exits_immediately() -> None:
     command = [sys.executable, "-m", SERVER]
     run = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, cwd=ROOT, timeout=20, check=True
@@ -235,7 +237,7 @@ def test_a_server_started_without_input_ends_at_once() -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_a_server_started_with_closed_streams_does_not_stumble(closed: str) -> None:
+def test_a_server_started_with_closed_streams_exits_cleanly(closed: str) -> None:
     command = f"{sys.executable} -m {SERVER} {closed}"
     frame = PING + b"\n"
     run = subprocess.run(

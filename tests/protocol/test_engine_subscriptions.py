@@ -1,4 +1,4 @@
-"""Who is told that a list or a resource has changed."""
+"""Notifications about changed lists and resources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dittybag.protocol import PromptDefinition, ResourceDefinition, Server, Serv
 from dittybag.protocol.eras import HANDSHAKE_VERSIONS, V2025_11_25, V2026_07_28
 from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import Capabilities, ListFeature
-from tests.protocol.servers import full_server
+from tests.protocol.engine_servers import full_server
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
@@ -23,17 +23,17 @@ def change_everything(server: Server) -> None:
     server.resource_updated("memo://one")
 
 
-async def said(client: MemoryClient) -> list[Any]:
+async def drain_inbox(client: MemoryClient) -> list[Any]:
     await client.request("tools/list")
     return [client.inbox.get_nowait() for _ in range(client.inbox.qsize())]
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
-async def test_an_open_session_is_told_of_changed_lists_and_watched_resources(version: str) -> None:
+async def test_an_open_session_is_notified_of_changed_lists_and_subscribed_resources(version: str) -> None:
     server = full_server()
     async with MemoryClient(server, version) as client:
         change_everything(server)
-        assert [message["method"] for message in await said(client)] == [
+        assert [message["method"] for message in await drain_inbox(client)] == [
             "notifications/tools/list_changed",
             "notifications/prompts/list_changed",
             "notifications/resources/list_changed",
@@ -41,17 +41,17 @@ async def test_an_open_session_is_told_of_changed_lists_and_watched_resources(ve
         await client.request("resources/subscribe", {"uri": "memo://one"})
         server.resource_updated("memo://one")
         server.resource_updated("memo://bytes")
-        (update,) = await said(client)
+        (update,) = await drain_inbox(client)
         assert update["method"] == "notifications/resources/updated"
         assert update["params"] == {"uri": "memo://one"}
         await client.request("resources/unsubscribe", {"uri": "memo://one"})
         server.resource_updated("memo://one")
-        assert await said(client) == []
+        assert await drain_inbox(client) == []
     server.tools_changed()
     assert client.inbox.empty()
 
 
-async def test_changes_show_in_the_lists_at_once() -> None:
+async def test_changes_appear_in_the_lists_immediately() -> None:
     server = full_server()
     async with MemoryClient(server) as client:
         before = (await client.request("tools/list"))["tools"]
@@ -70,7 +70,7 @@ async def test_changes_show_in_the_lists_at_once() -> None:
     assert after == before
 
 
-async def test_nothing_is_sent_before_the_handshake_is_done() -> None:
+async def test_no_notifications_are_sent_before_the_handshake_is_finished() -> None:
     server = full_server()
     client = MemoryClient(server)
     change_everything(server)
@@ -82,32 +82,34 @@ async def test_nothing_is_sent_before_the_handshake_is_done() -> None:
     assert (await client.next())["method"] == "notifications/tools/list_changed"
 
 
-async def test_a_server_that_does_not_declare_it_does_not_send_it() -> None:
+async def test_a_server_without_the_capability_sends_no_notifications() -> None:
     server = Server("quiet", "1", capabilities=Capabilities(tools=ListFeature()))
     async with MemoryClient(server) as client:
         server.add(ToolDefinition(name="new", run=lambda arguments, ctx: "x"))
-        assert await said(client) == []
+        assert await drain_inbox(client) == []
 
 
 # The stateless revision
 
 
-async def test_a_listener_gets_just_what_it_asked_for_after_an_acknowledgement() -> None:
+async def test_a_listen_stream_is_acknowledged_and_gets_only_what_it_requested() -> None:
     server = full_server()
     async with MemoryClient(server, V2026_07_28) as client:
         change_everything(server)
-        assert await said(client) == []
+        assert await drain_inbox(client) == []
         wanted = {
             "promptsListChanged": True,
             "toolsListChanged": False,
             "resourceSubscriptions": ["memo://one"],
         }
-        request_id, future = client.start("subscriptions/listen", {"notifications": wanted}, request_id="ear")
+        request_id, future = client.start(
+            "subscriptions/listen", {"notifications": wanted}, request_id="listen"
+        )
         assert await client.next() == {
             "jsonrpc": "2.0",
             "method": "notifications/subscriptions/acknowledged",
             "params": {
-                "_meta": {SUBSCRIPTION: "ear"},
+                "_meta": {SUBSCRIPTION: "listen"},
                 "notifications": {"promptsListChanged": True, "resourceSubscriptions": ["memo://one"]},
             },
         }
@@ -116,14 +118,14 @@ async def test_a_listener_gets_just_what_it_asked_for_after_an_acknowledgement()
         server.remove_resource("memo://new")
         server.resource_updated("memo://one")
         server.resource_updated("memo://bytes")
-        prompts, updated = await said(client)
+        prompts, updated = await drain_inbox(client)
         assert prompts["method"] == "notifications/prompts/list_changed"
         assert prompts["params"] == {"_meta": {SUBSCRIPTION: request_id}}
         assert updated["params"] == {"_meta": {SUBSCRIPTION: request_id}, "uri": "memo://one"}
         assert not future.done()
 
 
-async def test_a_listener_is_told_what_the_server_cannot_offer() -> None:
+async def test_the_acknowledgement_omits_what_the_server_does_not_offer() -> None:
     server = Server("few", "1", capabilities=Capabilities(tools=ListFeature(list_changed=True)))
     async with MemoryClient(server, V2026_07_28) as client:
         client.start(
@@ -139,7 +141,7 @@ async def test_a_listener_is_told_what_the_server_cannot_offer() -> None:
         assert (await client.next())["params"]["notifications"] == {"toolsListChanged": True}
 
 
-async def test_several_listeners_are_told_apart_and_end_one_by_one() -> None:
+async def test_several_listen_streams_have_separate_ids_and_ends() -> None:
     server = full_server()
     async with MemoryClient(server, V2026_07_28) as client:
         listening = [
@@ -149,12 +151,12 @@ async def test_several_listeners_are_told_apart_and_end_one_by_one() -> None:
         for _ in listening:
             await client.next()
         server.tools_changed()
-        heard = [(await client.next())["params"]["_meta"][SUBSCRIPTION] for _ in listening]
-        assert heard == [request_id for request_id, _ in listening]
+        ids = [(await client.next())["params"]["_meta"][SUBSCRIPTION] for _ in listening]
+        assert ids == [request_id for request_id, _ in listening]
         client.notify("notifications/cancelled", {"requestId": listening[0][0]})
         server.tools_changed()
         assert (await client.next())["params"]["_meta"][SUBSCRIPTION] == listening[1][0]
-        assert await said(client) == []
+        assert await drain_inbox(client) == []
         assert client.dropped == 1
     assert not listening[0][1].done()
     closed = await asyncio.wait_for(listening[1][1], 5)
@@ -177,7 +179,7 @@ async def test_a_malformed_filter_is_invalid_params(params: dict[str, Any]) -> N
         assert (await client.error("subscriptions/listen", params))["code"] == -32602
 
 
-async def test_listeners_and_subscriptions_are_bounded() -> None:
+async def test_listen_streams_and_subscriptions_are_limited() -> None:
     server = full_server(limits=ServerLimits(listen_streams=1, subscribed_uris=1))
     listen = {"notifications": {"toolsListChanged": True}}
     many = {"notifications": {"resourceSubscriptions": ["a", "b"]}}

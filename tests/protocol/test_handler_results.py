@@ -1,4 +1,4 @@
-"""Tools, prompts and resources: what their handlers return or raise, as the client sees it."""
+"""The responses that clients get for the return values and exceptions of handlers."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from dittybag.protocol.types import (
     Text,
     ToolResult,
 )
-from tests.protocol.servers import full_server
+from tests.protocol.engine_servers import full_server
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_a_tools_own_failure_is_a_result_that_the_model_reads(version: str) -> None:
+async def test_a_tool_error_becomes_a_result_for_the_model(version: str) -> None:
     async with MemoryClient(full_server(), version) as client:
         result = await client.call("fail")
     assert result["isError"] is True
@@ -46,7 +46,7 @@ async def test_a_tools_own_failure_is_a_result_that_the_model_reads(version: str
 
 
 @pytest.mark.parametrize("tool", ["crash", "exit"])
-async def test_an_unforeseen_failure_tells_the_client_nothing_and_the_log_everything(
+async def test_an_unexpected_exception_is_logged_and_its_details_are_not_sent(
     tool: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with MemoryClient(full_server()) as client:
@@ -64,7 +64,7 @@ async def test_an_unknown_tool_is_named_in_the_error() -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], "x", 7, True])
-async def test_arguments_that_are_no_object_are_invalid_params(arguments: Any) -> None:
+async def test_arguments_that_are_not_an_object_are_invalid_params(arguments: Any) -> None:
     async with MemoryClient(full_server()) as client:
         error = await client.error("tools/call", {"name": "echo", "arguments": arguments})
     assert error["code"] == -32602
@@ -84,26 +84,26 @@ async def test_all_violations_of_a_call_are_reported_together() -> None:
     )
 
 
-async def test_a_tool_may_word_its_failures_itself() -> None:
+async def test_a_tool_can_have_its_own_error_format() -> None:
     server = full_server()
 
     class Title(Struct):
         title: str
 
     @server.tool(
-        "worded", Title, format_error=lambda error: ToolResult.from_text(f"No: {error}", is_error=True)
+        "formatted", Title, format_error=lambda error: ToolResult.from_text(f"No: {error}", is_error=True)
     )
-    async def worded(arguments: Title, ctx: Context) -> str:
+    async def formatted(arguments: Title, ctx: Context) -> str:
         raise ToolError("later")
 
     async with MemoryClient(server) as client:
-        early = await client.call("worded", {})
-        late = await client.call("worded", {"title": "x"})
-    assert early["content"][0]["text"] == "No: Invalid arguments for worded: `title` is required"
+        early = await client.call("formatted", {})
+        late = await client.call("formatted", {"title": "x"})
+    assert early["content"][0]["text"] == "No: Invalid arguments for formatted: `title` is required"
     assert late["content"][0]["text"] == "No: later"
 
 
-async def test_a_schema_written_by_hand_may_say_more_than_is_checked() -> None:
+async def test_unsupported_keywords_in_a_custom_schema_are_ignored() -> None:
     server = full_server()
 
     class Loose(Struct):
@@ -128,19 +128,19 @@ async def test_a_schema_written_by_hand_may_say_more_than_is_checked() -> None:
     assert right["isError"] is False
 
 
-async def test_a_whole_number_written_with_a_point_is_an_integer() -> None:
+async def test_a_float_without_a_fraction_is_an_integer() -> None:
     async with MemoryClient(full_server()) as client:
         result = await client.call("order", {"title": "tea", "count": 2.0})
     assert result["content"][0]["text"] == "2 x tea"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_half_a_surrogate_pair_in_an_argument_is_a_violation_like_any_other(version: str) -> None:
+async def test_a_lone_surrogate_in_an_argument_is_reported_as_a_violation(version: str) -> None:
     async with MemoryClient(full_server(), version) as client:
-        envelope = msgspec.json.encode(client.request_meta())
+        meta = msgspec.json.encode(client.request_meta())
         client.send(
             b'{"jsonrpc":"2.0","id":"s","method":"tools/call","params":{"name":"order","_meta":%b,'
-            b'"arguments":{"title":"\\ud83d","tags":["ok","\\udc00"]}}}' % envelope
+            b'"arguments":{"title":"\\ud83d","tags":["ok","\\udc00"]}}}' % meta
         )
         result = (await client.next())["result"]
     assert result["isError"] is True
@@ -164,7 +164,7 @@ async def test_a_result_that_cannot_be_encoded_is_an_internal_error() -> None:
             assert (await client.error("tools/call", {"name": name}))["code"] == -32603
 
 
-async def test_an_answer_that_clients_would_drop_becomes_an_error_that_says_so() -> None:
+async def test_a_result_over_the_size_limit_becomes_an_error() -> None:
     server = full_server(limits=ServerLimits(response_bytes=1000))
 
     @server.tool("big")
@@ -195,7 +195,7 @@ CONTENT: Sequence[Content] = (
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_content_is_fitted_to_what_the_revision_knows(version: str) -> None:
+async def test_content_is_converted_for_older_revisions(version: str) -> None:
     server = full_server()
     server.tool("content")(lambda arguments, ctx: list(CONTENT))
     server.add(
@@ -227,7 +227,9 @@ async def test_content_is_fitted_to_what_the_revision_knows(version: str) -> Non
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_structured_content_that_is_no_object_waits_for_a_revision_that_allows_it(version: str) -> None:
+async def test_structured_content_other_than_an_object_is_sent_only_in_revisions_that_allow_it(
+    version: str,
+) -> None:
     server = full_server()
     server.tool("numbers", output=list[int])(lambda arguments, ctx: [1, 2])  # type: ignore[list-item]
     async with MemoryClient(server, version) as client:
@@ -238,7 +240,7 @@ async def test_structured_content_that_is_no_object_waits_for_a_revision_that_al
     assert ("outputSchema" in tools["numbers"]) == (version == V2026_07_28)
 
 
-async def test_a_results_own_meta_is_kept_beside_ours() -> None:
+async def test_the_meta_of_a_result_is_merged_with_the_server_info() -> None:
     server = full_server()
     server.tool("meta")(
         lambda arguments, ctx: ToolResult(
@@ -251,7 +253,7 @@ async def test_a_results_own_meta_is_kept_beside_ours() -> None:
     assert meta["io.modelcontextprotocol/serverInfo"]["name"] == "full"
 
 
-async def test_resources_are_text_or_base64_and_templates_match_their_uris() -> None:
+async def test_resources_are_text_or_base64_and_templates_match_uris() -> None:
     async with MemoryClient(full_server()) as client:
         text = await client.request("resources/read", {"uri": "memo://one"})
         blob = await client.request("resources/read", {"uri": "memo://bytes"})
@@ -264,13 +266,13 @@ async def test_resources_are_text_or_base64_and_templates_match_their_uris() -> 
 @pytest.mark.parametrize(
     "template", ["memo://none", "memo://{a}{b}", "memo://{+a}", "memo://{a}/{a}", "memo://{a"]
 )
-def test_a_template_that_cannot_be_matched_is_refused_when_it_is_registered(template: str) -> None:
+def test_an_invalid_uri_template_is_refused_at_registration(template: str) -> None:
     with pytest.raises(ValueError, match="URI template"):
         full_server().add(ResourceTemplateDefinition(uri_template=template, name="x", read=lambda v, ctx: ""))
 
 
 @pytest.mark.parametrize("name", ["", "with space", "x" * 129, "ü"])
-def test_a_tool_name_that_clients_refuse_is_refused_when_it_is_registered(name: str) -> None:
+def test_an_invalid_tool_name_is_refused_at_registration(name: str) -> None:
     with pytest.raises(ValueError, match="1 to 128"):
         full_server().tool(name)(lambda arguments, ctx: "")
 
@@ -286,7 +288,7 @@ async def test_missing_prompt_arguments_are_named() -> None:
     assert (unknown["code"], unknown["message"]) == (-32602, "Unknown prompt: nope")
 
 
-async def test_a_server_has_only_the_methods_of_what_it_offers() -> None:
+async def test_a_server_has_only_the_methods_of_its_capabilities() -> None:
     server = Server("bare", "1")
     server.tool("only")(lambda arguments, ctx: "x")
     async with MemoryClient(server) as client:
@@ -296,7 +298,7 @@ async def test_a_server_has_only_the_methods_of_what_it_offers() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_pages_to_visit_first_have_a_code_only_in_the_revision_that_has_it(version: str) -> None:
+async def test_url_elicitation_required_has_an_error_code_only_in_one_revision(version: str) -> None:
     server = full_server()
 
     @server.tool("login")
@@ -306,16 +308,16 @@ async def test_pages_to_visit_first_have_a_code_only_in_the_revision_that_has_it
         )
 
     async with MemoryClient(server, version) as client:
-        answer = await client.exchange("tools/call", {"name": "login"})
+        response = await client.exchange("tools/call", {"name": "login"})
     if version == V2025_11_25:
-        assert answer["error"]["code"] == -32042
-        assert answer["error"]["data"]["elicitations"][0]["url"] == "https://example.org"
+        assert response["error"]["code"] == -32042
+        assert response["error"]["data"]["elicitations"][0]["url"] == "https://example.org"
     else:
-        assert answer["result"]["isError"] is True
-        assert "https://example.org" in answer["result"]["content"][0]["text"]
+        assert response["result"]["isError"] is True
+        assert "https://example.org" in response["result"]["content"][0]["text"]
 
 
-async def test_a_protocol_error_of_a_handler_reaches_the_client_as_it_is() -> None:
+async def test_a_protocol_error_from_a_handler_reaches_the_client_unchanged() -> None:
     server = full_server()
 
     def refuse(arguments: Any, ctx: Context) -> str:

@@ -1,4 +1,4 @@
-"""Lists page by page, and completions."""
+"""Paged lists and completions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import (
     PromptInfo,
 )
-from tests.protocol.servers import full_server
+from tests.protocol.engine_servers import full_server
 
 # Pages
 
@@ -26,9 +26,7 @@ from tests.protocol.servers import full_server
 @pytest.mark.parametrize(
     ("method", "member", "count"), [("tools/list", "tools", 7), ("resources/list", "resources", 2)]
 )
-async def test_pages_follow_each_other_without_gap_or_overlap(
-    version: str, method: str, member: str, count: int
-) -> None:
+async def test_pages_have_no_gaps_and_no_overlaps(version: str, method: str, member: str, count: int) -> None:
     async with MemoryClient(full_server(), version) as client:
         whole = (await client.request(method))[member]
     async with MemoryClient(full_server(page_size=2), version) as client:
@@ -48,22 +46,22 @@ async def test_pages_follow_each_other_without_gap_or_overlap(
 @pytest.mark.parametrize(
     "cursor", ["", "x", "bm90IGpzb24", 7, [], "WyJ0b29scy9saXN0Iiw5OTldCg", "=" * 5000, "é"]
 )
-async def test_a_cursor_we_did_not_write_is_refused(cursor: Any) -> None:
+async def test_an_invalid_cursor_is_refused(cursor: Any) -> None:
     async with MemoryClient(full_server(page_size=2)) as client:
         assert (await client.error("tools/list", {"cursor": cursor}))["code"] == -32602
 
 
-async def test_a_cursor_of_one_list_does_not_work_for_another() -> None:
+async def test_a_cursor_of_one_list_is_refused_for_another() -> None:
     async with MemoryClient(full_server(page_size=1)) as client:
         cursor = (await client.request("tools/list"))["nextCursor"]
         assert (await client.error("resources/list", {"cursor": cursor}))["code"] == -32602
 
 
-async def test_a_source_of_ones_own_is_asked_page_by_page_and_encoded_once_per_stamp() -> None:
-    asked: list[Any] = []
+async def test_a_custom_source_is_queried_by_page_and_each_page_is_encoded_once_per_stamp() -> None:
+    queried: list[Any] = []
 
     class Letters:
-        """Prompts named after the letters, two to a page, which a length of nothing must not hide."""
+        """Prompts named after letters, two per page. The length of 0 must not make the source look absent."""
 
         mark: str | None = "first"
 
@@ -74,7 +72,7 @@ async def test_a_source_of_ones_own_is_asked_page_by_page_and_encoded_once_per_s
             return self.mark
 
         async def list(self, position: str | int | None, ctx: Context) -> Page[PromptInfo]:
-            asked.append(position)
+            queried.append(position)
             letters = "abcde"
             start = 0 if position is None else letters.index(str(position))
             page = letters[start : start + 2]
@@ -99,15 +97,15 @@ async def test_a_source_of_ones_own_is_asked_page_by_page_and_encoded_once_per_s
                 break
             params = {"cursor": page["nextCursor"]}
         assert names == list("abcde")
-        assert asked == [None, "c", "e"]
+        assert queried == [None, "c", "e"]
         await client.request("prompts/list")
-        assert len(asked) == 3
+        assert len(queried) == 3
         source.mark = "second"
         await client.request("prompts/list")
         source.mark = None
         await client.request("prompts/list")
         await client.request("prompts/list")
-        assert asked[3:] == [None, None, None]
+        assert queried[3:] == [None, None, None]
         got = await client.request("prompts/get", {"name": "a"})
         assert got["messages"][0]["content"]["text"] == "The letter a"
         with pytest.raises(TypeError):
@@ -117,7 +115,7 @@ async def test_a_source_of_ones_own_is_asked_page_by_page_and_encoded_once_per_s
 # Completion
 
 
-async def test_completions_are_filtered_capped_and_know_the_other_arguments() -> None:
+async def test_completions_are_filtered_and_limited_and_can_use_the_other_arguments() -> None:
     async with MemoryClient(full_server(), V2025_11_25) as client:
         ref = {"type": "ref/prompt", "name": "greet"}
         languages = await client.request(
@@ -157,6 +155,6 @@ async def test_completions_are_filtered_capped_and_know_the_other_arguments() ->
         {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "who", "value": 7}},
     ],
 )
-async def test_a_completion_of_nothing_is_invalid_params(params: dict[str, Any]) -> None:
+async def test_a_completion_request_without_a_valid_target_is_invalid_params(params: dict[str, Any]) -> None:
     async with MemoryClient(full_server()) as client:
         assert (await client.error("completion/complete", params))["code"] == -32602

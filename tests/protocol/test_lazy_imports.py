@@ -1,4 +1,4 @@
-"""What a server on standard streams loads, and what it leaves alone until it is needed."""
+"""Modules that a stdio server must not import at start-up."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def run(program: str, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
 
 
-def test_a_server_starts_without_what_it_does_not_need() -> None:
+def test_a_server_starts_without_the_heavy_modules() -> None:
     assert run(LOADS, *HEAVY) == ""
 
 
-def test_tls_is_there_as_soon_as_somebody_uses_it() -> None:
+def test_tls_works_when_it_is_first_used() -> None:
     assert run(TLS) == "WRONG_VERSION_NUMBER"

@@ -1,4 +1,4 @@
-"""Questions to the client: requests in the handshake revisions, rounds of one request in 2026-07-28."""
+"""Questions to the client: separate requests in handshake revisions, rounds of one request in 2026-07-28."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from dittybag.protocol.eras import V2024_11_05, V2025_03_26, V2025_06_18, V2025_
 from dittybag.protocol.request_state import StateSealer
 from dittybag.protocol.transports.in_memory import MemoryClient
 from dittybag.protocol.types import Text, ToolResult
-from tests.protocol.servers import full_server
+from tests.protocol.engine_servers import full_server
 
-EVERYTHING: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-SAID = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m"}
+ALL_CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+SAMPLED = {"role": "assistant", "content": {"type": "text", "text": "Paris"}, "model": "m"}
 ASKING_VERSIONS = [V2025_06_18, V2025_11_25, V2026_07_28]
 
 
-class Person(Struct):
+class PersonForm(Struct):
     name: Annotated[str, Meta(min_length=1)]
     mood: Literal["good", "bad"] = "good"
 
@@ -39,7 +39,7 @@ def asking_server(state_key: bytes | None = None) -> Server:
 
     @server.tool("greet")
     async def greet(arguments: object, ctx: Context) -> str:
-        who = await ctx.elicit("Who are you?", Person, key="person")
+        who = await ctx.elicit("Who are you?", PersonForm, key="person")
         if who.action != "accept" or who.content is None:
             return f"Nobody ({who.action})"
         answer = await ctx.sample(
@@ -56,7 +56,9 @@ def asking_server(state_key: bytes | None = None) -> Server:
             max_tokens=5,
             system_prompt="Be brief",
         )
-        answers = await ctx.ask({"name": Elicit("Name?", Person), "model": question, "roots": ListRoots()})
+        answers = await ctx.ask(
+            {"name": Elicit("Name?", PersonForm), "model": question, "roots": ListRoots()}
+        )
         return f"{answers['name'].content['name']}, {answers['model'].text}, {answers['roots'].roots[0].uri}"
 
     @server.tool("visit")
@@ -73,15 +75,15 @@ def asking_server(state_key: bytes | None = None) -> Server:
     @server.tool("swallowing")
     async def swallowing(arguments: object, ctx: Context) -> str:
         try:
-            return (await ctx.elicit("Sure?", Person)).action
-        except Exception:  # noqa: BLE001  # what a careless handler does
+            return (await ctx.elicit("Sure?", PersonForm)).action
+        except Exception:  # noqa: BLE001  # simulates a careless handler
             return "swallowed"
 
     async def personal(arguments: Any, ctx: Context) -> str:
-        return f"For {(await ctx.elicit('Who?', Person)).content}"
+        return f"For {(await ctx.elicit('Who?', PersonForm)).content}"
 
     async def read(ctx: Context) -> str:
-        return f"Read by {(await ctx.elicit('Who?', Person)).content}"
+        return f"Read by {(await ctx.elicit('Who?', PersonForm)).content}"
 
     server.add(PromptDefinition(name="personal", run=personal))
     server.add(ResourceDefinition(uri="memo://personal", name="personal", read=read))
@@ -90,7 +92,7 @@ def asking_server(state_key: bytes | None = None) -> Server:
 
 @pytest.fixture
 async def client() -> AsyncIterator[MemoryClient]:
-    async with MemoryClient(asking_server(), V2026_07_28, capabilities=EVERYTHING) as client:
+    async with MemoryClient(asking_server(), V2026_07_28, capabilities=ALL_CAPABILITIES) as client:
         yield client
 
 
@@ -102,8 +104,8 @@ def accept(**content: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", [V2025_06_18, V2025_11_25])
-async def test_a_handler_asks_the_client_and_goes_on_with_the_answer(version: str) -> None:
-    async with MemoryClient(asking_server(), version, capabilities=EVERYTHING) as client:
+async def test_a_handler_asks_the_client_and_continues_with_the_answer(version: str) -> None:
+    async with MemoryClient(asking_server(), version, capabilities=ALL_CAPABILITIES) as client:
         _, future = client.start("tools/call", {"name": "greet"})
         form = await client.next()
         assert form["method"] == "elicitation/create"
@@ -116,23 +118,23 @@ async def test_a_handler_asks_the_client_and_goes_on_with_the_answer(version: st
             "messages": [{"role": "user", "content": {"type": "text", "text": "Greet Ada"}}],
             "maxTokens": 50,
         }
-        client.respond(sampling, SAID)
+        client.respond(sampling, SAMPLED)
         assert (await future)["result"]["content"][0]["text"] == "Ada: Paris"
 
 
-async def test_several_questions_are_asked_at_once() -> None:
-    async with MemoryClient(asking_server(), V2025_11_25, capabilities=EVERYTHING) as client:
+async def test_several_questions_are_sent_together() -> None:
+    async with MemoryClient(asking_server(), V2025_11_25, capabilities=ALL_CAPABILITIES) as client:
         _, future = client.start("tools/call", {"name": "together"})
         asked = {(message := await client.next())["method"]: message for _ in range(3)}
         client.respond(asked["roots/list"], {"roots": [{"uri": "file:///home"}]})
-        client.respond(asked["sampling/createMessage"], SAID)
+        client.respond(asked["sampling/createMessage"], SAMPLED)
         client.respond(asked["elicitation/create"], accept(name="Ada"))
         assert (await future)["result"]["content"][0]["text"] == "Ada, Paris, file:///home"
 
 
 @pytest.mark.parametrize("version", [V2025_11_25, V2026_07_28])
-async def test_a_page_to_visit_is_asked_for_as_the_revision_wants(version: str) -> None:
-    async with MemoryClient(asking_server(), version, capabilities=EVERYTHING) as client:
+async def test_a_url_elicitation_has_the_form_of_the_revision(version: str) -> None:
+    async with MemoryClient(asking_server(), version, capabilities=ALL_CAPABILITIES) as client:
         if version == V2026_07_28:
             first = await client.request("tools/call", {"name": "visit"})
             params = first["inputRequests"]["input-1"]["params"]
@@ -143,8 +145,8 @@ async def test_a_page_to_visit_is_asked_for_as_the_revision_wants(version: str) 
     assert ("elicitationId" in params) == (version == V2025_11_25)
 
 
-async def test_a_refusal_of_the_client_reaches_the_handler_or_the_model() -> None:
-    async with MemoryClient(asking_server(), V2025_11_25, capabilities=EVERYTHING) as client:
+async def test_an_error_from_the_client_reaches_the_handler_or_the_model() -> None:
+    async with MemoryClient(asking_server(), V2025_11_25, capabilities=ALL_CAPABILITIES) as client:
         for tool, words in (
             ("careful", "rejected with -1"),
             ("greet", "The client responded to elicitation/create with an error: no"),
@@ -160,18 +162,18 @@ async def test_a_refusal_of_the_client_reaches_the_handler_or_the_model() -> Non
 @pytest.mark.parametrize(
     "answer", [{}, {"action": "maybe"}, {"action": "accept"}, accept(name=""), accept(name=7)]
 )
-async def test_an_answer_that_does_not_fit_the_question_is_refused(answer: dict[str, Any]) -> None:
-    async with MemoryClient(asking_server(), V2025_11_25, capabilities=EVERYTHING) as client:
+async def test_an_answer_that_violates_the_schema_is_refused(answer: dict[str, Any]) -> None:
+    async with MemoryClient(asking_server(), V2025_11_25, capabilities=ALL_CAPABILITIES) as client:
         _, future = client.start("tools/call", {"name": "greet"})
         client.respond(await client.next(), answer)
         assert (await future)["result"]["isError"] is True
-    async with MemoryClient(asking_server(), V2026_07_28, capabilities=EVERYTHING) as client:
+    async with MemoryClient(asking_server(), V2026_07_28, capabilities=ALL_CAPABILITIES) as client:
         error = await client.error("tools/call", {"name": "greet", "inputResponses": {"person": answer}})
         assert error["code"] == -32602
 
 
-async def test_cancelling_the_request_withdraws_its_questions() -> None:
-    async with MemoryClient(asking_server(), V2025_11_25, capabilities=EVERYTHING) as client:
+async def test_cancelling_a_request_cancels_its_questions() -> None:
+    async with MemoryClient(asking_server(), V2025_11_25, capabilities=ALL_CAPABILITIES) as client:
         request_id, future = client.start("tools/call", {"name": "greet"})
         question = await client.next()
         client.notify("notifications/cancelled", {"requestId": request_id})
@@ -186,11 +188,11 @@ async def test_cancelling_the_request_withdraws_its_questions() -> None:
     [
         (V2025_11_25, {}),
         (V2025_11_25, {"elicitation": None}),
-        (V2024_11_05, EVERYTHING),
-        (V2025_03_26, EVERYTHING),
+        (V2024_11_05, ALL_CAPABILITIES),
+        (V2025_03_26, ALL_CAPABILITIES),
     ],
 )
-async def test_a_client_is_never_asked_what_it_does_not_know(
+async def test_a_client_is_never_asked_without_the_capability(
     version: str, capabilities: dict[str, Any]
 ) -> None:
     async with MemoryClient(asking_server(), version, capabilities=capabilities) as client:
@@ -200,8 +202,8 @@ async def test_a_client_is_never_asked_what_it_does_not_know(
         assert client.inbox.empty()
 
 
-async def test_hanging_up_ends_a_question_that_is_still_open() -> None:
-    async with MemoryClient(asking_server(), V2025_11_25, capabilities=EVERYTHING) as client:
+async def test_closing_the_session_fails_pending_questions() -> None:
+    async with MemoryClient(asking_server(), V2025_11_25, capabilities=ALL_CAPABILITIES) as client:
         _, future = client.start("tools/call", {"name": "careful"})
         await client.next()
         await asyncio.wait_for(client.session.close(grace=5), 1)
@@ -211,7 +213,7 @@ async def test_hanging_up_ends_a_question_that_is_still_open() -> None:
 # The stateless revision
 
 
-async def test_a_stateless_request_goes_on_over_several_rounds(client: MemoryClient) -> None:
+async def test_a_stateless_request_takes_several_rounds(client: MemoryClient) -> None:
     first = await client.request("tools/call", {"name": "greet"})
     assert first["resultType"] == "input_required"
     assert "ttlMs" not in first
@@ -229,17 +231,17 @@ async def test_a_stateless_request_goes_on_over_several_rounds(client: MemoryCli
     assert second["requestState"] != first["requestState"]
     third = await client.request(
         "tools/call",
-        {"name": "greet", "inputResponses": {"greeting": SAID}, "requestState": second["requestState"]},
+        {"name": "greet", "inputResponses": {"greeting": SAMPLED}, "requestState": second["requestState"]},
     )
     assert third["resultType"] == "complete"
     assert third["content"][0]["text"] == "Ada: Paris"
 
 
-async def test_a_missing_answer_is_asked_for_again(client: MemoryClient) -> None:
+async def test_a_missing_answer_is_requested_again(client: MemoryClient) -> None:
     first = await client.request("tools/call", {"name": "together"})
     again = await client.request(
         "tools/call",
-        {"name": "together", "inputResponses": {"model": SAID}, "requestState": first["requestState"]},
+        {"name": "together", "inputResponses": {"model": SAMPLED}, "requestState": first["requestState"]},
     )
     assert again["inputRequests"].keys() == {"name", "roots"}
 
@@ -248,7 +250,7 @@ async def test_a_missing_answer_is_asked_for_again(client: MemoryClient) -> None
     ("method", "params"),
     [("prompts/get", {"name": "personal"}), ("resources/read", {"uri": "memo://personal"})],
 )
-async def test_prompts_and_resources_may_ask_too(
+async def test_prompts_and_resources_can_ask_questions(
     client: MemoryClient, method: str, params: dict[str, Any]
 ) -> None:
     first = await client.request(method, params)
@@ -258,11 +260,11 @@ async def test_prompts_and_resources_may_ask_too(
     assert last["resultType"] == "complete"
 
 
-async def test_a_handler_that_catches_everything_cannot_swallow_a_question(client: MemoryClient) -> None:
+async def test_a_handler_that_catches_all_exceptions_cannot_suppress_a_question(client: MemoryClient) -> None:
     assert (await client.request("tools/call", {"name": "swallowing"}))["resultType"] == "input_required"
 
 
-async def test_a_missing_capability_has_its_own_code() -> None:
+async def test_a_missing_capability_has_a_separate_error_code() -> None:
     async with MemoryClient(asking_server(), V2026_07_28, capabilities={"sampling": {}}) as client:
         error = await client.error("tools/call", {"name": "greet"})
     assert error["code"] == -32021
@@ -279,7 +281,7 @@ async def test_a_missing_capability_has_its_own_code() -> None:
     ],
 )
 @pytest.mark.parametrize("version", [V2025_11_25, V2026_07_28])
-async def test_forms_and_pages_are_declared_apart(
+async def test_form_and_url_elicitation_are_separate_capabilities(
     version: str, declared: dict[str, Any], *, form: bool, url: bool
 ) -> None:
     server = Server("kinds", "1")
@@ -289,19 +291,19 @@ async def test_forms_and_pages_are_declared_apart(
     assert result["content"][0]["text"] == f"{form} {url}"
 
 
-async def test_what_the_client_refuses_is_worded_by_the_tool() -> None:
+async def test_a_rejected_question_uses_the_error_format_of_the_tool() -> None:
     server = asking_server()
     server.add(
         ToolDefinition(
-            name="worded",
-            run=lambda arguments, ctx: ctx.elicit("Who?", Person),
+            name="formatted",
+            run=lambda arguments, ctx: ctx.elicit("Who?", PersonForm),
             format_error=lambda error: ToolResult.from_text(f"No: {error}", is_error=True),
         )
     )
     async with MemoryClient(server, V2025_11_25) as client:
-        missing = await client.call("worded")
-    async with MemoryClient(server, V2025_11_25, capabilities=EVERYTHING) as client:
-        _, future = client.start("tools/call", {"name": "worded"})
+        missing = await client.call("formatted")
+    async with MemoryClient(server, V2025_11_25, capabilities=ALL_CAPABILITIES) as client:
+        _, future = client.start("tools/call", {"name": "formatted"})
         question = await client.next()
         client.send(b'{"jsonrpc":"2.0","id":%d,"error":{"code":-1,"message":"busy"}}' % question["id"])
         refused = (await future)["result"]
@@ -312,7 +314,7 @@ async def test_what_the_client_refuses_is_worded_by_the_tool() -> None:
 
 
 @pytest.mark.parametrize("given", [None, [], "x", {"person": 7}, {"person": None}])
-async def test_malformed_answers_are_invalid_or_asked_for_again(client: MemoryClient, given: Any) -> None:
+async def test_malformed_answers_are_invalid_or_requested_again(client: MemoryClient, given: Any) -> None:
     answer = await client.exchange("tools/call", {"name": "greet", "inputResponses": given})
     if given is None:
         assert answer["result"]["resultType"] == "input_required"
@@ -320,13 +322,15 @@ async def test_malformed_answers_are_invalid_or_asked_for_again(client: MemoryCl
         assert answer["error"]["code"] == -32602
 
 
-# The state between rounds
+# Request state
 
 KEY = b"k" * 32
 
 
-async def _state(server: Server, principal: str = "") -> str:
-    async with MemoryClient(server, V2026_07_28, capabilities=EVERYTHING, principal_id=principal) as client:
+async def _get_state(server: Server, principal: str = "") -> str:
+    async with MemoryClient(
+        server, V2026_07_28, capabilities=ALL_CAPABILITIES, principal_id=principal
+    ) as client:
         first = await client.request(
             "tools/call", {"name": "greet", "inputResponses": {"person": accept(name="A")}}
         )
@@ -335,37 +339,39 @@ async def _state(server: Server, principal: str = "") -> str:
         return state
 
 
-async def _finish(
+async def _finish_with_state(
     server: Server, state: Any, *, principal: str = "", tool: str = "greet", **more: Any
 ) -> Any:
-    async with MemoryClient(server, V2026_07_28, capabilities=EVERYTHING, principal_id=principal) as client:
-        params = {"name": tool, "inputResponses": {"greeting": SAID}, "requestState": state, **more}
+    async with MemoryClient(
+        server, V2026_07_28, capabilities=ALL_CAPABILITIES, principal_id=principal
+    ) as client:
+        params = {"name": tool, "inputResponses": {"greeting": SAMPLED}, "requestState": state, **more}
         return await client.exchange("tools/call", params)
 
 
-async def test_a_state_works_in_another_process_with_the_same_key() -> None:
-    state = await _state(asking_server(KEY))
-    answer = await _finish(asking_server(KEY), state)
+async def test_a_state_is_valid_in_another_process_with_the_same_key() -> None:
+    state = await _get_state(asking_server(KEY))
+    answer = await _finish_with_state(asking_server(KEY), state)
     assert answer["result"]["content"][0]["text"] == "A: Paris"
 
 
 async def test_a_state_is_bound_to_its_key_principal_and_request() -> None:
     server = asking_server(KEY)
-    state = await _state(server, principal="ada")
-    assert "result" in await _finish(server, state, principal="ada")
+    state = await _get_state(server, principal="ada")
+    assert "result" in await _finish_with_state(server, state, principal="ada")
     for answer in (
-        await _finish(asking_server(b"q" * 32), state, principal="ada"),
-        await _finish(server, state, principal="bob"),
-        await _finish(server, state, principal="ada", tool="together"),
-        await _finish(server, state, principal="ada", arguments={"other": 1}),
+        await _finish_with_state(asking_server(b"q" * 32), state, principal="ada"),
+        await _finish_with_state(server, state, principal="bob"),
+        await _finish_with_state(server, state, principal="ada", tool="together"),
+        await _finish_with_state(server, state, principal="ada", arguments={"other": 1}),
     ):
         assert answer["error"]["code"] == -32602
         assert "requestState" in answer["error"]["message"]
 
 
-async def test_every_change_to_a_state_is_noticed() -> None:
+async def test_every_modification_of_a_state_is_detected() -> None:
     server = asking_server(KEY)
-    state = await _state(server)
+    state = await _get_state(server)
     changed = [
         state[:index] + ("A" if state[index] != "A" else "B") + state[index + 1 :]
         for index in range(len(state))
@@ -382,14 +388,14 @@ async def test_every_change_to_a_state_is_noticed() -> None:
         {},
         "é" * 50,
     ]:
-        answer = await _finish(server, candidate)
+        answer = await _finish_with_state(server, candidate)
         assert answer.get("error", {}).get("code") == -32602, candidate
 
 
 async def test_a_state_expires() -> None:
     server = asking_server(KEY)
     server.sealer = StateSealer(KEY, lifetime_seconds=-1)
-    assert (await _finish(server, await _state(server)))["error"]["code"] == -32602
+    assert (await _finish_with_state(server, await _get_state(server)))["error"]["code"] == -32602
 
 
 def test_a_short_key_is_refused() -> None:
@@ -397,7 +403,7 @@ def test_a_short_key_is_refused() -> None:
         asking_server(b"short")
 
 
-async def test_a_completion_handler_cannot_ask() -> None:
+async def test_a_completion_handler_cannot_ask_questions() -> None:
     server = full_server()
 
     async def ask(ctx: Context) -> None:
@@ -412,7 +418,7 @@ async def test_a_completion_handler_cannot_ask() -> None:
             return []
 
     server.prompts = Asking()
-    async with MemoryClient(server, V2026_07_28, capabilities=EVERYTHING) as client:
+    async with MemoryClient(server, V2026_07_28, capabilities=ALL_CAPABILITIES) as client:
         ref = {"type": "ref/prompt", "name": "greet"}
         error = await client.error(
             "completion/complete", {"ref": ref, "argument": {"name": "who", "value": ""}}

@@ -1,4 +1,4 @@
-"""Requests under way: progress, log messages, cancellation, and many at once."""
+"""Running requests: progress, log messages, cancellation and concurrency."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dittybag.protocol import (
 )
 from dittybag.protocol.eras import V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28, VERSIONS
 from dittybag.protocol.transports.in_memory import MemoryClient
-from tests.protocol.servers import full_server
+from tests.protocol.engine_servers import full_server
 
-# Progress and log
+# Progress and log messages
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_progress_goes_only_to_those_who_asked_and_only_forward(version: str) -> None:
+async def test_progress_is_sent_only_on_request_and_only_increases(version: str) -> None:
     server = full_server()
 
     @server.tool("work")
@@ -36,12 +36,12 @@ async def test_progress_goes_only_to_those_who_asked_and_only_forward(version: s
         assert client.inbox.empty()
         await client.request("tools/call", {"name": "work"}, meta={"progressToken": "p"})
         sent = [client.inbox.get_nowait()["params"] for _ in range(client.inbox.qsize())]
-    words = {} if version == V2024_11_05 else {"message": "one"}
-    assert sent[0] == {"progressToken": "p", "progress": 1, "total": 3, **words}
+    message = {} if version == V2024_11_05 else {"message": "one"}
+    assert sent[0] == {"progressToken": "p", "progress": 1, "total": 3, **message}
     assert [item["progress"] for item in sent] == [1, 2.5]
 
 
-async def test_nothing_is_said_of_a_request_after_its_answer() -> None:
+async def test_no_messages_are_sent_for_a_request_after_its_response() -> None:
     server = full_server()
     kept: list[Context] = []
 
@@ -57,8 +57,8 @@ async def test_nothing_is_said_of_a_request_after_its_answer() -> None:
         assert client.inbox.empty()
 
 
-async def test_a_new_handshake_is_a_new_session() -> None:
-    server = _chatty()
+async def test_a_new_handshake_resets_the_session() -> None:
+    server = _logging_server()
     async with MemoryClient(server) as client:
         await client.request("logging/setLevel", {"level": "debug"})
         await client.request("resources/subscribe", {"uri": "memo://one"})
@@ -69,7 +69,7 @@ async def test_a_new_handshake_is_a_new_session() -> None:
         assert client.inbox.empty()
 
 
-def _chatty() -> Server:
+def _logging_server() -> Server:
     server = full_server()
 
     @server.tool("chat")
@@ -82,8 +82,8 @@ def _chatty() -> Server:
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version != V2026_07_28])
-async def test_log_messages_follow_the_level_of_the_session(version: str) -> None:
-    async with MemoryClient(_chatty(), version) as client:
+async def test_log_messages_respect_the_log_level_of_the_session(version: str) -> None:
+    async with MemoryClient(_logging_server(), version) as client:
         await client.call("chat")
         assert (await client.next())["params"] == {
             "level": "warning",
@@ -97,8 +97,8 @@ async def test_log_messages_follow_the_level_of_the_session(version: str) -> Non
         assert (await client.error("logging/setLevel", {"level": "loud"}))["code"] == -32602
 
 
-async def test_a_stateless_request_gets_log_messages_only_if_it_names_a_level() -> None:
-    async with MemoryClient(_chatty(), V2026_07_28) as client:
+async def test_a_stateless_request_gets_log_messages_only_if_it_sets_a_level() -> None:
+    async with MemoryClient(_logging_server(), V2026_07_28) as client:
         await client.call("chat")
         assert client.inbox.empty()
         await client.request(
@@ -128,7 +128,7 @@ async def test_a_cancelled_request_is_stopped_and_never_answered(version: str) -
         request_id, future = client.start("tools/call", {"name": "stoppable"}, request_id=7)
         client.notify("notifications/cancelled", {"requestId": "7"})
         await client.request("tools/list")
-        assert not stopped.is_set(), '"7" is another id than 7'
+        assert not stopped.is_set(), '"7" and 7 are different ids'
         client.notify("notifications/cancelled", {"requestId": request_id, "reason": "changed my mind"})
         await asyncio.wait_for(stopped.wait(), 5)
         await client.request("tools/list")
@@ -136,7 +136,7 @@ async def test_a_cancelled_request_is_stopped_and_never_answered(version: str) -
         assert client.dropped == 1
 
 
-async def test_an_id_that_was_cancelled_may_be_used_again_at_once() -> None:
+async def test_the_id_of_a_cancelled_request_can_be_reused_immediately() -> None:
     server = full_server()
     release = asyncio.Event()
 
@@ -161,7 +161,7 @@ async def test_an_id_that_was_cancelled_may_be_used_again_at_once() -> None:
         assert not second.done()
 
 
-async def test_a_cancellation_of_the_handlers_own_is_a_failure_like_any_other() -> None:
+async def test_a_cancellation_inside_the_handler_is_an_internal_error() -> None:
     server = full_server()
 
     @server.tool("own")
@@ -175,7 +175,7 @@ async def test_a_cancellation_of_the_handlers_own_is_a_failure_like_any_other() 
         assert (await client.error("tools/call", {"name": "own"}))["message"] == "Internal error"
 
 
-async def test_progress_is_left_out_while_the_client_does_not_read() -> None:
+async def test_progress_is_skipped_while_the_client_does_not_read() -> None:
     server = full_server()
 
     @server.tool("talk")
@@ -189,7 +189,7 @@ async def test_progress_is_left_out_while_the_client_does_not_read() -> None:
         assert client.inbox.empty()
 
 
-async def test_a_handler_that_will_not_be_cancelled_is_still_not_answered() -> None:
+async def test_a_handler_that_ignores_cancellation_gets_no_response() -> None:
     server = full_server()
     release = asyncio.Event()
 
@@ -212,12 +212,12 @@ async def test_a_handler_that_will_not_be_cancelled_is_still_not_answered() -> N
         assert client.inbox.empty()
 
 
-async def test_requests_wait_for_each_other_only_if_they_want_to() -> None:
+async def test_requests_run_concurrently() -> None:
     server = full_server()
     gate = asyncio.Event()
 
     @server.tool("gate")
-    async def wait_at_gate(arguments: object, ctx: Context) -> str:
+    async def wait_for_gate(arguments: object, ctx: Context) -> str:
         await gate.wait()
         return "through"
 
@@ -226,11 +226,11 @@ async def test_requests_wait_for_each_other_only_if_they_want_to() -> None:
         assert (await client.call("echo", {"text": "x"}))["content"][0]["text"] == "x"
         assert not any(future.done() for future in waiting)
         gate.set()
-        answers = await asyncio.wait_for(asyncio.gather(*waiting), 5)
-    assert {answer["id"] for answer in answers} == {2, 3, 4, 5, 6}
+        responses = await asyncio.wait_for(asyncio.gather(*waiting), 5)
+    assert {response["id"] for response in responses} == {2, 3, 4, 5, 6}
 
 
-async def test_an_id_in_use_cannot_be_used_again_until_it_is_answered() -> None:
+async def test_an_id_cannot_be_reused_while_its_request_is_pending() -> None:
     async with MemoryClient(full_server()) as client:
         client.start("tools/call", {"name": "wait"}, request_id="a")
         _, second = client.start("ping", request_id="a")
@@ -240,14 +240,14 @@ async def test_an_id_in_use_cannot_be_used_again_until_it_is_answered() -> None:
         assert (await third)["result"] == {}
 
 
-async def test_too_many_requests_at_once_are_refused_one_by_one() -> None:
+async def test_requests_over_the_concurrency_limit_are_refused() -> None:
     async with MemoryClient(full_server(limits=ServerLimits(requests_in_flight=3))) as client:
         for _ in range(3):
             client.start("tools/call", {"name": "wait"})
         assert (await client.error("tools/call", {"name": "wait"}))["code"] == -32603
 
 
-async def test_a_handler_runs_in_a_task_and_a_context_of_its_own() -> None:
+async def test_a_handler_runs_in_its_own_task_and_context() -> None:
     server = full_server()
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 
@@ -266,7 +266,7 @@ async def test_a_handler_runs_in_a_task_and_a_context_of_its_own() -> None:
             assert (await client.call("inside"))["content"][0]["text"] == "unset"
 
 
-async def test_a_timeout_inside_a_handler_ends_only_what_it_guards() -> None:
+async def test_a_timeout_inside_a_handler_ends_only_its_block() -> None:
     server = full_server()
 
     @server.tool("timed")
@@ -283,7 +283,7 @@ async def test_a_timeout_inside_a_handler_ends_only_what_it_guards() -> None:
 
 
 @pytest.mark.parametrize("version", [V2025_11_25, V2026_07_28])
-async def test_what_is_under_way_when_the_session_ends_is_finished_or_refused(version: str) -> None:
+async def test_requests_running_at_the_end_of_a_session_finish_or_fail(version: str) -> None:
     server = full_server()
     finish = asyncio.Event()
 

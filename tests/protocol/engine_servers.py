@@ -1,4 +1,4 @@
-"""Servers that the engine's tests talk to."""
+"""Servers for the tests of the engine."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from dittybag.protocol import (
 from dittybag.protocol.types import Icon, PromptArgument, ToolAnnotations
 
 
-class Echo(Struct):
+class EchoArguments(Struct):
     text: str
 
 
-class Order(Struct, forbid_unknown_fields=True):
-    """Something with every kind of constraint."""
+class OrderArguments(Struct, forbid_unknown_fields=True):
+    """Arguments with every kind of constraint."""
 
-    title: Annotated[str, Meta(min_length=1, max_length=20, description="What it is called")]
+    title: Annotated[str, Meta(min_length=1, max_length=20, description="The title")]
     count: Annotated[int, Meta(ge=1, le=10)]
     speed: Literal["slow", "fast"] = "slow"
     tags: Annotated[list[str], Meta(max_length=3)] = []
     note: str | None = None
 
 
-class Sum(Struct):
+class SumResult(Struct):
     total: int
 
 
-class Addends(Struct):
+class AddArguments(Struct):
     a: int
     b: int
 
 
 def full_server(*, limits: ServerLimits | None = None, page_size: int = 1000) -> Server:
-    """One of everything, so that every method of every revision has something to do."""
+    """Return a server that supports every method of every revision."""
     server = Server(
         "full",
         "1.2.3",
@@ -52,23 +52,23 @@ def full_server(*, limits: ServerLimits | None = None, page_size: int = 1000) ->
         description="One of everything",
         website_url="https://example.org",
         icons=(Icon(src="https://example.org/icon.png"),),
-        instructions="Ask away.",
+        instructions="A server for tests.",
         logging=True,
         limits=limits,
         page_size=page_size,
     )
 
-    @server.tool("echo", Echo, title="Echo", annotations=ToolAnnotations(read_only_hint=True))
-    async def echo(arguments: Echo, ctx: Context) -> str:
+    @server.tool("echo", EchoArguments, title="Echo", annotations=ToolAnnotations(read_only_hint=True))
+    async def echo(arguments: EchoArguments, ctx: Context) -> str:
         return arguments.text
 
-    @server.tool("order", Order, description="Takes an order")
-    def order(arguments: Order, ctx: Context) -> str:
+    @server.tool("order", OrderArguments, description="Places an order")
+    def order(arguments: OrderArguments, ctx: Context) -> str:
         return f"{arguments.count} x {arguments.title}"
 
-    @server.tool("add", Addends, output=Sum)
-    def add(arguments: Addends, ctx: Context) -> Sum:
-        return Sum(arguments.a + arguments.b)
+    @server.tool("add", AddArguments, output=SumResult)
+    def add(arguments: AddArguments, ctx: Context) -> SumResult:
+        return SumResult(arguments.a + arguments.b)
 
     @server.tool("fail")
     async def fail(arguments: object, ctx: Context) -> str:
@@ -91,9 +91,9 @@ def full_server(*, limits: ServerLimits | None = None, page_size: int = 1000) ->
         PromptDefinition(
             name="greet",
             title="Greeting",
-            description="Greets somebody",
+            description="Greets a person",
             arguments=(
-                PromptArgument(name="who", title="Who", description="Whom to greet", required=True),
+                PromptArgument(name="who", title="Who", description="The person to greet", required=True),
                 PromptArgument(name="language"),
             ),
             run=lambda arguments, ctx: f"Say hello to {arguments['who']}",
