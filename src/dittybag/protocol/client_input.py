@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dittybag.protocol.argument_schemas import find_violations, schema_of
 from dittybag.protocol.eras import Revision
-from dittybag.protocol.types import JsonObject, Meta, Role, Wire
+from dittybag.protocol.types import JsonObject, Meta, Role, WireStruct
 from dittybag.protocol.wire_errors import InvalidParams
 
 A_co = TypeVar("A_co", covariant=True)
@@ -120,7 +120,7 @@ class ElicitUrl(Struct, frozen=True):
         return _convert_answer(self, answer, ElicitationResult)
 
 
-class SamplingMessage(Wire, frozen=True, kw_only=True):
+class SamplingMessage(WireStruct, frozen=True, kw_only=True):
     role: Role
     content: Any
     meta: Meta | None = msgspec.field(name="_meta", default=None)

@@ -17,24 +17,24 @@ Meta = dict[str, Any]
 JsonObject = dict[str, Any]
 
 
-class Wire(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class WireStruct(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """Base of the data types: camel case names, no nulls."""
 
 
-class Icon(Wire, frozen=True, kw_only=True):
+class Icon(WireStruct, frozen=True, kw_only=True):
     src: str
     mime_type: str | None = None
     sizes: tuple[str, ...] | None = None
     theme: Literal["light", "dark"] | None = None
 
 
-class Annotations(Wire, frozen=True, kw_only=True):
+class Annotations(WireStruct, frozen=True, kw_only=True):
     audience: tuple[Role, ...] | None = None
     priority: float | None = None
     last_modified: str | None = None
 
 
-class Implementation(Wire, frozen=True, kw_only=True):
+class Implementation(WireStruct, frozen=True, kw_only=True):
     """The name and description of a client or server."""
 
     name: str
@@ -45,7 +45,7 @@ class Implementation(Wire, frozen=True, kw_only=True):
     icons: tuple[Icon, ...] | None = None
 
 
-class TextContents(Wire, frozen=True, kw_only=True):
+class TextContents(WireStruct, frozen=True, kw_only=True):
     """The text content of a resource or a part of it."""
 
     uri: str
@@ -54,7 +54,7 @@ class TextContents(Wire, frozen=True, kw_only=True):
     meta: Meta | None = field(name="_meta", default=None)
 
 
-class BlobContents(Wire, frozen=True, kw_only=True):
+class BlobContents(WireStruct, frozen=True, kw_only=True):
     """The binary content of a resource or a part of it."""
 
     uri: str
@@ -63,33 +63,33 @@ class BlobContents(Wire, frozen=True, kw_only=True):
     meta: Meta | None = field(name="_meta", default=None)
 
 
-class Text(Wire, frozen=True, kw_only=True, tag_field="type", tag="text"):
+class Text(WireStruct, frozen=True, kw_only=True, tag_field="type", tag="text"):
     text: str
     annotations: Annotations | None = None
     meta: Meta | None = field(name="_meta", default=None)
 
 
-class Image(Wire, frozen=True, kw_only=True, tag_field="type", tag="image"):
+class Image(WireStruct, frozen=True, kw_only=True, tag_field="type", tag="image"):
     data: bytes
     mime_type: str
     annotations: Annotations | None = None
     meta: Meta | None = field(name="_meta", default=None)
 
 
-class Audio(Wire, frozen=True, kw_only=True, tag_field="type", tag="audio"):
+class Audio(WireStruct, frozen=True, kw_only=True, tag_field="type", tag="audio"):
     data: bytes
     mime_type: str
     annotations: Annotations | None = None
     meta: Meta | None = field(name="_meta", default=None)
 
 
-class EmbeddedResource(Wire, frozen=True, kw_only=True, tag_field="type", tag="resource"):
+class EmbeddedResource(WireStruct, frozen=True, kw_only=True, tag_field="type", tag="resource"):
     resource: TextContents | BlobContents
     annotations: Annotations | None = None
     meta: Meta | None = field(name="_meta", default=None)
 
 
-class ResourceInfo(Wire, frozen=True, kw_only=True):
+class ResourceInfo(WireStruct, frozen=True, kw_only=True):
     """A resource as `resources/list` shows it."""
 
     uri: str
@@ -110,7 +110,7 @@ class ResourceLink(ResourceInfo, frozen=True, kw_only=True, tag_field="type", ta
 Content = Text | Image | Audio | EmbeddedResource | ResourceLink
 
 
-class ToolAnnotations(Wire, frozen=True, kw_only=True):
+class ToolAnnotations(WireStruct, frozen=True, kw_only=True):
     """Hints about the behaviour of a tool."""
 
     title: str | None = None
@@ -120,7 +120,7 @@ class ToolAnnotations(Wire, frozen=True, kw_only=True):
     open_world_hint: bool | None = None
 
 
-class ToolInfo(Wire, frozen=True, kw_only=True):
+class ToolInfo(WireStruct, frozen=True, kw_only=True):
     """A tool as `tools/list` shows it."""
 
     name: str
@@ -133,14 +133,14 @@ class ToolInfo(Wire, frozen=True, kw_only=True):
     meta: Meta | None = field(name="_meta", default=None)
 
 
-class PromptArgument(Wire, frozen=True, kw_only=True):
+class PromptArgument(WireStruct, frozen=True, kw_only=True):
     name: str
     title: str | None = None
     description: str | None = None
     required: bool | None = None
 
 
-class PromptInfo(Wire, frozen=True, kw_only=True):
+class PromptInfo(WireStruct, frozen=True, kw_only=True):
     """A prompt as `prompts/list` shows it. `arguments` is present even if empty."""
 
     name: str
@@ -151,12 +151,12 @@ class PromptInfo(Wire, frozen=True, kw_only=True):
     meta: Meta | None = field(name="_meta", default=None)
 
 
-class PromptMessage(Wire, frozen=True, kw_only=True):
+class PromptMessage(WireStruct, frozen=True, kw_only=True):
     role: Role
     content: Content
 
 
-class ResourceTemplateInfo(Wire, frozen=True, kw_only=True):
+class ResourceTemplateInfo(WireStruct, frozen=True, kw_only=True):
     """A resource template as `resources/templates/list` shows it."""
 
     uri_template: str
@@ -169,7 +169,7 @@ class ResourceTemplateInfo(Wire, frozen=True, kw_only=True):
     meta: Meta | None = field(name="_meta", default=None)
 
 
-class Result(Wire, frozen=True, kw_only=True):
+class Result(WireStruct, frozen=True, kw_only=True):
     """A result without further fields."""
 
     meta: Meta | None = field(name="_meta", default=None)
@@ -217,7 +217,7 @@ class ResourceTemplateList(Result, frozen=True, kw_only=True):
     next_cursor: str | None = None
 
 
-class Completion(Wire, frozen=True, kw_only=True):
+class Completion(WireStruct, frozen=True, kw_only=True):
     """Completion values for an argument, best match first."""
 
     values: tuple[str, ...]
@@ -229,17 +229,17 @@ class CompleteResult(Result, frozen=True, kw_only=True):
     completion: Completion
 
 
-class ListFeature(Wire, frozen=True, kw_only=True):
+class ListFeature(WireStruct, frozen=True, kw_only=True):
     #: Omitted if `None`.
     list_changed: bool | None = None
 
 
-class ResourceFeature(Wire, frozen=True, kw_only=True):
+class ResourceFeature(WireStruct, frozen=True, kw_only=True):
     subscribe: bool | None = None
     list_changed: bool | None = None
 
 
-class Capabilities(Wire, frozen=True, kw_only=True):
+class Capabilities(WireStruct, frozen=True, kw_only=True):
     """The capabilities of a server."""
 
     tools: ListFeature | None = None
@@ -264,7 +264,7 @@ class DiscoverResult(Result, frozen=True, kw_only=True):
     instructions: str | None = None
 
 
-class InputRequest(Wire, frozen=True, kw_only=True):
+class InputRequest(WireStruct, frozen=True, kw_only=True):
     """A question to the client inside an `input_required` result."""
 
     method: str
