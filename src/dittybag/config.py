@@ -1,4 +1,7 @@
-"""Settings: flags before environment before defaults. Nothing else reads the environment."""
+"""Settings from options, environment variables and defaults, in this order.
+
+No other module reads the environment.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,16 @@ _NO: Final = ("", "0", "false", "no", "off")
 
 Auth = Literal["off", "tokens"]
 _AUTHS: Final[tuple[Auth, ...]] = get_args(Auth)
-#: A name or an address as requests have it, without a port.
+#: A host name or address as in the Host header, without a port.
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\]")
 
 
 class SettingsError(Exception):
-    """A flag or a variable that makes no sense; the message says which, and what would."""
+    """An option or variable has an invalid value; the message names it and the valid values."""
 
 
 class OAuth(Struct, frozen=True):
-    """Whose tokens are accepted besides our own."""
+    """The OAuth issuer whose tokens are accepted besides Dittybag's own."""
 
     issuer: str
     audience: str
@@ -40,31 +43,30 @@ class OAuth(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Everything that can be set from outside."""
+    """All settings of a process."""
 
-    #: The folder of Dittybag's own data.
+    #: The data folder.
     home: str
-    #: Whether that is not the usual one.
+    #: Whether `DITTYBAG_HOME` sets the data folder.
     has_custom_home: bool = False
-    #: The database file.
+    #: The path of the database file, or the URL of a server.
     database: str
-    #: Where the server that the profile stands in for keeps its libraries, if it has any.
+    #: Library folders of the server that the profile replaces, if it has any.
     foreign_libraries: tuple[str, ...] = ()
     project: str = DEFAULT_PROJECT
     profile: str = DEFAULT_PROFILE
     read_only: bool = False
     toolsets: tuple[str, ...] = ()
-    #: Where to listen for HTTP, instead of serving one client on standard input and output.
+    #: The address to listen on for HTTP; `None` to serve one client on standard input and output.
     http: tuple[str, int] | None = None
-    #: Whether those who come over HTTP have to show who they are.
+    #: How HTTP clients authenticate.
     auth: Auth = "off"
-    #: Who else vouches for them.
     oauth: OAuth | None = None
-    #: Further names under which it is known.
+    #: Further accepted host names.
     allowed_hosts: tuple[str, ...] = ()
-    #: Log every request.
+    #: Whether to log every HTTP request.
     access_log: bool = False
-    #: Who is named in the log; nothing for the client's name.
+    #: The actor in the change log; `None` for the name of the client.
     actor: str | None = None
 
 
@@ -82,15 +84,15 @@ def settings(
     allow_host: Sequence[str] = (),
     access_log: bool = False,
 ) -> Settings:
-    """Settings from what was given on the command line and, failing that, in the environment."""
+    """Return the settings from command-line options and the environment. Raises `SettingsError`."""
     if workspace is not None and db is not None:
-        raise SettingsError("give either --workspace or --db, not both")
+        raise SettingsError("use either --workspace or --db, not both")
     listed = toolsets if toolsets is not None else environment.get("DITTYBAG_TOOLSETS", "")
     profile = profile or environment.get("DITTYBAG_PROFILE") or DEFAULT_PROFILE
     chosen = _auth(auth if auth is not None else environment.get("DITTYBAG_AUTH") or "off")
     address = _address(http if http is not None else environment.get("DITTYBAG_HTTP") or None, chosen)
     if auth is not None and chosen != "off" and address is None:
-        raise SettingsError(f"--auth {auth} is for --http: on standard input there is only one client")
+        raise SettingsError(f"--auth {auth} requires --http: standard input serves a single local client")
     return Settings(
         home=home(environment),
         has_custom_home=bool(environment.get("DITTYBAG_HOME")),
@@ -98,49 +100,47 @@ def settings(
         project=project or environment.get("DITTYBAG_PROJECT") or DEFAULT_PROJECT,
         profile=profile,
         foreign_libraries=(_twig_directory(environment),) if profile == "twig" else (),
-        read_only=read_only or _truth(environment, "DITTYBAG_READ_ONLY"),
+        read_only=read_only or _boolean(environment, "DITTYBAG_READ_ONLY"),
         toolsets=tuple(name for item in listed.split(",") if (name := item.strip())),
         http=address,
         auth=chosen,
         oauth=_oauth(environment) if chosen != "off" else None,
         allowed_hosts=_host_names(allow_host or environment.get("DITTYBAG_ALLOWED_HOSTS", "").split(",")),
-        access_log=access_log or _truth(environment, "DITTYBAG_ACCESS_LOG"),
+        access_log=access_log or _boolean(environment, "DITTYBAG_ACCESS_LOG"),
         actor=environment.get("DITTYBAG_ACTOR") or None,
     )
 
 
-def from_process(**flags: str | bool | Sequence[str] | None) -> Settings:
-    """Settings of this process."""
+def settings_from_process(**flags: str | bool | Sequence[str] | None) -> Settings:
+    """Return the settings of this process."""
     return settings(os.environ, **flags)  # type: ignore[arg-type]  # flags are named like the parameters
 
 
-def beside(home: str) -> dict[str, str]:
-    """The environment of a server that keeps its data elsewhere."""
+def environment_with_home(home: str) -> dict[str, str]:
+    """Return this process's environment with another data folder."""
     return {**os.environ, "DITTYBAG_HOME": home}
 
 
-def person() -> str:
-    """Who is sitting here, as the log names them."""
+def local_user_name() -> str:
+    """Return the name of the local user, the actor in the change log."""
     from getpass import getuser
 
     try:
         return getuser()
     except (KeyError, OSError):
-        # In a container, a user may be no more than a number.
+        # In a container, the user id may have no name.
         return "somebody"
 
 
 def _database(environment: Mapping[str, str], workspace: str | None, db: str | None) -> str:
     if db is not None:
-        # An empty one is a variable that was not set in somebody's script, not a wish for the usual database.
+        # An empty value comes from an unset variable in a script; it must not select the default database.
         return parse_database(db)
     if workspace is None and (url := environment.get("DITTYBAG_DATABASE_URL")):
         return parse_database(url)
     name = DEFAULT_WORKSPACE if workspace is None else workspace
     if not _WORKSPACE.fullmatch(name):
-        raise SettingsError(
-            f"'{name}' cannot be the name of a workspace: use letters, digits, '-', '_' and '.'"
-        )
+        raise SettingsError(f"'{name}' is not a valid workspace name: use letters, digits, '-', '_' and '.'")
     return os.path.join(home(environment), f"{name}.db")  # noqa: PTH118  # pathlib is slow to import
 
 
@@ -168,54 +168,56 @@ def _host_names(names: Sequence[str]) -> tuple[str, ...]:
     for name in given:
         if not _HOST.fullmatch(name):
             raise SettingsError(
-                f"--allow-host needs a name like dittybag.example.org, without a port, not '{name}'"
+                f"--allow-host must be a host name such as dittybag.example.org, without a port, not '{name}'"
             )
     return given
 
 
 def _address(text: str | None, auth: Auth) -> tuple[str, int] | None:
-    """Where `--http` listens: HOST:PORT, or either of them alone."""
+    """Parse the address of `--http`: HOST:PORT, or one of the two."""
     if text is None:
         return None
     text = text.strip() or f"{DEFAULT_HTTP[0]}:{DEFAULT_HTTP[1]}"
     host, colon, port = text.rpartition(":")
     if not colon or port.endswith("]") or (":" in host and not host.endswith("]")):
-        # Only one of them, or an IPv6 address as it is.
+        # Only one of the two, or an IPv6 address without brackets.
         host, port = ("", text) if text.isdigit() else (text, "")
     host = host.removeprefix("[").removesuffix("]") or DEFAULT_HTTP[0]
     if port and not (port.isascii() and port.isdigit() and int(port) <= 65535):
-        raise SettingsError(f"--http needs an address like {DEFAULT_HTTP[0]}:{DEFAULT_HTTP[1]}, not '{text}'")
+        raise SettingsError(
+            f"--http must be an address such as {DEFAULT_HTTP[0]}:{DEFAULT_HTTP[1]}, not '{text}'"
+        )
     is_loopback = host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host)
     if auth == "off" and not is_loopback:
         raise SettingsError(
-            f"whoever reaches {host} could read and change everything: say --auth tokens, and give people "
-            "tokens with dittybag token create; or listen on 127.0.0.1"
+            f"without authentication, anyone who can reach {host} could read and change everything: use "
+            "--auth tokens and create tokens with dittybag token create, or listen on 127.0.0.1"
         )
     return host, int(port) if port else DEFAULT_HTTP[1]
 
 
 def parse_database(url: str) -> str:
-    """What `--db` means: the path of a file, also in a URL like sqlite:///path, or the URL of a server."""
+    """Parse `--db`: the path of a file, a URL such as sqlite:///path, or the URL of a server."""
     if url.startswith(("postgresql://", "postgres://")):
         return url
     path = url.removeprefix("sqlite://") if url.startswith("sqlite://") else url
     if path.startswith("/") and url.startswith("sqlite:///") and not url.startswith("sqlite:////"):
-        # As everywhere: three slashes for a relative path, four for an absolute one.
+        # As in SQLAlchemy URLs: three slashes for a relative path, four for an absolute path.
         path = path[1:]
     if not path or "\0" in path:
-        raise SettingsError("--db needs the name of a file")
+        raise SettingsError("--db must be the path of a file or the URL of a server")
     return os.path.expanduser(path)  # noqa: PTH111
 
 
 def home(environment: Mapping[str, str]) -> str:
-    """The folder of Dittybag's own data."""
+    """Return the data folder."""
     if chosen := environment.get("DITTYBAG_HOME"):
         return os.path.abspath(os.path.expanduser(chosen))  # noqa: PTH100, PTH111
     return _data_folder(environment, "dittybag")
 
 
 def _twig_directory(environment: Mapping[str, str]) -> str:
-    """Where Twig keeps its libraries, so that its users switch without moving a file."""
+    """Return the folder of Twig's libraries, so that its users can switch without moving files."""
     if chosen := environment.get("TWIG_DATA_DIR"):
         return os.path.abspath(os.path.expanduser(chosen))  # noqa: PTH100, PTH111
     return os.path.join(_data_folder(environment, "twig"), "prompts")  # noqa: PTH118
@@ -223,7 +225,7 @@ def _twig_directory(environment: Mapping[str, str]) -> str:
 
 def _data_folder(environment: Mapping[str, str], program: str) -> str:
     if str(sys.platform).startswith("linux"):
-        # What platformdirs does here, without its price at every start.
+        # Same result as platformdirs, without its import time at every start.
         base = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")  # noqa: PTH111
         return os.path.join(base, program)  # noqa: PTH118
     from platformdirs import user_data_dir
@@ -231,7 +233,7 @@ def _data_folder(environment: Mapping[str, str], program: str) -> str:
     return user_data_dir(program, appauthor=False)
 
 
-def _truth(environment: Mapping[str, str], name: str) -> bool:
+def _boolean(environment: Mapping[str, str], name: str) -> bool:
     value = environment.get(name, "").strip().lower()
     if value in _YES:
         return True

@@ -42,7 +42,7 @@ def test_a_backup_is_made_and_restored_elsewhere(tmp_path: Path, home: Path) -> 
     assert done.stderr == ""
     done = dittybag(home, "restore", str(file), "--db", str(tmp_path / "new.db"))
     assert done.stdout == f"Restored {tmp_path}/new.db from {file}\n"
-    assert "started again" in done.stderr
+    assert "restart any MCP clients" in done.stderr
     assert projects(home, "--db", str(tmp_path / "new.db")) == ["default", "first"]
 
 
@@ -81,28 +81,30 @@ def test_nothing_is_overwritten_unless_it_is_asked_for(tmp_path: Path, home: Pat
     dittybag(home, "project", "create", "second")
     done = dittybag(home, "restore", str(file), status=4)
     assert done.stdout == ""
-    assert done.stderr.startswith(f"error: {home}/default.db is there already\nhint: add --force: ")
+    assert done.stderr.startswith(
+        f"error: {home}/default.db already exists\nhint: use --force to replace it; "
+    )
     assert projects(home) == ["default", "first", "second"]
     done = dittybag(home, "restore", str(file), "--force")
-    assert "What was there before: " in done.stdout
+    assert "Previous database kept as " in done.stdout
     assert projects(home) == ["default", "first"]
 
 
 def test_a_database_that_is_not_there_is_not_made_to_be_backed_up(tmp_path: Path) -> None:
     home = tmp_path / "home"
     done = dittybag(home, "backup", str(tmp_path / "b.db"), status=3)
-    assert done.stderr.startswith(f"error: there is no file {home}/default.db\nhint: ")
+    assert done.stderr.startswith(f"error: File {home}/default.db does not exist\nhint: ")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_other_refusals_say_what_to_do(tmp_path: Path, home: Path) -> None:
     said = {
         ("backup", str(tmp_path), 1): "is a folder",
-        ("backup", f"{tmp_path}/no where/b.db", 3): f"hint: make it: mkdir -p '{tmp_path}/no where'",
+        ("backup", f"{tmp_path}/no where/b.db", 3): f"hint: create it: mkdir -p '{tmp_path}/no where'",
         ("backup", f"{home}/default.db", 1): "is the database itself",
-        ("restore", f"{tmp_path}/none.db", 3): "there is no file",
+        ("restore", f"{tmp_path}/none.db", 3): "none.db does not exist",
         ("restore", f"{home}/default.db", 1): "is the database itself",
-        ("backup", f"{tmp_path}/\udcff.db", 1): "is not in UTF-8",
+        ("backup", f"{tmp_path}/\udcff.db", 1): "is not valid UTF-8",
     }
     for (command, file, status), words in said.items():
         done = dittybag(home, command, file, "--force", status=status)

@@ -124,7 +124,7 @@ def test_a_round_trip_in_a_project(person: Person, client: str) -> None:
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(before.encode())
     done = person.connect(client, "--scope", "project", "-p", "site")
-    assert "note: the entry has paths of this machine" in done.stderr
+    assert "note: the entry contains paths of this machine" in done.stderr
     assert list(person.home.iterdir()) == []
     assert b'"--project", "site"' in file.read_bytes()
     person.connect(client, "--scope", "project", "--remove")
@@ -134,7 +134,7 @@ def test_a_round_trip_in_a_project(person: Person, client: str) -> None:
 @pytest.mark.parametrize("client", ["claude-desktop", "windsurf"])
 def test_a_client_without_projects_says_so(person: Person, client: str) -> None:
     done = person.connect(client, "--scope", "project", status=2)
-    assert "has no configuration for projects" in done.stderr
+    assert "has no project configuration" in done.stderr
     assert list(person.folder.iterdir()) == []
 
 
@@ -234,7 +234,7 @@ def test_a_dry_run_shows_the_difference_and_changes_nothing(person: Person) -> N
     assert not person.ours.exists()
     person.connect("zed")
     done = person.connect("zed", "--dry-run")
-    assert (done.stdout, done.stderr) == ("", "nothing would change\n")
+    assert (done.stdout, done.stderr) == ("", "No changes\n")
     assert '-\t\t"dittybag": {' in person.connect("zed", "--remove", "--dry-run").stdout.splitlines()
     assert "dittybag" in file.read_text()
 
@@ -276,13 +276,13 @@ def _on_a_terminal(person: Person, variables: Mapping[str, str]) -> str:
     ("arguments", "problem"),
     [
         (("netscape",), "'netscape' is not one of 'claude-code'"),
-        (("--remove",), "say which client"),
-        (("--dry-run",), "say which client"),
-        (("zed", "--name", "a b"), "--name takes up to 64 letters"),
-        (("zed", "--name", ""), "--name takes up to 64 letters"),
+        (("--remove",), "CLIENT is required"),
+        (("--dry-run",), "CLIENT is required"),
+        (("zed", "--name", "a b"), "--name must be 1 to 64 letters"),
+        (("zed", "--name", ""), "--name must be 1 to 64 letters"),
         (("zed", "--scope", "world"), "'world' is not one of 'user', 'project'"),
-        (("zed", "--workspace", "../x"), "cannot be the name of a workspace"),
-        (("zed", "--workspace", "x", "--db", "y"), "give either --workspace or --db, not both"),
+        (("zed", "--workspace", "../x"), "is not a valid workspace name"),
+        (("zed", "--workspace", "x", "--db", "y"), "use either --workspace or --db, not both"),
         (("zed", "--profile", "nope"), "there is no profile 'nope'"),
     ],
 )
@@ -326,7 +326,7 @@ def test_an_entry_that_was_there_is_replaced_and_comes_back(person: Person) -> N
     file = person.write(".cursor/mcp.json", before)
     done = person.connect("cursor")
     assert done.stdout.startswith("Updated Cursor: ")
-    assert "note: it had an entry 'dittybag' before; --remove brings that back" in done.stderr
+    assert "note: an existing entry 'dittybag' was replaced; --remove restores it" in done.stderr
     assert (
         "note: the entry 'dittybag' that was there before is back"
         in person.connect("cursor", "--remove").stderr
@@ -335,7 +335,7 @@ def test_an_entry_that_was_there_is_replaced_and_comes_back(person: Person) -> N
 
 
 def test_a_client_that_is_not_there_is_prepared_all_the_same(person: Person) -> None:
-    assert "note: Cursor does not seem to be on this machine" in person.connect("cursor").stderr
+    assert "note: Cursor does not seem to be installed" in person.connect("cursor").stderr
     assert (person.home / ".cursor" / "mcp.json").exists()
     person.connect("cursor", "--remove")
     assert list(person.home.iterdir()) == []

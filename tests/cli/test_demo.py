@@ -38,7 +38,7 @@ def test_at_a_terminal_it_shows_the_pages_until_it_is_ended(tmp_path: Path) -> N
             assert first.url.endswith("/p/auth-module")
         return "\x03"
 
-    screen = at_terminal(tmp_path / "home", "demo", "--no-browser", answers=[("Ctrl-C ends it", visit)])
+    screen = at_terminal(tmp_path / "home", "demo", "--no-browser", answers=[("Press Ctrl-C to stop", visit)])
     assert "Open this link in your browser" in plain(screen)
     assert list(tmp_path.iterdir()) == []
 
@@ -63,5 +63,5 @@ def test_the_sample_can_be_kept_and_overwrites_nothing(tmp_path: Path) -> None:
     sample = {project["name"]: project for project in listed}["auth-module"]
     assert (sample["prompts"], sample["resources"]) == (5, 3)
     before = kept.read_bytes()
-    assert "overwrites nothing" in dittybag(tmp_path, "demo", "--keep", str(kept), status=2).stderr
+    assert "already exists" in dittybag(tmp_path, "demo", "--keep", str(kept), status=2).stderr
     assert kept.read_bytes() == before

@@ -21,8 +21,8 @@ from dittybag.config import settings
 from dittybag.contracts.profiles import PROFILES
 from dittybag.storage.sqlite.migrations import NEWEST
 from tests.cli.running import data, dittybag
-from tests.storage.sqlite.children import powerless
-from tests.storage.sqlite.test_backups import filled
+from tests.storage.sqlite.child_processes import drop_privileges
+from tests.storage.sqlite.test_backups import create_sample_database
 from tests.wire import ROOT, Wire
 
 CORRUPTIONS = int(os.environ.get("TORTURE_CORRUPTIONS", "300"))
@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Path:
     """A home whose database has something of every kind in it."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
-    filled(home / "default.db")
+    create_sample_database(home / "default.db")
     return home
 
 
@@ -212,7 +212,7 @@ def test_an_old_schema_is_no_error(home: Path) -> None:
 def test_a_database_that_may_not_be_read_or_written_is_named(home: Path) -> None:
     def run() -> Any:
         done = subprocess.run(
-            [*powerless(), sys.executable, "-m", "dittybag", "doctor", "--json"],
+            [*drop_privileges(), sys.executable, "-m", "dittybag", "doctor", "--json"],
             cwd=ROOT,
             env={**os.environ, "DITTYBAG_HOME": str(home)},
             capture_output=True,

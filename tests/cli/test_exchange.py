@@ -104,7 +104,7 @@ def test_conflicts_are_listed_and_nothing_is_changed(home: Path, tmp_path: Path)
     done = dittybag(home, "import", str(tmp_path / "b.csv"), status=4)
     assert "Prompt 'p19' already exists in project 'default'" in done.stderr
     assert "  and 10 more\n" in done.stderr
-    assert "hint: --on-conflict" in done.stderr
+    assert "hint: use --on-conflict" in done.stderr
     failed = failure(dittybag(home, "import", str(tmp_path / "b.csv"), "--json", status=4))
     assert "Prompt 'p0' already exists" in failed["message"]
     tried = dittybag(home, "import", str(tmp_path / "b.csv"), "--dry-run", "--on-conflict", "rename")
@@ -118,7 +118,7 @@ def test_conflicts_are_listed_and_nothing_is_changed(home: Path, tmp_path: Path)
 def test_what_is_wrong_with_a_source_is_said(home: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("act,prompt\nA,\n\x1b[31mB,\n")
     done = dittybag(home, "import", str(tmp_path / "bad.csv"), status=1)
-    assert "nothing was imported:\n  line 2: Content must not be empty" in done.stderr
+    assert "Nothing was imported:\n  line 2: Content must not be empty" in done.stderr
     dittybag(home, "export", str(tmp_path / "all.json"))
     text = (tmp_path / "all.json").read_text().replace('"title":"Title of case"', '"title":"\x1b[31m"')
     (tmp_path / "all.json").write_text(text)
@@ -131,7 +131,7 @@ def test_an_edited_export_is_taken_in_without_its_history(home: Path, tmp_path: 
     task.write_text(task.read_text() + "more notes")
     done = dittybag(tmp_path / "other", "import", str(tmp_path / "folder"), status=1)
     assert "is not what the history leads to" in done.stderr
-    assert "hint: --no-history" in done.stderr
+    assert "hint: use --no-history" in done.stderr
     dittybag(tmp_path / "other", "import", str(tmp_path / "folder"), "--no-history")
     notes = rows(tmp_path / "other" / "default.db", "SELECT notes FROM tasks WHERE notes LIKE '%more notes'")
     assert len(notes) == 1
@@ -219,7 +219,7 @@ def test_defaults_of_a_template_are_kept(tmp_path: Path) -> None:
 
         try:
             templates = TemplateService(renderer, LibraryService(Directories(str(tmp_path)), renderer))
-            return await templates.prompt(await store.read(work), values)
+            return await templates.render_prompt(await store.read(work), values)
         finally:
             renderer.close()
             await store.close()
@@ -243,8 +243,8 @@ def test_everything_goes_to_the_project_that_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("export", "-", "--json"), "--json goes with a file or a folder"),
-        (("export", "-", "--format", "folder"), "a folder needs a name"),
+        (("export", "-", "--json"), "--json requires a file or a folder"),
+        (("export", "-", "--format", "folder"), "A folder export requires a folder name"),
         (("import",), "Missing argument 'SOURCE'"),
         (("import", "x", "--as", "tape"), "'tape' is not one of"),
         (("import", "x", "--on-conflict", "shout"), "'shout' is not one of"),

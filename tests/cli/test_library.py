@@ -24,7 +24,7 @@ def test_libraries_are_added_updated_and_removed(tmp_path: Path) -> None:
     assert dittybag(home, "library", "add", str(source)).stdout == (
         f"Added library 'my_prompts' from {source}, 2 files\n"
         f"  {place}\n"
-        "Next: dittybag library check my_prompts\n"
+        "hint: to check it, run: dittybag library check my_prompts\n"
     )
     assert dittybag(home, "library", "update", "my_prompts").stdout == "Library 'my_prompts' is up to date\n"
     plant(source, {"a.md": "new", "c.md": "three"})
@@ -41,7 +41,7 @@ def test_what_is_left_out_is_listed(tmp_path: Path) -> None:
     for number in range(12):
         (source / f"link{number:02}\x1b[2J").symlink_to("a.md")
     said = dittybag(tmp_path / "home", "library", "add", str(source)).stdout
-    assert "Left out:\n  link00 [2J: a symbolic link\n" in said
+    assert "Skipped:\n  link00 [2J: a symbolic link\n" in said
     assert "  and 2 more\n" in said
     assert "\x1b" not in said
 
@@ -53,12 +53,10 @@ def test_edits_on_both_sides_are_a_conflict_with_a_way_out(tmp_path: Path) -> No
     plant(home / "libraries" / "lib", {"a.md": "mine", "deep/b.md": "mine too"})
     plant(source, {"a.md": "theirs", "c.md": "new"})
     done = dittybag(home, "library", "update", "lib", status=4)
-    assert done.stdout == (
-        "Library 'lib' updated: 1 added\n1 file with edits of yours left alone:\n  deep/b.md\n"
-    )
+    assert done.stdout == ("Library 'lib' updated: 1 added\n1 file with local edits kept:\n  deep/b.md\n")
     assert done.stderr == (
-        "error: Changed on both sides, and left as you have them: a.md\n"
-        "hint: dittybag library update lib --overwrite takes the source's, and puts yours aside\n"
+        "error: Changed on both sides; your versions were kept: a.md\n"
+        "hint: to use the versions of the source, run: dittybag library update lib --overwrite\n"
     )
     done = dittybag(home, "library", "update", "lib", "--overwrite")
     line = next(line for line in done.stdout.splitlines() if line.startswith("Your versions are now in "))
@@ -73,10 +71,10 @@ def test_a_library_with_edits_is_removed_only_with_yes(tmp_path: Path) -> None:
     done = dittybag(tmp_path, "library", "remove", "mine", status=4)
     assert done.stderr == (
         "error: Library 'mine' has local edits: prompts/explain.md\n"
-        "hint: dittybag library remove mine --yes moves it aside\n"
+        "hint: to move it to another folder, run: dittybag library remove mine --yes\n"
     )
     said = dittybag(tmp_path, "library", "remove", "mine", "--yes").stdout
-    kept = Path(said.strip().removeprefix("Removed library 'mine'; its folder is now "))
+    kept = Path(said.strip().removeprefix("Removed library 'mine'; its folder was moved to "))
     assert tree(kept)["prompts/explain.md"] == "better"
 
 
@@ -88,14 +86,14 @@ def test_a_link_is_read_where_it_is(tmp_path: Path) -> None:
     said = dittybag(home, "library", "update", "work").stdout
     assert said == f"Library 'work' is linked to {source} and is always up to date\n"
     said = dittybag(home, "library", "remove", "work").stdout
-    assert said == f"Removed library 'work'; its folder {source} is left as it is\n"
+    assert said == f"Removed library 'work'; its folder {source} was not touched\n"
     assert tree(source) == FILES
 
 
 def test_a_new_library_says_where_it_is_and_what_to_do_next(tmp_path: Path) -> None:
     assert dittybag(tmp_path, "library", "new", "Team Prompts").stdout == (
-        f"Made library 'team_prompts'\n  {tmp_path}/libraries/team_prompts\n"
-        "Next: dittybag library check team_prompts\n"
+        f"Created library 'team_prompts'\n  {tmp_path}/libraries/team_prompts\n"
+        "hint: to check it, run: dittybag library check team_prompts\n"
     )
     done = dittybag(tmp_path, "library", "new", "team-prompts", status=4)
     assert "error: Library 'team_prompts' already exists\nhint: " in done.stderr
@@ -141,9 +139,7 @@ def test_one_library_that_cannot_be_updated_does_not_keep_the_others_from_it(tmp
     (tmp_path / "b").rename(tmp_path / "elsewhere")
     done = dittybag(home, "library", "update", status=3)
     assert done.stdout == "Library 'a' updated: 1 changed\nLibrary 'c' updated: 1 changed\n"
-    assert done.stderr == (
-        f"error: {tmp_path}/b: the library's source no longer exists\n"
-    )
+    assert done.stderr == (f"error: {tmp_path}/b: the library's source no longer exists\n")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +149,11 @@ def test_one_library_that_cannot_be_updated_does_not_keep_the_others_from_it(tmp
         (("add", "nowhere"), 3, "nowhere: there is no such folder or file"),
         (("add", "--", "--upload-pack=x"), 1, "not a folder, a zip file or a Git URL"),
         (("add", "ext::sh -c x"), 1, "would make Git run another program"),
-        (("add", "docs", "--name", "!!!"), 1, "'!!!' is not a valid library name; use at least one letter or digit"),
+        (
+            ("add", "docs", "--name", "!!!"),
+            1,
+            "'!!!' is not a valid library name; use at least one letter or digit",
+        ),
         (("add", "docs", "--folder", "../src"), 1, "invalid folder '../src': the path contains '..'"),
         (("add", "docs", "--folder", "nothing"), 1, "there is no folder 'nothing' in it"),
         (("add", "https://example.org/x", "--link"), 1, "only a folder can be linked"),
@@ -175,8 +175,8 @@ def test_a_name_that_is_taken_has_two_ways_out(tmp_path: Path) -> None:
     dittybag(tmp_path / "home", "library", "add", str(plant(tmp_path / "lib", FILES)))
     assert dittybag(tmp_path / "home", "library", "add", str(tmp_path / "lib"), status=4).stderr == (
         "error: Library 'lib' already exists\n"
-        "hint: --name gives it another name\n"
-        "hint: dittybag library update lib brings the one that is there up to date\n"
+        "hint: choose another name with --name\n"
+        "hint: to update the existing library, run: dittybag library update lib\n"
     )
 
 

@@ -49,7 +49,7 @@ def problems(home: Path, status: int) -> list[tuple[str, int | None, str, str]]:
 
 def test_without_libraries_the_list_says_what_to_do(tmp_path: Path) -> None:
     said = dittybag(tmp_path, "library", "list").stdout
-    assert said.startswith("There are no libraries yet\nNext: dittybag library add")
+    assert said.startswith("No libraries yet\nhint: to add one, run: dittybag library add")
     assert json(tmp_path, "list") == {"libraries": []}
 
 
@@ -60,7 +60,7 @@ def test_the_list_shows_every_library_with_its_prompts_and_problems(tmp_path: Pa
         "library  prompts  formats  from     problems",
         "my_lib         1  twig     by hand         -",
         "broken         0  -        by hand         1",
-        "Next: dittybag library check",
+        "hint: for details, run: dittybag library check",
     ]
     first, _ = json(tmp_path, "list")["libraries"]
     assert first == {
@@ -122,7 +122,10 @@ ONE = '[prompts.one]\ndescription = "One"\n'
     ("files", "expected"),
     [
         ({"twig_toml": "[prompts.one]\ndescription = \n"}, ("twig.toml", 2, "error", "")),
-        ({"twig_toml": f"\n{ONE}"}, ("twig.toml", 2, "error", "the prompt 'one' has no file prompts/one.md")),
+        (
+            {"twig_toml": f"\n{ONE}"},
+            ("twig.toml", 2, "error", "prompt 'one': the file prompts/one.md does not exist"),
+        ),
         (
             {"twig_toml": ONE, "prompts__one_md": "a\n\n{% for %}"},
             ("prompts/one.md", 3, "error", "unexpected end of block"),
@@ -133,28 +136,28 @@ ONE = '[prompts.one]\ndescription = "One"\n'
                 "prompts/one.md",
                 2,
                 "error",
-                "uses 'tone', which is no argument of the prompt 'one' and always empty",
+                "uses 'tone', which is not an argument of the prompt 'one' and is always empty",
             ),
         ),
         (
             {"twig_toml": f'{ONE}[[prompts.one.arguments]]\nname = "x"\n', "prompts__one_md": "a"},
-            ("twig.toml", 1, "warning", "the prompt 'one' declares the argument 'x' and never uses it"),
+            ("twig.toml", 1, "warning", "prompt 'one': the argument 'x' is declared but not used"),
         ),
         (
             {"twig_toml": ONE, "prompts__one_md": "a\n{% include '../other/x.md' %}"},
-            ("prompts/one.md", 2, "error", "includes '../other/x.md', which is not there"),
+            ("prompts/one.md", 2, "error", "includes '../other/x.md', which does not exist"),
         ),
         (
             {"twig_toml": ONE, "prompts__one_md": "\n\n{% include '../../../x.md' %}"},
-            ("prompts/one.md", 3, "error", "includes '../../../x.md', which leads out of the library"),
+            ("prompts/one.md", 3, "error", "includes '../../../x.md': outside the library"),
         ),
         (
             {"twig_toml": ONE, "prompts__one_md": "{% include '/etc/passwd' %}"},
-            ("prompts/one.md", 1, "error", "includes '/etc/passwd', which leads out of the library"),
+            ("prompts/one.md", 1, "error", "includes '/etc/passwd': outside the library"),
         ),
         (
             {"twig_toml": ONE, "prompts__one_md": "{% include 'part_md' %}", "part_md": "x"},
-            ("prompts/one.md", 1, "error", "includes 'part_md', which is not there"),
+            ("prompts/one.md", 1, "error", "includes 'part_md', which does not exist"),
         ),
         (
             {"twig_toml": ONE, "prompts__one_md": "{% include 'part.md' %}", "part_md": "x\n{{ 1 | nope }}"},
@@ -162,15 +165,20 @@ ONE = '[prompts.one]\ndescription = "One"\n'
         ),
         (
             {"twig_toml": ONE, "prompts__one_md": "{% include 'part.md' %}", "part_md": "x\n\n{{ y }}"},
-            ("part.md", 3, "error", "uses 'y', which is no argument of the prompt 'one' and always empty"),
+            (
+                "part.md",
+                3,
+                "error",
+                "uses 'y', which is not an argument of the prompt 'one' and is always empty",
+            ),
         ),
         (
             {"twig_toml": ONE, "prompts__one_md": "x" * 65537},
-            ("prompts/one.md", None, "error", "is larger than 64 KiB"),
+            ("prompts/one.md", None, "error", "larger than 64 KiB"),
         ),
         (
             {"twig_toml": ONE, "prompts__one_md": "x", "prompts__two_md": "y"},
-            ("prompts/two.md", None, "warning", "is neither a prompt of twig.toml nor included by one"),
+            ("prompts/two.md", None, "warning", "not listed in twig.toml and not included by a template"),
         ),
         (
             {"note_md": "---\narguments: [who]\n---\nHello\n{{ whom }}, {{ who }}\n"},
@@ -178,7 +186,7 @@ ONE = '[prompts.one]\ndescription = "One"\n'
                 "note.md",
                 5,
                 "error",
-                "uses 'whom', which is no argument of the prompt 'note' and always empty",
+                "uses 'whom', which is not an argument of the prompt 'note' and is always empty",
             ),
         ),
     ],
@@ -198,7 +206,7 @@ def test_two_libraries_with_one_name_are_reported(tmp_path: Path) -> None:
     write(tmp_path, "my-lib", twig_toml=MANIFEST, prompts__review_md=TEMPLATE)
     libraries = json(tmp_path, "check", status=1)["libraries"]
     (problem,) = libraries[1]["problems"]
-    assert problem["message"] == f"is hidden by another library called 'my_lib': {first}"
+    assert problem["message"] == f"hidden by another library with the name 'my_lib': {first}"
 
 
 def test_every_file_that_is_skipped_is_explained(tmp_path: Path) -> None:

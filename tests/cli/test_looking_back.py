@@ -45,8 +45,8 @@ def test_history_has_every_change_the_newest_first(home: Path) -> None:
         (1, "dittybag", "create", "project", "default"),
     ]
     lines = dittybag(home, "history").stdout.splitlines()
-    assert lines[0].split() == ["change", "when", "who", "what", "thing", "project"]
-    assert lines[2].split()[-6:] == ["bob", "changed", "prompt", "A", "review", "default"]
+    assert lines[0].split() == ["change", "when", "actor", "action", "item", "project"]
+    assert lines[2].split()[-6:] == ["bob", "updated", "prompt", "A", "review", "default"]
 
 
 def test_history_is_narrowed(home: Path) -> None:
@@ -72,9 +72,9 @@ def test_history_of_one_thing_by_its_id_also_when_it_is_gone(home: Path) -> None
 
 
 def test_history_says_how_to_go_on_and_that_there_is_nothing(home: Path) -> None:
-    assert dittybag(home, "history", "--limit", "2").stderr == "Next: --before 3\n"
+    assert dittybag(home, "history", "--limit", "2").stderr == "hint: for older changes, use --before 3\n"
     done = dittybag(home, "history", "nothing-like-it")
-    assert (done.stdout, done.stderr) == ("", "No such changes\n")
+    assert (done.stdout, done.stderr) == ("", "No matching changes\n")
 
 
 @pytest.mark.parametrize("arguments", [("--since", "soon"), ("--kind", "book"), ("--limit", "0")])
@@ -131,7 +131,7 @@ def test_a_terminal_is_not_obeyed_what_a_text_says(home: Path) -> None:
 def test_undo_takes_back_the_last_change_and_then_that(home: Path) -> None:
     done = dittybag(home, "undo", "--yes").stdout
     assert "delete task Write tests" in done
-    assert "Undone: 1 change" in done
+    assert "Undid 1 change" in done
     assert data(dittybag(home, "task", "list", "--json"))["tasks"] == []
     dittybag(home, "undo", "--yes")
     assert [task["title"] for task in data(dittybag(home, "task", "list", "--json"))["tasks"]] == [
@@ -261,7 +261,9 @@ def test_colours_are_for_terminals(home: Path) -> None:
 
 def test_restore_makes_a_thing_what_it_was(home: Path) -> None:
     dittybag(home, "prompt", "delete", "review")
-    assert dittybag(home, "restore", "2").stdout == "Prompt 'review' is what it was after change 2\n"
+    assert (
+        dittybag(home, "restore", "2").stdout == "Prompt 'review' was restored to its state after change 2\n"
+    )
     assert contents(home, "review") == "one\ntwo\nthree\n"
     dittybag(home, "restore", "3")
     assert contents(home, "review") == "one\n2\nthree\n"

@@ -44,7 +44,7 @@ def test_json_for_scripts(tmp_path: Path) -> None:
         (("delete", "default"), 4, "cannot be renamed or deleted"),
         (("delete", "nope"), 3, "Project 'nope' does not exist"),
         (("create",), 2, "Missing argument 'NAME'"),
-        (("create", "x", "--db", "y", "--workspace", "z"), 2, "give either --workspace or --db, not both"),
+        (("create", "x", "--db", "y", "--workspace", "z"), 2, "use either --workspace or --db, not both"),
     ],
 )
 def test_what_cannot_be_done_is_said_on_standard_error(
@@ -69,19 +69,22 @@ def test_projects_are_shared_and_unshared(tmp_path: Path) -> None:
     for name in ("alice", "bob"):
         dittybag(tmp_path, "user", "add", name)
     nobody = dittybag(tmp_path, "project", "members", "auth")
-    assert (nobody.stdout, nobody.stderr) == ("", "Project 'auth' has no members: every user sees it\n")
+    assert (nobody.stdout, nobody.stderr) == (
+        "",
+        "Project 'auth' has no members: it is visible to all users\n",
+    )
     first = dittybag(tmp_path, "project", "share", "auth", "alice")
-    assert first.stdout == "'alice' may read and change project 'auth'\n"
-    assert first.stderr == "From now on nobody else sees project 'auth' over HTTP\n"
+    assert first.stdout == "User 'alice' can read and change project 'auth'\n"
+    assert first.stderr == "note: project 'auth' is now visible over HTTP to its members only\n"
     second = dittybag(tmp_path, "project", "share", "auth", "bob", "--read")
-    assert (second.stdout, second.stderr) == ("'bob' may read project 'auth'\n", "")
+    assert (second.stdout, second.stderr) == ("User 'bob' can read project 'auth'\n", "")
     assert (
         dittybag(tmp_path, "project", "members", "auth").stdout == "user   may\nalice  write\nbob    read\n"
     )
     dittybag(tmp_path, "project", "share", "auth", "bob")
     assert "bob    write" in dittybag(tmp_path, "project", "members", "auth").stdout
     gone = dittybag(tmp_path, "project", "unshare", "auth", "bob")
-    assert gone.stdout == "'bob' is no member of project 'auth' any more\n"
+    assert gone.stdout == "Removed user 'bob' from project 'auth'\n"
     last = dittybag(tmp_path, "project", "unshare", "auth", "alice", status=4)
     assert last.stderr == (
         "error: 'alice' is the last member of project 'auth'; without members, everyone can see it\n"
@@ -89,7 +92,7 @@ def test_projects_are_shared_and_unshared(tmp_path: Path) -> None:
     )
     assert "alice" in dittybag(tmp_path, "project", "members", "auth").stdout
     opened = dittybag(tmp_path, "project", "unshare", "auth", "alice", "--open")
-    assert opened.stderr == "From now on every user sees project 'auth'\n"
+    assert opened.stderr == "note: project 'auth' is now visible to all users\n"
 
 
 def test_json_of_members_for_scripts(tmp_path: Path) -> None:

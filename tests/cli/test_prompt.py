@@ -56,10 +56,13 @@ def test_a_prompt_is_added_shown_listed_updated_and_deleted(tmp_path: Path) -> N
     assert said.stdout == "Updated prompt 'hello'\n"
     assert dittybag(tmp_path, "prompt", "show", "hello").stdout == "Say hello twice."
     gone = dittybag(tmp_path, "prompt", "delete", "hello")
-    assert (gone.stdout, gone.stderr) == ("Deleted prompt 'hello'\n", "hint: dittybag undo brings it back\n")
+    assert (gone.stdout, gone.stderr) == (
+        "Deleted prompt 'hello'\n",
+        "hint: to restore it, run: dittybag undo\n",
+    )
     dittybag(tmp_path, "prompt", "show", "hello", status=3)
     empty = dittybag(tmp_path, "prompt", "list")
-    assert (empty.stdout, empty.stderr.splitlines()[0]) == ("", "There are no prompts yet")
+    assert (empty.stdout, empty.stderr.splitlines()[0]) == ("", "No prompts yet")
 
 
 def test_json_has_everything(tmp_path: Path) -> None:
@@ -140,7 +143,7 @@ def test_a_prompt_is_found_by_name_id_or_title(tmp_path: Path) -> None:
     )
     error = failure(dittybag(tmp_path, "prompt", "delete", "xyzzy", "--json", status=3))
     assert error["code"] == "PROMPT_NOT_FOUND"
-    assert error["hints"] == ["dittybag prompt list shows what there is"]
+    assert error["hints"] == ["run `dittybag prompt list` to see all prompts"]
 
 
 def test_lists_are_narrowed_and_cut(tmp_path: Path) -> None:
@@ -160,9 +163,9 @@ def test_lists_are_narrowed_and_cut(tmp_path: Path) -> None:
     assert names("--limit", "2") == ["c", "b"]
     assert names("--limit", "1", "--all") == ["c", "b", "a"]
     cut = dittybag(tmp_path, "prompt", "list", "--limit", "1")
-    assert (len(cut.stdout.splitlines()), cut.stderr) == (2, "1 of 3; --all shows the rest\n")
+    assert (len(cut.stdout.splitlines()), cut.stderr) == (2, "Showing 1 of 3; use --all to see the rest\n")
     none = dittybag(tmp_path, "prompt", "list", "--search", "cow")
-    assert (none.stdout, none.stderr) == ("", "No prompts fit\n")
+    assert (none.stdout, none.stderr) == ("", "No matching prompts\n")
 
 
 def test_projects_and_workspaces_are_apart(tmp_path: Path) -> None:
@@ -184,16 +187,16 @@ def test_projects_and_workspaces_are_apart(tmp_path: Path) -> None:
         (("add", "there", "x"), 4, "Prompt 'there' already exists in project 'default'"),
         (("add", "x", "y", "--title", "there"), 4, "A prompt with the title 'there' already exists"),
         (("add", "x"), 1, "Content must not be empty"),
-        (("add", "x", "a", "--file", "b"), 2, "give the content or --file, not both"),
+        (("add", "x", "a", "--file", "b"), 2, "CONTENT and --file cannot be used together"),
         (("add", "x", "--file", "no-such-file"), 3, "no-such-file could not be read: No such file"),
         (("add", "x", "--file", "/"), 1, "/ could not be read: Is a directory"),
         (("add", "x", "--file", "/dev/zero"), 1, "Content must be at most 1048576 bytes, but has more"),
         (("add", "x", "y", "-t", "a b"), 1, "Tag 'a b' contains invalid characters"),
         (("add", "x", "y", "-a", "1"), 1, "Argument name '1' must be a letter"),
-        (("add", "x", "y", "-a", ": about"), 2, "write NAME or NAME?"),
-        (("add", "x", "\udcff"), 2, "it is not valid UTF-8"),
+        (("add", "x", "y", "-a", ": about"), 2, "use NAME or NAME?"),
+        (("add", "x", "\udcff"), 2, "not valid UTF-8"),
         (("update", "there"), 2, "Nothing to update"),
-        (("update", "there", "-t", "x", "--no-tags"), 2, "--no-tags says that there are none"),
+        (("update", "there", "-t", "x", "--no-tags"), 2, "--no-tags cannot be used together"),
         (("update", "other", "--name", "there"), 4, "Prompt 'there' already exists"),
         (("update", "other", "--name", "a b"), 1, "contains invalid characters"),
         (("update", "nope", "x"), 3, "Prompt 'nope' does not exist"),
@@ -203,9 +206,9 @@ def test_projects_and_workspaces_are_apart(tmp_path: Path) -> None:
         (("list", "--limit", "0"), 2, "0 is not in the range"),
         (("list", "--search", "x" * 1001), 1, "Query must be at most 1000 characters"),
         (("list", *("--tag", "a", "-t", "b") * 30), 1, "At most 50 tags are allowed, not 60"),
-        (("render", "there", "color"), 2, "'color' gives no value"),
+        (("render", "there", "color"), 2, "'color' is not of the form KEY=VALUE"),
         (("render", "there", "color=red"), 2, "Prompt 'there' has no argument 'color'"),
-        (("render", "there", "--args-json", "/dev/null"), 2, "the values are not a JSON object"),
+        (("render", "there", "--args-json", "/dev/null"), 2, "The arguments are not a JSON object"),
         (("render", "nope"), 3, "Prompt 'nope' does not exist"),
         (("render", "nope:nope"), 3, "Prompt not found: nope:nope"),
     ],
@@ -238,7 +241,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.bin"
     file.write_bytes(b"abc\xff")
     said = dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), status=1).stderr
-    assert "is not UTF-8 text: the byte at 3 makes no sense" in said
+    assert "is not UTF-8 text: invalid byte at offset 3" in said
     file.write_bytes(b"a" * (1024 * 1024 + 1))
     said = dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), status=1).stderr
     assert "Content must be at most 1048576 bytes, but has 1048577" in said
@@ -251,7 +254,7 @@ def test_several_are_deleted_together_or_not_at_all(tmp_path: Path) -> None:
     assert content(tmp_path, "a") == "a"
     said = dittybag(tmp_path, "prompt", "delete", "a", "b", "a")
     assert said.stdout == "Deleted prompt 'a'\nDeleted prompt 'b'\n"
-    assert "brings them back" in said.stderr
+    assert "to restore them" in said.stderr
 
 
 # Rendering
@@ -281,7 +284,7 @@ def test_stored_prompts_are_rendered(tmp_path: Path) -> None:
 def test_values_that_are_no_json_object_are_refused(tmp_path: Path, values: str) -> None:
     dittybag(tmp_path, "prompt", "add", "explain", "{{ error }}", "-a", "error")
     said = dittybag(tmp_path, "prompt", "render", "explain", "--args-json", "-", stdin=values, status=2)
-    assert "the values are not a JSON object" in said.stderr
+    assert "The arguments are not a JSON object" in said.stderr
     assert "Traceback" not in said.stderr
 
 
@@ -310,7 +313,7 @@ def test_a_terminal_is_asked_for_what_is_missing(tmp_path: Path) -> None:
     assert "\x1b" not in screen
     assert rendered.read_text() == "Go: it fell."
     stopped = at_terminal(tmp_path, "prompt", "render", "explain", answers=[("error", "\x04")], status=1)
-    assert "error: stopped" in plain(stopped)
+    assert "error: Interrupted" in plain(stopped)
 
 
 # On a terminal
@@ -339,7 +342,7 @@ def test_a_terminal_shows_a_header_and_colours_and_obeys_nothing(tmp_path: Path)
         assert styled in screen
     # Every character is there, but for those that a terminal would obey.
     assert text.replace("\x1b", "�").replace("\x07", "�").replace("\x9b", "�") in plain(screen)
-    for line in ("tags: fun", "argument: name (optional): Who", "changed just now, version 1"):
+    for line in ("tags: fun", "argument: name (optional): Who", "updated just now, version 1"):
         assert line in plain(screen)
     for sequence in ("\x1b]", "\x07", "\x9b", "\x1b[5m"):
         assert sequence not in screen
@@ -382,19 +385,19 @@ def test_the_editor_writes_new_prompts(tmp_path: Path) -> None:
 def test_an_empty_file_or_a_failing_editor_stores_nothing(tmp_path: Path) -> None:
     empty = editor(tmp_path, 'printf " \\n" > "$1"')
     screen = at_terminal(tmp_path, "prompt", "add", "x", variables=empty, status=1)
-    assert plain(screen) == "error: the file was left empty, and nothing is stored\n"
+    assert plain(screen) == "error: The text is empty; the prompt was not added\n"
     assert drafts(tmp_path) == []
     failing = editor(tmp_path, 'echo half > "$1"; exit 3')
     screen = at_terminal(tmp_path, "prompt", "add", "x", variables=failing, status=1)
     [kept] = drafts(tmp_path)
-    assert plain(screen).startswith("error: the editor failed: ")
+    assert plain(screen).startswith("error: The editor failed: ")
     assert f"hint: your text is in {kept}\n" in plain(screen)
     assert kept.read_text() == "half\n"
     for command in ("no-such-editor", "'"):
         screen = at_terminal(
             tmp_path, "prompt", "add", "x", variables={**failing, "EDITOR": command}, status=1
         )
-        assert "error: the editor failed: " in plain(screen)
+        assert "error: The editor failed: " in plain(screen)
         assert drafts(tmp_path) == [kept]
     dittybag(tmp_path, "prompt", "show", "x", status=3)
 
@@ -450,7 +453,7 @@ def test_edit_never_overwrites_what_somebody_else_wrote_meanwhile(tmp_path: Path
     assert said.stderr.splitlines() == [
         "error: Prompt 'x' was changed by someone else; read it again",
         f"hint: your text is in {kept}",
-        f"hint: dittybag prompt update x --file {kept} stores it nevertheless",
+        f"hint: to overwrite the prompt, run: dittybag prompt update x --file {kept}",
     ]
     assert kept.read_text() == "Mine\n"
     assert content(tmp_path, "x") == "Theirs"
@@ -470,6 +473,6 @@ def test_every_help_page_has_an_example() -> None:
     home = Path("/nowhere")
     for name in ("add", "edit", "show", "render", "list", "update", "delete"):
         page = dittybag(home, "prompt", name, "--help").stdout
-        assert "Example:\n" in page
+        assert re.search(r"Examples?:\n", page)
         assert f"dittybag prompt {name} " in page or name == "list"
         assert "--json" in page

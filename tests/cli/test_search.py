@@ -67,7 +67,7 @@ def test_text_for_people(home: Path) -> None:
     assert "  Find all errors, please." in done.stdout
     assert done.stderr == "1 prompt, 1 resource, 1 task, 1 library prompt\n"
     nothing = dittybag(home, "search", "no such words")
-    assert (nothing.stdout, nothing.stderr) == ("", "Nothing was found\n")
+    assert (nothing.stdout, nothing.stderr) == ("", "No results\n")
 
 
 def test_a_query_that_cannot_be(home: Path) -> None:

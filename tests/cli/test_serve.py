@@ -98,11 +98,11 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
             2,
             "no tool is left of the profile 'tasks'; it has: tasks",
         ),
-        (("--project", "nope"), 3, "there is no project 'nope' in "),
-        (("--workspace", "../x"), 2, "'../x' cannot be the name of a workspace"),
-        (("--db",), 2, "--db needs a value"),
-        (("--dance",), 2, "dittybag serve has no option --dance"),
-        (("--read-only=maybe",), 2, "dittybag serve has no option --read-only"),
+        (("--project", "nope"), 3, "Project 'nope' does not exist in "),
+        (("--workspace", "../x"), 2, "'../x' is not a valid workspace name"),
+        (("--db",), 2, "--db requires a value"),
+        (("--dance",), 2, "Unknown option for dittybag serve: --dance"),
+        (("--read-only=maybe",), 2, "Unknown option for dittybag serve: --read-only"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_with_a_hint(

@@ -143,14 +143,14 @@ def refusal(home: Path, address: str, status: int = 2) -> str:
 )
 def test_listening_beyond_loopback_is_refused(tmp_path: Path, address: str, named: str) -> None:
     assert refusal(tmp_path, address) == (
-        f"error: whoever reaches {named} could read and change everything: say --auth tokens, and give "
-        "people tokens with dittybag token create; or listen on 127.0.0.1"
+        f"error: without authentication, anyone who can reach {named} could read and change everything: use "
+        "--auth tokens and create tokens with dittybag token create, or listen on 127.0.0.1"
     )
 
 
 def test_the_variable_reaches_no_further_than_the_option(tmp_path: Path) -> None:
     done = dittybag(tmp_path, "serve", status=2, variables={"DITTYBAG_HTTP": "0.0.0.0:0"})
-    assert done.stderr.startswith("error: whoever reaches 0.0.0.0 could")
+    assert done.stderr.startswith("error: without authentication, anyone who can reach 0.0.0.0 could")
 
 
 # With tokens
@@ -209,13 +209,16 @@ def test_it_is_known_under_further_names(
     [
         (("--http", "--auth", "yes"), "--auth must be one of off, tokens, not 'yes'"),
         (("--http", "--auth", ""), "--auth must be one of off, tokens, not ''"),
-        (("--http", "--auth"), "--auth needs a value"),
-        (("--auth", "tokens"), "--auth tokens is for --http"),
-        (("--http", "0.0.0.0:0", "--auth", "off"), "whoever reaches 0.0.0.0 could"),
-        (("--http", "--allow-host", "https://x.org"), "--allow-host needs a name like dittybag.example.org"),
+        (("--http", "--auth"), "--auth requires a value"),
+        (("--auth", "tokens"), "--auth tokens requires --http"),
+        (("--http", "0.0.0.0:0", "--auth", "off"), "anyone who can reach 0.0.0.0 could"),
+        (
+            ("--http", "--allow-host", "https://x.org"),
+            "--allow-host must be a host name such as dittybag.example.org",
+        ),
         (("--http", "--allow-host", "x.org:80"), "without a port, not 'x.org:80'"),
         (("--http", "--allow-host", "*"), "not '*'"),
-        (("--http", "--allow-host"), "--allow-host needs a value"),
+        (("--http", "--allow-host"), "--allow-host requires a value"),
         (
             ("--http", "no.such.host.invalid:0", "--auth", "tokens"),
             "nothing can listen at no.such.host.invalid:0",
@@ -271,12 +274,12 @@ def test_what_is_left_out_of_an_address_is_the_default(address: str, meant: tupl
     "address", ["127.0.0.1:x", "127.0.0.1:-1", "127.0.0.1:65536", ":70000", "localhost:80.", "[::1]:x"]
 )
 def test_a_port_that_is_none_is_refused(tmp_path: Path, address: str) -> None:
-    example = "--http needs an address like 127.0.0.1:8765"
+    example = "--http must be an address such as 127.0.0.1:8765"
     assert refusal(tmp_path, address) == f"error: {example}, not '{address}'"
 
 
 def test_a_port_in_strange_digits_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path, "127.0.0.1:²").startswith("error: --http needs an address like")
+    assert refusal(tmp_path, "127.0.0.1:²").startswith("error: --http must be an address such as")
 
 
 def test_an_address_that_nobody_has_is_refused(tmp_path: Path) -> None:

@@ -18,7 +18,10 @@ def created(home: Path, *options: str) -> str:
 
 def test_users_are_added_listed_disabled_and_enabled(tmp_path: Path) -> None:
     none = dittybag(tmp_path, "user", "list")
-    assert (none.stdout, none.stderr) == ("", "There are no users yet; dittybag user add NAME makes one\n")
+    assert (none.stdout, none.stderr) == (
+        "",
+        "No users yet\nhint: to add a user, run: dittybag user add NAME\n",
+    )
     added = dittybag(tmp_path, "user", "add", "alice")
     assert added.stdout == "Added user 'alice'\n"
     assert "dittybag token create --user alice --scope write" in added.stderr
@@ -73,22 +76,22 @@ def test_json_of_users_for_scripts(tmp_path: Path) -> None:
         (
             ("token", "create", "--user", "alice", "--scope", "read", "--expires", "soon"),
             2,
-            "is no time to come",
+            "is not a valid time in the future",
         ),
         (
             ("token", "create", "--user", "alice", "--scope", "read", "--expires", "0d"),
             2,
-            "is no time to come",
+            "is not a valid time in the future",
         ),
         (
             ("token", "create", "--user", "alice", "--scope", "read", "--expires", "2020-01-01"),
             2,
-            "is no time to come",
+            "is not a valid time in the future",
         ),
         (
             ("token", "create", "--user", "alice", "--scope", "read", "--expires", "99999y"),
             2,
-            "is no time to come",
+            "is not a valid time in the future",
         ),
         (("token", "create", "--user", "alice", "--scope", "read", "--label", "x" * 101), 1, "Label must be"),
         (("token", "create", "--user", "alice", "--scope", "read", "--label", "a\nb"), 1, "Label must not"),
@@ -126,7 +129,7 @@ def test_a_token_is_all_that_is_printed(tmp_path: Path) -> None:
     )
     assert re.fullmatch(r"dittybag_[A-Za-z0-9_-]{49}\n", done.stdout)
     assert re.fullmatch(
-        r"Token 1 for alice \(write, until \d{4}-\d\d-\d\dT[\d:]+Z\)\. It is shown only now:\n", done.stderr
+        r"Token 1 for alice \(write, until \d{4}-\d\d-\d\dT[\d:]+Z\)\. It is shown only once:\n", done.stderr
     )
 
 

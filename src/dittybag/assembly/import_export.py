@@ -248,19 +248,19 @@ async def _library(folder: str, home: str) -> Source:
     from dittybag.library.render.template_renderer import TemplateRenderer
 
     renderer, catalogue = TemplateRenderer(), Catalogue()
-    keeper = LibraryIndexer(Directories(home, alone=folder), catalogue, renderer, quiet=True)
+    indexer = LibraryIndexer(Directories(home, single=folder), catalogue, renderer, quiet=True)
     try:
-        await keeper.refresh(None)
+        await indexer.refresh(None)
         (library,) = catalogue.libraries.values()
         report = library.report()
         notes = [
             f"{problem.file}: {problem.message}" for problem in report.problems if problem.level == "error"
         ]
-        found = [await _stored(library, draft, renderer, notes) for draft in library.drafts.values()]
+        found = [await _stored(library, draft, renderer, notes) for draft in library.prompts.values()]
     finally:
-        keeper.close()
+        indexer.close()
         renderer.close()
-    if not library.drafts:
+    if not library.prompts:
         raise SourceFailed(folder, "; ".join(["there are no prompts in it that are understood", *notes[:3]]))
     return _LibraryPrompts([(item[0], item[1]) for item in found if item is not None], notes)
 
@@ -294,15 +294,15 @@ async def _text(library: LoadedLibrary, draft: ParsedPrompt, renderer: TemplateR
     """Raises `RenderingFailed` and `ValueError`."""
     from dittybag.library.safe_folder import MissingFile, UnreadableFile
 
-    folder = library.place.folder
+    folder = library.folder.root
 
     async def read(file: str) -> str | None:
         try:
-            return folder.text(file, TEMPLATE_BYTES)[1]
+            return folder.read_text(file, TEMPLATE_BYTES)[1]
         except MissingFile:
             return None
         except UnreadableFile as error:
-            raise RenderingFailed(f"{file} {error.problem}") from error
+            raise RenderingFailed(f"{file}: {error.problem}") from error
 
     text = draft.text if draft.text is not None else await read(draft.file)
     if text is None:

@@ -35,7 +35,7 @@ def with_libraries(
 
     async def run() -> T:
         renderer = TemplateRenderer()
-        shelf = LibraryService(Directories(home, alone=alone), renderer)
+        shelf = LibraryService(Directories(home, single=alone), renderer)
         try:
             await shelf.load()
             return await work(shelf)

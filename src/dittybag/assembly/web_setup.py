@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dittybag import __version__
-from dittybag.config import Settings, person
+from dittybag.config import Settings, local_user_name
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import ServerScope
 from dittybag.http.authentication import TokenVerifier
@@ -46,7 +46,7 @@ class Front:
             server_scope.workspace.accounts,
             server_scope.project,
             needs_token=self._needs_token,
-            others=None if others is None else others.verify,
+            verify_foreign=None if others is None else others.verify,
         )
         self._request_log = request_log
 
@@ -83,7 +83,7 @@ class Front:
             version=__version__,
             read_only=self._settings.read_only,
             needs_token=self._needs_token,
-            person=self._settings.actor or person(),
+            person=self._settings.actor or local_user_name(),
             connections=LocalConnections(self._settings, is_local=not self._needs_token),
             request_log=self._request_log,
         )

@@ -13,7 +13,7 @@ from dittybag.domain.changes import Change, Entity, label_of
 from dittybag.domain.times import iso
 
 _COLOURS: Final = {"create": "green", "delete": "red", "update": None, "restore": "cyan"}
-_PAST: Final = {"create": "created", "update": "changed", "delete": "deleted", "restore": "restored"}
+_PAST: Final = {"create": "created", "update": "updated", "delete": "deleted", "restore": "restored"}
 
 
 def _action_label(change: Change) -> str:

@@ -45,10 +45,10 @@ def command(shell: str) -> None:
 def complete_projects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete the projects of the selected database."""
     from dittybag.assembly.project_names import project_names
-    from dittybag.config import from_process
+    from dittybag.config import settings_from_process
 
     try:
-        settings = from_process(workspace=ctx.params.get("workspace"), db=ctx.params.get("db"))
+        settings = settings_from_process(workspace=ctx.params.get("workspace"), db=ctx.params.get("db"))
         return _items(project_names(settings, incomplete, _MAX_NAMES))
     except Exception:  # noqa: BLE001  # an error message would garble the line being typed
         return []

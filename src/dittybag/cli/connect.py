@@ -143,9 +143,9 @@ def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
         arguments += ["--project", options.project]
     if profile is not None:
         from dittybag.assembly import check_names
-        from dittybag.config import from_process
+        from dittybag.config import settings_from_process
 
-        check_names(from_process(profile=profile))
+        check_names(settings_from_process(profile=profile))
         arguments += ["--profile", profile]
     # The client does not inherit the environment of this terminal.
     variables = {"DITTYBAG_HOME": home(os.environ)} if os.environ.get("DITTYBAG_HOME") else {}

@@ -21,7 +21,7 @@ from msgspec import Struct
 from dittybag.assembly import with_workspace
 from dittybag.cli.output import print_json
 from dittybag.cli.sample_workspace import PROJECT, fill_sample, make_changes, write_library
-from dittybag.config import SettingsError, beside, settings
+from dittybag.config import SettingsError, environment_with_home, settings
 
 #: How long the server may take to exit.
 _EXIT_TIMEOUT_SECONDS: Final = 20
@@ -54,7 +54,7 @@ class DemoClient:
             [*_own_command(), "serve", "--db", database, "--project", PROJECT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=beside(home),
+            env=environment_with_home(home),
         )
 
     def request(self, words: str, method: str, **params: Any) -> TourStep:

@@ -82,11 +82,11 @@ def _check(target: str, *, folder: bool, as_json: bool) -> None:
     if target != "-":
         return
     if folder:
-        raise click.UsageError("a folder export requires a folder name")
+        raise click.UsageError("A folder export requires a folder name")
     if as_json:
         raise click.UsageError("--json requires a file or a folder as the target: the export itself is JSON")
     if sys.stdout.isatty():
-        raise click.UsageError("choose a target: FILE.json or a FOLDER, or redirect standard output")
+        raise click.UsageError("Choose a target: FILE.json or a FOLDER, or redirect standard output")
 
 
 def _report_write_error(target: str, error: OSError) -> int:

@@ -9,7 +9,7 @@ import click
 from dittybag.cli.error_output import ExitStatus, exit_status, report
 from dittybag.cli.output import clip_line, format_count, json_option, print_json, progress
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.config import person
+from dittybag.config import local_user_name
 from dittybag.domain.errors import DittybagError, Invalid, SeveralConflicts, SourceFailed
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def command(
             taken = take(
                 settings,
                 source,
-                actor=settings.actor or person(),
+                actor=settings.actor or local_user_name(),
                 format=form,
                 project=options.project,
                 on_conflict=on_conflict,

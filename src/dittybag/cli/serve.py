@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dittybag.cli.error_output import ExitStatus, report, report_error, report_settings_error
-from dittybag.config import SettingsError, from_process
+from dittybag.config import SettingsError, settings_from_process
 from dittybag.domain.errors import DittybagError, ProjectNotFound
 
 USAGE: Final = """\
@@ -104,7 +104,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.write(USAGE)
         return ExitStatus.OK
     try:
-        settings = from_process(**parse_options(arguments))
+        settings = settings_from_process(**parse_options(arguments))
         if settings.http is not None:
             from dittybag.assembly.http_setup import serve_http
 

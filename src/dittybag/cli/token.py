@@ -150,7 +150,7 @@ def list_tokens(name: str | None, options: WorkspaceOptions, *, everything: bool
         for item in found
     ]
     print_table(
-        ("id", "user", "scope", "token", "state", "expires", "last used", "label"),
+        ("id", "user", "scope", "token", "state", "expires", "used", "label"),
         rows,
         right=(0,),
         shrinkable=(7,),

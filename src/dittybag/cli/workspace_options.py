@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from dittybag.cli.completion import complete_projects, complete_workspaces
 from dittybag.cli.read_input import text
-from dittybag.config import Settings, SettingsError, from_process, person
+from dittybag.config import Settings, SettingsError, local_user_name, settings_from_process
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import LibrarySession, WorkspaceSession
@@ -28,7 +28,7 @@ class WorkspaceOptions(Struct, frozen=True):
 
     @property
     def settings(self) -> Settings:
-        return from_process(workspace=self.workspace, db=self.db, project=self.project)
+        return settings_from_process(workspace=self.workspace, db=self.db, project=self.project)
 
     @property
     def file_settings(self) -> Settings:
@@ -48,14 +48,14 @@ class WorkspaceOptions(Struct, frozen=True):
         from dittybag.assembly.workspace_session import run_in_session
 
         settings = self.settings
-        return run_in_session(settings, settings.actor or person(), work)
+        return run_in_session(settings, settings.actor or local_user_name(), work)
 
     def run_with_libraries(self, work: Callable[[LibrarySession], Awaitable[T]]) -> T:
         """Run `work` in a session that also has templates and prompt libraries, and return its result."""
         from dittybag.assembly.workspace_session import run_in_library_session
 
         settings = self.settings
-        return run_in_library_session(settings, settings.actor or person(), work)
+        return run_in_library_session(settings, settings.actor or local_user_name(), work)
 
 
 def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:
