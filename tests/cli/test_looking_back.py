@@ -246,7 +246,7 @@ def test_there_is_nothing_to_undo(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("typed", "status", "left"), [("y\n", 0, 0), ("n\n", 1, 1), ("\n", 1, 1)])
 def test_a_terminal_is_asked(home: Path, typed: str, status: int, left: int) -> None:
-    seen = at_terminal(home, "undo", answers=[("Undo this?", typed)], status=status)
+    seen = at_terminal(home, "undo", answers=[("Undo these changes?", typed)], status=status)
     assert "delete task Write tests" in plain(seen)
     assert len(data(dittybag(home, "task", "list", "--json"))["tasks"]) == left
 
