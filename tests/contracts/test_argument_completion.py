@@ -1,4 +1,4 @@
-"""Completion proposes what there is: choices, tags, projects and values of template variables."""
+"""Completion suggests choices, tags, projects and values of template variables."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ def prompt(server: ServerUnderTest, **argument: object) -> Json:
     return {"type": "ref/prompt", "name": "p"}
 
 
-def test_an_argument_with_choices(server: ServerUnderTest) -> None:
+def test_choices_are_suggested_for_an_argument_that_declares_them(server: ServerUnderTest) -> None:
     ref = prompt(server, name="language", choices=["Python", "PHP", "Go"])
     assert complete(server, ref, "language", "p") == ["Python", "PHP"]
     assert complete(server, ref, "language", "") == ["Python", "PHP", "Go"]
     assert complete(server, ref, "language", "rust") == []
 
 
-def test_an_argument_that_is_a_project(server: ServerUnderTest) -> None:
+def test_projects_are_suggested_for_an_argument_called_project(server: ServerUnderTest) -> None:
     ref = prompt(server, name="project")
     assert complete(server, ref, "project", "d") == ["Default-2", "default"]
     assert complete(server, ref, "project", "%") == []
 
 
 @pytest.mark.parametrize("name", ["tag", "tags"])
-def test_an_argument_that_is_a_tag(server: ServerUnderTest, name: str) -> None:
+def test_tags_are_suggested_for_an_argument_called_tag(server: ServerUnderTest, name: str) -> None:
     server.text("add_prompt", title="One", content="x", tags=["review", "rust", "go"])
     server.text("add_prompt", title="Two", content="x", tags=["rust"])
     ref = prompt(server, name=name)
-    # The most used first.
+    # The most frequently used tag comes first.
     assert complete(server, ref, name, "R") == ["rust", "review"]
 
 
-def test_an_argument_of_which_nothing_is_known(server: ServerUnderTest) -> None:
+def test_nothing_is_suggested_for_any_other_argument(server: ServerUnderTest) -> None:
     assert complete(server, prompt(server, name="code"), "code", "x") == []
 
 
-def test_a_variable_of_a_stored_template(server: ServerUnderTest) -> None:
+def test_values_in_stored_uris_are_suggested_for_a_template_variable(server: ServerUnderTest) -> None:
     table = "db://tables/{table}/{part}"
     server.text("create_resource", name="t", uri=table, content="{{ table }}")
     for uri in (
@@ -73,7 +73,7 @@ def test_a_variable_of_a_stored_template(server: ServerUnderTest) -> None:
     assert complete(server, ref, "part", "", table="users") == ["rows", "schema"]
 
 
-def test_the_variables_of_dittybag_s_own_templates(server: ServerUnderTest) -> None:
+def test_tags_and_projects_are_suggested_for_dittybag_s_own_templates(server: ServerUnderTest) -> None:
     server.text("add_prompt", title="One", content="x", tags=["review"])
     tags = {"type": "ref/resource", "uri": "dittybag://tags/{tag}"}
     projects = {"type": "ref/resource", "uri": "dittybag://projects/{project}"}
@@ -94,7 +94,7 @@ def test_the_variables_of_dittybag_s_own_templates(server: ServerUnderTest) -> N
         ),
     ],
 )
-def test_what_cannot_be_completed_is_an_error(
+def test_completing_an_unknown_reference_or_argument_is_an_error(
     server: ServerUnderTest, ref: Json, argument: str, problem: str
 ) -> None:
     prompt(server, name="x")

@@ -1,4 +1,4 @@
-"""Several servers on one workspace: each client hears of what the others do, in every revision."""
+"""Servers on one workspace notify their clients of each other's changes, in every protocol revision."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ENVELOPE = {
 }
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
-#: What a client may have to wait for a change that another process has made.
-SECOND = 1.0
+#: The maximum time until a client is notified of a change by another process.
+MAX_SECONDS = 1.0
 
 
 class Watcher:
-    """A client that has said what it wants to be told of, in one of the two ways there are."""
+    """A client of either era that subscribes to notifications."""
 
     def __init__(self, directory: Path, stack: ExitStack, *, stateless: bool) -> None:
         self._directory = directory
@@ -33,7 +33,7 @@ class Watcher:
         self._stateless = stateless
 
     def watch(self, *uris: str) -> None:
-        """Start a server and have it tell what changes from now on."""
+        """Start a server and subscribe to its notifications."""
         self._wire = self._stack.enter_context(Wire("dittybag", "serve", *database(self._directory)))
         if not self._stateless:
             self._wire.handshake()
@@ -51,17 +51,17 @@ class Watcher:
         request = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params | meta}
         return self._wire.ask(request)["result"]
 
-    def heard(self) -> tuple[str, Json]:
-        """The next notification, which comes within a second."""
-        message = self._wire.message(SECOND)
+    def next_notification(self) -> tuple[str, Json]:
+        """Return the next notification, which must arrive within a second."""
+        message = self._wire.message(MAX_SECONDS)
         params = message.get("params", {})
         if self._stateless:
             assert params.pop("_meta") == {SUBSCRIPTION: "listening"}
         assert "id" not in message
         return message["method"], params
 
-    def hears_nothing_before(self, request_id: str) -> None:
-        """Nothing came up to now: the answer to a request is the next thing to come."""
+    def assert_quiet_until(self, request_id: str) -> None:
+        """Check that no notification arrives before the response to this request."""
         assert self.ask(request_id, "tools/list", {})["tools"]
 
 
@@ -77,7 +77,7 @@ def writer(tmp_path: Path) -> Iterator[ServerUnderTest]:
         yield server
 
 
-def test_a_prompt_written_through_one_server_is_announced_by_the_other(
+def test_a_prompt_change_on_one_server_is_notified_by_the_other(
     watcher: Watcher, writer: ServerUnderTest
 ) -> None:
     watcher.watch()
@@ -88,63 +88,63 @@ def test_a_prompt_written_through_one_server_is_announced_by_the_other(
     ]
     for tool, arguments in changes:
         writer.text(tool, **arguments)
-        assert watcher.heard() == ("notifications/prompts/list_changed", {})
+        assert watcher.next_notification() == ("notifications/prompts/list_changed", {})
 
 
-def test_what_was_announced_is_listed(watcher: Watcher, writer: ServerUnderTest) -> None:
+def test_a_notified_change_is_in_the_list(watcher: Watcher, writer: ServerUnderTest) -> None:
     watcher.watch()
     assert watcher.ask("before", "prompts/list", {})["prompts"] == []
     writer.text("create_prompt", name="shared", content="one")
-    watcher.heard()
+    watcher.next_notification()
     (listed,) = watcher.ask("after", "prompts/list", {})["prompts"]
     assert listed["name"] == "shared"
 
 
-def test_a_watched_resource_is_announced_when_it_changes(watcher: Watcher, writer: ServerUnderTest) -> None:
-    document = {"name": "notes", "uri": "file:///notes.md", "mime_type": "text/markdown"}
-    writer.text("create_resource", **document, content="one")
+def test_a_subscribed_resource_is_notified_when_it_changes(watcher: Watcher, writer: ServerUnderTest) -> None:
+    resource = {"name": "notes", "uri": "file:///notes.md", "mime_type": "text/markdown"}
+    writer.text("create_resource", **resource, content="one")
     writer.text("create_resource", name="other", uri="file:///other.md", content="x")
     watcher.watch("file:///notes.md")
     updated = ("notifications/resources/updated", {"uri": "file:///notes.md"})
-    # As long as before: the list looks the same.
+    # The size is the same, so the list does not change.
     writer.text("update_resource", name="notes", content="two")
-    assert watcher.heard() == updated
+    assert watcher.next_notification() == updated
     writer.text("update_resource", name="notes", content="three and more")
-    assert watcher.heard() == ("notifications/resources/list_changed", {})
-    assert watcher.heard() == updated
+    assert watcher.next_notification() == ("notifications/resources/list_changed", {})
+    assert watcher.next_notification() == updated
     writer.text("update_resource", name="other", content="y")
-    watcher.hears_nothing_before("quiet")
+    watcher.assert_quiet_until("quiet")
     writer.text("delete_resource", name="notes")
-    assert {watcher.heard()[0], watcher.heard()[0]} == {
+    assert {watcher.next_notification()[0], watcher.next_notification()[0]} == {
         "notifications/resources/list_changed",
         "notifications/resources/updated",
     }
 
 
-def test_tasks_and_other_projects_are_not_announced(
+def test_changes_of_tasks_and_other_projects_are_not_notified(
     watcher: Watcher, writer: ServerUnderTest, tmp_path: Path
 ) -> None:
     create_project(tmp_path, "elsewhere")
     watcher.watch()
-    writer.text("task_create", title="Nobody lists tasks")
+    writer.text("task_create", title="A task")
     with ServerUnderTest(tmp_path, "all", "--project", "elsewhere") as elsewhere:
         elsewhere.text("create_prompt", name="far", content="away")
     writer.text("create_prompt", name="near", content="by")
-    # The first to arrive, and the only one.
-    assert watcher.heard() == ("notifications/prompts/list_changed", {})
-    watcher.hears_nothing_before("quiet")
+    # The first notification, and the only one.
+    assert watcher.next_notification() == ("notifications/prompts/list_changed", {})
+    watcher.assert_quiet_until("quiet")
 
 
-def test_one_s_own_write_is_answered_before_it_is_announced(tmp_path: Path) -> None:
+def test_the_response_to_a_write_comes_before_its_notification(tmp_path: Path) -> None:
     with Wire("dittybag", "serve", *database(tmp_path)) as wire:
         wire.handshake()
         call = {"name": "create_prompt", "arguments": {"name": "mine", "content": "x"}}
         wire.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
-        assert wire.message(SECOND)["method"] == "notifications/prompts/list_changed"
+        assert wire.message(MAX_SECONDS)["method"] == "notifications/prompts/list_changed"
 
 
 @pytest.mark.parametrize("profile", ["all", "mcpkg"])
-def test_lists_are_never_stale_even_before_the_announcement(tmp_path: Path, profile: str) -> None:
+def test_lists_are_never_stale_even_before_the_notification(tmp_path: Path, profile: str) -> None:
     with ServerUnderTest(tmp_path, profile) as reader, ServerUnderTest(tmp_path, "mcpkg") as writer:
         for number in range(20):
             writer.text("create_prompt", name=f"p{number}", content="x")
@@ -152,31 +152,31 @@ def test_lists_are_never_stale_even_before_the_announcement(tmp_path: Path, prof
             assert [prompt["name"] for prompt in listed] == [f"p{count}" for count in range(number + 1)]
 
 
-def test_everything_deleted_or_overwritten_comes_back_by_undoing(tmp_path: Path) -> None:
-    """Through one server it is lost, through another it is restored, byte for byte."""
+def test_undo_restores_everything_that_was_deleted_or_overwritten(tmp_path: Path) -> None:
+    """One server deletes or overwrites; another restores every byte."""
     every_byte = base64.b64encode(bytes(range(256)) * 4).decode()
-    with ServerUnderTest(tmp_path) as loser, ServerUnderTest(tmp_path) as finder:
-        prompt_id = loser.data("add_prompt", title="Ünïcode 😀", content="a\r\n\tb\x1f", tags=["X", "y"])[
+    with ServerUnderTest(tmp_path) as deleting, ServerUnderTest(tmp_path) as restoring:
+        prompt_id = deleting.data("add_prompt", title="Ünïcode 😀", content="a\r\n\tb\x1f", tags=["X", "y"])[
             "id"
         ]
-        loser.text(
+        deleting.text(
             "create_resource", name="pic", uri="file:///p.png", mime_type="image/png", content=every_byte
         )
-        loser.text("create_resource", name="doc", uri="file:///d.md", content="text\n")
-        task_id = loser.data("task_create", title="Do", notes="n", due_date="2027-01-01")["id"]
+        deleting.text("create_resource", name="doc", uri="file:///d.md", content="text\n")
+        task_id = deleting.data("task_create", title="Do", notes="n", due_date="2027-01-01")["id"]
 
         def everything() -> list[Any]:
             return [
-                finder.data("get_prompt", id=prompt_id),
-                finder.request("prompts/list"),
-                finder.request("resources/list"),
-                finder.request("resources/read", {"uri": "file:///p.png"}),
-                finder.request("resources/read", {"uri": "file:///d.md"}),
-                finder.data("task_get", task_id=task_id),
+                restoring.data("get_prompt", id=prompt_id),
+                restoring.request("prompts/list"),
+                restoring.request("resources/list"),
+                restoring.request("resources/read", {"uri": "file:///p.png"}),
+                restoring.request("resources/read", {"uri": "file:///d.md"}),
+                restoring.data("task_get", task_id=task_id),
             ]
 
         before = everything()
-        losses: list[tuple[str, Json]] = [
+        deletions: list[tuple[str, Json]] = [
             ("update_prompt", {"id": prompt_id, "title": "T", "content": "gone", "tags": []}),
             ("delete_prompt", {"id": prompt_id}),
             ("update_resource", {"name": "pic", "content": "AAAA", "description": "d"}),
@@ -187,11 +187,13 @@ def test_everything_deleted_or_overwritten_comes_back_by_undoing(tmp_path: Path)
             ("task_complete", {"task_id": task_id}),
             ("task_delete", {"task_id": task_id}),
         ]
-        for tool, arguments in losses:
-            loser.text(tool, **arguments)
-        changes = finder.data("list_changes", limit=len(losses))["changes"]
+        for tool, arguments in deletions:
+            deleting.text(tool, **arguments)
+        changes = restoring.data("list_changes", limit=len(deletions))["changes"]
         for change in changes:
-            finder.text("undo_change", change=change["change"])
+            restoring.text("undo_change", change=change["change"])
         assert everything() == before
-        # What was undone is in the log too, and so are both actors.
-        assert [item["action"] for item in finder.data("list_changes", limit=9)["changes"]] == ["restore"] * 9
+        # The log contains the undo operations too.
+        assert [item["action"] for item in restoring.data("list_changes", limit=9)["changes"]] == [
+            "restore"
+        ] * 9

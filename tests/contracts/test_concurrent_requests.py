@@ -1,4 +1,4 @@
-"""More clients at once than a server has connections to PostgreSQL: every one is answered."""
+"""A server responds to more concurrent requests than it has connections to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ def frame(number: int, tool: str, **arguments: object) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
 
 
-def in_one_piece(sent: bytes) -> bytes:
-    """A request as it goes over the wire."""
-    headers = {"Host": "localhost", "Content-Type": JSON, "Accept": BOTH, **routing_headers(sent)}
+def http_request(body: bytes) -> bytes:
+    """Encode a whole HTTP request."""
+    headers = {"Host": "localhost", "Content-Type": JSON, "Accept": BOTH, **routing_headers(body)}
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent
+    return f"POST /mcp HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def answered(connection: socket) -> Any:
-    """What the tool answers for which a connection waits."""
-    answer = HTTPResponse(connection)
-    answer.begin()
-    with answer:
-        assert answer.status == 200
-        result = msgspec.json.decode(answer.read())["result"]
+def read_result(connection: socket) -> Any:
+    """Read the response on a connection and return the structured result."""
+    response = HTTPResponse(connection)
+    response.begin()
+    with response:
+        assert response.status == 200
+        result = msgspec.json.decode(response.read())["result"]
     assert result["isError"] is False, result
     return result["structuredContent"]
 
 
-def all_at_once(connections: list[socket], frames: list[bytes]) -> list[Any]:
-    """Send every frame on a connection of its own before any answer is read; the answers."""
-    for connection, sent in zip(connections, frames, strict=True):
-        connection.sendall(in_one_piece(sent))
-    return [answered(connection) for connection in connections]
+def send_all(connections: list[socket], frames: list[bytes]) -> list[Any]:
+    """Send every frame on its own connection before reading any response; return the results."""
+    for connection, body in zip(connections, frames, strict=True):
+        connection.sendall(http_request(body))
+    return [read_result(connection) for connection in connections]
 
 
-def test_reads_and_writes_at_once_are_all_answered(
+def test_concurrent_reads_and_writes_all_succeed(
     location: WorkspaceLocation, postgres_workspace: ResettableWorkspace
 ) -> None:
     host = postgres_workspace.hosts.get_or_start("--profile", "all", *database(location), env={})
@@ -63,9 +63,9 @@ def test_reads_and_writes_at_once_are_all_answered(
             for _ in range(CLIENTS)
         ]
         added = [frame(n, "add_prompt", title=f"Prompt {n}", content=f"Words {n}") for n in range(CLIENTS)]
-        ids = [prompt["id"] for prompt in all_at_once(connections, added)]
+        ids = [prompt["id"] for prompt in send_all(connections, added)]
         assert len(set(ids)) == CLIENTS
         read = [frame(n, "get_prompt", id=identity) for n, identity in enumerate(ids)]
         for _ in range(3):
-            found = all_at_once(connections, read)
+            found = send_all(connections, read)
             assert [prompt["content"] for prompt in found] == [f"Words {n}" for n in range(CLIENTS)]

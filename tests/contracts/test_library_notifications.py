@@ -1,4 +1,4 @@
-"""What is done to the files of libraries while they are served: seen and announced within a second."""
+"""Changes to library files are served, and clients notified, within a second."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from tests.contracts.library_fixtures import (
     write_twig_library,
 )
 
-#: What is saved is visible and announced after this time.
+#: The maximum number of seconds until a change is served and notified.
 DEADLINE = 1.0
-#: Announcements are this far apart, but for what the way to the client takes.
+#: The minimum number of seconds between notifications, and the time they take to the client.
 MIN_INTERVAL = 0.5
 TRANSIT = 0.05
 
 Files = dict[str, str | bytes]
-#: Prompts by their names; nothing for one that cannot be given.
+#: Texts of prompts by name, `None` for prompts that fail.
 Texts = dict[str, str | None]
 Scenario = Callable[[Machine], None]
 
 
 def retry_if_late(root: Path, scenario: Scenario) -> None:
-    """A scenario, and once more elsewhere if something was late: the machine may be busy."""
+    """Run a scenario, and again in another folder if it was too late, because the machine may be busy."""
     try:
         scenario(Machine(root / "first"))
     except TooLate:
@@ -47,9 +47,9 @@ def retry_if_late(root: Path, scenario: Scenario) -> None:
 
 @contextmanager
 def open_clients(machine: Machine, profile: str) -> Iterator[list[LibraryClient]]:
-    """A client of each era."""
+    """Open a client of each era."""
     machine.root.mkdir(parents=True, exist_ok=True)
-    # Both servers start at the same time.
+    # The servers start concurrently.
     clients = [LibraryClient(machine, profile, version=version) for version in ERAS]
     with ExitStack() as stack:
         for client in clients:
@@ -58,24 +58,24 @@ def open_clients(machine: Machine, profile: str) -> Iterator[list[LibraryClient]
 
 
 def assert_notified(clients: list[LibraryClient], change: Callable[[], object], after: Texts) -> None:
-    """Make a change: every client sees what is there after it, and is told so, within a second."""
+    """Make a change; every client must be notified and get the new texts within a second."""
     known = [len(client.notification_times) for client in clients]
     began = time.monotonic()
     change()
     for client, before in zip(clients, known, strict=True):
-        # A change of several files may be announced more than once, also while the client looks.
+        # A change of several files may cause several notifications, also while the client reads.
         while (heard := len(client.notification_times)) == before or client.texts() != after:
             if len(client.notification_times) == heard:
                 client.wait_for_notification(began + DEADLINE - time.monotonic())
         if time.monotonic() - began > DEADLINE:
-            raise TooLate("announced in time, but not seen")
+            raise TooLate("notified in time, but not served")
 
 
 # Files
 
 
 class Change(NamedTuple):
-    """Something that happens to a file."""
+    """A change to a file, and the prompts before and after it."""
 
     before: Files
     texts: Texts
@@ -90,7 +90,7 @@ MARKDOWN_SHOWN: Texts = {"lib:a": "one", "lib:more.c": "see"}
 
 
 def _save_by_renaming(file: Path, text: str) -> None:
-    """As many editors do it."""
+    """Save a file as many editors do."""
     beside = file.with_name(f".{file.name}.tmp")
     beside.write_text(text)
     beside.replace(file)
@@ -184,8 +184,8 @@ CHANGES = {
 }
 
 
-#: One after the other, so that nothing else tells of them.
-ALONE = (
+#: Tested one by one, so that no other change causes the notification.
+ONE_BY_ONE = (
     "a prompt's file is created",
     "a prompt's file is edited in place",
     "a prompt's file is saved by renaming",
@@ -197,9 +197,9 @@ ALONE = (
 )
 
 
-@pytest.mark.parametrize("what", ALONE)
-def test_what_happens_to_a_file_is_seen_and_announced_within_a_second(tmp_path: Path, what: str) -> None:
-    change = CHANGES[what]
+@pytest.mark.parametrize("case", ONE_BY_ONE)
+def test_a_change_to_a_file_is_served_and_notified_within_a_second(tmp_path: Path, case: str) -> None:
+    change = CHANGES[case]
 
     def scenario(machine: Machine) -> None:
         folder = write_files(machine.twig_libraries / "lib", change.before)
@@ -211,7 +211,7 @@ def test_what_happens_to_a_file_is_seen_and_announced_within_a_second(tmp_path: 
     retry_if_late(tmp_path, scenario)
 
 
-#: Every link takes a command.
+#: Only some changes, because every link needs a command.
 LINKED = (
     "a prompt's file is edited in place",
     "a prompt's file is saved by renaming",
@@ -222,22 +222,22 @@ LINKED = (
 )
 
 
-@pytest.mark.parametrize("place", ["twig's", "own", "linked"])
-def test_what_happens_to_files_of_many_libraries_is_seen_and_announced_within_a_second(
-    tmp_path: Path, place: str
+@pytest.mark.parametrize("origin", ["twig", "own", "linked"])
+def test_changes_to_files_of_many_libraries_are_served_and_notified_within_a_second(
+    tmp_path: Path, origin: str
 ) -> None:
-    """Everything that can happen to a file happens at once, each in its own library."""
+    """All changes happen at the same time, each in its own library."""
 
     def scenario(machine: Machine) -> None:
-        profile = "twig" if place == "twig's" else "all"
-        directory = machine.root / "elsewhere" if place == "linked" else machine.libraries_of(profile)
-        applied = LINKED if place == "linked" else CHANGES
-        folders = {f"lib{number}": CHANGES[what] for number, what in enumerate(applied)}
+        profile = "twig" if origin == "twig" else "all"
+        directory = machine.root / "elsewhere" if origin == "linked" else machine.libraries_of(profile)
+        applied = LINKED if origin == "linked" else CHANGES
+        folders = {f"lib{number}": CHANGES[case] for number, case in enumerate(applied)}
         before: Texts = {}
         after: Texts = {}
         for name, change in folders.items():
             folder = write_files(directory / name, change.before)
-            if place == "linked":
+            if origin == "linked":
                 machine.link(folder, name)
             before |= _with_library_name(name, change.texts)
             after |= _with_library_name(name, change.after)
@@ -316,12 +316,12 @@ OWN = ("removed", "replaced with the directory")
 
 
 @pytest.mark.parametrize(
-    ("profile", "what"), [*(("twig", what) for what in LIBRARIES), *(("all", what) for what in OWN)]
+    ("profile", "case"), [*(("twig", case) for case in LIBRARIES), *(("all", case) for case in OWN)]
 )
-def test_what_happens_to_a_library_is_seen_and_announced_within_a_second(
-    tmp_path: Path, profile: str, what: str
+def test_a_change_to_a_library_is_served_and_notified_within_a_second(
+    tmp_path: Path, profile: str, case: str
 ) -> None:
-    apply, after = LIBRARIES[what]
+    apply, after = LIBRARIES[case]
 
     def scenario(machine: Machine) -> None:
         directory = machine.libraries_of(profile)
@@ -334,7 +334,7 @@ def test_what_happens_to_a_library_is_seen_and_announced_within_a_second(
     retry_if_late(tmp_path, scenario)
 
 
-def test_a_directory_that_was_removed_is_served_again_when_it_is_back(tmp_path: Path) -> None:
+def test_a_removed_directory_is_served_again_when_it_is_re_created(tmp_path: Path) -> None:
     def scenario(machine: Machine) -> None:
         directory = machine.twig_libraries
         write_twig_library(directory / "lib", {"a": "one"})
@@ -352,13 +352,13 @@ def test_a_directory_that_was_removed_is_served_again_when_it_is_back(tmp_path: 
     retry_if_late(tmp_path, scenario)
 
 
-@pytest.mark.parametrize(("profile", "there"), [("twig", "the other directory"), ("all", "nothing")])
-def test_the_first_library_is_announced_although_there_was_none_at_the_start(
-    tmp_path: Path, profile: str, there: str
+@pytest.mark.parametrize(("profile", "existing"), [("twig", "the other directory"), ("all", "nothing")])
+def test_the_first_library_is_notified_if_there_was_none_at_the_start(
+    tmp_path: Path, profile: str, existing: str
 ) -> None:
     def scenario(machine: Machine) -> None:
         directory = machine.libraries_of(profile)
-        if there == "the other directory":
+        if existing == "the other directory":
             machine.libraries.mkdir(parents=True)
         with open_clients(machine, profile) as clients:
             for client in clients:
@@ -374,7 +374,7 @@ def test_the_first_library_is_announced_although_there_was_none_at_the_start(
 
 
 @pytest.mark.parametrize(("profile", "others"), [("twig", True), ("all", False)])
-def test_a_link_that_is_made_or_taken_away_is_announced(tmp_path: Path, profile: str, others: bool) -> None:
+def test_adding_and_removing_a_link_is_notified(tmp_path: Path, profile: str, others: bool) -> None:
     def scenario(machine: Machine) -> None:
         folder = write_twig_library(machine.root / "work", {"a": "one"})
         if others:
@@ -383,7 +383,7 @@ def test_a_link_that_is_made_or_taken_away_is_announced(tmp_path: Path, profile:
         with open_clients(machine, profile) as clients:
             for client in clients:
                 assert client.texts() == rest
-            # The clock starts when the command has ended.
+            # The time counts from the end of the command.
             machine.link(folder, "lib")
             assert_notified(clients, lambda: None, {"lib:a": "one", **rest})
             assert_notified(
@@ -396,7 +396,7 @@ def test_a_link_that_is_made_or_taken_away_is_announced(tmp_path: Path, profile:
     retry_if_late(tmp_path, scenario)
 
 
-def test_a_linked_folder_that_goes_and_comes_is_followed(tmp_path: Path) -> None:
+def test_a_linked_folder_that_is_moved_away_and_back_is_watched(tmp_path: Path) -> None:
     def scenario(machine: Machine) -> None:
         folder = write_twig_library(machine.root / "work", {"a": "one"})
         machine.link(folder, "lib")
@@ -410,8 +410,8 @@ def test_a_linked_folder_that_goes_and_comes_is_followed(tmp_path: Path) -> None
     retry_if_late(tmp_path, scenario)
 
 
-def test_an_edit_right_after_the_first_answer_is_announced(tmp_path: Path) -> None:
-    """The server may still be busy with its first look at the libraries."""
+def test_an_edit_right_after_the_first_response_is_notified(tmp_path: Path) -> None:
+    """The server may still be loading the libraries."""
 
     def scenario(machine: Machine) -> None:
         for number in range(3):
@@ -430,7 +430,7 @@ def test_an_edit_right_after_the_first_answer_is_announced(tmp_path: Path) -> No
 # Bursts
 
 
-def test_a_burst_is_announced_a_few_times_and_never_twice_within_half_a_second(tmp_path: Path) -> None:
+def test_a_burst_causes_few_notifications_and_never_two_within_half_a_second(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     keys = [f"p{number:03}" for number in range(500)]
     edited = write_twig_library(machine.twig_libraries / "edited", dict.fromkeys(keys, "old"))
@@ -461,11 +461,13 @@ def _read_until_quiet(client: LibraryClient) -> None:
     client.wait_for_notification(2 * DEADLINE)
     with contextlib.suppress(TooLate):
         while len(client.notification_times) < 20:
-            # A burst is looked at once more a second after it.
+            # The server checks again a second after a burst.
             client.wait_for_notification(1.5 * DEADLINE)
 
 
-def test_steady_changes_are_announced_steadily_and_never_twice_within_half_a_second(tmp_path: Path) -> None:
+def test_continuous_changes_are_notified_at_least_every_second_and_never_twice_within_half_a_second(
+    tmp_path: Path,
+) -> None:
     def scenario(machine: Machine) -> None:
         folder = write_files(machine.twig_libraries / "lib", {"p000.md": "x"})
         names = ["lib:p000"]
@@ -485,12 +487,12 @@ def test_steady_changes_are_announced_steadily_and_never_twice_within_half_a_sec
         if any(
             later - earlier > DEADLINE for earlier, later in pairwise([began, *client.notification_times])
         ):
-            raise TooLate("nobody is told as long as there are changes")
+            raise TooLate("no notification while changes continue")
 
     retry_if_late(tmp_path, scenario)
 
 
-def test_what_changes_nothing_is_not_announced(tmp_path: Path) -> None:
+def test_irrelevant_files_cause_no_notification(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     folder = write_twig_library(machine.twig_libraries / "lib", {"a": "one"})
     with open_clients(machine, "twig") as clients:
@@ -505,16 +507,16 @@ def test_what_changes_nothing_is_not_announced(tmp_path: Path) -> None:
                 client.wait_for_notification(seconds)
 
 
-# What breaks
+# Broken files
 
 
 class Breakage(NamedTuple):
-    """A file that breaks, what is said of it, and how it is repaired."""
+    """A file that breaks, the words that are logged, and the repaired content."""
 
     file: str
     good: str
     bad: str | bytes
-    said: tuple[str, ...]
+    logged: tuple[str, ...]
     repaired: str
 
 
@@ -545,38 +547,41 @@ BREAKAGES = {
 
 
 def library_with(file: str, content: str | bytes) -> Files:
-    """A library with this file in it and a prompt that is good."""
+    """Return the files of a library with this file and a valid prompt."""
     if file == "a.md":
         return {"good.md": "fine", file: content}
     return {"twig.toml": TWIG_MANIFEST, "prompts/a.md": "one", "prompts/good.md": "fine", file: content}
 
 
-def test_files_that_break_while_they_are_served_keep_their_last_good_versions_until_they_are_repaired(
+def test_the_last_good_version_of_a_broken_file_is_served_until_it_is_repaired(
     tmp_path: Path,
 ) -> None:
     def scenario(machine: Machine) -> None:
         before: Texts = {}
         repaired: Texts = {}
-        for name, one in BREAKAGES.items():
-            write_files(machine.twig_libraries / name, library_with(one.file, one.good))
+        for name, breakage in BREAKAGES.items():
+            write_files(machine.twig_libraries / name, library_with(breakage.file, breakage.good))
             before |= {f"{name}:a": "one", f"{name}:good": "fine"}
-            repaired |= {f"{name}:a": "one" if one.file == "twig.toml" else "two", f"{name}:good": "fine"}
+            repaired |= {
+                f"{name}:a": "one" if breakage.file == "twig.toml" else "two",
+                f"{name}:good": "fine",
+            }
 
         def repair() -> None:
-            for name, one in BREAKAGES.items():
-                write_files(machine.twig_libraries / name, {one.file: one.repaired})
+            for name, breakage in BREAKAGES.items():
+                write_files(machine.twig_libraries / name, {breakage.file: breakage.repaired})
 
         with LibraryClient(machine) as client:
             assert client.texts() == before
-            for name, one in BREAKAGES.items():
-                write_files(machine.twig_libraries / name, {one.file: one.bad})
-            for name, one in BREAKAGES.items():
-                said = client.wait_for_stderr(f"/{name}/", *one.said)
-                assert said.endswith("; its last good version is still served")
+            for name, breakage in BREAKAGES.items():
+                write_files(machine.twig_libraries / name, {breakage.file: breakage.bad})
+            for name, breakage in BREAKAGES.items():
+                line = client.wait_for_stderr(f"/{name}/", *breakage.logged)
+                assert line.endswith("; its last good version is still served")
             assert client.texts() == before
-            # Also when another file of the library was looked at since.
-            for name, one in BREAKAGES.items():
-                other = "good.md" if one.file == "a.md" else "prompts/good.md"
+            # The last good version remains when another file of the library changes.
+            for name, breakage in BREAKAGES.items():
+                other = "good.md" if breakage.file == "a.md" else "prompts/good.md"
                 write_files(machine.twig_libraries / name, {other: "better"})
             later: Texts = {
                 name: "better" if name.endswith(":good") else text for name, text in before.items()
@@ -588,7 +593,7 @@ def test_files_that_break_while_they_are_served_keep_their_last_good_versions_un
     retry_if_late(tmp_path, scenario)
 
 
-def test_a_file_may_break_again_and_again(tmp_path: Path) -> None:
+def test_a_file_can_break_repeatedly(tmp_path: Path) -> None:
     def scenario(machine: Machine) -> None:
         folder = write_twig_library(machine.twig_libraries / "lib", {"a": "0"})
         with LibraryClient(machine) as client:
@@ -608,34 +613,34 @@ def test_a_file_may_break_again_and_again(tmp_path: Path) -> None:
     retry_if_late(tmp_path, scenario)
 
 
-def test_files_that_are_broken_at_the_start_are_reported_and_errors_for_their_prompts_only(
+def test_files_that_are_broken_at_the_start_are_logged_and_only_their_prompts_fail(
     tmp_path: Path,
 ) -> None:
     def scenario(machine: Machine) -> None:
         good: Texts = {}
-        for name, one in BREAKAGES.items():
-            write_files(machine.twig_libraries / name, library_with(one.file, one.bad))
+        for name, breakage in BREAKAGES.items():
+            write_files(machine.twig_libraries / name, library_with(breakage.file, breakage.bad))
             good |= {f"{name}:a": "one", f"{name}:good": "fine"}
 
         def repair() -> None:
-            for name, one in BREAKAGES.items():
-                write_files(machine.twig_libraries / name, {one.file: one.good})
+            for name, breakage in BREAKAGES.items():
+                write_files(machine.twig_libraries / name, {breakage.file: breakage.good})
 
         with LibraryClient(machine) as client:
             texts = client.texts()
-            for name, one in BREAKAGES.items():
+            for name, breakage in BREAKAGES.items():
                 assert texts.get(f"{name}:a") is None
-                # Without a manifest nobody knows which prompts there are.
-                assert texts.get(f"{name}:good") == (None if one.file == "twig.toml" else "fine")
-            for name, one in BREAKAGES.items():
-                client.wait_for_stderr(f"/{name}/", *one.said)
+                # Without a valid manifest, the prompts are unknown.
+                assert texts.get(f"{name}:good") == (None if breakage.file == "twig.toml" else "fine")
+            for name, breakage in BREAKAGES.items():
+                client.wait_for_stderr(f"/{name}/", *breakage.logged)
             assert_notified([client], repair, good)
 
     retry_if_late(tmp_path, scenario)
 
 
-def test_the_last_good_version_ends_with_the_server(tmp_path: Path) -> None:
-    """What is broken on disk is broken for whoever comes later: nobody is served what is nowhere any more."""
+def test_the_last_good_version_is_lost_when_the_server_stops(tmp_path: Path) -> None:
+    """A server that starts later does not serve a version that is no longer on disk."""
     machine = Machine(tmp_path)
     folder = write_twig_library(machine.twig_libraries / "lib", {"a": "one"})
     with LibraryClient(machine) as client:
@@ -647,22 +652,22 @@ def test_the_last_good_version_ends_with_the_server(tmp_path: Path) -> None:
             assert "at line 1" in later.details("lib:a")
 
 
-def test_what_changed_between_two_starts_is_seen_at_the_second(tmp_path: Path) -> None:
+def test_changes_between_two_starts_are_served_after_the_second(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     folder = write_files(machine.twig_libraries / "lib", {"a.md": "one", "b.md": "one"})
-    kept = machine.home / "cache"
+    cache = machine.home / "cache"
     with LibraryClient(machine) as client:
         assert client.texts() == {"lib:a": "one", "lib:b": "one"}
-        # What was read is kept when nothing has happened for a while.
+        # The index is cached after a period without changes.
         for _ in range(50):
-            if kept.is_dir() and any(kept.glob("*.cache")):
+            if cache.is_dir() and any(cache.glob("*.cache")):
                 break
             with pytest.raises(TooLate):
                 client.wait_for_notification(0.1)
-    assert any(kept.glob("*.cache"))
+    assert any(cache.glob("*.cache"))
     status = (folder / "a.md").stat()
     write_files(folder, {"a.md": "two", "c.md": "new"})
-    # As long as before, and with the time it had before.
+    # With the same size and modification time as before.
     os.utime(folder / "a.md", ns=(status.st_atime_ns, status.st_mtime_ns))
     (folder / "b.md").unlink()
     with LibraryClient(machine) as client:

@@ -1,4 +1,4 @@
-"""The prompts of libraries over MCP: their names, their texts, their lists, and the walls around them."""
+"""Library prompts over MCP: names, texts, lists, and isolation from files outside the library."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def details(server: ServerUnderTest, name: str, arguments: Json | None = None) -
 
 
 def pages(server: ServerUnderTest) -> list[list[str]]:
-    """The names on every page."""
+    """Return the names on every page."""
     found = []
     cursor: Json = {}
     while True:
@@ -95,14 +95,14 @@ NAMES = {
     "Straße": "straße",
     "smile😀": "smile",
     "٣": "٣",
-    # A letter and a mark that is none.
+    # A letter and a combining mark.
     "ele\u0301ve": "ele_ve",
     "İx": "i_x",
 }
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_libraries_are_called_by_their_folders_in_lower_case_letters_digits_and_underscores(
+def test_library_names_are_folder_names_in_lower_case_letters_digits_and_underscores(
     machine: Machine, profile: str
 ) -> None:
     for folder in NAMES:
@@ -113,7 +113,7 @@ def test_libraries_are_called_by_their_folders_in_lower_case_letters_digits_and_
             assert text(server, f"{name}:Key-1") == f"This is {folder}"
 
 
-def test_a_folder_whose_name_leaves_nothing_is_no_library_and_reported(machine: Machine) -> None:
+def test_a_folder_without_a_usable_name_is_not_a_library_and_is_logged(machine: Machine) -> None:
     nameless = ("---", "_", "😀", "+ +")
     for folder in ("good", *nameless):
         write_twig_library(machine.twig_libraries / folder, {"a": "fine"})
@@ -123,7 +123,7 @@ def test_a_folder_whose_name_leaves_nothing_is_no_library_and_reported(machine: 
             assert "no letter or digit" in client.wait_for_stderr(f"~/twig/{folder}:")
 
 
-def test_hidden_folders_and_files_are_no_libraries(machine: Machine) -> None:
+def test_hidden_folders_and_files_are_not_libraries(machine: Machine) -> None:
     write_twig_library(machine.twig_libraries / "good", {"a": "fine"})
     for folder in ("...", ".hidden", ".dittybag", ".git"):
         write_twig_library(machine.twig_libraries / folder, {"a": "lost"})
@@ -132,7 +132,7 @@ def test_hidden_folders_and_files_are_no_libraries(machine: Machine) -> None:
         assert names(server) == ["good:a"]
 
 
-def test_of_two_libraries_with_one_name_the_first_in_path_order_wins_and_the_other_is_reported(
+def test_of_libraries_with_the_same_name_the_first_in_path_order_wins_and_the_others_are_logged(
     machine: Machine,
 ) -> None:
     for folder in ("my lib", "my_lib", "My-Lib", "MY LIB"):
@@ -144,7 +144,7 @@ def test_of_two_libraries_with_one_name_the_first_in_path_order_wins_and_the_oth
             assert "~/twig/MY LIB" in client.wait_for_stderr(f"~/twig/{folder}:", "'my_lib'")
 
 
-def test_twig_s_libraries_come_before_those_of_dittybag_with_the_same_name(machine: Machine) -> None:
+def test_twig_libraries_take_precedence_over_own_libraries_with_the_same_name(machine: Machine) -> None:
     write_twig_library(machine.libraries / "a", {"which": "own"})
     write_twig_library(machine.libraries / "b", {"which": "own"})
     write_twig_library(machine.twig_libraries / "a", {"which": "foreign"})
@@ -152,11 +152,11 @@ def test_twig_s_libraries_come_before_those_of_dittybag_with_the_same_name(machi
         assert names(server) == ["a:which", "b:which"]
         assert [text(server, "a:which"), text(server, "b:which")] == ["foreign", "own"]
     with open_server(machine, "all") as server:
-        # Its own alone: nobody asked it to look into Twig's directory.
+        # The default profile does not read Twig's directory.
         assert [text(server, "a:which"), text(server, "b:which")] == ["own", "own"]
 
 
-def test_twig_s_directory_is_found_where_twig_has_it(machine: Machine) -> None:
+def test_twig_s_default_directory_is_found(machine: Machine) -> None:
     machine.twig_libraries = machine.root / "data/twig/prompts"
     write_twig_library(machine.twig_libraries / "lib", {"a": "found"})
     env = machine.env | {"TWIG_DATA_DIR": "", "XDG_DATA_HOME": str(machine.root / "data")}
@@ -172,7 +172,7 @@ def _pipe(file: Path) -> None:
 
 
 def _socket(file: Path) -> None:
-    # The address of a socket must be short.
+    # The path of a socket must be short.
     with socket.socket(socket.AF_UNIX) as one, contextlib.chdir(file.parent):
         one.bind(file.name)
 
@@ -201,7 +201,7 @@ BROKEN_MANIFESTS: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_broken_libraries_are_reported_with_file_and_line_and_hide_no_others(
+def test_broken_libraries_are_logged_with_file_and_line_and_do_not_affect_others(
     machine: Machine, profile: str
 ) -> None:
     directory = machine.libraries_of(profile)
@@ -216,7 +216,7 @@ def test_broken_libraries_are_reported_with_file_and_line_and_hide_no_others(
             client.wait_for_stderr(f"/{folder}/", *words)
 
 
-def test_a_manifest_that_is_no_file_hides_no_other_library(machine: Machine) -> None:
+def test_a_manifest_that_is_not_a_file_does_not_affect_other_libraries(machine: Machine) -> None:
     write_twig_library(machine.twig_libraries / "good", {"a": "fine"})
     for name, make in NOT_FILES.items():
         (machine.twig_libraries / name).mkdir()
@@ -226,7 +226,7 @@ def test_a_manifest_that_is_no_file_hides_no_other_library(machine: Machine) -> 
         assert text(server, "good:a") == "fine"
 
 
-def test_a_prompt_that_is_not_described_properly_hides_no_other_of_its_library(machine: Machine) -> None:
+def test_an_invalid_prompt_in_a_manifest_does_not_affect_others(machine: Machine) -> None:
     bad = {
         "number": "[prompts.number]\ndescription = 7\n",
         "nameless": "[[prompts.nameless.arguments]]\ndescription = 'x'\n",
@@ -265,7 +265,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_texts_come_out_as_they_are_written_with_all_line_breaks(machine: Machine, profile: str) -> None:
+def test_texts_are_rendered_with_all_line_breaks_and_whitespace(machine: Machine, profile: str) -> None:
     write_twig_library(machine.libraries_of(profile) / "lib", TEXTS, "x")
     with open_server(machine, profile) as server:
         for key, written in TEXTS.items():
@@ -290,7 +290,7 @@ def test_texts_come_out_as_they_are_written_with_all_line_breaks(machine: Machin
     ],
 )
 @pytest.mark.parametrize("profile", PROFILES)
-def test_values_that_are_no_text_become_their_json(
+def test_values_that_are_not_text_are_rendered_as_json(
     samples: Callable[[str], ServerUnderTest], profile: str, value: object, expected: str
 ) -> None:
     assert text(samples(profile), "samples:value", {"x": value}) == f"[{expected}]"
@@ -315,12 +315,12 @@ def test_values_that_are_no_text_become_their_json(
     ],
 )
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_is_in_an_argument_comes_out_as_it_was_written(
+def test_argument_values_are_not_evaluated(
     samples: Callable[[str], ServerUnderTest], profile: str, value: str
 ) -> None:
     server = samples(profile)
     assert text(server, "samples:value", {"x": value}) == f"[{value}]"
-    # Neither in an included file nor in a loop is it rendered a second time.
+    # They are not evaluated in included files or loops either.
     assert text(server, "samples:included", {"x": value}) == f"<[{value}]>"
     assert text(server, "samples:repeated", {"x": value}) == f"{value}|{value}|"
 
@@ -336,7 +336,7 @@ SAMPLES = {
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], ServerUnderTest]]:
-    """A server of each profile on some samples."""
+    """A server of each profile on sample prompts."""
     machine = Machine(tmp_path_factory.mktemp("samples"))
     write_twig_library(machine.libraries / "samples", SAMPLES, "x y")
     with ExitStack() as stack:
@@ -354,7 +354,7 @@ def test_only_declared_arguments_reach_the_template_and_others_are_ignored(
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_without_required_arguments_a_prompt_can_be_had_without_any(
+def test_a_prompt_without_required_arguments_can_be_rendered_without_arguments(
     samples: Callable[[str], ServerUnderTest], profile: str
 ) -> None:
     server = samples(profile)
@@ -365,14 +365,14 @@ def test_without_required_arguments_a_prompt_can_be_had_without_any(
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_template_reaches_nothing_of_python(
+def test_a_template_cannot_reach_python_objects(
     samples: Callable[[str], ServerUnderTest], profile: str
 ) -> None:
     assert text(samples(profile), "samples:python", {"x": "1"}) == "|"
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_an_empty_text_is_a_value_for_a_required_argument(machine: Machine, profile: str) -> None:
+def test_an_empty_string_satisfies_a_required_argument(machine: Machine, profile: str) -> None:
     toml = twig_manifest("a", arguments="x y").replace('"x"\n', '"x"\nrequired = true\n')
     write_files(machine.libraries / "lib", {"twig.toml": toml, "prompts/a.md": "[{{ x }}{{ y }}]"})
     with open_server(machine, profile) as server:
@@ -397,7 +397,7 @@ def test_prompts_are_listed_by_library_and_key(machine: Machine, profile: str) -
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_all_pages_together_are_every_prompt_once(machine: Machine, profile: str) -> None:
+def test_the_pages_contain_every_prompt_once(machine: Machine, profile: str) -> None:
     keys = {"a": range(999), "b": range(2), "c": range(1000), "d": range(0), "e": range(600)}
     for folder, numbers in keys.items():
         toml = twig_manifest(*(f"p{number:03}" for number in numbers))
@@ -421,7 +421,7 @@ def test_long_descriptions_make_short_pages(machine: Machine, profile: str) -> N
     assert list(chain.from_iterable(found)) == expected
 
 
-def test_the_default_profile_lists_stored_prompts_first_and_its_pages_cross_the_border(
+def test_the_default_profile_lists_stored_prompts_first_and_library_prompts_on_the_same_pages(
     machine: Machine,
 ) -> None:
     write_twig_library(
@@ -447,7 +447,7 @@ def test_the_default_profile_lists_stored_prompts_first_and_its_pages_cross_the_
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_cursor_still_leads_on_when_its_library_is_gone(machine: Machine, profile: str) -> None:
+def test_a_cursor_remains_valid_when_its_library_is_removed(machine: Machine, profile: str) -> None:
     for folder in ("a", "b", "c"):
         write_files(
             machine.libraries / folder,
@@ -482,7 +482,7 @@ FORMATS: dict[str, tuple[dict[str, str | bytes], str, Json, str]] = {
     "skill": (
         {
             "skills/pdf/SKILL.md": "---\nname: PDF\ndescription: D\n---\nUse {{ pdf }}.\n",
-            "skills/pdf/more.md": "no prompt",
+            "skills/pdf/more.md": "not a prompt",
         },
         "pdf",
         {},
@@ -516,7 +516,7 @@ FORMATS: dict[str, tuple[dict[str, str | bytes], str, Json, str]] = {
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_prompts_of_every_format_are_listed_and_given(machine: Machine, profile: str) -> None:
+def test_prompts_of_every_format_are_listed_and_rendered(machine: Machine, profile: str) -> None:
     for folder, (files, *_) in FORMATS.items():
         write_files(machine.libraries_of(profile) / folder, files)
     with open_server(machine, profile) as server:
@@ -534,14 +534,14 @@ def test_prompts_of_every_format_are_listed_and_given(machine: Machine, profile:
             assert text(server, name, arguments) == (expected or next(iter(files.values()))), name
 
 
-def test_a_manifest_decides_for_its_whole_library(machine: Machine) -> None:
+def test_a_library_with_a_manifest_has_only_the_prompts_in_it(machine: Machine) -> None:
     write_twig_library(machine.twig_libraries / "lib", {"a": "listed"})
     write_files(machine.twig_libraries / "lib", {"b.md": "not", "prompts/c.md": "not", "x.prompt": "not"})
     with open_server(machine) as server:
         assert names(server) == ["lib:a"]
 
 
-def test_errors_in_a_text_below_front_matter_name_the_line_of_the_file(machine: Machine) -> None:
+def test_template_errors_name_the_line_in_the_file_including_front_matter(machine: Machine) -> None:
     write_files(machine.twig_libraries / "lib", {"a.md": "---\narguments: [x]\n---\n\n{{ x|nope }}\n"})
     with open_server(machine) as server:
         assert "at line 5: " in details(server, "lib:a", {"x": "1"})
@@ -562,7 +562,7 @@ arguments:
 """
 
 
-def test_choices_of_an_argument_are_proposed(machine: Machine) -> None:
+def test_choices_of_an_argument_are_suggested(machine: Machine) -> None:
     write_files(machine.libraries / "lib", {"a.md": CHOICES})
     with open_server(machine, "all") as server:
         server.text("add_prompt", title="One", content="x", tags=["review"])
@@ -581,7 +581,7 @@ def test_choices_of_an_argument_are_proposed(machine: Machine) -> None:
         assert complete("code", "") == []
 
 
-def test_what_cannot_be_completed_is_an_error(machine: Machine) -> None:
+def test_completing_an_unknown_prompt_or_argument_is_an_error(machine: Machine) -> None:
     write_files(machine.libraries / "lib", {"a.md": CHOICES})
     with open_server(machine, "all") as server:
         for name, argument, problem in (
@@ -620,7 +620,7 @@ INCLUDES = {
 
 
 def library_with_parts(machine: Machine, texts: dict[str, str | bytes]) -> Path:
-    """A library whose prompts may include files beside them."""
+    """Write a library with files that prompts can include."""
     folder = write_twig_library(machine.libraries / "lib", texts, "x")
     write_files(
         folder,
@@ -662,22 +662,22 @@ FAILING_INCLUDES = {
 }
 
 
-def test_an_include_that_cannot_be_had_is_an_error_that_says_why(machine: Machine) -> None:
+def test_a_failing_include_is_an_error_with_the_reason(machine: Machine) -> None:
     folder = library_with_parts(machine, {str(number): one for number, one in enumerate(FAILING_INCLUDES)})
     write_files(folder, {f"many/{number}": "" for number in range(60)})
     write_files(folder, {"broken.md": "\n\n{% if %}", "large.md": "x" * (KIB_64 + 1), "bytes.md": b"\xff"})
     _pipe(folder / "pipe")
     with open_server(machine) as server:
         for number, problem in enumerate(FAILING_INCLUDES.values()):
-            said = details(server, f"lib:{number}", {"x": "../../outside.md"})
-            assert said.startswith("Error rendering prompt template")
-            assert problem in said
+            message = details(server, f"lib:{number}", {"x": "../../outside.md"})
+            assert message.startswith("Error rendering prompt template")
+            assert problem in message
 
 
-# Walls
+# Isolation
 
 
-#: Names that lead out of the library; OUTSIDE stands for the path of a file that is not in it.
+#: Names that lead out of the library; OUTSIDE is replaced with the path of a file outside.
 ESCAPES = [
     "../outside.md",
     "../../outside.md",
@@ -722,7 +722,7 @@ ESCAPES = [
 
 
 def library_with_escapes(machine: Machine, texts: dict[str, str | bytes]) -> Path:
-    """A library full of links that lead out of it, to secrets that lie around it."""
+    """Write a library with links to secret files outside of it."""
     folder = write_twig_library(machine.libraries / "lib", texts, "x")
     write_files(machine.libraries, {"outside.md": SECRET, "lib-secret/secret.md": SECRET})
     write_files(machine.home, {"outside.md": SECRET})
@@ -745,28 +745,28 @@ def library_with_escapes(machine: Machine, texts: dict[str, str | bytes]) -> Pat
     return folder
 
 
-def assert_nothing_leaked(answer: Json) -> None:
-    said = msgspec.json.encode(answer).decode()
+def assert_nothing_leaked(response: Json) -> None:
+    message = msgspec.json.encode(response).decode()
     for secret in (SECRET, "root:", "DITTYBAG_HOME", "PATH="):
-        assert secret not in said
+        assert secret not in message
 
 
-def test_no_include_leads_out_of_the_library(machine: Machine) -> None:
+def test_includes_cannot_leave_the_library(machine: Machine) -> None:
     library_with_escapes(machine, {"p": "{% include x %}", "q": "{% include x ignore missing %}|"})
     with open_server(machine) as server:
         for name in ESCAPES:
             x = name.replace("OUTSIDE", str(machine.root / "outside.md"))
             for key in "pq":
                 params = {"name": f"lib:{key}", "arguments": {"x": x}}
-                answer = server.ask({"method": "prompts/get", "params": params})
-                assert_nothing_leaked(answer)
-                assert key == "q" or answer["error"]["code"] == -32602, name
-        # The part itself can be had: it was the way to it that led out.
+                response = server.ask({"method": "prompts/get", "params": params})
+                assert_nothing_leaked(response)
+                assert key == "q" or response["error"]["code"] == -32602, name
+        # The file itself can be included; only those paths lead out.
         assert text(server, "lib:p", {"x": "part.md"}) == "inside"
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_no_prompt_file_leads_out_of_the_library(machine: Machine, profile: str) -> None:
+def test_links_to_prompt_files_cannot_leave_the_library(machine: Machine, profile: str) -> None:
     targets: dict[str, Path | str] = {
         "file": machine.root / "outside.md",
         "sibling": "../../lib-secret/secret.md",
@@ -781,21 +781,21 @@ def test_no_prompt_file_leads_out_of_the_library(machine: Machine, profile: str)
         (folder / f"prompts/{key}.md").symlink_to(target)
     with open_server(machine, profile) as server:
         for key in targets:
-            answer = server.ask({"method": "prompts/get", "params": {"name": f"lib:{key}"}})
-            assert_nothing_leaked(answer)
-            assert answer["error"]["code"] == -32602
+            response = server.ask({"method": "prompts/get", "params": {"name": f"lib:{key}"}})
+            assert_nothing_leaked(response)
+            assert response["error"]["code"] == -32602
         assert text(server, "lib:good") == "fine"
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_no_folder_of_prompts_leads_out_of_the_library(machine: Machine, profile: str) -> None:
+def test_a_link_to_a_prompts_folder_cannot_leave_the_library(machine: Machine, profile: str) -> None:
     write_files(machine.root / "elsewhere", {"a.md": SECRET})
     write_files(machine.libraries / "lib", {"twig.toml": twig_manifest("a")})
     (machine.libraries / "lib/prompts").symlink_to(machine.root / "elsewhere")
     with open_server(machine, profile) as server:
-        answer = server.ask({"method": "prompts/get", "params": {"name": "lib:a"}})
-        assert_nothing_leaked(answer)
-        assert answer["error"]["code"] == -32602
+        response = server.ask({"method": "prompts/get", "params": {"name": "lib:a"}})
+        assert_nothing_leaked(response)
+        assert response["error"]["code"] == -32602
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -811,17 +811,17 @@ def test_links_to_prompts_outside_are_not_listed(machine: Machine, profile: str)
         assert text(server, "lib:good") == "fine"
 
 
-def test_a_link_to_the_whole_disk_keeps_nobody_waiting(machine: Machine) -> None:
+def test_a_link_to_the_root_directory_does_not_delay_responses(machine: Machine) -> None:
     folder = write_twig_library(machine.libraries / "lib", {"a": "fine"})
     (folder / "disk").symlink_to("/")
     with LibraryClient(machine) as client:
         assert client.names() == ["lib:a"]
         for _ in range(100):
-            # Whoever follows the link is busy for longer.
+            # A server that follows the link takes longer.
             assert client.text("lib:a", seconds=1.0) == "fine"
 
 
-def test_a_library_may_be_a_link_itself(machine: Machine) -> None:
+def test_a_library_can_be_a_link(machine: Machine) -> None:
     write_twig_library(machine.root / "elsewhere", {"a": "{% include 'part.md' %}{% include '../part.md' %}"})
     write_files(machine.root / "elsewhere", {"part.md": "inside"})
     write_files(machine.root, {"part.md": SECRET})
@@ -834,24 +834,26 @@ def test_a_library_may_be_a_link_itself(machine: Machine) -> None:
 SWAPS = 300
 
 
-@pytest.mark.parametrize("way", ["file", "folder", "prompt"])
-def test_a_link_that_is_swapped_in_while_it_is_served_leads_nowhere(machine: Machine, way: str) -> None:
-    """A file or folder and a link to a secret take turns; the server is never taken in."""
+@pytest.mark.parametrize("swapped", ["file", "folder", "prompt"])
+def test_a_link_that_is_swapped_in_during_a_request_is_not_followed(machine: Machine, swapped: str) -> None:
+    """A file or folder alternates with a link to a secret, which must never be served."""
     include = "{% include 'parts/part.md' %}"
-    folder = write_twig_library(machine.libraries / "lib", {"p": "inside" if way == "prompt" else include})
+    folder = write_twig_library(
+        machine.libraries / "lib", {"p": "inside" if swapped == "prompt" else include}
+    )
     write_files(folder, {"parts/part.md": "inside"})
     outside = write_files(machine.root / "outside", {"part.md": SECRET})
-    swapped = folder / {"file": "parts/part.md", "folder": "parts", "prompt": "prompts/p.md"}[way]
+    target = folder / {"file": "parts/part.md", "folder": "parts", "prompt": "prompts/p.md"}[swapped]
     good, link = machine.root / "good", machine.root / "link"
-    link.symlink_to(outside if way == "folder" else outside / "part.md")
-    enough = threading.Event()
+    link.symlink_to(outside if swapped == "folder" else outside / "part.md")
+    stop = threading.Event()
 
     def swap() -> None:
-        while not enough.is_set():
-            swapped.rename(good)
-            link.rename(swapped)
-            swapped.rename(link)
-            good.rename(swapped)
+        while not stop.is_set():
+            target.rename(good)
+            link.rename(target)
+            target.rename(link)
+            good.rename(target)
 
     swapping = threading.Thread(target=swap)
     with LibraryClient(machine) as client:
@@ -860,22 +862,22 @@ def test_a_link_that_is_swapped_in_while_it_is_served_leads_nowhere(machine: Mac
         try:
             seen = [client.get("lib:p") for _ in range(SWAPS)]
         finally:
-            enough.set()
+            stop.set()
             swapping.join()
         assert client.text("lib:p") == "inside"
-    given = [answer for answer in seen if "result" in answer]
-    assert given
-    for answer in given:
-        assert answer["result"]["messages"][0]["content"]["text"] == "inside"
-    for answer in seen:
-        assert_nothing_leaked(answer)
+    rendered = [response for response in seen if "result" in response]
+    assert rendered
+    for response in rendered:
+        assert response["result"]["messages"][0]["content"]["text"] == "inside"
+    for response in seen:
+        assert_nothing_leaked(response)
 
 
-# Files that are not what they should be
+# Invalid files
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_prompt_file_that_is_no_file_is_an_error_for_its_prompt_only(
+def test_a_prompt_file_that_is_not_a_regular_file_only_affects_its_prompt(
     machine: Machine, profile: str
 ) -> None:
     folder = write_twig_library(machine.libraries / "lib", {"good": "fine"})
@@ -884,12 +886,12 @@ def test_a_prompt_file_that_is_no_file_is_an_error_for_its_prompt_only(
         make(folder / f"prompts/{key}.md")
     with open_server(machine, profile) as server:
         for key in NOT_FILES:
-            said = details(server, f"lib:{key}")
-            assert f"prompts/{key}.md" in said
+            message = details(server, f"lib:{key}")
+            assert f"prompts/{key}.md" in message
             assert text(server, "lib:good") == "fine"
 
 
-def test_what_is_no_file_is_no_prompt(machine: Machine) -> None:
+def test_only_regular_files_are_prompts(machine: Machine) -> None:
     folder = write_files(machine.libraries / "lib", {"good.md": "fine"})
     for key, make in NOT_FILES.items():
         make(folder / f"{key}.md")
@@ -914,7 +916,7 @@ LIMITS: dict[str, tuple[bytes, str | None]] = {
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_file_that_cannot_be_read_is_an_error_that_says_why_for_its_prompt_only(
+def test_an_unreadable_file_is_an_error_with_the_reason_for_its_prompt_only(
     machine: Machine, profile: str
 ) -> None:
     write_twig_library(machine.libraries / "lib", {key: content for key, (content, _) in LIMITS.items()})
@@ -924,15 +926,15 @@ def test_a_file_that_cannot_be_read_is_an_error_that_says_why_for_its_prompt_onl
             if problem is None:
                 assert text(server, f"lib:{key}") == content.decode()
             else:
-                said = details(server, f"lib:{key}")
-                assert problem in said
-                assert f"prompts/{key}.md" in said
+                message = details(server, f"lib:{key}")
+                assert problem in message
+                assert f"prompts/{key}.md" in message
         assert "line 2" in details(server, "lib:not UTF-8")
         assert "line 3" in details(server, "lib:nul")
 
 
-def test_a_markdown_file_that_cannot_be_read_is_reported_and_no_prompt(machine: Machine) -> None:
-    """A file that is more than a template may be larger: it may be a text that is handed out as it is."""
+def test_an_unreadable_markdown_file_is_logged_and_is_not_a_prompt(machine: Machine) -> None:
+    """Markdown files can be larger than templates, because their text may be returned without rendering."""
     files = {
         key: (content, problem) for key, (content, problem) in LIMITS.items() if "64" not in str(problem)
     }
@@ -961,7 +963,7 @@ def test_a_template_in_a_markdown_file_has_at_most_64_kib(machine: Machine, prof
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_mark_of_the_byte_order_is_no_part_of_the_text(machine: Machine, profile: str) -> None:
+def test_a_byte_order_mark_is_not_part_of_the_text(machine: Machine, profile: str) -> None:
     mark = b"\xef\xbb\xbf"
     write_twig_library(
         machine.libraries / "lib", {"a": mark + b"text \xef\xbb\xbf\n", "b": b"{% include 'part' %}"}
@@ -977,7 +979,9 @@ def test_a_mark_of_the_byte_order_is_no_part_of_the_text(machine: Machine, profi
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_template_that_takes_too_long_stops_no_other_prompt(machine: Machine, profile: str) -> None:
+def test_a_template_that_exceeds_its_limits_does_not_affect_other_prompts(
+    machine: Machine, profile: str
+) -> None:
     bomb = "{% for i in range(9999) %}" * 3 + "{% endfor %}" * 3
     write_twig_library(
         machine.libraries / "lib", {"bomb": bomb, "good": "fine", "large": "{{ 'x' * 2000000 }}"}

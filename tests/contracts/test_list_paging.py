@@ -1,4 +1,4 @@
-"""Lists of a store: encoded once, in pages, in the order of creation."""
+"""Lists of stored entities are encoded once, paged, and in the order of creation."""
 
 from __future__ import annotations
 
@@ -55,22 +55,22 @@ async def test_an_unchanged_list_is_encoded_once(workspace: Workspace, method: s
     await workspace.resources.create(CALLER, name="r", uri="file:///r", content="x")
     client = ListClient(workspace)
     first = await client.ask(method)
-    (kept,) = client.server.encoded_lists.values()
-    # Whatever is done elsewhere: neither tasks nor another kind of thing matter to this list.
+    (encoded,) = client.server.encoded_lists.values()
+    # Changes of tasks do not affect this list.
     await workspace.tasks.create(CALLER, title="x")
     assert await client.ask(method) == first
     (same,) = client.server.encoded_lists.values()
-    assert same is kept
+    assert same is encoded
 
 
-async def test_a_changed_list_is_encoded_anew(workspace: Workspace) -> None:
+async def test_a_changed_list_is_encoded_again(workspace: Workspace) -> None:
     client = ListClient(workspace)
     assert (await client.ask("prompts/list"))["prompts"] == []
     await workspace.prompts.create(CALLER, name="p", content="x")
     assert len((await client.ask("prompts/list"))["prompts"]) == 1
 
 
-async def test_all_pages_together_are_everything_in_the_order_of_creation(workspace: Workspace) -> None:
+async def test_the_pages_contain_every_prompt_in_the_order_of_creation(workspace: Workspace) -> None:
     names = [f"p{number}" for number in range(1500)]
     for name in names:
         await workspace.prompts.create(CALLER, name=name, content="x")

@@ -85,14 +85,14 @@ def read_prompt() -> Json:
 
 def read_resource(example: str) -> Json:
     (contents,) = CONTRACT[f"{RESOURCES_READ} > {example}"]["result"]["contents"]
-    content = contents["text"] if "text" in contents else whole(contents["blob"])
+    content = contents["text"] if "text" in contents else without_ellipsis(contents["blob"])
     return _tool_call(
         "create_resource", name="read", uri=contents["uri"], content=content, mime_type=contents["mimeType"]
     )
 
 
-def whole(blob: str) -> str:
-    """The document abbreviates its base64; what is left of it happens to be complete groups."""
+def without_ellipsis(blob: str) -> str:
+    """Remove the ellipsis from the document's base64. The rest happens to be valid."""
     return blob.removesuffix("...")
 
 
@@ -105,14 +105,14 @@ def example(section: str) -> Json:
     return request
 
 
-class Replay(NamedTuple):
-    """An answer of the document: what goes before, and where its request differs from the one shown."""
+class McpkgReplay(NamedTuple):
+    """A response in the document: the calls before it, and how its request deviates."""
 
     section: str
-    answer: str = "Success Response"
-    given: tuple[Json, ...] = ()
-    #: Words of the request, and what stands in their place here.
-    but: tuple[str, str] | None = None
+    response_key: str = "Success Response"
+    setup_calls: tuple[Json, ...] = ()
+    #: A part of the request, and its replacement.
+    replacement: tuple[str, str] | None = None
 
     @property
     def request(self) -> str:
@@ -120,69 +120,71 @@ class Replay(NamedTuple):
 
     @property
     def response(self) -> str:
-        return f"{self.section} > {self.answer}"
+        return f"{self.section} > {self.response_key}"
 
 
 REPLAYS = [
-    Replay(PROMPTS_LIST, "Response", tuple(listed_prompts())),
-    Replay(PROMPTS_GET, "Response", (read_prompt(),)),
-    Replay(PROMPTS_GET, "Error Response (prompt not found)"),
-    Replay(RESOURCES_LIST, "Response", tuple(listed_resources())),
-    Replay(RESOURCES_READ, "Response (text content)", (read_resource("Response (text content)"),)),
-    Replay(
+    McpkgReplay(PROMPTS_LIST, "Response", tuple(listed_prompts())),
+    McpkgReplay(PROMPTS_GET, "Response", (read_prompt(),)),
+    McpkgReplay(PROMPTS_GET, "Error Response (prompt not found)"),
+    McpkgReplay(RESOURCES_LIST, "Response", tuple(listed_resources())),
+    McpkgReplay(RESOURCES_READ, "Response (text content)", (read_resource("Response (text content)"),)),
+    McpkgReplay(
         RESOURCES_READ,
         "Response (binary content)",
         (read_resource("Response (binary content)"),),
-        but=("file:///docs/api.md", "file:///image.png"),
+        replacement=("file:///docs/api.md", "file:///image.png"),
     ),
-    Replay(RESOURCES_READ, "Error Response (resource not found)"),
-    Replay(f"{CALL}Create Prompt"),
-    Replay(f"{CALL}Create Prompt", "Error Response (duplicate prompt)", (example("Create Prompt"),)),
-    Replay(f"{CALL}Create Prompt", "Error Response (invalid name)", but=("test-prompt", "test prompt")),
-    Replay(f"{CALL}Update Prompt", given=(example("Create Prompt"),)),
-    Replay(f"{CALL}Update Prompt", "Error Response (prompt not found)"),
-    Replay(f"{CALL}Delete Prompt", given=(example("Create Prompt"),)),
-    Replay(f"{CALL}Create Resource"),
-    Replay(f"{CALL}Update Resource", given=(example("Create Resource"),)),
-    Replay(f"{CALL}Delete Resource", given=(example("Create Resource"),)),
+    McpkgReplay(RESOURCES_READ, "Error Response (resource not found)"),
+    McpkgReplay(f"{CALL}Create Prompt"),
+    McpkgReplay(f"{CALL}Create Prompt", "Error Response (duplicate prompt)", (example("Create Prompt"),)),
+    McpkgReplay(
+        f"{CALL}Create Prompt", "Error Response (invalid name)", replacement=("test-prompt", "test prompt")
+    ),
+    McpkgReplay(f"{CALL}Update Prompt", setup_calls=(example("Create Prompt"),)),
+    McpkgReplay(f"{CALL}Update Prompt", "Error Response (prompt not found)"),
+    McpkgReplay(f"{CALL}Delete Prompt", setup_calls=(example("Create Prompt"),)),
+    McpkgReplay(f"{CALL}Create Resource"),
+    McpkgReplay(f"{CALL}Update Resource", setup_calls=(example("Create Resource"),)),
+    McpkgReplay(f"{CALL}Delete Resource", setup_calls=(example("Create Resource"),)),
 ]
 
 
 def expected(key: str, profile: str) -> Any:
-    """The document's answer, with what the settled points say otherwise."""
-    answer = CONTRACT[key]
+    """Return the response in the document, with the agreed deviations."""
+    response = CONTRACT[key]
     if key == f"{PROMPTS_LIST} > Response":
-        # Settled: a listed prompt always says its arguments.
-        for prompt in answer["result"]["prompts"]:
+        # Agreed: a listed prompt always has `arguments`.
+        for prompt in response["result"]["prompts"]:
             prompt["arguments"] = []
     elif key == f"{RESOURCES_LIST} > Response":
-        # Settled: `name` is the identifier, and display names are a matter of `title`, which this revision
-        # does not have. The size is an addition.
-        for resource in answer["result"]["resources"]:
+        # Agreed: `name` is the identifier. The display name would be `title`, which this revision does not
+        # have. The size is an addition.
+        for resource in response["result"]["resources"]:
             resource |= {"name": identifier(resource["name"]), "size": len("Words")}
     elif key == f"{RESOURCES_READ} > Response (binary content)":
-        (contents,) = answer["result"]["contents"]
-        contents["blob"] = whole(contents["blob"])
+        (contents,) = response["result"]["contents"]
+        contents["blob"] = without_ellipsis(contents["blob"])
     elif key == f"{RESOURCES_READ} > Error Response (resource not found)" and profile == "all":
-        # Settled: the default profile has the protocol's own code for it, and its data.
-        answer["error"] |= {"code": -32002, "data": {"uri": "file:///docs/api.md"}}
-    return answer
+        # Agreed: the default profile uses the protocol's own code and data.
+        response["error"] |= {"code": -32002, "data": {"uri": "file:///docs/api.md"}}
+    return response
 
 
 @CONTRACT.replays(*(replay.request for replay in REPLAYS), *(replay.response for replay in REPLAYS))
 @pytest.mark.parametrize("replay", REPLAYS, ids=lambda replay: replay.response)
-def test_the_request_is_answered_as_in_the_contract(server: ServerUnderTest, replay: Replay) -> None:
-    for call in replay.given:
+def test_the_response_matches_the_contract(server: ServerUnderTest, replay: McpkgReplay) -> None:
+    for call in replay.setup_calls:
         assert server.ask(call)["result"]["isError"] is False
     request = CONTRACT.examples[replay.request]
-    if replay.but:
-        assert replay.but[0] in request
-        request = request.replace(*replay.but)
+    if replay.replacement:
+        assert replay.replacement[0] in request
+        request = request.replace(*replay.replacement)
     assert server.ask(msgspec.json.decode(request)) == expected(replay.response, server.profile)
 
 
 @CONTRACT.replays(f"{INITIALIZE} > Request", f"{INITIALIZE} > Response")
-def test_initialize_is_answered_as_in_the_contract(server: ServerUnderTest) -> None:
+def test_the_response_to_initialize_matches_the_contract(server: ServerUnderTest) -> None:
     response = CONTRACT[f"{INITIALIZE} > Response"]
     if server.profile == PROFILE:
         assert server.first_response == response
@@ -195,28 +197,28 @@ def test_initialize_is_answered_as_in_the_contract(server: ServerUnderTest) -> N
 
 @CONTRACT.replays(f"{TOOLS_LIST} > Request", f"{TOOLS_LIST} > Response")
 def test_tools_are_listed_as_in_the_contract(server: ServerUnderTest) -> None:
-    answer = server.ask(CONTRACT[f"{TOOLS_LIST} > Request"])
+    listing = server.ask(CONTRACT[f"{TOOLS_LIST} > Request"])
     response = CONTRACT[f"{TOOLS_LIST} > Response"]
-    answer["result"]["tools"] = [without_additions(tool) for tool in answer["result"]["tools"]]
+    listing["result"]["tools"] = [without_additions(tool) for tool in listing["result"]["tools"]]
     if server.profile == PROFILE:
-        assert answer == response
+        assert listing == response
         return
-    listed = {tool["name"]: tool for tool in answer["result"]["tools"]}
+    listed = {tool["name"]: tool for tool in listing["result"]["tools"]}
     for tool in response["result"]["tools"]:
-        mine, theirs = listed[tool["name"]]["inputSchema"], tool["inputSchema"]
+        actual, contract_schema = listed[tool["name"]]["inputSchema"], tool["inputSchema"]
         if tool["name"] in {"update_prompt", "delete_prompt"}:
-            # The store contract has these, too: either address will do, so none is required.
-            assert mine["properties"].keys() >= theirs["properties"].keys()
+            # The prompt-store contract has these tools too: either address is accepted, so none is required.
+            assert actual["properties"].keys() >= contract_schema["properties"].keys()
         else:
             # The default profile adds `arguments` to prompts and `title` to resources.
             for addition in ("arguments", "title"):
-                mine["properties"].pop(addition, None)
-            mine.pop("$defs", None)
-            assert mine == theirs
+                actual["properties"].pop(addition, None)
+            actual.pop("$defs", None)
+            assert actual == contract_schema
 
 
 @CONTRACT.replays("Transport > Example Session")
-def test_the_example_session_runs_as_in_the_contract(server: ServerUnderTest) -> None:
+def test_the_example_session_matches_the_contract(server: ServerUnderTest) -> None:
     session = CONTRACT.examples["Transport > Example Session"]
     assert msgspec.json.encode(server.first_response).startswith(b'{"jsonrpc":"2.0","id":1,"result":{')
     lines = re.findall(r"^([→←]) (.*)$", session, re.MULTILINE)
@@ -234,7 +236,7 @@ def test_the_example_session_runs_as_in_the_contract(server: ServerUnderTest) ->
         (b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///none"}}', -32602),
     ],
 )
-def test_error_codes_are_used_for_what_the_contract_says(
+def test_error_codes_have_the_meaning_in_the_contract(
     serve_shared: StartServer, frame: bytes, code: int
 ) -> None:
     assert f"| {code} |" in CONTRACT.text
@@ -242,14 +244,14 @@ def test_error_codes_are_used_for_what_the_contract_says(
 
 
 @pytest.mark.parametrize("requested", REQUESTED_VERSIONS)
-def test_a_known_version_is_echoed_and_any_other_gets_the_contracts(
+def test_a_known_version_is_echoed_and_any_other_gets_that_of_the_contract(
     serve_shared: StartServer, requested: str | None
 ) -> None:
-    shown = CONTRACT[f"{INITIALIZE} > Response"]["result"]
+    expected_result = CONTRACT[f"{INITIALIZE} > Response"]["result"]
     if requested in HANDSHAKE_VERSIONS:
-        shown["protocolVersion"] = requested
+        expected_result["protocolVersion"] = requested
     server = serve_shared(PROFILE, first_request=initialize(requested))
-    assert server.first_response["result"] == shown
+    assert server.first_response["result"] == expected_result
 
 
 def test_optional_fields_without_a_value_are_left_out(server: ServerUnderTest) -> None:
@@ -280,5 +282,5 @@ def test_tools_of_other_contracts_are_unknown(serve_shared: StartServer) -> None
     assert error == {"code": -32602, "message": "Unknown tool: add_prompt"}
 
 
-def test_no_example_is_left_unreplayed() -> None:
+def test_every_example_is_replayed() -> None:
     assert CONTRACT.unreplayed() == []

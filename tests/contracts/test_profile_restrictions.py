@@ -1,4 +1,4 @@
-"""What a profile shows: versions, errors of its own, read-only servers and toolsets."""
+"""Versions and error codes of profiles, read-only servers, and toolsets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.contracts.contract_replay import (
     initialize,
 )
 
-#: The default profile's tools by toolset: those that only read, and those that write.
+#: The tools of the profile `all` by toolset: those that read, and those that write.
 TOOLSETS: dict[str, tuple[set[str], set[str]]] = {
     "prompts": (
         {"list_prompts", "get_prompt", "search_prompts", "filter_by_tags", "list_tags"},
@@ -33,8 +33,8 @@ TOOLSETS: dict[str, tuple[set[str], set[str]]] = {
     "search": ({"search"}, set()),
     "history": ({"list_changes"}, {"undo_change"}),
 }
-READERS = set[str]().union(*(readers for readers, _ in TOOLSETS.values()))
-WRITERS = set[str]().union(*(writers for _, writers in TOOLSETS.values()))
+READING_TOOLS = set[str]().union(*(readers for readers, _ in TOOLSETS.values()))
+WRITING_TOOLS = set[str]().union(*(writers for _, writers in TOOLSETS.values()))
 
 
 # The default profile
@@ -71,7 +71,7 @@ def test_a_missing_resource_has_the_code_of_its_profile_and_revision(
 
 def test_the_default_profile_has_every_tool_once(server: ServerUnderTest) -> None:
     tools = server.tools()
-    assert tools.keys() == READERS | WRITERS
+    assert tools.keys() == READING_TOOLS | WRITING_TOOLS
     assert "nextCursor" not in server.request("tools/list")
 
 
@@ -85,8 +85,8 @@ def test_read_only_hides_every_tool_that_writes(
 ) -> None:
     identity = add_prompt(serve(), "First")
     server = serve("all", *options, env=env)
-    assert server.tools().keys() == READERS
-    for tool in WRITERS:
+    assert server.tools().keys() == READING_TOOLS
+    for tool in WRITING_TOOLS:
         error = server.error("tools/call", {"name": tool, "arguments": {"id": identity}})
         assert error == {"code": -32602, "message": f"Unknown tool: {tool}"}
     assert server.data("get_prompt", id=identity)["title"] == "First"
@@ -94,27 +94,27 @@ def test_read_only_hides_every_tool_that_writes(
 
 
 @pytest.mark.parametrize("profile", ["mcpkg", "prompt-store", "tasks"])
-def test_read_only_holds_in_every_profile(serve: StartServer, profile: str) -> None:
-    everything, readable = serve(profile).tools(), serve(profile, "--read-only").tools()
-    assert readable.keys() == everything.keys() & READERS
+def test_read_only_hides_writing_tools_in_every_profile(serve: StartServer, profile: str) -> None:
+    all_tools, readable = serve(profile).tools(), serve(profile, "--read-only").tools()
+    assert readable.keys() == all_tools.keys() & READING_TOOLS
 
 
-def test_a_tool_says_whether_it_only_reads(server: ServerUnderTest) -> None:
+def test_tools_that_only_read_are_annotated_as_read_only(server: ServerUnderTest) -> None:
     hints = {name: tool["annotations"]["readOnlyHint"] for name, tool in server.tools().items()}
-    assert {name for name, hint in hints.items() if hint} == READERS
+    assert {name for name, hint in hints.items() if hint} == READING_TOOLS
 
 
 @pytest.mark.parametrize("toolset", TOOLSETS)
-def test_a_toolset_narrows_the_tools(serve: StartServer, toolset: str) -> None:
+def test_only_tools_of_the_given_toolset_are_available(serve: StartServer, toolset: str) -> None:
     readers, writers = TOOLSETS[toolset]
     server = serve("all", "--toolsets", toolset)
     assert server.tools().keys() == readers | writers
-    for tool in (READERS | WRITERS) - readers - writers:
+    for tool in (READING_TOOLS | WRITING_TOOLS) - readers - writers:
         error = server.error("tools/call", {"name": tool, "arguments": {}})
         assert error == {"code": -32602, "message": f"Unknown tool: {tool}"}
 
 
-def test_toolsets_add_up_and_can_be_read_only(serve: StartServer) -> None:
+def test_toolsets_can_be_combined_and_read_only(serve: StartServer) -> None:
     options = ("--toolsets", "tasks,search")
     tasks, writers = TOOLSETS["tasks"]
     assert serve("all", *options).tools().keys() == tasks | writers | {"search"}

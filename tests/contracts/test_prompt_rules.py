@@ -1,4 +1,4 @@
-"""Prompts in every contract: names out of titles, tags, and the order and pages of lists."""
+"""Prompts: names derived from titles, tags, and the order and pages of lists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.contracts.contract_replay import (
     titles,
 )
 
-# Names out of titles
+# Names derived from titles
 
 
 def names(server: ServerUnderTest) -> list[str]:
@@ -36,7 +36,7 @@ def names(server: ServerUnderTest) -> list[str]:
         ("x" * 200, "x" * 200),
     ],
 )
-def test_a_prompt_added_by_title_gets_a_name_out_of_it(
+def test_the_name_of_a_prompt_is_derived_from_its_title(
     server: ServerUnderTest, title: str, name: str
 ) -> None:
     add_prompt(server, title)
@@ -57,9 +57,7 @@ def test_a_prompt_added_by_title_gets_a_name_out_of_it(
         ("İ" * 200, "ß" * 200),
     ],
 )
-def test_every_title_gets_a_valid_name_that_nobody_else_has(
-    server: ServerUnderTest, first: str, second: str
-) -> None:
+def test_every_title_gets_a_valid_unique_name(server: ServerUnderTest, first: str, second: str) -> None:
     add_prompt(server, first, "First")
     add_prompt(server, second, "Second")
     one, other = names(server)
@@ -69,7 +67,7 @@ def test_every_title_gets_a_valid_name_that_nobody_else_has(
     assert contents(server) == ["First", "Second"]
 
 
-def test_a_name_that_is_taken_gets_a_number(server: ServerUnderTest) -> None:
+def test_a_duplicate_name_gets_a_number(server: ServerUnderTest) -> None:
     for title in ("Code review", "Code, review", "Code: review"):
         add_prompt(server, title)
     assert names(server) == ["code-review", "code-review-2", "code-review-3"]
@@ -78,7 +76,7 @@ def test_a_name_that_is_taken_gets_a_number(server: ServerUnderTest) -> None:
 # Tags
 
 
-def test_tags_are_kept_in_lower_case_and_once(server: ServerUnderTest) -> None:
+def test_tags_are_stored_in_lower_case_without_duplicates(server: ServerUnderTest) -> None:
     identity = add_prompt(server, "First", tags=["Coding", "coding", "CODING", "Review", "a_b-C"])
     assert sorted(server.data("get_prompt", id=identity)["tags"]) == ["a_b-c", "coding", "review"]
     server.text("update_prompt", id=identity, title="First", content="Words", tags=["NEW", "new"])
@@ -87,7 +85,7 @@ def test_tags_are_kept_in_lower_case_and_once(server: ServerUnderTest) -> None:
 
 
 @pytest.mark.parametrize("profile", ["prompt-store", "all"])
-def test_tags_stay_unless_they_are_given(serve: StartServer, profile: str) -> None:
+def test_an_update_without_tags_keeps_them(serve: StartServer, profile: str) -> None:
     server = serve(profile)
     identity = add_prompt(server, "First", tags=["one", "two"])
     for given in ({}, {"tags": None}):
@@ -105,9 +103,9 @@ def test_a_filter_finds_prompts_with_any_of_the_tags(server: ServerUnderTest) ->
     add_prompt(server, "D")
 
     def filtered(*tags: str) -> tuple[list[str], list[str]]:
-        answer = server.data("filter_by_tags", tags=list(tags))
-        assert answer["total"] == len(answer["prompts"])
-        return sorted(titles(answer)), answer["matched_tags"]
+        result = server.data("filter_by_tags", tags=list(tags))
+        assert result["total"] == len(result["prompts"])
+        return sorted(titles(result)), result["matched_tags"]
 
     assert filtered("red") == (["A", "B"], ["red"])
     assert filtered("red", "blue") == (["A", "B"], ["red", "blue"])
@@ -132,7 +130,7 @@ def test_tags_are_listed_by_use_and_then_by_name(server: ServerUnderTest) -> Non
     assert listed["total"] == 4
 
 
-def test_a_tag_that_nobody_carries_any_more_is_not_listed(server: ServerUnderTest) -> None:
+def test_a_tag_without_prompts_is_not_listed(server: ServerUnderTest) -> None:
     identity = add_prompt(server, "First", tags=["gone"])
     server.text("delete_prompt", id=identity)
     assert server.data("list_tags") == {"tags": [], "total": 0}
@@ -162,26 +160,24 @@ def test_the_prompt_changed_last_is_listed_first(server: ServerUnderTest) -> Non
     server.text("update_prompt", id=identities["A"], title="A", content="New words")
     for tool, arguments in listings:
         assert titles(server.data(tool, **arguments)) == ["A", "C", "B"]
-    assert names(server) == ["a", "b", "c"], "the protocol's own list is by creation"
+    assert names(server) == ["a", "b", "c"], "the list of the protocol is in the order of creation"
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [("list_prompts", {}), ("search_prompts", {"query": "word"}), ("filter_by_tags", {"tags": ["all"]})],
 )
-def test_there_is_more_until_the_last_prompt_was_shown(
-    server: ServerUnderTest, tool: str, arguments: Json
-) -> None:
+def test_has_more_is_true_until_the_last_page(server: ServerUnderTest, tool: str, arguments: Json) -> None:
     for number in range(12):
         add_prompt(server, f"Prompt {number:02}", tags=["all"])
     every = titles(server.data(tool, limit=100, **arguments))
     assert every == [f"Prompt {number:02}" for number in reversed(range(12))]
 
     def page(**window: int) -> tuple[list[str], bool]:
-        answer = server.data(tool, **arguments, **window)
-        assert answer["total"] == 12
-        assert (answer["limit"], answer["offset"]) == (window.get("limit", 10), window.get("offset", 0))
-        return titles(answer), answer["has_more"]
+        result = server.data(tool, **arguments, **window)
+        assert result["total"] == 12
+        assert (result["limit"], result["offset"]) == (window.get("limit", 10), window.get("offset", 0))
+        return titles(result), result["has_more"]
 
     assert page() == (every[:10], True)
     assert page(offset=10) == (every[10:], False)

@@ -1,4 +1,4 @@
-"""Searching prompts: every character is plain text, in any case, in every script."""
+"""Prompt search treats every character as plain text and ignores case, in every script."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from tests.contracts.contract_replay import (
     ServerUnderTest,
     add_prompt,
 )
-
-# Search
 
 CORPUS = (
     "100% sure",
@@ -37,8 +35,8 @@ CORPUS = (
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerUnderTest]:
-    """A server on a store that nobody changes; a title says nothing but the number of its prompt."""
+def corpus_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerUnderTest]:
+    """A server on a store that tests do not change. The title of a prompt is its number."""
     with ServerUnderTest(tmp_path_factory.mktemp("library"), "prompt-store") as server:
         for number, content in enumerate(CORPUS):
             add_prompt(server, f"#{number}", content)
@@ -108,15 +106,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerUnderTes
     ],
 )
 def test_a_search_finds_its_query_as_plain_text(
-    library: ServerUnderTest, query: str, found: list[str]
+    corpus_server: ServerUnderTest, query: str, found: list[str]
 ) -> None:
-    answer = library.data("search_prompts", query=query, limit=100)
-    assert sorted(prompt["snippet"] for prompt in answer["prompts"]) == sorted(found)
-    assert (answer["total"], answer["query"], answer["has_more"]) == (len(found), query, False)
+    result = corpus_server.data("search_prompts", query=query, limit=100)
+    assert sorted(prompt["snippet"] for prompt in result["prompts"]) == sorted(found)
+    assert (result["total"], result["query"], result["has_more"]) == (len(found), query, False)
 
 
-def test_an_empty_query_lists_everything(library: ServerUnderTest) -> None:
-    found, listed = library.data("search_prompts", query=""), library.data("list_prompts")
+def test_an_empty_query_lists_everything(corpus_server: ServerUnderTest) -> None:
+    found, listed = corpus_server.data("search_prompts", query=""), corpus_server.data("list_prompts")
     assert found.pop("query") == ""
     assert found == listed
     assert found["total"] == len(CORPUS) + 1
@@ -138,7 +136,7 @@ LEFT, RIGHT = "left " * 200, " right" * 200
         (f"{'🎒' * 1000}needle{'🎒' * 1000}", True, True),
     ],
 )
-def test_a_found_snippet_is_the_neighbourhood_of_the_first_match(
+def test_the_snippet_of_a_hit_surrounds_the_first_match(
     server: ServerUnderTest, content: str, is_cut_left: bool, is_cut_right: bool
 ) -> None:
     add_prompt(server, "Hay", content)
@@ -147,21 +145,21 @@ def test_a_found_snippet_is_the_neighbourhood_of_the_first_match(
     assert "needle" in snippet.lower()
     assert snippet.startswith("...") is is_cut_left
     assert snippet.endswith("...") is is_cut_right
-    shown = snippet.removeprefix("...").removesuffix("...")
-    assert shown in content
-    assert len(shown) <= 200
+    text = snippet.removeprefix("...").removesuffix("...")
+    assert text in content
+    assert len(text) <= 200
     first = re.search("needle", content, re.IGNORECASE)
     assert first
-    assert content.index(shown) <= first.start() < first.end() <= content.index(shown) + len(shown)
+    assert content.index(text) <= first.start() < first.end() <= content.index(text) + len(text)
 
 
-def test_a_match_in_the_title_shows_the_beginning(server: ServerUnderTest) -> None:
+def test_the_snippet_of_a_hit_in_the_title_is_the_beginning_of_the_content(server: ServerUnderTest) -> None:
     add_prompt(server, "Needle", "x" * 300)
     (prompt,) = server.data("search_prompts", query="needle")["prompts"]
     assert prompt["snippet"] == "x" * 200 + "..."
 
 
-def test_a_search_follows_changes(server: ServerUnderTest) -> None:
+def test_a_search_reflects_changes(server: ServerUnderTest) -> None:
     identity = add_prompt(server, "First", "An old straße")
     server.text("update_prompt", id=identity, content="A new word")
     assert server.data("search_prompts", query="STRASSE")["total"] == 0

@@ -28,9 +28,9 @@ from tests.contracts.contract_replay import (
 CONTRACT = Contract("prompt-store.md")
 PROFILE = "prompt-store"
 
-#: The prompt that all examples are about.
+#: The prompt of all examples.
 REVIEW: Json = CONTRACT["Tool: get_prompt > Success Response"]
-NOBODY: str = REVIEW["id"]
+EXAMPLE_ID: str = REVIEW["id"]
 
 #: Each tool's description and the key of its schema, in the document's order.
 TOOLS = {
@@ -52,13 +52,13 @@ def server(request: pytest.FixtureRequest, serve: StartServer) -> ServerUnderTes
 
 
 @pytest.fixture(params=[PROFILE, "all"])
-def unwritten(request: pytest.FixtureRequest, serve_shared: StartServer) -> ServerUnderTest:
-    """A server for a test that writes nothing."""
+def shared_server(request: pytest.FixtureRequest, serve_shared: StartServer) -> ServerUnderTest:
+    """A shared server for tests that write nothing."""
     return serve_shared(request.param)
 
 
 def add_prompt(server: ServerUnderTest, content: str = REVIEW["content"], **changes: Any) -> str:
-    """Store the document's prompt, or one like it; its id."""
+    """Store the document's prompt, or a variation of it, and return its id."""
     prompt = {"title": REVIEW["title"], "tags": REVIEW["tags"], "content": content}
     identity: str = server.data("add_prompt", **(prompt | changes))["id"]
     return identity
@@ -69,20 +69,20 @@ def add_others(server: ServerUnderTest, count: int, **changes: Any) -> None:
         add_prompt(server, title=f"Other {number}", **changes)
 
 
-def shown(key: str, identity: str, **changes: Any) -> str:
-    """The text that the document shows, about the prompt of this id, with its times taken out."""
-    return mask_times(compact(CONTRACT[key] | changes).replace(NOBODY, identity))
+def expected_text(key: str, identity: str, **changes: Any) -> str:
+    """Return the text in the document with this prompt id and masked times."""
+    return mask_times(compact(CONTRACT[key] | changes).replace(EXAMPLE_ID, identity))
 
 
-def others(text: str, key: str, identity: str) -> list[Json]:
-    """Of a list, the document shows only one prompt: that one, and all that were answered after it."""
-    one: Json = msgspec.json.decode(compact(CONTRACT[key]["prompts"][0]).replace(NOBODY, identity))
+def prompts_in(text: str, key: str, identity: str) -> list[Json]:
+    """Return the only prompt of the list in the document, followed by the other prompts in `text`."""
+    one: Json = msgspec.json.decode(compact(CONTRACT[key]["prompts"][0]).replace(EXAMPLE_ID, identity))
     rest: list[Json] = msgspec.json.decode(text)["prompts"][1:]
     return [one, *rest]
 
 
 def snippet(key: str) -> str:
-    """The beginning of the document's prompt: it stands for a content that is no longer than this."""
+    """Return the snippet in the document, to be used as a content that is not longer."""
     text: str = CONTRACT[key]["prompts"][0]["snippet"]
     return text
 
@@ -91,7 +91,7 @@ def snippet(key: str) -> str:
 def test_add_prompt_success_response(server: ServerUnderTest) -> None:
     text = server.text("add_prompt", title=REVIEW["title"], content=REVIEW["content"], tags=REVIEW["tags"])
     (identity,) = UUID.findall(text)
-    assert mask_times(text) == shown("Tool: add_prompt > Success Response", identity)
+    assert mask_times(text) == expected_text("Tool: add_prompt > Success Response", identity)
 
 
 LIST = "Tool: list_prompts > Success Response"
@@ -102,7 +102,7 @@ def test_list_prompts_success_response(server: ServerUnderTest) -> None:
     add_others(server, CONTRACT[LIST]["total"] - 1)
     identity = add_prompt(server, snippet(LIST))
     text = server.text("list_prompts")
-    assert mask_times(text) == shown(LIST, identity, prompts=others(text, LIST, identity))
+    assert mask_times(text) == expected_text(LIST, identity, prompts=prompts_in(text, LIST, identity))
     assert len(msgspec.json.decode(text)["prompts"]) == CONTRACT[LIST]["limit"]
 
 
@@ -110,7 +110,7 @@ def test_list_prompts_success_response(server: ServerUnderTest) -> None:
 def test_get_prompt_success_response(server: ServerUnderTest) -> None:
     identity = add_prompt(server)
     text = server.text("get_prompt", id=identity)
-    assert mask_times(text) == shown("Tool: get_prompt > Success Response", identity)
+    assert mask_times(text) == expected_text("Tool: get_prompt > Success Response", identity)
 
 
 @CONTRACT.replays("Tool: update_prompt > Success Response")
@@ -118,14 +118,14 @@ def test_update_prompt_success_response(server: ServerUnderTest) -> None:
     identity = add_prompt(server)
     title = CONTRACT["Tool: update_prompt > Success Response"]["title"]
     text = server.text("update_prompt", id=identity, title=title, content="Other words")
-    assert mask_times(text) == shown("Tool: update_prompt > Success Response", identity)
+    assert mask_times(text) == expected_text("Tool: update_prompt > Success Response", identity)
 
 
 @CONTRACT.replays("Tool: delete_prompt > Success Response")
 def test_delete_prompt_success_response(server: ServerUnderTest) -> None:
     identity = add_prompt(server)
     text = server.text("delete_prompt", id=identity)
-    assert text == shown("Tool: delete_prompt > Success Response", identity)
+    assert text == expected_text("Tool: delete_prompt > Success Response", identity)
 
 
 SEARCH = "Tool: search_prompts > Success Response"
@@ -138,7 +138,7 @@ def test_search_prompts_success_response(server: ServerUnderTest) -> None:
     add_others(server, found["total"] - 1, content="In review")
     identity = add_prompt(server, snippet(SEARCH))
     text = server.text("search_prompts", query=found["query"])
-    assert mask_times(text) == shown(SEARCH, identity, prompts=others(text, SEARCH, identity))
+    assert mask_times(text) == expected_text(SEARCH, identity, prompts=prompts_in(text, SEARCH, identity))
     assert len(msgspec.json.decode(text)["prompts"]) == found["total"]
 
 
@@ -152,7 +152,7 @@ def test_filter_by_tags_success_response(server: ServerUnderTest) -> None:
     add_others(server, found["total"] - 1, tags=["coding"])
     identity = add_prompt(server, snippet(FILTER))
     text = server.text("filter_by_tags", tags=found["matched_tags"])
-    assert mask_times(text) == shown(FILTER, identity, prompts=others(text, FILTER, identity))
+    assert mask_times(text) == expected_text(FILTER, identity, prompts=prompts_in(text, FILTER, identity))
     assert len(msgspec.json.decode(text)["prompts"]) == found["total"]
 
 
@@ -164,11 +164,11 @@ def test_list_tags_success_response(server: ServerUnderTest) -> None:
     for number in range(max(counts.values())):
         tags = [name for name, count in counts.items() if number < count]
         add_prompt(server, title=f"Prompt {number}", tags=tags)
-    assert server.text("list_tags") == shown("Tool: list_tags > Success Response", NOBODY)
+    assert server.text("list_tags") == expected_text("Tool: list_tags > Success Response", EXAMPLE_ID)
 
 
-#: The tool's arguments that end in each error. The document's prompt is stored as SOMEBODY.
-SOMEBODY = "somebody"
+#: The arguments that cause each error. STORED_ID is replaced with the id of the stored prompt.
+STORED_ID = "stored"
 ERRORS: dict[str, Json] = {
     "Tool: add_prompt > Error Responses > DUPLICATE_TITLE": {"title": REVIEW["title"], "content": "Words"},
     "Tool: add_prompt > Error Responses > INVALID_TITLE": {"title": "", "content": "Words"},
@@ -177,45 +177,49 @@ ERRORS: dict[str, Json] = {
         "content": "Words",
         "tags": ["fine", "invalid tag!"],
     },
-    "Tool: get_prompt > Error Response": {"id": NOBODY},
-    "Tool: update_prompt > Error Responses > NOT_FOUND": {"id": NOBODY, "title": "New", "content": "Words"},
+    "Tool: get_prompt > Error Response": {"id": EXAMPLE_ID},
+    "Tool: update_prompt > Error Responses > NOT_FOUND": {
+        "id": EXAMPLE_ID,
+        "title": "New",
+        "content": "Words",
+    },
     "Tool: update_prompt > Error Responses > DUPLICATE_TITLE": {
-        "id": SOMEBODY,
+        "id": STORED_ID,
         "title": "Taken",
         "content": "Words",
     },
-    "Tool: delete_prompt > Error Response": {"id": NOBODY},
+    "Tool: delete_prompt > Error Response": {"id": EXAMPLE_ID},
 }
 
 
 @CONTRACT.replays(*ERRORS)
 @pytest.mark.parametrize("key", ERRORS)
-def test_the_mistake_is_answered_as_in_the_contract(server: ServerUnderTest, key: str) -> None:
-    somebody = add_prompt(server)
+def test_the_error_matches_the_contract(server: ServerUnderTest, key: str) -> None:
+    stored_id = add_prompt(server)
     add_prompt(server, title="Taken")
     arguments = ERRORS[key]
-    if arguments.get("id") == SOMEBODY:
-        arguments = arguments | {"id": somebody}
+    if arguments.get("id") == STORED_ID:
+        arguments = arguments | {"id": stored_id}
     tool = key.partition(" > ")[0].removeprefix("Tool: ")
     assert server.refusal(tool, **arguments) == compact(CONTRACT[key])
 
 
 @CONTRACT.replays(*(schema for _, schema in TOOLS.values()))
 @pytest.mark.parametrize("tool", TOOLS)
-def test_the_tool_has_the_contracts_schema(unwritten: ServerUnderTest, tool: str) -> None:
+def test_the_schema_of_the_tool_matches_the_contract(shared_server: ServerUnderTest, tool: str) -> None:
     description, key = TOOLS[tool]
-    listed = without_additions(unwritten.tools()[tool])
-    if unwritten.profile == "all" and tool in {"update_prompt", "delete_prompt"}:
-        # The mcpkg contract has these, too: either address will do, so nothing else can be required.
-        mine, theirs = listed["inputSchema"]["properties"], CONTRACT[key]["properties"]
-        assert mine.keys() >= theirs.keys()
+    listed = without_additions(shared_server.tools()[tool])
+    if shared_server.profile == "all" and tool in {"update_prompt", "delete_prompt"}:
+        # The mcpkg contract has these tools too: either address is accepted, so none is required.
+        actual, contract_properties = listed["inputSchema"]["properties"], CONTRACT[key]["properties"]
+        assert actual.keys() >= contract_properties.keys()
         return
     assert listed["inputSchema"] == CONTRACT[key]
     assert (listed["name"], listed["description"]) == (tool, description)
 
 
 CONTRACT.record(
-    "the JSON Schema that the document shows below it is replayed",
+    "the JSON Schema below it in the document is replayed",
     "Tool: add_prompt > Zod Schema (Implementation)",
     "Tool: list_prompts > Zod Schema (Implementation)",
     "Tool: list_tags > Zod Schema (Implementation)",
@@ -230,47 +234,47 @@ def test_a_known_version_is_echoed_and_any_other_gets_the_newest(
     assert result["protocolVersion"] == (
         requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
     )
-    # The contract is silent; this is what the SDK that it names declares.
+    # The contract does not say; the SDK that it names declares this.
     assert result["capabilities"] == {"tools": {"listChanged": True}}
     assert result["serverInfo"] == {"name": "prompt-store", "version": "0.1.0"}
 
 
-def test_exactly_the_contracts_tools_are_listed_in_its_order(serve_shared: StartServer) -> None:
+def test_exactly_the_tools_of_the_contract_are_listed_in_its_order(serve_shared: StartServer) -> None:
     server = serve_shared(PROFILE)
     assert list(server.tools()) == list(TOOLS)
     assert "nextCursor" not in server.request("tools/list")
 
 
-def test_an_unknown_tool_is_named_in_the_error(unwritten: ServerUnderTest) -> None:
-    error = unwritten.error("tools/call", {"name": "nope", "arguments": {}})
+def test_an_unknown_tool_is_named_in_the_error(shared_server: ServerUnderTest) -> None:
+    error = shared_server.error("tools/call", {"name": "nope", "arguments": {}})
     assert error == {"code": -32602, "message": "Unknown tool: nope"}
 
 
 @pytest.mark.parametrize(
     "method", ["prompts/list", "prompts/get", "resources/list", "resources/read", "no/such"]
 )
-def test_methods_that_the_contract_lacks_are_not_found(serve_shared: StartServer, method: str) -> None:
+def test_methods_that_are_not_in_the_contract_are_not_found(serve_shared: StartServer, method: str) -> None:
     error = serve_shared(PROFILE).error(method, {"name": "x", "uri": "file:///x"})
     assert error["code"] == -32601
 
 
-def test_structured_content_is_what_the_text_says(server: ServerUnderTest) -> None:
+def test_structured_content_equals_the_json_of_the_text(server: ServerUnderTest) -> None:
     identity = add_prompt(server)
     for tool, arguments in [("get_prompt", {"id": identity}), ("list_prompts", {}), ("list_tags", {})]:
         result = server.call(tool, **arguments)
         assert result["structuredContent"] == msgspec.json.decode(result["content"][0]["text"])
 
 
-def test_text_is_written_as_json_stringify_writes_it(server: ServerUnderTest) -> None:
+def test_json_is_encoded_as_json_stringify_does(server: ServerUnderTest) -> None:
     identity = add_prompt(server, 'Größe 🎒 "/\\ \b\t\n\f\r\x01\x7f\u2028')
-    written = r'"content":"Größe 🎒 \"/\\ \b\t\n\f\r\u0001' + '\x7f\u2028"'
-    assert written in server.text("get_prompt", id=identity)
+    encoded = r'"content":"Größe 🎒 \"/\\ \b\t\n\f\r\u0001' + '\x7f\u2028"'
+    assert encoded in server.text("get_prompt", id=identity)
 
 
-def test_every_code_of_the_summary_is_in_use(server: ServerUnderTest) -> None:
+def test_every_code_in_the_summary_is_used(server: ServerUnderTest) -> None:
     add_prompt(server)
     errors = [
-        server.refusal("get_prompt", id=NOBODY),
+        server.refusal("get_prompt", id=EXAMPLE_ID),
         server.refusal("add_prompt", title=REVIEW["title"], content="Words"),
         server.refusal("add_prompt", title="x" * 201, content="Words"),
         server.refusal("add_prompt", title="Another", content="Words", tags=["ä"]),
@@ -281,5 +285,5 @@ def test_every_code_of_the_summary_is_in_use(server: ServerUnderTest) -> None:
     assert codes == re.findall(r"^\| ([A-Z_]+) ", summary, re.MULTILINE)
 
 
-def test_no_example_is_left_unreplayed() -> None:
+def test_every_example_is_replayed() -> None:
     assert CONTRACT.unreplayed() == []

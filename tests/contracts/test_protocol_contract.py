@@ -21,7 +21,7 @@ CONTRACT = Path(__file__).with_name("mcp-protocol.md").read_text()
 
 
 def _examples() -> list[list[Any]]:
-    """The JSON values of each code block, in order; a block may hold a request, a response and an error."""
+    """Return the JSON values of each code block; a block may have a request, a response and an error."""
     blocks = re.findall(r"```json\n(.*?)```", CONTRACT, re.DOTALL)
     texts = [re.split(r"^// .*\n", block, flags=re.MULTILINE) for block in blocks]
     return [[msgspec.json.decode(text) for text in parts if text.strip()] for parts in texts]
@@ -45,11 +45,11 @@ EXAMPLES = _examples()
 ) = EXAMPLES
 
 
-class Client(Protocol):
+class ExampleClient(Protocol):
     async def ask(self, message: dict[str, Any]) -> Any: ...
 
 
-class _InProcess:
+class _MemoryExampleClient:
     def __init__(self) -> None:
         self._client = MemoryClient(build())
 
@@ -58,7 +58,7 @@ class _InProcess:
         return await self._client.next()
 
 
-class _OverStdio:
+class _StdioExampleClient:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
@@ -66,7 +66,7 @@ class _OverStdio:
         return self._wire.ask(message)
 
 
-class _OverHttp:
+class _HttpExampleClient:
     def __init__(self, client: McpHttpClient) -> None:
         self._client = client
 
@@ -76,69 +76,69 @@ class _OverHttp:
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[HttpServerProcess]:
-    """The server over HTTP; each client has a session of its own there."""
+    """The server over HTTP; each client opens its own session."""
     with HttpServerProcess(module="tests.contracts.example_server_http") as started:
         yield started
 
 
 @pytest.fixture(params=["memory", "stdio", "http"])
-async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
+async def client(request: pytest.FixtureRequest) -> AsyncIterator[ExampleClient]:
     """A client that has sent nothing yet."""
     if request.param == "memory":
-        yield _InProcess()
+        yield _MemoryExampleClient()
     elif request.param == "stdio":
         with Wire("tests.contracts.example_server") as wire:
-            yield _OverStdio(wire)
+            yield _StdioExampleClient(wire)
     else:
-        with closing(McpHttpClient(request.getfixturevalue("host"))) as over_http:
-            yield _OverHttp(over_http)
+        with closing(McpHttpClient(request.getfixturevalue("host"))) as http_client:
+            yield _HttpExampleClient(http_client)
 
 
 @pytest.fixture
-async def opened(client: Client) -> Client:
+async def opened(client: ExampleClient) -> ExampleClient:
     """A client that has opened its session as the contract shows."""
     await client.ask(INITIALIZE_REQUEST[0])
     return client
 
 
-async def test_initialize_is_answered_as_in_the_contract(client: Client) -> None:
+async def test_the_response_to_initialize_matches_the_contract(client: ExampleClient) -> None:
     assert await client.ask(INITIALIZE_REQUEST[0]) == INITIALIZE_RESPONSE[0]
     assert INITIALIZE_RESPONSE[0]["result"]["protocolVersion"] == V2024_11_05
 
 
-async def test_the_message_format_is_that_of_the_contract(opened: Client) -> None:
+async def test_the_message_format_matches_the_contract(opened: ExampleClient) -> None:
     request, response, error = MESSAGE_FORMAT
-    answer = await opened.ask(request)
-    assert answer == {**response, "result": {**response["result"], "isError": False}}
+    actual = await opened.ask(request)
+    assert actual == {**response, "result": {**response["result"], "isError": False}}
     refused = await opened.ask({"id": 1, "method": "tools/call"})
     assert refused.keys() == error.keys()
     assert refused["error"]["code"] == error["error"]["code"]
     assert refused["error"]["message"].startswith(error["error"]["message"])
 
 
-async def test_tools_are_listed_as_in_the_contract(opened: Client) -> None:
+async def test_tools_are_listed_as_in_the_contract(opened: ExampleClient) -> None:
     request, response = LIST_TOOLS
-    answer = await opened.ask(request)
-    assert answer["id"] == response["id"]
-    assert answer["result"]["tools"][:1] == response["result"]["tools"]
+    actual = await opened.ask(request)
+    assert actual["id"] == response["id"]
+    assert actual["result"]["tools"][:1] == response["result"]["tools"]
 
 
 @pytest.mark.parametrize("example", [CALL_TOOL, READ_RESOURCE, LIST_PROMPTS, GET_PROMPT, LIST_RESOURCES])
-async def test_a_request_is_answered_exactly_as_in_the_contract(opened: Client, example: list[Any]) -> None:
+async def test_the_response_matches_the_contract_exactly(opened: ExampleClient, example: list[Any]) -> None:
     request, response = example
     assert await opened.ask(request) == response
 
 
-async def test_resource_templates_are_listed_as_in_the_contract(opened: Client) -> None:
-    answer = await opened.ask({"jsonrpc": "2.0", "id": 8, "method": "resources/templates/list"})
-    assert answer["result"] == RESOURCE_TEMPLATES[0]
+async def test_resource_templates_are_listed_as_in_the_contract(opened: ExampleClient) -> None:
+    actual = await opened.ask({"jsonrpc": "2.0", "id": 8, "method": "resources/templates/list"})
+    assert actual["result"] == RESOURCE_TEMPLATES[0]
 
 
-async def test_every_content_type_has_the_shape_of_the_contract(opened: Client) -> None:
-    answer = await opened.ask(
+async def test_every_content_type_matches_the_contract(opened: ExampleClient) -> None:
+    actual = await opened.ask(
         {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "content"}}
     )
-    text, image, resource = answer["result"]["content"]
+    text, image, resource = actual["result"]["content"]
     assert text == TEXT_CONTENT[0]
     assert image == {**IMAGE_CONTENT[0], "data": "YmFzZTY0"}
     assert resource == RESOURCE_CONTENT[0]
@@ -153,12 +153,12 @@ async def test_every_content_type_has_the_shape_of_the_contract(opened: Client) 
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}', -32602, "Invalid Params"),
     ],
 )
-async def test_every_error_code_of_the_contract_is_used_for_what_it_says(
+async def test_every_error_code_has_the_meaning_in_the_contract(
     host: HttpServerProcess, frame: bytes, code: int, name: str
 ) -> None:
     assert f"| {code} | {name} |" in CONTRACT
     client = MemoryClient(build())
     client.send(frame)
     assert (await client.next())["error"]["code"] == code
-    with closing(McpHttpClient(host)) as over_http:
-        assert over_http.exchange(frame)["error"]["code"] == code
+    with closing(McpHttpClient(host)) as http_client:
+        assert http_client.exchange(frame)["error"]["code"] == code

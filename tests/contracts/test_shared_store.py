@@ -1,4 +1,4 @@
-"""One store behind all contracts: what one of them keeps, the others find, and their clashes are settled."""
+"""All contracts use one store: each finds what another stores, and tools of the same name are merged."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from tests.contracts.contract_replay import (
     titles,
 )
 
-NOBODY = "550e8400-e29b-41d4-a716-446655440000"
+UNKNOWN_ID = "550e8400-e29b-41d4-a716-446655440000"
 NOT_FOUND = '{"error":{"code":"NOT_FOUND","message":"Prompt not found"}}'
 
-# Two tools of one name
+# Tools with the same name
 
 
 @pytest.mark.parametrize("tool", ["update_prompt", "delete_prompt"])
-def test_the_default_profile_takes_either_address_in_a_plain_schema(
-    server: ServerUnderTest, tool: str
-) -> None:
+def test_the_default_profile_accepts_id_or_name_in_a_plain_schema(server: ServerUnderTest, tool: str) -> None:
     schema = server.tools()[tool]["inputSchema"]
     assert schema["type"] == "object"
     assert schema.keys() <= {"type", "properties", "required", "$defs"}
@@ -34,7 +32,7 @@ def test_the_default_profile_takes_either_address_in_a_plain_schema(
     assert schema.get("required", []) == []
 
 
-def test_each_contract_alone_knows_only_its_own_address(serve: StartServer) -> None:
+def test_each_contract_accepts_only_its_own_address(serve: StartServer) -> None:
     for profile, address, other in [("mcpkg", "name", "id"), ("prompt-store", "id", "name")]:
         tools = serve(profile).tools()
         for tool in ("update_prompt", "delete_prompt"):
@@ -43,7 +41,7 @@ def test_each_contract_alone_knows_only_its_own_address(serve: StartServer) -> N
             assert other not in schema["properties"]
 
 
-def test_a_prompt_addressed_by_id_is_answered_in_json(server: ServerUnderTest) -> None:
+def test_a_prompt_addressed_by_id_has_json_results(server: ServerUnderTest) -> None:
     identity = add_prompt(server, "First")
     updated = server.data("update_prompt", id=identity, title="Second", content="Other words")
     assert list(updated) == ["id", "title", "updated_at"]
@@ -52,7 +50,7 @@ def test_a_prompt_addressed_by_id_is_answered_in_json(server: ServerUnderTest) -
     assert server.refusal("delete_prompt", id=identity) == NOT_FOUND
 
 
-def test_a_prompt_addressed_by_name_is_answered_in_prose(server: ServerUnderTest) -> None:
+def test_a_prompt_addressed_by_name_has_prose_results(server: ServerUnderTest) -> None:
     add_prompt(server, "First")
     updated = server.text("update_prompt", name="first", content="Other words")
     assert updated == "Updated prompt 'first' in project 'default'"
@@ -65,7 +63,7 @@ def test_a_prompt_addressed_by_name_is_answered_in_prose(server: ServerUnderTest
 @pytest.mark.parametrize(
     ("tool", "change"), [("update_prompt", {"content": "Changed"}), ("delete_prompt", {})]
 )
-def test_neither_address_or_both_is_explained_and_changes_nothing(
+def test_neither_address_or_both_is_an_error_and_changes_nothing(
     server: ServerUnderTest, tool: str, change: Json
 ) -> None:
     identity = add_prompt(server, "First")
@@ -77,13 +75,13 @@ def test_neither_address_or_both_is_explained_and_changes_nothing(
     assert server.data("get_prompt", id=identity)["content"] == "Words"
 
 
-def test_an_address_that_is_null_is_not_given(server: ServerUnderTest) -> None:
+def test_a_null_address_counts_as_omitted(server: ServerUnderTest) -> None:
     identity = add_prompt(server, "First")
     assert server.text("update_prompt", id=None, name="first", content="New").startswith("Updated prompt")
     assert server.text("delete_prompt", id=identity, name=None).startswith('{"deleted":true')
 
 
-def test_by_id_the_default_profile_changes_only_what_is_given(server: ServerUnderTest) -> None:
+def test_an_update_by_id_in_the_default_profile_changes_only_given_fields(server: ServerUnderTest) -> None:
     identity = add_prompt(server, "First", tags=["kept"])
     server.text("update_prompt", id=identity, title="Second")
     server.text("update_prompt", id=identity, content="Other words")
@@ -93,7 +91,7 @@ def test_by_id_the_default_profile_changes_only_what_is_given(server: ServerUnde
     assert code == "INVALID_INPUT"
 
 
-def test_the_store_alone_wants_title_and_content(serve: StartServer) -> None:
+def test_the_prompt_store_profile_requires_title_and_content(serve: StartServer) -> None:
     store = serve("prompt-store")
     identity = add_prompt(store, "First")
     assert failure(store.refusal("update_prompt", id=identity)) == (
@@ -102,16 +100,16 @@ def test_the_store_alone_wants_title_and_content(serve: StartServer) -> None:
     )
 
 
-# Through one contract in, through another out
+# Written with one contract, read with another
 
 
-class ByName:
-    """The mcpkg contract's way with a prompt."""
+class PromptByName:
+    """Uses a prompt as the mcpkg contract does, by name."""
 
     def __init__(self, server: ServerUnderTest) -> None:
         self.server = server
 
-    def make(self, content: str) -> None:
+    def create(self, content: str) -> None:
         self.server.text("create_prompt", name="crossing", content=content)
 
     def update(self, content: str) -> None:
@@ -124,55 +122,60 @@ class ByName:
         return contents(self.server)
 
 
-class ById:
-    """The prompt store's way with a prompt."""
+class PromptById:
+    """Uses a prompt as the prompt-store contract does, by id."""
 
     def __init__(self, server: ServerUnderTest) -> None:
         self.server = server
 
-    def make(self, content: str) -> None:
+    def create(self, content: str) -> None:
         add_prompt(self.server, "crossing", content)
 
     def update(self, content: str) -> None:
-        (identity,) = self._found()
+        (identity,) = self._ids()
         self.server.text("update_prompt", id=identity, title="crossing", content=content)
 
     def delete(self) -> None:
-        (identity,) = self._found()
+        (identity,) = self._ids()
         self.server.text("delete_prompt", id=identity)
 
     def read(self) -> list[str]:
-        """The contents of all prompts there are."""
+        """Return the contents of all prompts."""
         listed = [prompt["id"] for prompt in self.server.data("list_prompts")["prompts"]]
-        assert listed == self._found()
+        assert listed == self._ids()
         return [self.server.data("get_prompt", id=identity)["content"] for identity in listed]
 
-    def _found(self) -> list[str]:
+    def _ids(self) -> list[str]:
         found = self.server.data("search_prompts", query="crossing")["prompts"]
         return [prompt["id"] for prompt in found]
 
 
-WAYS = ["mcpkg by name", "prompt-store by id", "all by name", "all by id"]
+ADDRESSINGS = ["mcpkg by name", "prompt-store by id", "all by name", "all by id"]
 
 
-@pytest.mark.parametrize("maker", WAYS)
-@pytest.mark.parametrize("changer", WAYS)
-def test_a_prompt_made_one_way_is_found_changed_and_deleted_the_other(
-    serve: StartServer, maker: str, changer: str
+@pytest.mark.parametrize("creator", ADDRESSINGS)
+@pytest.mark.parametrize("changer", ADDRESSINGS)
+def test_a_prompt_created_by_one_contract_is_read_changed_and_deleted_by_another(
+    serve: StartServer, creator: str, changer: str
 ) -> None:
     servers = {profile: serve(profile) for profile in ("mcpkg", "prompt-store", "all")}
-    ways = {way: (ByName if way.endswith("name") else ById)(servers[way.partition(" ")[0]]) for way in WAYS}
-    ways[maker].make("First words")
-    assert [way.read() for way in ways.values()] == [["First words"]] * 4
-    ways[changer].update("Second words")
-    assert [way.read() for way in ways.values()] == [["Second words"]] * 4
-    ways[changer].delete()
-    assert [way.read() for way in ways.values()] == [[]] * 4
-    ways[maker].make("Third words")
-    assert [way.read() for way in ways.values()] == [["Third words"]] * 4
+    stores = {
+        addressing: (PromptByName if addressing.endswith("name") else PromptById)(
+            servers[addressing.partition(" ")[0]]
+        )
+        for addressing in ADDRESSINGS
+    }
+    stores[creator].create("First words")
+    assert [addressing.read() for addressing in stores.values()] == [["First words"]] * 4
+    stores[changer].update("Second words")
+    assert [addressing.read() for addressing in stores.values()] == [["Second words"]] * 4
+    stores[changer].delete()
+    assert [addressing.read() for addressing in stores.values()] == [[]] * 4
+    stores[creator].create("Third words")
+    assert [addressing.read() for addressing in stores.values()] == [["Third words"]] * 4
 
 
-def test_names_and_titles_are_taken_for_every_contract(serve: StartServer) -> None:
+def test_names_and_titles_are_unique_across_contracts(serve: StartServer) -> None:
     mcpkg, store = serve("mcpkg"), serve("prompt-store")
     mcpkg.text("create_prompt", name="review", content="Words")
     assert failure(store.refusal("add_prompt", title="review", content="Words"))[0] == "DUPLICATE_TITLE"
@@ -181,7 +184,7 @@ def test_names_and_titles_are_taken_for_every_contract(serve: StartServer) -> No
     assert taken == "Error: Prompt 'plan-a-trip' already exists in project 'default'"
 
 
-def test_a_prompt_created_by_name_has_a_title_of_its_own(serve: StartServer) -> None:
+def test_a_prompt_created_by_name_gets_a_unique_title(serve: StartServer) -> None:
     mcpkg, store = serve("mcpkg"), serve("prompt-store")
     mcpkg.text("create_prompt", name="one", content="Words")
     (one,) = store.data("list_prompts")["prompts"]
@@ -193,14 +196,14 @@ def test_a_prompt_created_by_name_has_a_title_of_its_own(serve: StartServer) -> 
     assert titles(store.data("list_prompts"))[0] == "n" * 200
 
 
-def test_a_new_title_leaves_the_name_alone(serve: StartServer) -> None:
+def test_a_new_title_does_not_change_the_name(serve: StartServer) -> None:
     mcpkg, store = serve("mcpkg"), serve("prompt-store")
     identity = add_prompt(store, "Old title")
     store.text("update_prompt", id=identity, title="New title", content="Words")
     assert [prompt["name"] for prompt in mcpkg.request("prompts/list")["prompts"]] == ["old-title"]
 
 
-def test_a_description_and_tags_survive_changes_by_the_contract_that_does_not_know_them(
+def test_an_update_keeps_fields_that_its_contract_does_not_know(
     serve: StartServer,
 ) -> None:
     mcpkg, store = serve("mcpkg"), serve("prompt-store")
@@ -218,7 +221,7 @@ def test_each_project_has_its_own_prompts(serve: StartServer, tmp_path: Path) ->
     here.text("create_prompt", name="same", content="Here")
     identity = add_prompt(there, "same", "There")
     assert there.data("search_prompts", query="same")["total"] == 1
-    assert ByName(here).read() == ["Here"]
+    assert PromptByName(here).read() == ["Here"]
     assert there.data("get_prompt", id=identity)["content"] == "There"
     assert serve("all").refusal("get_prompt", id=identity) == NOT_FOUND
 
@@ -230,4 +233,4 @@ def test_tasks_are_the_same_in_every_profile_that_has_them(serve: StartServer) -
     assert tasks.data("task_get", task_id=made["id"])["completed"] is True
     tasks.text("task_delete", task_id=made["id"])
     assert default.refusal("task_get", task_id=made["id"]) == f"Task {made['id']} not found"
-    assert default.data("task_create", title="Another")["id"] > made["id"], "ids never come back"
+    assert default.data("task_create", title="Another")["id"] > made["id"], "ids are never reused"

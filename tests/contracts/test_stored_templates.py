@@ -17,7 +17,7 @@ def server(tmp_path: Path) -> Iterator[ServerUnderTest]:
         yield opened
 
 
-def rendered(server: ServerUnderTest, content: str, **values: object) -> str:
+def render(server: ServerUnderTest, content: str, **values: object) -> str:
     declared = [{"name": "who", "description": "Whom to greet", "required": True}, {"name": "mood"}]
     server.text("create_prompt", name="p", content=content, arguments=declared)
     (message,) = server.request("prompts/get", {"name": "p", "arguments": values})["messages"]
@@ -25,28 +25,28 @@ def rendered(server: ServerUnderTest, content: str, **values: object) -> str:
     return text
 
 
-def test_a_prompt_that_declares_arguments_is_filled_in(server: ServerUnderTest) -> None:
-    assert rendered(server, "Hello {{ who }}, {{mood}}!\n", who="Ann", mood="glad") == "Hello Ann, glad!\n"
+def test_a_prompt_that_declares_arguments_is_rendered(server: ServerUnderTest) -> None:
+    assert render(server, "Hello {{ who }}, {{mood}}!\n", who="Ann", mood="glad") == "Hello Ann, glad!\n"
 
 
 def test_an_optional_argument_that_is_missing_is_empty(server: ServerUnderTest) -> None:
-    assert rendered(server, "[{{ mood }}] {{ who }}", who="Ann") == "[] Ann"
+    assert render(server, "[{{ mood }}] {{ who }}", who="Ann") == "[] Ann"
 
 
 def test_only_declared_arguments_reach_the_template(server: ServerUnderTest) -> None:
-    assert rendered(server, "{{ who }}{{ secret }}", who="Ann", secret="x") == "Ann"
+    assert render(server, "{{ who }}{{ secret }}", who="Ann", secret="x") == "Ann"
 
 
-def test_template_syntax_in_an_argument_comes_out_as_written(server: ServerUnderTest) -> None:
-    assert rendered(server, "{{ who }}", who="{{ mood }}{{7*7}}", mood="x") == "{{ mood }}{{7*7}}"
+def test_template_syntax_in_an_argument_is_not_evaluated(server: ServerUnderTest) -> None:
+    assert render(server, "{{ who }}", who="{{ mood }}{{7*7}}", mood="x") == "{{ mood }}{{7*7}}"
 
 
-def test_values_that_are_not_text_become_their_json(server: ServerUnderTest) -> None:
-    assert rendered(server, "{{ who }} {{ mood }}", who=7, mood=["a", True]) == '7 ["a",true]'
+def test_values_that_are_not_text_are_rendered_as_json(server: ServerUnderTest) -> None:
+    assert render(server, "{{ who }} {{ mood }}", who=7, mood=["a", True]) == '7 ["a",true]'
 
 
-def test_a_required_argument_that_is_missing_is_named(server: ServerUnderTest) -> None:
-    rendered(server, "{{ who }}", who="x")
+def test_a_missing_required_argument_is_named(server: ServerUnderTest) -> None:
+    render(server, "{{ who }}", who="x")
     assert server.error("prompts/get", {"name": "p"}) == {
         "code": -32602,
         "message": "Invalid params",
@@ -56,7 +56,7 @@ def test_a_required_argument_that_is_missing_is_named(server: ServerUnderTest) -
 
 def test_a_template_has_conditions_loops_and_filters(server: ServerUnderTest) -> None:
     content = "{% if mood %}[{{ mood | upper }}] {% endif %}{% for c in who %}{{ c }}.{% endfor %}"
-    assert rendered(server, content, who="Ann", mood="glad") == "[GLAD] A.n.n."
+    assert render(server, content, who="Ann", mood="glad") == "[GLAD] A.n.n."
     (message,) = server.request("prompts/get", {"name": "p", "arguments": {"who": "Bo"}})["messages"]
     assert message["content"]["text"] == "B.o."
 
@@ -76,9 +76,7 @@ def test_a_template_has_conditions_loops_and_filters(server: ServerUnderTest) ->
         ),
     ],
 )
-def test_a_template_that_cannot_be_rendered_is_an_error_with_its_line(
-    server: ServerUnderTest, content: str, details: str
-) -> None:
+def test_a_rendering_error_names_the_line(server: ServerUnderTest, content: str, details: str) -> None:
     declared = [{"name": "who"}]
     server.text("create_prompt", name="p", content=content, arguments=declared)
     server.text("create_resource", name="r", uri="r://{who}", content=content)
@@ -95,21 +93,21 @@ def test_a_template_has_at_most_64_kib(server: ServerUnderTest) -> None:
     server.text("create_prompt", name="fits", content="x" * 65536, arguments=declared)
     assert len(server.request("prompts/get", {"name": "fits"})["messages"][0]["content"]["text"]) == 65536
     problem = "Error: Content with arguments must be at most 65536 bytes, but has 65537"
-    said = server.refusal("create_prompt", name="large", content="x" * 65537, arguments=declared)
-    assert said == problem
+    error_text = server.refusal("create_prompt", name="large", content="x" * 65537, arguments=declared)
+    assert error_text == problem
     server.text("create_prompt", name="large", content="x" * 65537)
     assert server.refusal("update_prompt", name="large", arguments=declared) == problem
     assert server.refusal("update_prompt", name="fits", content="x" * 65537) == problem
 
 
-def test_a_prompt_without_arguments_is_verbatim(server: ServerUnderTest) -> None:
+def test_a_prompt_without_arguments_is_not_rendered(server: ServerUnderTest) -> None:
     server.text("create_prompt", name="v", content="{{ who }} {% raw %}")
     (message,) = server.request("prompts/get", {"name": "v", "arguments": {"who": "x"}})["messages"]
     assert message["content"]["text"] == "{{ who }} {% raw %}"
 
 
 def test_arguments_are_listed_as_declared(server: ServerUnderTest) -> None:
-    rendered(server, "{{ who }}", who="x")
+    render(server, "{{ who }}", who="x")
     (listed,) = server.request("prompts/list")["prompts"]
     assert listed["arguments"] == [
         {"name": "who", "description": "Whom to greet", "required": True},
@@ -146,7 +144,7 @@ def test_a_resource_whose_uri_has_variables_is_a_template(server: ServerUnderTes
     }
 
 
-def test_a_resource_of_its_own_goes_before_a_template(server: ServerUnderTest) -> None:
+def test_a_resource_takes_precedence_over_a_template(server: ServerUnderTest) -> None:
     server.text("create_resource", name="t", uri="db://{table}", content="any {{ table }}")
     server.text("create_resource", name="users", uri="db://users", content="the users")
     assert server.request("resources/read", {"uri": "db://users"})["contents"][0]["text"] == "the users"

@@ -41,70 +41,70 @@ def variant(request: pytest.FixtureRequest) -> ServerVariant:
 
 @pytest.fixture(params=[PROFILE, "all"])
 def server(request: pytest.FixtureRequest, serve: StartServer) -> ServerUnderTest:
-    """A server with a session opened as the contract shows: without asking for a version."""
+    """A server with a session opened as in the contract, without a version."""
     return serve(request.param, first_request=CONTRACT[f"{INITIALIZE} > Request"])
 
 
 @pytest.fixture(params=[PROFILE, "all"])
-def unwritten(request: pytest.FixtureRequest, serve_shared: StartServer) -> ServerUnderTest:
-    """A server for a test that writes nothing."""
+def shared_server(request: pytest.FixtureRequest, serve_shared: StartServer) -> ServerUnderTest:
+    """A shared server for tests that write nothing."""
     return serve_shared(request.param, first_request=CONTRACT[f"{INITIALIZE} > Request"])
 
 
-def text_of(key: str) -> str:
+def example_text(key: str) -> str:
     text: str = CONTRACT[key]["content"][0]["text"]
     return text
 
 
-def given_in(text: str) -> Any:
-    """The JSON of a text without its ellipses."""
+def decode_abridged(text: str) -> Any:
+    """Decode the JSON of a text without its ellipses."""
     return json.loads(text.replace(", ...", ""))
 
 
 #: A task's fields, in the order of the one example that shows them all.
-FIELDS = list(json.loads(text_of(f"{CALL} > Examples > Response")))
+FIELDS = list(json.loads(example_text(f"{CALL} > Examples > Response")))
 
 
 def assert_like(result: Json, example: Json) -> None:
-    """A tool's result is that of the document, as far as the document goes."""
+    """Check that a tool result matches the document, which may leave out fields."""
     assert result.keys() - {"structuredContent"} == {"isError", "content"}
     assert result["isError"] is example.get("isError", False)
-    (content,), (shown,) = result["content"], example["content"]
-    text, expected = mask_times(content["text"]), mask_times(shown["text"])
-    assert content == shown | {"text": content["text"]}
+    (content,), (documented,) = result["content"], example["content"]
+    text, expected = mask_times(content["text"]), mask_times(documented["text"])
+    assert content == documented | {"text": content["text"]}
     if "..." not in expected:
         assert text == expected
         return
-    answered, given = json.loads(text), given_in(expected)
-    assert text == json.dumps(answered, ensure_ascii=False)
+    actual, given = json.loads(text), decode_abridged(expected)
+    assert text == json.dumps(actual, ensure_ascii=False)
     if isinstance(given, dict):
-        answered, given = [answered], [given]
-    assert len(answered) == len(given)
-    for task, part in zip(answered, given, strict=True):
+        actual, given = [actual], [given]
+    assert len(actual) == len(given)
+    for task, part in zip(actual, given, strict=True):
         assert list(task) == FIELDS
         assert task.items() >= part.items()
 
 
-class Replay(NamedTuple):
-    """An answer of the document: its request, and the tasks that are there before."""
+class TaskReplay(NamedTuple):
+    """A response in the document: its request, and the tasks that exist before."""
 
     request: str
     response: str
-    given: Sequence[Json] = ()
+    existing: Sequence[Json] = ()
 
 
-def numbered(key: str, **fields: Any) -> list[Json]:
-    """Tasks that end up with the ids and titles of a listed answer, and others in between."""
-    titles = {task["id"]: task["title"] for task in given_in(text_of(key))}
+def tasks_listed_in(key: str, **fields: Any) -> list[Json]:
+    """Return tasks that get the ids and titles in a response, with others in between."""
+    titles = {task["id"]: task["title"] for task in decode_abridged(example_text(key))}
     return [
         {"title": titles[number], **fields} if number in titles else {"title": "Something else"}
         for number in range(1, max(titles) + 1)
     ]
 
 
-def counted(key: str) -> list[Json]:
-    """Tasks that end up with the counts of an answer."""
-    stats = json.loads(text_of(key))
+def tasks_counted_in(key: str) -> list[Json]:
+    """Return tasks that produce the counts in a response."""
+    stats = json.loads(example_text(key))
     projects = [project for project, count in stats["by_project"].items() for _ in range(count)]
     return [
         {"title": "A task", "project": project, "completed": number < stats["completed"]}
@@ -112,9 +112,9 @@ def counted(key: str) -> list[Json]:
     ]
 
 
-def tool(name: str, answer: str = "Response Example", given: Sequence[Json] = ()) -> Replay:
+def tool(name: str, response_label: str = "Response Example", existing: Sequence[Json] = ()) -> TaskReplay:
     section = f"Tool Contracts > tool: {name}"
-    return Replay(f"{section} > Request Example", f"{section} > {answer}", given)
+    return TaskReplay(f"{section} > Request Example", f"{section} > {response_label}", existing)
 
 
 RESEARCH: Json = {"title": "Research MCP spec", "project": "Deep Dive Coding"}
@@ -123,66 +123,68 @@ FOUND = "Tool Contracts > tool: task_search > Response Example"
 STATS = "Tool Contracts > tool: task_stats > Response Example"
 
 REPLAYS = [
-    Replay(f"{CALL} > Examples > Request", f"{CALL} > Examples > Response"),
-    Replay(f"{CALL} > Examples > Request (2)", f"{CALL} > Examples > Response (2)"),
+    TaskReplay(f"{CALL} > Examples > Request", f"{CALL} > Examples > Response"),
+    TaskReplay(f"{CALL} > Examples > Request (2)", f"{CALL} > Examples > Response (2)"),
     tool(
         "task_list",
-        given=[
-            *numbered(LISTED, project=RESEARCH["project"]),
+        existing=[
+            *tasks_listed_in(LISTED, project=RESEARCH["project"]),
             RESEARCH | {"completed": True},
             {"title": "Elsewhere", "project": "Personal"},
         ],
     ),
     tool("task_get", "Response Example (Success)", [RESEARCH]),
     tool("task_get", "Response Example (Not Found)"),
-    tool("task_update", given=[RESEARCH]),
-    tool("task_complete", given=[RESEARCH]),
-    tool("task_delete", given=[RESEARCH]),
-    tool("task_search", given=numbered(FOUND)),
-    tool("task_stats", given=counted(STATS)),
+    tool("task_update", existing=[RESEARCH]),
+    tool("task_complete", existing=[RESEARCH]),
+    tool("task_delete", existing=[RESEARCH]),
+    tool("task_search", existing=tasks_listed_in(FOUND)),
+    tool("task_stats", existing=tasks_counted_in(STATS)),
 ]
 
 
 @CONTRACT.replays(*(replay.request for replay in REPLAYS), *(replay.response for replay in REPLAYS))
 @pytest.mark.parametrize("replay", REPLAYS, ids=lambda replay: replay.response)
-def test_the_request_is_answered_as_in_the_contract(server: ServerUnderTest, replay: Replay) -> None:
-    for task in replay.given:
-        made = server.data("task_create", title=task["title"], project=task.get("project"))
+def test_the_response_matches_the_contract(server: ServerUnderTest, replay: TaskReplay) -> None:
+    for task in replay.existing:
+        created = server.data("task_create", title=task["title"], project=task.get("project"))
         if task.get("completed"):
-            server.text("task_complete", task_id=made["id"])
+            server.text("task_complete", task_id=created["id"])
     result = server.ask(CONTRACT[replay.request])["result"]
     assert_like(result, CONTRACT[replay.response])
 
 
-# The bodies of the examples of HTTP are replayed here in an envelope; as they stand, in their own module.
+# Bodies of HTTP examples are replayed here in an envelope; test_task_manager_http.py replays them as written.
 
 
-INTRODUCTIONS = {"Request": "Response (Success)", "Example > Request": "Example > Response"}
+INITIALIZE_RESPONSES = {"Request": "Response (Success)", "Example > Request": "Example > Response"}
 
 
-@CONTRACT.replays(*(f"{INITIALIZE} > {key}" for key in [*INTRODUCTIONS, *INTRODUCTIONS.values()]))
-@pytest.mark.parametrize("request_key", INTRODUCTIONS)
-def test_initialize_is_answered_as_in_the_contract(serve_shared: StartServer, request_key: str) -> None:
+@CONTRACT.replays(
+    *(f"{INITIALIZE} > {key}" for key in [*INITIALIZE_RESPONSES, *INITIALIZE_RESPONSES.values()])
+)
+@pytest.mark.parametrize("request_key", INITIALIZE_RESPONSES)
+def test_the_response_to_initialize_matches_the_contract(serve_shared: StartServer, request_key: str) -> None:
     server = serve_shared(PROFILE, first_request=CONTRACT[f"{INITIALIZE} > {request_key}"])
-    assert server.first_response["result"] == CONTRACT[f"{INITIALIZE} > {INTRODUCTIONS[request_key]}"]
+    assert server.first_response["result"] == CONTRACT[f"{INITIALIZE} > {INITIALIZE_RESPONSES[request_key]}"]
 
 
 @CONTRACT.replays(f"{LIST} > Request", f"{LIST} > Response (Success)")
-def test_tools_are_listed_as_in_the_contract(unwritten: ServerUnderTest) -> None:
-    listed = unwritten.ask(CONTRACT[f"{LIST} > Request"])["result"]["tools"]
-    (shown,) = CONTRACT[f"{LIST} > Response (Success)"]["tools"]
+def test_tools_are_listed_as_in_the_contract(shared_server: ServerUnderTest) -> None:
+    listed = shared_server.ask(CONTRACT[f"{LIST} > Request"])["result"]["tools"]
+    (documented,) = CONTRACT[f"{LIST} > Response (Success)"]["tools"]
     (create,) = [without_additions(tool) for tool in listed if tool["name"] == "task_create"]
     # An addition to the contract.
     del create["inputSchema"]["properties"]["due_date"]
-    assert create == shown
+    assert create == documented
 
 
 @CONTRACT.replays(f"{LIST} > Example > Request", f"{LIST} > Example > Response")
-def test_tools_list_example(serve_shared: StartServer) -> None:
+def test_the_tools_list_example_matches_the_contract(serve_shared: StartServer) -> None:
     listed = serve_shared(PROFILE).ask(CONTRACT[f"{LIST} > Example > Request"])["result"]["tools"]
-    shown = CONTRACT[f"{LIST} > Example > Response"]["tools"]
-    assert len(listed) == len(shown) + 6
-    assert [without_additions(tool) | {"inputSchema": {}} for tool in listed[:2]] == shown
+    documented = CONTRACT[f"{LIST} > Example > Response"]["tools"]
+    assert len(listed) == len(documented) + 6
+    assert [without_additions(tool) | {"inputSchema": {}} for tool in listed[:2]] == documented
 
 
 #: Each tool's purpose and the text of its argument list, in the document's order.
@@ -197,9 +199,9 @@ TOOLS = {
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_the_tool_takes_the_arguments_of_the_contract(unwritten: ServerUnderTest, name: str) -> None:
+def test_the_arguments_of_the_tool_match_the_contract(shared_server: ServerUnderTest, name: str) -> None:
     purpose, listing = TOOLS[name]
-    listed = unwritten.tools()[name]
+    listed = shared_server.tools()[name]
     arguments = re.findall(r"^- `(\w+)` \((\w+), (.*?)\)", listing, re.MULTILINE)
     schema = listed["inputSchema"]
     assert schema["type"] == "object"
@@ -223,7 +225,7 @@ PLACEHOLDER = {"name": "task_get", "arguments": {"task_id": 1}}
     f"{CALL} > Response (Error)",
     "Error Codes > Application Errors > Error Response Format",
 )
-def test_every_call_has_the_general_shapes(server: ServerUnderTest) -> None:
+def test_every_call_has_the_general_format(server: ServerUnderTest) -> None:
     body = CONTRACT["Endpoints > MCP Methods Handler > Request Body"]
     request = CONTRACT[f"{CALL} > Request"]
     assert request.keys() == body.keys()
@@ -231,13 +233,13 @@ def test_every_call_has_the_general_shapes(server: ServerUnderTest) -> None:
     request["params"] |= PLACEHOLDER
     refused = server.ask(request)["result"]
     for key in (f"{CALL} > Response (Error)", "Error Codes > Application Errors > Error Response Format"):
-        assert_like(refused, filled(key, "Task 1 not found"))
+        assert_like(refused, with_text(key, "Task 1 not found"))
     task = server.text("task_create", title="A task")
-    assert_like(server.ask(request)["result"], filled(f"{CALL} > Response (Success)", task))
+    assert_like(server.ask(request)["result"], with_text(f"{CALL} > Response (Success)", task))
 
 
-def filled(key: str, text: str) -> Json:
-    """An example whose text is only a placeholder, with this text."""
+def with_text(key: str, text: str) -> Json:
+    """Return an example with its placeholder replaced with this text."""
     example: Json = CONTRACT[key]
     example["content"][0]["text"] = text
     return example
@@ -253,17 +255,17 @@ CONTRACT.record(
 
 
 @pytest.mark.parametrize("requested", REQUESTED_VERSIONS)
-def test_a_known_version_is_echoed_and_any_other_gets_the_contracts(
+def test_a_known_version_is_echoed_and_any_other_gets_that_of_the_contract(
     serve_shared: StartServer, requested: str | None
 ) -> None:
-    shown = CONTRACT[f"{INITIALIZE} > Response (Success)"]
+    documented = CONTRACT[f"{INITIALIZE} > Response (Success)"]
     if requested in HANDSHAKE_VERSIONS:
-        shown["protocolVersion"] = requested
+        documented["protocolVersion"] = requested
     server = serve_shared(PROFILE, first_request=initialize(requested))
-    assert server.first_response["result"] == shown
+    assert server.first_response["result"] == documented
 
 
-def test_exactly_the_contracts_tools_are_listed_in_its_order(serve_shared: StartServer) -> None:
+def test_exactly_the_tools_of_the_contract_are_listed_in_its_order(serve_shared: StartServer) -> None:
     server = serve_shared(PROFILE)
     assert list(server.tools()) == list(TOOLS)
     assert "nextCursor" not in server.request("tools/list")
@@ -271,15 +273,15 @@ def test_exactly_the_contracts_tools_are_listed_in_its_order(serve_shared: Start
     assert list(TOOLS) == appendix
 
 
-def test_an_unknown_tool_is_named_in_the_error(unwritten: ServerUnderTest) -> None:
-    error = unwritten.error("tools/call", {"name": "nope", "arguments": {}})
+def test_an_unknown_tool_is_named_in_the_error(shared_server: ServerUnderTest) -> None:
+    error = shared_server.error("tools/call", {"name": "nope", "arguments": {}})
     assert error == {"code": -32602, "message": "Unknown tool: nope"}
 
 
 @pytest.mark.parametrize(
     "method", ["prompts/list", "prompts/get", "resources/list", "resources/read", "no/such"]
 )
-def test_methods_that_the_contract_lacks_are_not_found(serve_shared: StartServer, method: str) -> None:
+def test_methods_that_are_not_in_the_contract_are_not_found(serve_shared: StartServer, method: str) -> None:
     error = serve_shared(PROFILE).error(method, {"name": "x", "uri": "file:///x"})
     assert error["code"] == -32601
 
@@ -288,7 +290,7 @@ def test_methods_that_the_contract_lacks_are_not_found(serve_shared: StartServer
     ("name", "arguments"),
     [("task_create", {"title": "A task"}), ("task_get", {"task_id": 1}), ("task_stats", {})],
 )
-def test_structured_content_is_what_the_text_says(
+def test_structured_content_equals_the_json_of_the_text(
     server: ServerUnderTest, name: str, arguments: Json
 ) -> None:
     server.text("task_create", title="A task")
@@ -296,11 +298,11 @@ def test_structured_content_is_what_the_text_says(
     assert result["structuredContent"] == json.loads(result["content"][0]["text"])
 
 
-def test_text_is_written_as_pythons_json_writes_it(server: ServerUnderTest) -> None:
+def test_json_is_encoded_as_python_does(server: ServerUnderTest) -> None:
     notes = 'Größe 🎒 "/\\ \b\t\n\f\r\x01\x7f\u2028'
     text = server.text("task_create", title="A task", notes=notes)
     assert f'"notes": {json.dumps(notes, ensure_ascii=False)}, "due_date": null' in text
 
 
-def test_no_example_is_left_unreplayed() -> None:
+def test_every_example_is_replayed() -> None:
     assert CONTRACT.unreplayed() == []

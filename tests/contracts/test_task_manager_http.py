@@ -1,4 +1,4 @@
-"""The HTTP face of the task manager's contract: `HEAD /` and `POST /`, as its document shows them."""
+"""The HTTP interface of the task contract: `HEAD /` and `POST /`, as documented there."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from tests.contracts.library_fixtures import ENVELOPE
 from tests.contracts.test_task_manager_contract import (
     CALL,
     INITIALIZE,
-    INTRODUCTIONS,
+    INITIALIZE_RESPONSES,
     LIST,
     PLACEHOLDER,
     PROFILE,
     REPLAYS,
     TESTS,
     TOOLS,
-    Replay,
+    TaskReplay,
     assert_like,
 )
 
 CONTRACT = Contract("task-manager.md")
 
-#: What each profile calls itself, and the version that it gets a client to speak that asks for none.
+#: The server name of each profile, and its version for clients that request none.
 PROFILES = {
     "all": ("dittybag", HANDSHAKE_VERSIONS[-1]),
     "mcpkg": ("mcpkg", HANDSHAKE_VERSIONS[0]),
@@ -61,7 +61,7 @@ def variant(request: pytest.FixtureRequest) -> ServerVariant:
 def host(
     request: pytest.FixtureRequest, variant: ServerVariant, location: WorkspaceLocation
 ) -> Iterator[HttpServerProcess]:
-    """A server of the contract's profile, for a test that writes."""
+    """A server of the contract's profile for a test that writes."""
     options = ("--profile", PROFILE, *database(location))
     if variant.backend == "postgres":
         yield request.getfixturevalue("postgres_workspace").hosts.get_or_start(*options, env={})
@@ -71,25 +71,25 @@ def host(
 
 
 @pytest.fixture(scope="module")
-def unwritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], HttpServerProcess]]:
-    """Servers of the profiles, for tests that write nothing."""
-    directory = tmp_path_factory.mktemp("unwritten")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], HttpServerProcess]]:
+    """Shared servers of all profiles for tests that write nothing."""
+    directory = tmp_path_factory.mktemp("shared")
     with closing(SharedServers()) as hosts:
         yield lambda profile: hosts.get_or_start("--profile", profile, *database(directory), env={})
 
 
-def bare(host: HttpServerProcess, request: Json) -> Any:
-    """The result of a request that has no envelope, as the contract writes them."""
-    answer = host.post(request)
-    assert answer.status == 200, answer
-    return answer.json()
+def without_envelope(host: HttpServerProcess, request: Json) -> Any:
+    """Send a request without an envelope, as in the contract, and return the result."""
+    response = host.post(request)
+    assert response.status == 200, response
+    return response.json()
 
 
-def enveloped(host: HttpServerProcess, request: Json) -> Any:
-    """The result of the same request in an envelope, out of the envelope that it comes in."""
-    answer = host.post({"jsonrpc": "2.0", "id": "seven", **request})
-    assert answer.status == 200, answer
-    envelope = answer.json()
+def with_envelope(host: HttpServerProcess, request: Json) -> Any:
+    """Send a request in an envelope and return the result in the response."""
+    response = host.post({"jsonrpc": "2.0", "id": "seven", **request})
+    assert response.status == 200, response
+    envelope = response.json()
     assert envelope == {"jsonrpc": "2.0", "id": "seven", "result": envelope["result"]}
     return envelope["result"]
 
@@ -97,22 +97,22 @@ def enveloped(host: HttpServerProcess, request: Json) -> Any:
 Ask = Callable[[HttpServerProcess, Json], Any]
 
 
-@pytest.fixture(params=[bare, enveloped])
+@pytest.fixture(params=[without_envelope, with_envelope])
 def ask(request: pytest.FixtureRequest) -> Ask:
     variant: Ask = request.param
     return variant
 
 
 def call(host: HttpServerProcess, tool: str, **arguments: Any) -> Any:
-    """What a tool answers with."""
+    """Call a tool and return its JSON."""
     params = {"name": tool, "arguments": arguments}
-    result = bare(host, {"method": "tools/call", "params": params})
+    result = without_envelope(host, {"method": "tools/call", "params": params})
     assert result["isError"] is False, result
     return json.loads(result["content"][0]["text"])
 
 
-def sent(host: HttpServerProcess, text: str) -> ReceivedResponse:
-    """The answer to an HTTP message as the document prints it, with only the headers that it leaves out."""
+def send_documented(host: HttpServerProcess, text: str) -> ReceivedResponse:
+    """Send an HTTP message from the document, with the headers that it leaves out; return the response."""
     head, _, body = text.partition("\n\n")
     if "\nHost: " not in head:
         head += "\nHost: localhost"
@@ -120,41 +120,43 @@ def sent(host: HttpServerProcess, text: str) -> ReceivedResponse:
         head += f"\nContent-Length: {len(body.encode())}"
     with create_connection(host.address, timeout=10) as connection:
         connection.sendall(f"{head}\n\n".replace("\n", "\r\n").encode() + body.encode())
-        answer = HTTPResponse(connection, method=head.partition(" ")[0])
-        answer.begin()
-        with answer:
-            return ReceivedResponse(answer.status, answer.headers, answer.read())
+        response = HTTPResponse(connection, method=head.partition(" ")[0])
+        response.begin()
+        with response:
+            return ReceivedResponse(response.status, response.headers, response.read())
 
 
-def assert_head(answer: ReceivedResponse, text: str) -> None:
-    """The head of an answer has everything that the document prints."""
+def assert_head(response: ReceivedResponse, text: str) -> None:
+    """Check that a response has the status and headers in the document."""
     line, *headers = text.partition("\n\n")[0].splitlines()
-    assert line == f"HTTP/1.1 {answer.status} OK"
+    assert line == f"HTTP/1.1 {response.status} OK"
     for header in headers:
         name, _, value = header.partition(": ")
-        assert answer.headers[name] == value
+        assert response.headers[name] == value
 
 
 DISCOVERY = "Endpoints > Protocol Discovery > "
 
 
 @CONTRACT.replays(f"{DISCOVERY}Response Headers", f"{DISCOVERY}Example")
-def test_the_version_is_advertised_as_in_the_contract(unwritten: Callable[[str], HttpServerProcess]) -> None:
-    request, _, response = CONTRACT.examples[f"{DISCOVERY}Example"].partition("\n\n")
-    answer = sent(unwritten(PROFILE), request)
-    assert_head(answer, response)
-    assert_head(answer, f"HTTP/1.1 200 OK\n{CONTRACT.examples[f'{DISCOVERY}Response Headers']}")
-    assert answer.body == b""
+def test_the_advertised_version_matches_the_contract(
+    shared_server: Callable[[str], HttpServerProcess],
+) -> None:
+    request, _, documented = CONTRACT.examples[f"{DISCOVERY}Example"].partition("\n\n")
+    response = send_documented(shared_server(PROFILE), request)
+    assert_head(response, documented)
+    assert_head(response, f"HTTP/1.1 200 OK\n{CONTRACT.examples[f'{DISCOVERY}Response Headers']}")
+    assert response.body == b""
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_profile_advertises_a_version(
-    unwritten: Callable[[str], HttpServerProcess], profile: str
+    shared_server: Callable[[str], HttpServerProcess], profile: str
 ) -> None:
-    answer = unwritten(profile).ask("HEAD", "/")
-    assert (answer.status, answer.body) == (200, b"")
+    response = shared_server(profile).ask("HEAD", "/")
+    assert (response.status, response.body) == (200, b"")
     advertised = "2025-06-18" if profile == PROFILE else HANDSHAKE_VERSIONS[-1]
-    assert answer.headers["MCP-Protocol-Version"] == advertised
+    assert response.headers["MCP-Protocol-Version"] == advertised
 
 
 HANDLER = "Endpoints > MCP Methods Handler > "
@@ -165,44 +167,46 @@ EXAMPLES = {f"{INITIALIZE} > Example": "protocolVersion", f"{LIST} > Example": "
     f"{HANDLER}Request Headers", *(f"{key} > {part}" for key in EXAMPLES for part in ("Request", "Response"))
 )
 @pytest.mark.parametrize("key", EXAMPLES)
-def test_http_is_spoken_as_in_the_contract(unwritten: Callable[[str], HttpServerProcess], key: str) -> None:
+def test_the_http_response_matches_the_contract(
+    shared_server: Callable[[str], HttpServerProcess], key: str
+) -> None:
     request = CONTRACT.examples[f"{key} > Request"]
     assert CONTRACT.examples[f"{HANDLER}Request Headers"] in request
-    answer = sent(unwritten(PROFILE), request)
-    assert_head(answer, CONTRACT.examples[f"{key} > Response"])
-    assert EXAMPLES[key] in answer.json()
+    response = send_documented(shared_server(PROFILE), request)
+    assert_head(response, CONTRACT.examples[f"{key} > Response"])
+    assert EXAMPLES[key] in response.json()
 
 
 @CONTRACT.replays(f"{INITIALIZE} > Request", f"{INITIALIZE} > Response (Success)")
-@pytest.mark.parametrize("key", INTRODUCTIONS)
-def test_initialize_is_answered_as_in_the_contract(
-    unwritten: Callable[[str], HttpServerProcess], ask: Ask, key: str
+@pytest.mark.parametrize("key", INITIALIZE_RESPONSES)
+def test_the_response_to_initialize_matches_the_contract(
+    shared_server: Callable[[str], HttpServerProcess], ask: Ask, key: str
 ) -> None:
-    answer = ask(unwritten(PROFILE), CONTRACT[f"{INITIALIZE} > {key}"])
-    assert answer == CONTRACT[f"{INITIALIZE} > {INTRODUCTIONS[key]}"]
+    response = ask(shared_server(PROFILE), CONTRACT[f"{INITIALIZE} > {key}"])
+    assert response == CONTRACT[f"{INITIALIZE} > {INITIALIZE_RESPONSES[key]}"]
 
 
 @CONTRACT.replays(f"{LIST} > Request", f"{LIST} > Response (Success)")
-def test_tools_are_listed_as_in_the_contract(unwritten: Callable[[str], HttpServerProcess], ask: Ask) -> None:
-    listed = ask(unwritten(PROFILE), CONTRACT[f"{LIST} > Request"])["tools"]
+def test_tools_are_listed_as_in_the_contract(
+    shared_server: Callable[[str], HttpServerProcess], ask: Ask
+) -> None:
+    listed = ask(shared_server(PROFILE), CONTRACT[f"{LIST} > Request"])["tools"]
     assert [tool["name"] for tool in listed] == list(TOOLS)
     create = without_additions(listed[0])
     # An addition to the contract.
     del create["inputSchema"]["properties"]["due_date"]
     assert [create] == CONTRACT[f"{LIST} > Response (Success)"]["tools"]
-    shown = CONTRACT[f"{LIST} > Example > Response"]["tools"]
-    assert [without_additions(tool) | {"inputSchema": {}} for tool in listed[:2]] == shown
+    documented = CONTRACT[f"{LIST} > Example > Response"]["tools"]
+    assert [without_additions(tool) | {"inputSchema": {}} for tool in listed[:2]] == documented
 
 
 @CONTRACT.replays(*(replay.request for replay in REPLAYS), *(replay.response for replay in REPLAYS))
 @pytest.mark.parametrize("replay", REPLAYS, ids=lambda replay: replay.response)
-def test_the_request_is_answered_as_in_the_contract(
-    host: HttpServerProcess, ask: Ask, replay: Replay
-) -> None:
-    for task in replay.given:
-        made = call(host, "task_create", title=task["title"], project=task.get("project"))
+def test_the_response_matches_the_contract(host: HttpServerProcess, ask: Ask, replay: TaskReplay) -> None:
+    for task in replay.existing:
+        created = call(host, "task_create", title=task["title"], project=task.get("project"))
         if task.get("completed"):
-            call(host, "task_complete", task_id=made["id"])
+            call(host, "task_complete", task_id=created["id"])
     assert_like(ask(host, CONTRACT[replay.request]), CONTRACT[replay.response])
 
 
@@ -212,22 +216,22 @@ ERROR_SHAPES = (f"{CALL} > Response (Error)", "Error Codes > Application Errors 
 @CONTRACT.replays(
     f"{HANDLER}Request Body", f"{CALL} > Request", f"{CALL} > Response (Success)", *ERROR_SHAPES
 )
-def test_every_call_has_the_general_shapes(host: HttpServerProcess, ask: Ask) -> None:
+def test_every_call_has_the_general_format(host: HttpServerProcess, ask: Ask) -> None:
     request = CONTRACT[f"{CALL} > Request"]
     assert request.keys() == CONTRACT[f"{HANDLER}Request Body"].keys()
     request["params"] |= PLACEHOLDER
     for key in ERROR_SHAPES:
-        shown = CONTRACT[key]
-        shown["content"][0]["text"] = "Task 1 not found"
-        assert_like(ask(host, request), shown)
+        documented = CONTRACT[key]
+        documented["content"][0]["text"] = "Task 1 not found"
+        assert_like(ask(host, request), documented)
     call(host, "task_create", title="A task")
-    shown = CONTRACT[f"{CALL} > Response (Success)"]
-    shown["content"][0]["text"] = ask(host, request)["content"][0]["text"]
-    assert_like(ask(host, request), shown)
+    documented = CONTRACT[f"{CALL} > Response (Success)"]
+    documented["content"][0]["text"] = ask(host, request)["content"][0]["text"]
+    assert_like(ask(host, request), documented)
 
 
-class Client:
-    """The client that the document's own tests speak of."""
+class DocumentTestClient:
+    """The client that the tests in the document use."""
 
     def __init__(self, host: HttpServerProcess) -> None:
         self._host = host
@@ -240,31 +244,31 @@ class Client:
 
 
 @pytest.fixture
-def client(host: HttpServerProcess) -> Client:
-    return Client(host)
+def client(host: HttpServerProcess) -> DocumentTestClient:
+    return DocumentTestClient(host)
 
 
-THEIR_TESTS = [key for key in CONTRACT.examples if key.startswith(TESTS)]
+CONTRACT_TESTS = [key for key in CONTRACT.examples if key.startswith(TESTS)]
 
 
-@CONTRACT.replays(*THEIR_TESTS)
-@pytest.mark.parametrize("key", THEIR_TESTS)
-def test_the_contracts_own_test_passes(client: Client, key: str) -> None:
+@CONTRACT.replays(*CONTRACT_TESTS)
+@pytest.mark.parametrize("key", CONTRACT_TESTS)
+def test_the_test_in_the_contract_passes(client: DocumentTestClient, key: str) -> None:
     names: Json = {"client": client, "json": json}
     exec(CONTRACT.examples[key], names)
     (test,) = [value for name, value in names.items() if name.startswith("test_")]
     test()
 
 
-def test_the_contract_has_five_tests_of_its_own() -> None:
-    printed = re.findall(r"^def (test_\w+)\(\):$", CONTRACT.text, re.MULTILINE)
-    assert len(printed) == len(THEIR_TESTS) == 5
+def test_the_contract_contains_five_tests() -> None:
+    documented_tests = re.findall(r"^def (test_\w+)\(\):$", CONTRACT.text, re.MULTILINE)
+    assert len(documented_tests) == len(CONTRACT_TESTS) == 5
 
 
 # Errors
 
 
-MISTAKES: dict[bytes, tuple[int, int]] = {
+INVALID_REQUESTS: dict[bytes, tuple[int, int]] = {
     b"": (400, -32700),
     b"{": (400, -32700),
     b"\xff": (400, -32700),
@@ -284,25 +288,25 @@ MISTAKES: dict[bytes, tuple[int, int]] = {
 }
 
 
-@pytest.mark.parametrize("body", MISTAKES)
-def test_a_mistake_without_an_envelope_is_answered_without_one(
-    unwritten: Callable[[str], HttpServerProcess], body: bytes
+@pytest.mark.parametrize("body", INVALID_REQUESTS)
+def test_an_invalid_request_without_an_envelope_gets_a_response_without_one(
+    shared_server: Callable[[str], HttpServerProcess], body: bytes
 ) -> None:
-    answer = unwritten(PROFILE).post(body)
-    (error,) = answer.json().values()
-    assert answer.json() == {"error": {"code": error["code"], "message": error["message"]}}
-    assert (answer.status, error["code"]) == MISTAKES[body]
+    response = shared_server(PROFILE).post(body)
+    (error,) = response.json().values()
+    assert response.json() == {"error": {"code": error["code"], "message": error["message"]}}
+    assert (response.status, error["code"]) == INVALID_REQUESTS[body]
     assert error["message"]
 
 
 @pytest.mark.parametrize("body", [b"7", b"null", b'"tools/list"', b"true"])
-def test_a_value_that_is_no_request_is_answered_without_an_envelope(
-    unwritten: Callable[[str], HttpServerProcess], body: bytes
+def test_a_value_that_is_not_a_request_gets_a_response_without_an_envelope(
+    shared_server: Callable[[str], HttpServerProcess], body: bytes
 ) -> None:
-    answer = unwritten(PROFILE).post(body)
-    assert answer.status == 400
-    assert answer.json().keys() == {"error"}
-    assert answer.json()["error"]["code"] == -32600
+    response = shared_server(PROFILE).post(body)
+    assert response.status == 400
+    assert response.json().keys() == {"error"}
+    assert response.json()["error"]["code"] == -32600
 
 
 @pytest.mark.parametrize(
@@ -315,18 +319,18 @@ def test_a_value_that_is_no_request_is_answered_without_an_envelope(
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', 200, -32602),
     ],
 )
-def test_a_mistake_in_an_envelope_is_answered_in_one(
-    unwritten: Callable[[str], HttpServerProcess], body: bytes, status: int, code: int
+def test_an_invalid_request_in_an_envelope_gets_a_response_in_one(
+    shared_server: Callable[[str], HttpServerProcess], body: bytes, status: int, code: int
 ) -> None:
-    answer = unwritten(PROFILE).post(body)
-    envelope = answer.json()
-    assert (answer.status, envelope["error"]["code"]) == (status, code)
+    response = shared_server(PROFILE).post(body)
+    envelope = response.json()
+    assert (response.status, envelope["error"]["code"]) == (status, code)
     assert envelope == {"jsonrpc": "2.0", "id": envelope["id"], "error": envelope["error"]}
     assert envelope["id"] == (None if code == -32700 else 1)
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "words"),
+    ("tool", "arguments", "message"),
     [
         ("task_get", {"task_id": 7}, "Task 7 not found"),
         ("task_create", {"title": ""}, "Validation error: Title must be between 1 and 500 characters"),
@@ -334,44 +338,46 @@ def test_a_mistake_in_an_envelope_is_answered_in_one(
         ("task_get", {"task_id": "x"}, "Validation error: task_id must be an integer, not a string"),
     ],
 )
-def test_the_mistakes_of_tools_are_no_errors_of_http(
-    unwritten: Callable[[str], HttpServerProcess], ask: Ask, tool: str, arguments: Json, words: str
+def test_tool_errors_are_not_http_errors(
+    shared_server: Callable[[str], HttpServerProcess], ask: Ask, tool: str, arguments: Json, message: str
 ) -> None:
     params = {"name": tool, "arguments": arguments}
-    result = ask(unwritten(PROFILE), {"method": "tools/call", "params": params})
-    assert result == {"isError": True, "content": [{"type": "text", "text": words}]}
+    result = ask(shared_server(PROFILE), {"method": "tools/call", "params": params})
+    assert result == {"isError": True, "content": [{"type": "text", "text": message}]}
 
 
-def test_a_notification_in_an_envelope_has_no_answer(unwritten: Callable[[str], HttpServerProcess]) -> None:
-    answer = unwritten(PROFILE).post({"jsonrpc": "2.0", "method": "notifications/initialized"})
-    assert (answer.status, answer.body) == (202, b"")
+def test_a_notification_in_an_envelope_has_no_response_body(
+    shared_server: Callable[[str], HttpServerProcess],
+) -> None:
+    response = shared_server(PROFILE).post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    assert (response.status, response.body) == (202, b"")
 
 
-def test_to_listen_without_an_envelope_is_refused_in_words(
-    unwritten: Callable[[str], HttpServerProcess],
+def test_subscribing_without_an_envelope_is_refused_with_an_error(
+    shared_server: Callable[[str], HttpServerProcess],
 ) -> None:
     params = {"notifications": {"toolsListChanged": True}, "_meta": ENVELOPE}
-    answer = unwritten("all").post({"method": "subscriptions/listen", "params": params})
-    assert answer.status in (400, 404)
-    assert answer.json().keys() == {"error"}
+    response = shared_server("all").post({"method": "subscriptions/listen", "params": params})
+    assert response.status in (400, 404)
+    assert response.json().keys() == {"error"}
 
 
 # The other profiles
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_profile_introduces_itself(
-    unwritten: Callable[[str], HttpServerProcess], ask: Ask, profile: str
+def test_every_profile_returns_its_server_name_and_version(
+    shared_server: Callable[[str], HttpServerProcess], ask: Ask, profile: str
 ) -> None:
-    result = ask(unwritten(profile), CONTRACT[f"{INITIALIZE} > Request"])
+    result = ask(shared_server(profile), CONTRACT[f"{INITIALIZE} > Request"])
     assert (result["serverInfo"]["name"], result["protocolVersion"]) == PROFILES[profile]
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_profile_gives_the_same_answer_at_both_addresses(
-    unwritten: Callable[[str], HttpServerProcess], profile: str
+def test_every_profile_sends_the_same_response_at_both_paths(
+    shared_server: Callable[[str], HttpServerProcess], profile: str
 ) -> None:
-    host = unwritten(profile)
+    host = shared_server(profile)
     for method in ("ping", "tools/list", "prompts/list", "resources/list", "resources/templates/list"):
         request = {"jsonrpc": "2.0", "id": 1, "method": method}
         there, here = (host.post(request, path, version=PROFILES[profile][1]) for path in ("/mcp", "/"))
@@ -384,14 +390,14 @@ def test_every_profile_gives_the_same_answer_at_both_addresses(
             assert (without.status, without.json()) == (404, {"error": here.json()["error"]})
 
 
-def test_what_is_stored_without_an_envelope_is_stored(location: WorkspaceLocation) -> None:
+def test_text_written_without_an_envelope_is_stored_unchanged(location: WorkspaceLocation) -> None:
     with HttpServerProcess(*database(location)) as host:
         prompt = call(host, "add_prompt", title="Größe 🎒", content='"\\\n\u2028', tags=["a"])
         assert call(host, "get_prompt", id=prompt["id"])["content"] == '"\\\n\u2028'
-        (listed,) = bare(host, {"method": "prompts/list"})["prompts"]
-        given = bare(host, {"method": "prompts/get", "params": {"name": listed["name"]}})
+        (listed,) = without_envelope(host, {"method": "prompts/list"})["prompts"]
+        given = without_envelope(host, {"method": "prompts/get", "params": {"name": listed["name"]}})
         assert given["messages"][0]["content"]["text"] == '"\\\n\u2028'
 
 
-def test_no_example_is_left_unreplayed() -> None:
+def test_every_example_is_replayed() -> None:
     assert CONTRACT.unreplayed() == []

@@ -1,4 +1,4 @@
-"""Tasks: their order, their defaults, where a search looks, and what statistics count."""
+"""Tasks: order, defaults, search and statistics."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from tests.contracts.contract_replay import (
     ServerUnderTest,
 )
 
-# Tasks
-
 
 def ids(tasks: list[Json]) -> list[int]:
     return [task["id"] for task in tasks]
 
 
-def test_urgent_tasks_come_first_and_older_ones_before_newer(server: ServerUnderTest) -> None:
+def test_tasks_are_sorted_by_priority_and_then_by_age(server: ServerUnderTest) -> None:
     for priority in (3, 5, 1, 5, 3):
         server.text("task_create", title="Same", notes="Same", priority=priority)
     order = [2, 4, 1, 5, 3]
@@ -40,7 +38,7 @@ def test_completed_tasks_are_listed_only_on_request_and_always_searched(server: 
     assert ids(server.data("task_search", query="done")) == [2]
 
 
-def test_a_task_search_looks_where_it_is_told_to(server: ServerUnderTest) -> None:
+def test_a_task_search_covers_the_given_fields(server: ServerUnderTest) -> None:
     server.text("task_create", title="Buy MILK", notes="At the shop")
     server.text("task_create", title="Call home", notes="About 100% milk_")
     found = {
@@ -73,7 +71,7 @@ def test_a_new_task_has_the_contracts_defaults(server: ServerUnderTest) -> None:
     assert task["created_at"] == task["updated_at"]
 
 
-def test_statistics_of_nothing_are_zero(server: ServerUnderTest) -> None:
+def test_statistics_without_tasks_are_zero(server: ServerUnderTest) -> None:
     stats = server.data("task_stats")
     assert list(stats) == ["by_project", "by_priority", "by_status", "total", "completed", "completion_rate"]
     assert stats["by_project"] == {}
@@ -81,8 +79,8 @@ def test_statistics_of_nothing_are_zero(server: ServerUnderTest) -> None:
 
 
 @pytest.fixture
-def busy(server: ServerUnderTest) -> ServerUnderTest:
-    """Three tasks, one of them completed, one without a project."""
+def server_with_tasks(server: ServerUnderTest) -> ServerUnderTest:
+    """A server with three tasks, one of them completed, one without a project."""
     server.text("task_create", title="One", project="Home", priority=5)
     server.text("task_create", title="Two", project="Home")
     server.text("task_create", title="Three")
@@ -90,8 +88,8 @@ def busy(server: ServerUnderTest) -> ServerUnderTest:
     return server
 
 
-def test_statistics_count_all_tasks(busy: ServerUnderTest) -> None:
-    stats = busy.data("task_stats")
+def test_statistics_count_all_tasks(server_with_tasks: ServerUnderTest) -> None:
+    stats = server_with_tasks.data("task_stats")
     assert list(stats) == ["by_project", "by_priority", "by_status", "total", "completed", "completion_rate"]
     assert stats["by_project"] == {"Home": 2, "(no project)": 1}
     assert {priority: count for priority, count in stats["by_priority"].items() if count} == {"3": 2, "5": 1}
@@ -99,21 +97,26 @@ def test_statistics_count_all_tasks(busy: ServerUnderTest) -> None:
     assert (stats["total"], stats["completed"], stats["completion_rate"]) == (3, 1, 33.33)
 
 
-def test_a_project_that_is_called_no_project_is_counted_in(busy: ServerUnderTest) -> None:
-    busy.text("task_create", title="Four", project="(no project)")
-    assert busy.data("task_stats")["by_project"] == {"Home": 2, "(no project)": 2}
+def test_a_project_called_no_project_is_counted_together_with_none(
+    server_with_tasks: ServerUnderTest,
+) -> None:
+    server_with_tasks.text("task_create", title="Four", project="(no project)")
+    assert server_with_tasks.data("task_stats")["by_project"] == {"Home": 2, "(no project)": 2}
 
 
 @pytest.mark.parametrize("group", ["project", "priority", "status"])
-def test_statistics_can_be_grouped_by_one_thing(busy: ServerUnderTest, group: str) -> None:
-    stats, everything = busy.data("task_stats", group_by=group), busy.data("task_stats")
+def test_statistics_can_be_limited_to_one_group(server_with_tasks: ServerUnderTest, group: str) -> None:
+    stats, everything = (
+        server_with_tasks.data("task_stats", group_by=group),
+        server_with_tasks.data("task_stats"),
+    )
     assert list(stats) == [f"by_{group}", "total", "completed", "completion_rate"]
     assert stats.items() <= everything.items()
 
 
-def test_the_completion_rate_is_a_percentage_with_two_decimals(busy: ServerUnderTest) -> None:
-    rates = [busy.data("task_stats")["completion_rate"]]
+def test_the_completion_rate_is_a_percentage_with_two_decimals(server_with_tasks: ServerUnderTest) -> None:
+    rates = [server_with_tasks.data("task_stats")["completion_rate"]]
     for task in (1, 2):
-        busy.text("task_complete", task_id=task)
-        rates.append(busy.data("task_stats")["completion_rate"])
+        server_with_tasks.text("task_complete", task_id=task)
+        rates.append(server_with_tasks.data("task_stats")["completion_rate"])
     assert rates == [33.33, 66.67, 100]
