@@ -12,14 +12,14 @@ _ALONE: Final = (
     "tests/accounts/test_gate.py",
     "tests/accounts/test_streams.py",
     "tests/cli/test_commands.py",
-    "tests/contracts/test_library_news.py",
-    "tests/contracts/test_news.py",
+    "tests/contracts/test_library_notifications.py",
+    "tests/contracts/test_change_notifications.py",
     "tests/e2e/",
     "tests/fleet/",
     "tests/library/render/",
     "tests/protocol/transports/",
-    "tests/storage/postgres/test_losses.py",
-    "tests/storage_contract/test_news.py",
+    "tests/storage/postgres/test_connection_loss.py",
+    "tests/storage_contract/test_store_notifications.py",
     "tests/torture/",
 )
 

@@ -25,7 +25,7 @@ from dittybag.library.install_records import find_edits, linked_folders, read_re
 from dittybag.library.installer import add, create, remove
 from dittybag.library.sources import parse_source
 from tests.library.packing import archive, commit, descriptors, git, leftovers, plant, tree
-from tests.storage.sqlite.children import powerless
+from tests.storage.sqlite.child_processes import drop_privileges
 
 FILES = {"a.md": "one", "deep/b.md": "two", ".claude/commands/c.md": "three"}
 
@@ -239,7 +239,7 @@ def test_a_new_library_holds_a_prompt_that_works(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_said_and_nothing_is_left(tmp_path: Path) -> None:
     source = plant(tmp_path / "source", FILES)
     (source / "deep" / "b.md").chmod(0)
-    command = [*powerless(), sys.executable, "-m", "dittybag", "library", "add", str(source)]
+    command = [*drop_privileges(), sys.executable, "-m", "dittybag", "library", "add", str(source)]
     environment = os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 1
@@ -381,7 +381,7 @@ def test_things_on_this_machine_are_told_apart(tmp_path: Path, monkeypatch: pyte
 def test_an_archive_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     pack = archive(tmp_path / "pack.zip", FILES)
     pack.chmod(0)
-    command = [*powerless(), sys.executable, "-m", "dittybag", "library", "add", str(pack)]
+    command = [*drop_privileges(), sys.executable, "-m", "dittybag", "library", "add", str(pack)]
     environment = os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stderr) == (1, f"error: {pack} could not be read: Permission denied\n")

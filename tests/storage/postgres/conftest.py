@@ -1,4 +1,4 @@
-"""A PostgreSQL server, and a new place for a workspace in it for every test."""
+"""A PostgreSQL server, and a new schema in it for every test."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def schema() -> str:
-    """The name of a schema that is not there yet."""
-    return f"place_{next(numbers)}"
+    """The name of a schema that does not exist yet."""
+    return f"workspace_{next(numbers)}"
 
 
 @pytest.fixture
 def url(server: Server, schema: str) -> str:
-    """Where no workspace is yet."""
+    """The URL of a workspace that does not exist yet."""
     return server.url(schema=schema)
 
 
 @pytest.fixture
 async def open_store() -> AsyncIterator[OpenStore]:
-    """Opens stores that are closed in the end."""
+    """Opens stores, which are closed after the test."""
     opened: list[PostgresStore] = []
 
     async def open_it(url: str) -> PostgresStore:

@@ -1,4 +1,4 @@
-"""Holds the write lock of a SQLite file from the first line it is sent to the next."""
+"""A child process that takes and releases the write lock of a SQLite file on alternate lines of input."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 import apsw
 
-from tests.storage.sqlite.children import reply
+from tests.storage.sqlite.child_processes import reply
 
 if __name__ == "__main__":
     connection = apsw.Connection(sys.argv[1])

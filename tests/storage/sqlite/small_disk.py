@@ -1,6 +1,6 @@
-"""Fills a disk under a store: a disk of a megabyte, which this process mounts for itself alone.
+"""A child process that fills the disk under a store: a private mount of one megabyte.
 
-Or, with `--file-size`, lets no file grow beyond a limit, which needs no mounting.
+With `--file-size`, it limits the size of files instead, which needs no mount.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dittybag.domain.errors import DittybagError, StorageError
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.storage.sqlite.children import reply
+from tests.storage.sqlite.child_processes import reply
 
 DISK_BYTES = 1024 * 1024
 TEXT = "x" * 20_000
 
 
 def fill(folder: Path) -> None:
-    """Leave no room on the disk."""
+    """Fill the disk completely."""
     with (folder / "filler").open("wb", buffering=0) as file:
         for size in (65536, 512, 1):
             try:
@@ -33,12 +33,12 @@ def fill(folder: Path) -> None:
                 continue
 
 
-def make_room(folder: Path) -> None:
+def free_space(folder: Path) -> None:
     (folder / "filler").unlink()
 
 
 def limit_files(folder: Path) -> None:
-    """Let no file of this process grow any more."""
+    """Keep the files of this process from growing."""
     longest = max(file.stat().st_size for file in folder.iterdir())
     resource.setrlimit(resource.RLIMIT_FSIZE, (longest, resource.RLIM_INFINITY))
 
@@ -48,7 +48,7 @@ def lift_limit(folder: Path) -> None:
 
 
 async def run(folder: Path, *, by_size: bool) -> None:
-    narrow, widen = (limit_files, lift_limit) if by_size else (fill, make_room)
+    fill_disk, free_disk = (limit_files, lift_limit) if by_size else (fill, free_space)
     path = str(folder / "store.db")
     workspace = Workspace(SqliteStore(path))
     caller = Caller((await workspace.projects.find("default")).id, "tester")
@@ -67,13 +67,13 @@ async def run(folder: Path, *, by_size: bool) -> None:
 
     for number in range(3):
         await add(f"before-{number}")
-    narrow(folder)
+    fill_disk(folder)
     for number in range(3):
         await add(f"alone-{number}")
     alone = len(errors)
     await asyncio.gather(*(add(f"together-{number}") for number in range(30)))
     read_when_full = await names()
-    widen(folder)
+    free_disk(folder)
     refused_so_far = len(errors)
     await add("after")
     await workspace.store.close()
@@ -95,7 +95,7 @@ async def run(folder: Path, *, by_size: bool) -> None:
 
 
 async def start_on_full(folder: Path) -> None:
-    """What opening says when there is no room for a new file."""
+    """Open a new file on a full disk and report the outcome."""
     fill(folder)
     try:
         await SqliteStore(str(folder / "new.db")).close()

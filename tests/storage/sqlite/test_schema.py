@@ -1,4 +1,4 @@
-"""The schema, and the migrations that lead to it."""
+"""The schema file, and the migrations that it summarises."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dittybag.storage.sqlite.migrations import NEWEST, load_migrations, migrate
 from tests.storage.sqlite.schema import FILE, migrated_schema
 
 
-def test_the_schema_file_is_what_all_migrations_lead_to() -> None:
+def test_the_schema_file_equals_the_schema_after_all_migrations() -> None:
     assert FILE.read_text(encoding="utf-8") == migrated_schema(), (
-        "after a change of the migrations, run: python -m tests.storage.sqlite.schema"
+        "after changing a migration, run: python -m tests.storage.sqlite.schema"
     )
 
 
-def test_the_schema_file_shows_every_object_that_the_migrations_make() -> None:
-    made = {
+def test_the_schema_file_contains_every_object_of_the_migrations() -> None:
+    created = {
         name
         for _, _, sql in load_migrations()
         for name in re.findall(r"^CREATE (?:VIRTUAL )?(?:TABLE|INDEX|TRIGGER) (\w+)", sql, re.MULTILINE)
@@ -26,10 +26,10 @@ def test_the_schema_file_shows_every_object_that_the_migrations_make() -> None:
     shown = set(
         re.findall(r"^CREATE (?:VIRTUAL )?(?:TABLE|INDEX|TRIGGER) (\w+)", FILE.read_text(), re.MULTILINE)
     )
-    assert shown == made | {"migrations"}
+    assert shown == created | {"migrations"}
 
 
-def test_migrations_are_numbered_without_a_gap_and_the_last_is_the_newest_schema() -> None:
+def test_migrations_are_numbered_without_gaps_up_to_the_newest_version() -> None:
     assert [number for number, _, _ in load_migrations()] == list(range(1, NEWEST + 1))
 
 

@@ -1,4 +1,4 @@
-"""Opening a file: new ones are made, old ones are kept, and what is not ours is left alone."""
+"""Opening a SQLite file: creation, migration, and the refusal of foreign files."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dittybag.domain.errors import StorageError, StorageForeign, StorageTooNew
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.storage.sqlite.migrations import NEWEST, migrate
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.storage.sqlite.children import ROOT, Child
+from tests.storage.sqlite.child_processes import ROOT, ChildProcess
 
 PROCESSES = 10
 ROUNDS = 20
 
 
-def opened_and_closed(path: Path) -> None:
+def open_and_close(path: Path) -> None:
     asyncio.run(SqliteStore(str(path)).close())
 
 
-def bytes_in(folder: Path) -> dict[str, bytes]:
-    """Every file of a folder but those that SQLite shares between processes, which hold no data."""
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Read every file of a folder, except SQLite's shared memory, which contains no data."""
     return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith("-shm")}
 
 
@@ -40,16 +40,16 @@ def query(path: Path, sql: str) -> list[tuple[object, ...]]:
 
 
 def make_sqlite(path: Path, *sql: str, killed: bool = False) -> None:
-    """A SQLite file of another program; one that was killed leaves its log behind."""
+    """Create a SQLite file of another program. If `killed`, its write-ahead log is left behind."""
     program = f"import apsw, os\nconnection = apsw.Connection({str(path)!r})\n"
     program += "".join(f"connection.execute({statement!r})\n" for statement in sql)
     program += "os._exit(0)" if killed else "connection.close()"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
 
 
-def test_a_file_in_a_folder_that_is_not_there_is_made_for_its_owner_only(tmp_path: Path) -> None:
+def test_a_missing_folder_is_created_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "down" / "new.db"
-    opened_and_closed(path)
+    open_and_close(path)
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert query(path, "SELECT name FROM projects") == [(DEFAULT_PROJECT,)]
 
@@ -59,52 +59,52 @@ def test_a_file_in_a_folder_that_is_not_there_is_made_for_its_owner_only(tmp_pat
 )
 def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    opened_and_closed(path)
+    open_and_close(path)
     assert [file.name for file in tmp_path.iterdir()] == [name]
     assert query(path, "SELECT name FROM projects") == [(DEFAULT_PROJECT,)]
 
 
-def test_an_empty_file_is_as_good_as_none(tmp_path: Path) -> None:
+def test_an_empty_file_becomes_a_new_database(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     path.touch()
-    opened_and_closed(path)
+    open_and_close(path)
     assert query(path, "SELECT name FROM projects") == [(DEFAULT_PROJECT,)]
 
 
-def test_opening_a_file_again_writes_nothing(tmp_path: Path) -> None:
+def test_reopening_a_file_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    opened_and_closed(path)
-    before = bytes_in(tmp_path)
-    opened_and_closed(path)
-    assert bytes_in(tmp_path) == before
+    open_and_close(path)
+    before = read_files(tmp_path)
+    open_and_close(path)
+    assert read_files(tmp_path) == before
 
 
 @pytest.mark.parametrize("newer", [1, 2, 1000])
-def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path, newer: int) -> None:
+def test_a_newer_schema_is_refused_and_left_unchanged(tmp_path: Path, newer: int) -> None:
     path = tmp_path / "newer.db"
-    opened_and_closed(path)
+    open_and_close(path)
     query(path, f"PRAGMA user_version = {NEWEST + newer}")
-    before = bytes_in(tmp_path)
+    before = read_files(tmp_path)
     with pytest.raises(StorageTooNew) as caught:
         SqliteStore(str(path))
     assert (caught.value.found, caught.value.known) == (NEWEST + newer, NEWEST)
     assert caught.value.where == str(path)
-    assert bytes_in(tmp_path) == before
+    assert read_files(tmp_path) == before
 
 
-def test_a_newer_schema_that_migrating_meets_is_refused_too(tmp_path: Path) -> None:
+def test_migrate_refuses_a_newer_schema(tmp_path: Path) -> None:
     path = tmp_path / "newer.db"
-    opened_and_closed(path)
+    open_and_close(path)
     query(path, f"PRAGMA user_version = {NEWEST + 1}")
-    before = bytes_in(tmp_path)
+    before = read_files(tmp_path)
     with pytest.raises(StorageTooNew):
         migrate(str(path))
-    assert bytes_in(tmp_path) == before
+    assert read_files(tmp_path) == before
 
 
-def test_serving_a_newer_schema_says_what_to_do_and_nothing_on_stdout(tmp_path: Path) -> None:
+def test_serving_a_newer_schema_says_what_to_do_on_stderr_only(tmp_path: Path) -> None:
     path = tmp_path / "newer.db"
-    opened_and_closed(path)
+    open_and_close(path)
     query(path, f"PRAGMA user_version = {NEWEST + 1}")
     ended = subprocess.run(
         [sys.executable, "-m", "dittybag", "serve", "--db", str(path)],
@@ -121,9 +121,9 @@ def test_serving_a_newer_schema_says_what_to_do_and_nothing_on_stdout(tmp_path: 
 
 FOREIGN_SQLITE = {
     "with a table": ["CREATE TABLE t (x)", "INSERT INTO t VALUES (1)"],
-    "with tables of our names": ["CREATE TABLE projects (id)", "CREATE TABLE prompts (id)"],
-    "with a version of its own": [f"PRAGMA user_version = {NEWEST}"],
-    "with another program's mark": ["PRAGMA application_id = 42"],
+    "with tables of the same names": ["CREATE TABLE projects (id)", "CREATE TABLE prompts (id)"],
+    "with the same schema version": [f"PRAGMA user_version = {NEWEST}"],
+    "with another application id": ["PRAGMA application_id = 42"],
     "with all of that": [
         "PRAGMA application_id = 42",
         f"PRAGMA user_version = {NEWEST}",
@@ -134,26 +134,26 @@ FOREIGN_SQLITE = {
 
 
 @pytest.mark.parametrize("sql", FOREIGN_SQLITE.values(), ids=list(FOREIGN_SQLITE))
-def test_another_programs_sqlite_file_is_refused_and_left_alone(tmp_path: Path, sql: list[str]) -> None:
+def test_another_programs_sqlite_file_is_refused_and_left_unchanged(tmp_path: Path, sql: list[str]) -> None:
     path = tmp_path / "foreign.db"
     make_sqlite(path, *sql)
-    before = bytes_in(tmp_path)
+    before = read_files(tmp_path)
     with pytest.raises(StorageForeign):
         SqliteStore(str(path))
-    assert bytes_in(tmp_path) == before
+    assert read_files(tmp_path) == before
 
 
-def test_another_programs_log_is_left_alone_too(tmp_path: Path) -> None:
+def test_another_programs_write_ahead_log_is_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "foreign.db"
     make_sqlite(path, *FOREIGN_SQLITE["with a write-ahead log"], killed=True)
-    before = bytes_in(tmp_path)
+    before = read_files(tmp_path)
     assert before["foreign.db-wal"]
     with pytest.raises(StorageForeign):
         SqliteStore(str(path))
-    assert bytes_in(tmp_path) == before
+    assert read_files(tmp_path) == before
 
 
-NO_DATABASES = {
+NOT_DATABASES = {
     "two bytes": b"x\n",
     "a text": b"Dear diary,\n" * 1000,
     "a short text": b"hello\n",
@@ -164,17 +164,17 @@ NO_DATABASES = {
 }
 
 
-@pytest.mark.parametrize("content", NO_DATABASES.values(), ids=list(NO_DATABASES))
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", NOT_DATABASES.values(), ids=list(NOT_DATABASES))
+def test_a_file_that_is_not_a_database_is_refused_and_left_unchanged(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "diary.txt"
     path.write_bytes(content)
     with pytest.raises(StorageError) as caught:
         SqliteStore(str(path))
     assert caught.value.code in ("STORAGE_FOREIGN", "STORAGE_DAMAGED")
-    assert bytes_in(tmp_path) == {"diary.txt": content}
+    assert read_files(tmp_path) == {"diary.txt": content}
 
 
-def test_a_folder_is_no_database(tmp_path: Path) -> None:
+def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         SqliteStore(str(tmp_path))
     with pytest.raises(StorageError):
@@ -182,15 +182,15 @@ def test_a_folder_is_no_database(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ten_processes_that_open_a_new_file_at_once_make_it_once(tmp_path: Path) -> None:
+def test_ten_processes_that_open_a_new_file_together_create_it_once(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        children = [stack.enter_context(Child("opener")) for _ in range(PROCESSES)]
-        assert [child.answer() for child in children] == ["ready"] * PROCESSES
+        children = [stack.enter_context(ChildProcess("sqlite_opener")) for _ in range(PROCESSES)]
+        assert [child.read_reply() for child in children] == ["ready"] * PROCESSES
         for number in range(ROUNDS):
             path = tmp_path / f"{number}.db"
             for child in children:
-                child.tell(str(path))
-            outcomes = [child.answer() for child in children]
+                child.send(str(path))
+            outcomes = [child.read_reply() for child in children]
             assert outcomes == [{"open": "ok", "read": "ok", "write": "ok"}] * PROCESSES, number
             assert query(path, "SELECT count(*) FROM migrations") == [(NEWEST,)]
             assert query(path, "SELECT name FROM projects") == [(DEFAULT_PROJECT,)]
@@ -198,30 +198,30 @@ def test_ten_processes_that_open_a_new_file_at_once_make_it_once(tmp_path: Path)
             assert query(path, "SELECT count(*) FROM tasks") == [(PROCESSES,)]
 
 
-def test_a_file_that_another_process_is_just_making_is_waited_for(tmp_path: Path) -> None:
+def test_opening_waits_for_another_process_that_is_creating_the_file(tmp_path: Path) -> None:
     path = tmp_path / "new.db"
     errors: list[StorageError] = []
 
     def open_it() -> None:
         try:
-            opened_and_closed(path)
+            open_and_close(path)
         except StorageError as error:
             errors.append(error)
 
-    with Child("lock_holder", str(path)) as holder:
-        assert holder.answer() == "ready"
-        assert holder.ask("lock") == "locked"
+    with ChildProcess("lock_holder", str(path)) as holder:
+        assert holder.read_reply() == "ready"
+        assert holder.request("lock") == "locked"
         opening = threading.Thread(target=open_it)
         opening.start()
-        # It ends at once only if it does not wait.
+        # It would end immediately if it did not wait.
         opening.join(0.3)
-        assert holder.ask("free") == "free"
+        assert holder.request("free") == "free"
         opening.join(10)
     assert not opening.is_alive()
     assert errors == []
 
 
-def test_a_place_that_cannot_have_a_write_ahead_log_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_location_without_write_ahead_log_is_refused_immediately(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "dittybag", "project", "list", "--db", ":memory:"],
         capture_output=True,
@@ -229,6 +229,6 @@ def test_a_place_that_cannot_have_a_write_ahead_log_is_refused_at_once(tmp_path:
         timeout=20,
         check=False,
     )
-    assert ended.returncode in (2, 5), "neither settings that are refused nor an error of the storage"
+    assert ended.returncode in (2, 5), "neither a settings error nor a storage error"
     assert ended.stdout == b""
     assert ended.stderr.startswith(b"error: ")

@@ -1,4 +1,4 @@
-"""News over a network that breaks: everything is heard once and in order, also what happened meanwhile."""
+"""Change notifications over an unreliable network: each arrives once and in order."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
 from tests.databases import Server
 from tests.storage.postgres.conftest import OpenStore
-from tests.storage.postgres.deeds import do
-from tests.storage.postgres.proxy import network
+from tests.storage.postgres.faulty_proxy import run_proxy
+from tests.storage.postgres.task_workload import create_task
 
 
-class Listener:
-    """Hears the news of a store."""
+class RecordingListener:
+    """Records the notifications of a store."""
 
     def __init__(self, store: Any) -> None:
-        self.heard: list[ChangeNotification] = []
+        self.received: list[ChangeNotification] = []
         self._more = asyncio.Event()
-        store.subscribe(self._hear)
+        store.subscribe(self._record)
 
-    def _hear(self, news: Sequence[ChangeNotification]) -> None:
-        self.heard += news
+    def _record(self, notifications: Sequence[ChangeNotification]) -> None:
+        self.received += notifications
         self._more.set()
 
-    async def until_count(self, count: int) -> None:
+    async def wait_for(self, count: int) -> None:
         async with asyncio.timeout(5):
-            while len(self.heard) < count:
+            while len(self.received) < count:
                 self._more.clear()
                 await self._more.wait()
 
 
-def projects(first: int, last: int) -> list[ChangeNotification]:
+def project_changes(first: int, last: int) -> list[ChangeNotification]:
     return [ChangeNotification("project", number) for number in range(first, last + 1)]
 
 
@@ -50,103 +50,105 @@ async def create_project(store: Any) -> None:
     await store.write(work, actor="x")
 
 
-async def test_what_happens_while_the_network_is_away_is_heard_when_it_is_back(
+async def test_changes_during_a_network_outage_are_delivered_afterwards(
     server: Server, url: str, open_store: OpenStore
 ) -> None:
     writer = await open_store(url)
-    async with network(server.port) as proxy:
-        far = await open_store(url.replace(f":{server.port}/", f":{proxy.port}/"))
-        listener = Listener(far)
+    async with run_proxy(server.port) as proxy:
+        proxied = await open_store(url.replace(f":{server.port}/", f":{proxy.port}/"))
+        listener = RecordingListener(proxied)
         await create_project(writer)
-        await listener.until_count(1)
+        await listener.wait_for(1)
         for turn in range(3):
             proxy.is_down = True
             proxy.cut()
             for _ in range(5):
                 await create_project(writer)
             proxy.is_down = False
-            # Nothing more is said, so it has to look for itself.
-            await listener.until_count(6 + 5 * turn)
-        await create_project(far)
-        await listener.until_count(17)
-        assert listener.heard == projects(2, 18)
-        await far.close()
+            # There is no further NOTIFY, so the feed has to read the log on its own.
+            await listener.wait_for(6 + 5 * turn)
+        await create_project(proxied)
+        await listener.wait_for(17)
+        assert listener.received == project_changes(2, 18)
+        await proxied.close()
 
 
-async def test_a_killed_listener_hears_everything_once(
+async def test_a_listener_whose_connection_is_killed_gets_every_change_once(
     server: Server, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
-    listener = Listener(store)
+    listener = RecordingListener(store)
     listening = "FROM pg_stat_activity WHERE application_name = 'dittybag' AND query LIKE 'LISTEN%'"
     for _ in range(10):
         await asyncio.gather(
             asyncio.to_thread(server.sql, f"SELECT count(pg_terminate_backend(pid)) {listening}"),
             *(create_project(store) for _ in range(5)),
         )
-    await listener.until_count(50)
+    await listener.wait_for(50)
     await create_project(store)
-    await listener.until_count(51)
-    assert listener.heard == projects(2, 52)
+    await listener.wait_for(51)
+    assert listener.received == project_changes(2, 52)
 
 
-async def test_a_listener_does_not_hear_what_was_there_before(url: str, open_store: OpenStore) -> None:
+async def test_a_listener_is_not_notified_of_earlier_changes(url: str, open_store: OpenStore) -> None:
     store = await open_store(url)
     await create_project(store)
-    first = Listener(store)
+    first = RecordingListener(store)
     await create_project(store)
-    second = Listener(store)
+    second = RecordingListener(store)
     await create_project(store)
-    await first.until_count(2)
-    await second.until_count(1)
-    assert (first.heard, second.heard) == (projects(3, 4), projects(4, 4))
+    await first.wait_for(2)
+    await second.wait_for(1)
+    assert (first.received, second.received) == (project_changes(3, 4), project_changes(4, 4))
 
 
-async def test_sessions_are_no_news(server: Server, url: str, open_store: OpenStore) -> None:
+async def test_sessions_cause_no_notifications(server: Server, url: str, open_store: OpenStore) -> None:
     store = await open_store(url)
-    listener = Listener(store)
+    listener = RecordingListener(store)
     await store.write(lambda transaction: transaction.save_session("s", b"x"), actor="x")
-    await do(store, "t")
-    await listener.until_count(1)
-    assert listener.heard == [ChangeNotification("task", None)]
+    await create_task(store, "t")
+    await listener.wait_for(1)
+    assert listener.received == [ChangeNotification("task", None)]
 
 
-async def test_workspaces_of_one_database_hear_nothing_of_each_other(
+async def test_workspaces_of_one_database_do_not_notify_each_other(
     server: Server, schema: str, open_store: OpenStore
 ) -> None:
     here, there = [await open_store(server.url(schema=f"{schema}{side}")) for side in ("a", "b")]
-    listener, other = Listener(here), Listener(there)
-    await do(there, "t")
-    await other.until_count(1)
+    listener, other = RecordingListener(here), RecordingListener(there)
+    await create_task(there, "t")
+    await other.wait_for(1)
     await create_project(here)
-    await listener.until_count(1)
-    assert listener.heard == projects(2, 2)
+    await listener.wait_for(1)
+    assert listener.received == project_changes(2, 2)
 
 
-async def test_after_a_backup_was_restored_everything_counts_as_changed(
+async def test_everything_counts_as_changed_after_a_restore(
     server: Server, schema: str, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
-    listener = Listener(store)
+    listener = RecordingListener(store)
     for _ in range(3):
         await create_project(store)
-    await listener.until_count(3)
+    await listener.wait_for(3)
     server.sql(
         f"SET search_path = {schema}; DELETE FROM changes WHERE seq > 2; DELETE FROM projects WHERE id > 2"
     )
     server.sql(
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'dittybag'"
     )
-    await listener.until_count(7)
-    assert listener.heard[3:] == [
+    await listener.wait_for(7)
+    assert listener.received[3:] == [
         ChangeNotification(kind, project) for project in (1, 2) for kind in ("prompt", "resource")
     ]
-    await do(store, "t")
-    await listener.until_count(8)
-    assert listener.heard[7:] == [ChangeNotification("task", None)]
+    await create_task(store, "t")
+    await listener.wait_for(8)
+    assert listener.received[7:] == [ChangeNotification("task", None)]
 
 
-async def test_a_reader_of_the_log_misses_nothing_while_many_write(url: str, open_store: OpenStore) -> None:
+async def test_a_reader_of_the_log_misses_no_change_of_concurrent_writers(
+    url: str, open_store: OpenStore
+) -> None:
     stores = [await open_store(url) for _ in range(4)]
     over = asyncio.Event()
 
@@ -161,13 +163,13 @@ async def test_a_reader_of_the_log_misses_nothing_while_many_write(url: str, ope
         return seen + await stores[0].read(more)
 
     followers = [asyncio.create_task(follow()) for _ in range(2)]
-    await asyncio.gather(*(do(stores[number % 4], f"t{number}") for number in range(400)))
+    await asyncio.gather(*(create_task(stores[number % 4], f"t{number}") for number in range(400)))
     over.set()
     for seen in await asyncio.gather(*followers):
         assert seen == list(range(1, 402))
 
 
-async def test_a_store_has_no_stamps_because_they_could_be_old(url: str, open_store: OpenStore) -> None:
+async def test_a_store_has_no_stamps_because_they_could_be_outdated(url: str, open_store: OpenStore) -> None:
     store = await open_store(url)
     for project in (None, 1, 2):
         assert store.stamp("prompt", project) is None

@@ -1,4 +1,4 @@
-"""Opens stores: for each line with the name of a file, whether that worked, or which error it gave."""
+"""A child process that opens the files named on standard input and prints the outcomes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.tasks import Task
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.storage.sqlite.children import reply
+from tests.storage.sqlite.child_processes import reply
 
 
 async def attempt(path: str) -> dict[str, str]:
-    """What comes of opening a file, reading from it and writing to it."""
+    """Open, read and write a file. Returns the outcome of each step."""
     outcomes: dict[str, str] = {}
 
-    async def look(transaction: Transaction) -> None:
+    async def read(transaction: Transaction) -> None:
         assert await transaction.projects.by_name(DEFAULT_PROJECT) is not None
 
     async def add(transaction: Transaction) -> None:
@@ -31,7 +31,7 @@ async def attempt(path: str) -> dict[str, str]:
         try:
             outcomes[step] = "ok"
             step = "read"
-            await store.read(look)
+            await store.read(read)
             outcomes[step] = "ok"
             step = "write"
             await store.write(add, actor="child")

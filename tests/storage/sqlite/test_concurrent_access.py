@@ -1,4 +1,4 @@
-"""One file, several processes: how connections are set, and who waits for whom."""
+"""Several processes share one file: connection settings, locks, and replaced files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite import connections
 from dittybag.storage.sqlite.store import SqliteStore
 from dittybag.storage.sqlite.transaction import SqliteTransaction
-from tests.storage.sqlite.children import Child
+from tests.storage.sqlite.child_processes import ChildProcess
 
 PRAGMAS = ("journal_mode", "synchronous", "foreign_keys", "query_only", "trusted_schema", "locking_mode")
 
@@ -37,7 +37,7 @@ async def caller(workspace: Workspace) -> Caller:
 
 
 async def pragmas(transaction: Transaction) -> dict[str, Any]:
-    """How the connection is set that a use case runs on."""
+    """Return the settings of the connection that a use case runs on."""
     assert isinstance(transaction, SqliteTransaction)
     return {name: transaction._connection.pragma(name) for name in PRAGMAS}
 
@@ -71,13 +71,13 @@ async def test_a_reference_to_a_missing_project_is_refused(workspace: Workspace)
     await workspace.store.write(work, actor="tester")
 
 
-async def test_reads_are_answered_while_another_process_holds_the_write_lock(
+async def test_reads_succeed_while_another_process_holds_the_write_lock(
     tmp_path: Path, workspace: Workspace, caller: Caller
 ) -> None:
     prompt, _ = await workspace.prompts.create(caller, name="p", content="needle")
-    with Child("lock_holder", str(tmp_path / "store.db")) as holder:
-        assert holder.answer() == "ready"
-        assert holder.ask("lock") == "locked"
+    with ChildProcess("lock_holder", str(tmp_path / "store.db")) as holder:
+        assert holder.read_reply() == "ready"
+        assert holder.request("lock") == "locked"
         async with asyncio.timeout(5):
             assert (await workspace.prompts.recent(caller, 10, 0)).total == 1
             page = await workspace.prompts.search(caller, "needle", 10, 0)
@@ -89,43 +89,43 @@ async def test_reads_are_answered_while_another_process_holds_the_write_lock(
         await newcomer.store.close()
 
 
-async def test_a_write_waits_for_another_processs_lock_and_reads_go_on_meanwhile(
+async def test_a_write_waits_for_another_processs_lock_while_reads_continue(
     tmp_path: Path, workspace: Workspace, caller: Caller
 ) -> None:
-    with Child("lock_holder", str(tmp_path / "store.db")) as holder:
-        assert holder.answer() == "ready"
-        assert holder.ask("lock") == "locked"
+    with ChildProcess("lock_holder", str(tmp_path / "store.db")) as holder:
+        assert holder.read_reply() == "ready"
+        assert holder.request("lock") == "locked"
         writes = [asyncio.create_task(workspace.tasks.create(caller, title=f"t{n}")) for n in range(20)]
         for _ in range(100):
             await workspace.tasks.search(caller, "t")
         assert not any(write.done() for write in writes)
-        assert holder.ask("free") == "free"
+        assert holder.request("free") == "free"
         async with asyncio.timeout(10):
             made = await asyncio.gather(*writes)
     assert [task.title for task in made] == [f"t{n}" for n in range(20)]
     assert (await workspace.tasks.search(caller, "t"))[0] == 20
 
 
-async def test_opening_a_file_once_more_gives_up_no_lock_of_this_process(
+async def test_opening_a_file_again_keeps_the_locks_of_this_process(
     tmp_path: Path, workspace: Workspace
 ) -> None:
-    """Closing any descriptor of a file gives up all POSIX locks that the process has on it.
+    """Closing any descriptor of a file releases all POSIX locks of the process on it.
 
-    Another process that finds the file unlocked may take away its log, and with it what we then acknowledge:
+    Another process that finds the file unlocked may delete its write-ahead log with acknowledged writes:
     https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_
     """
     path = tmp_path / "store.db"
-    assert not lockable(path)
+    assert not can_lock_exclusively(path)
     again = SqliteStore(str(path))
-    assert not lockable(path)
+    assert not can_lock_exclusively(path)
     await again.close()
-    assert not lockable(path)
+    assert not can_lock_exclusively(path)
     await workspace.store.close()
-    assert lockable(path)
+    assert can_lock_exclusively(path)
 
 
-def lockable(path: Path) -> bool:
-    """Whether another process could have the file, as SQLite locks it, for itself alone."""
+def can_lock_exclusively(path: Path) -> bool:
+    """Whether another process could lock the file exclusively, as SQLite does."""
     # The range of https://www.sqlite.org/src/file/src/os.h: SHARED_FIRST and SHARED_SIZE.
     program = (
         "import fcntl, sys\n"
@@ -136,24 +136,24 @@ def lockable(path: Path) -> bool:
     return subprocess.run(command, stderr=subprocess.DEVNULL, timeout=30, check=False).returncode == 0
 
 
-async def test_a_lock_that_is_held_too_long_is_an_error_and_nothing_is_written(
+async def test_a_lock_that_is_held_too_long_is_an_error_and_writes_nothing(
     tmp_path: Path, workspace: Workspace, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "BUSY_SECONDS", 0.2)
-    with Child("lock_holder", str(tmp_path / "store.db")) as holder:
-        assert holder.answer() == "ready"
-        assert holder.ask("lock") == "locked"
+    with ChildProcess("lock_holder", str(tmp_path / "store.db")) as holder:
+        assert holder.read_reply() == "ready"
+        assert holder.request("lock") == "locked"
         async with asyncio.timeout(10):
             outcomes = await asyncio.gather(
                 *(workspace.tasks.create(caller, title=f"t{n}") for n in range(3)), return_exceptions=True
             )
         assert [type(outcome) for outcome in outcomes] == [StorageBusy] * 3
-        assert holder.ask("free") == "free"
+        assert holder.request("free") == "free"
     task = await workspace.tasks.create(caller, title="later")
     assert await workspace.tasks.search(caller, "") == (1, [task])
 
 
-def take_away(file: Path, how: str) -> None:
+def remove_file(file: Path, how: str) -> None:
     beside = file.with_name("other.db")
     if how == "deleted":
         for part in file.parent.glob("store.db*"):
@@ -166,11 +166,11 @@ def take_away(file: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("happens", ["deleted", "moved", "replaced"])
-async def test_nothing_is_acknowledged_that_is_written_to_a_file_nobody_finds(
+async def test_a_write_to_a_file_that_was_removed_or_replaced_is_not_acknowledged(
     tmp_path: Path, workspace: Workspace, caller: Caller, happens: str
 ) -> None:
     await workspace.tasks.create(caller, title="Before")
-    take_away(tmp_path / "store.db", happens)
+    remove_file(tmp_path / "store.db", happens)
     with pytest.raises(StorageFailed) as failed:
         await workspace.tasks.create(caller, title="After")
     assert "moved, deleted or replaced" in failed.value.problem

@@ -1,4 +1,4 @@
-"""Other processes: Python modules that are told what to do on standard input, a line at a time."""
+"""Child processes: Python modules that read commands from standard input, one per line."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 
 
-class Child:
-    """A process that answers each line it is sent with a line of JSON."""
+class ChildProcess:
+    """A process that replies to each line with a line of JSON."""
 
     def __init__(self, module: str, *arguments: str, under: Sequence[str] = ()) -> None:
-        """`under`: a command that changes something about the process before it runs it."""
+        """`under`: a command prefix such as `setpriv` that starts the process."""
         self._process = subprocess.Popen(
             [*under, sys.executable, "-m", f"tests.storage.sqlite.{module}", *arguments],
             stdin=subprocess.PIPE,
@@ -39,26 +39,26 @@ class Child:
         self._process.kill()
         self._process.communicate()
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         stream = _open(self._process.stdin)
         stream.write(line.encode() + b"\n")
         stream.flush()
 
-    def answer(self, seconds: float = 30.0) -> Any:
-        """What the process says next. Fails if that takes too long."""
+    def read_reply(self, seconds: float = 30.0) -> Any:
+        """Read the next reply. Fails after `seconds`."""
         stream = _open(self._process.stdout)
-        assert select.select([stream], [], [], seconds)[0], f"no answer within {seconds} s"
+        assert select.select([stream], [], [], seconds)[0], f"no reply within {seconds} s"
         line = stream.readline()
         assert line, f"the process ended with status {self._process.wait()}"
         return msgspec.json.decode(line)
 
-    def silence(self, seconds: float) -> None:
-        """Wait until the process says something, but not longer than this."""
+    def wait_for_output(self, seconds: float) -> None:
+        """Wait until the process prints something, at most `seconds`."""
         select.select([_open(self._process.stdout)], [], [], seconds)
 
-    def ask(self, line: str) -> Any:
-        self.tell(line)
-        return self.answer()
+    def request(self, line: str) -> Any:
+        self.send(line)
+        return self.read_reply()
 
 
 def _open(stream: IO[bytes] | None) -> IO[bytes]:
@@ -67,23 +67,23 @@ def _open(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 def reply(value: Any) -> None:
-    """What a child says."""
+    """Print a reply, in a child process."""
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
     sys.stdout.flush()
 
 
-def namespace() -> list[str]:
-    """A command that runs another where it may mount file systems of its own."""
+def unshare_mounts() -> list[str]:
+    """Return a command prefix for a process that can mount its own file systems."""
     command = ["unshare", "--user", "--map-root-user", "--mount"]
     if shutil.which("unshare") is None or subprocess.run([*command, "true"], check=False).returncode:
-        pytest.skip("this system lets nobody mount anything")
+        pytest.skip("this system does not allow unprivileged mounts")
     return command
 
 
-def powerless() -> list[str]:
-    """A command that runs another for which the permissions of files hold, also if root runs it."""
+def drop_privileges() -> list[str]:
+    """Return a command prefix for a process that is subject to file permissions, even as root."""
     if os.geteuid() != 0:
         return []
     if shutil.which("setpriv") is None:
-        pytest.skip("root may write anywhere, and there is no setpriv to keep it from that")
+        pytest.skip("root ignores file permissions, and setpriv is not installed")
     return ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]

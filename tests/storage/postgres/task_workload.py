@@ -1,4 +1,4 @@
-"""Deeds that can be counted: tasks with titles of their own, and a journal of what became of them."""
+"""A workload of tasks with unique titles, and clients that remember which writes were acknowledged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dittybag.domain.errors import StorageError
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.tasks import Task
 
-USER = "doer"
+USER = "worker"
 
 
-async def do(store: Store, title: str) -> Task:
+async def create_task(store: Store, title: str) -> Task:
     """Create a task."""
 
     async def work(transaction: Transaction) -> Task:
@@ -24,11 +24,11 @@ async def do(store: Store, title: str) -> Task:
         assert stored is not None
         return stored
 
-    return await store.write(work, actor="doer")
+    return await store.write(work, actor="worker")
 
 
-async def done(store: Store) -> Counter[str]:
-    """How often each title is there. The log must agree."""
+async def count_titles(store: Store) -> Counter[str]:
+    """Count the tasks of each title. Asserts that the change log agrees."""
 
     async def work(transaction: Transaction) -> tuple[list[Task], list[str]]:
         tasks = await transaction.tasks.page(
@@ -46,20 +46,20 @@ async def done(store: Store) -> Counter[str]:
 
 
 @asynccontextmanager
-async def at_work(stores: Sequence[Store], count: int) -> AsyncIterator[list[Journal]]:
-    """So many who do one thing after the other, at one store or the other, until the end of the block."""
-    journals = [Journal(stores[number % len(stores)], f"w{number}") for number in range(count)]
+async def run_clients(stores: Sequence[Store], count: int) -> AsyncIterator[list[WorkloadClient]]:
+    """Run `count` clients, spread over the stores, until the end of the block."""
+    clients = [WorkloadClient(stores[number % len(stores)], f"w{number}") for number in range(count)]
     stop = asyncio.Event()
-    work = [asyncio.create_task(journal.keep(stop)) for journal in journals]
+    work = [asyncio.create_task(client.run(stop)) for client in clients]
     try:
-        yield journals
+        yield clients
     finally:
         stop.set()
         await asyncio.gather(*work)
 
 
-class Journal:
-    """Somebody who does one thing after the other, and remembers what was acknowledged and what was not."""
+class WorkloadClient:
+    """A client that creates one task after the other, and remembers which were acknowledged."""
 
     def __init__(self, store: Store, name: str) -> None:
         self.acknowledged: list[str] = []
@@ -69,27 +69,27 @@ class Journal:
         self._number = 0
         self._more = asyncio.Event()
 
-    async def keep(self, stop: asyncio.Event) -> None:
-        """Go on until told to stop."""
+    async def run(self, stop: asyncio.Event) -> None:
+        """Create tasks until `stop` is set."""
         while not stop.is_set():
             self._number += 1
             title = f"{self._name}-{self._number}"
             try:
-                await do(self._store, title)
+                await create_task(self._store, title)
             except StorageError as error:
                 self.failed.append((title, error))
             else:
                 self.acknowledged.append(title)
                 self._more.set()
 
-    async def until_more(self, count: int) -> None:
-        """Wait for so many further acknowledgements."""
+    async def wait_for_more(self, count: int) -> None:
+        """Wait for `count` more acknowledgements."""
         enough = len(self.acknowledged) + count
         while len(self.acknowledged) < enough:
             self._more.clear()
             await self._more.wait()
 
     def check(self, titles: Counter[str]) -> None:
-        """What was acknowledged is there once; what was not is there once or not at all."""
+        """Assert that acknowledged tasks exist once, and failed ones at most once."""
         assert [title for title in self.acknowledged if titles[title] != 1] == []
         assert [title for title, _ in self.failed if titles[title] > 1] == []

@@ -1,4 +1,4 @@
-"""Opens a workspace when it is told to, writes to it, and says what it found."""
+"""A child process that opens the workspaces named on standard input and prints the outcomes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import msgspec
 from dittybag.domain.errors import StorageError
 from dittybag.domain.ports import Transaction
 from dittybag.storage.postgres.store import PostgresStore
-from tests.storage.postgres.deeds import do
+from tests.storage.postgres.task_workload import create_task
 
 
 async def attempt(url: str) -> dict[str, object]:
-    """How many changes there were, or which error it was."""
+    """Open and write to a workspace. Returns the number of created projects, or the error."""
 
     async def count(transaction: Transaction) -> int:
         return len(await transaction.changes.since(0, 1000, kind="project"))
@@ -22,7 +22,7 @@ async def attempt(url: str) -> dict[str, object]:
     try:
         store = await PostgresStore.open(url)
         try:
-            await do(store, "opened")
+            await create_task(store, "opened")
             return {"projects": await store.read(count)}
         finally:
             await store.close()
@@ -30,12 +30,12 @@ async def attempt(url: str) -> dict[str, object]:
         return {"error": type(error).__name__, "message": str(error)}
 
 
-def say(value: object) -> None:
+def print_json(value: object) -> None:
     sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
     sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    say("ready")
+    print_json("ready")
     for line in sys.stdin:
-        say(asyncio.run(attempt(line.strip())))
+        print_json(asyncio.run(attempt(line.strip())))

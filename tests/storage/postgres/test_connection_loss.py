@@ -1,0 +1,294 @@
+"""Lost connections and server restarts: writes are neither lost nor repeated, and the store recovers.
+
+`TORTURE_RESTARTS=20 TORTURE_KILLS=1000 pytest tests/storage/postgres/test_connection_loss.py` for more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from dittybag.domain.errors import StorageBusy, StorageError, StorageUnreachable, StorageUnsure
+from dittybag.domain.ports import Transaction
+from dittybag.storage.postgres import retry
+from tests.databases import Server, running
+from tests.storage.postgres.conftest import OpenStore
+from tests.storage.postgres.faulty_proxy import CommitFault, FaultyProxy, run_proxy
+from tests.storage.postgres.task_workload import count_titles, create_task, run_clients
+
+RESTARTS = int(os.environ.get("TORTURE_RESTARTS", "3"))
+KILLS = int(os.environ.get("TORTURE_KILLS", "40"))
+SEED = int(os.environ.get("TORTURE_SEED", "20261120"))
+
+#: All connections of the stores; any of them may be terminated.
+OWN_CONNECTIONS = "FROM pg_stat_activity WHERE application_name = 'dittybag'"
+
+
+@pytest.fixture
+async def proxy(server: Server) -> AsyncIterator[FaultyProxy]:
+    async with run_proxy(server.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def proxied_url(proxy: FaultyProxy, server: Server, schema: str) -> str:
+    """The URL of a workspace that does not exist yet, through the proxy."""
+    return server.url(schema=schema).replace(f":{server.port}/", f":{proxy.port}/")
+
+
+@pytest.fixture(scope="module")
+def durable() -> Iterator[Server]:
+    """A server that syncs its commits to disk."""
+    with running("carried", durable=True) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("fault", "times"),
+    [
+        (fault, times)
+        for fault in (CommitFault.REQUEST_LOST, CommitFault.RESPONSE_LOST, CommitFault.REQUEST_DELAYED)
+        for times in (1, 3)
+    ],
+)
+async def test_a_write_whose_connection_breaks_during_commit_is_made_once(
+    proxied_url: str, proxy: FaultyProxy, open_store: OpenStore, fault: CommitFault, times: int
+) -> None:
+    store = await open_store(proxied_url)
+    await create_task(store, "before")
+    proxy.faults = [fault] * times
+    titles = [f"t{number}" for number in range(5)]
+    made = await asyncio.gather(*(create_task(store, title) for title in titles))
+    assert [task.title for task in made] == titles
+    await create_task(store, "after")
+    assert proxy.commits >= 3, "the commits should have gone through the proxy"
+    assert await count_titles(store) == dict.fromkeys(["before", *titles, "after"], 1)
+
+
+async def test_a_write_with_an_unknown_outcome_raises_and_the_store_recovers(
+    proxied_url: str, proxy: FaultyProxy, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0.3)
+    store = await open_store(proxied_url)
+    for fault, count in ((CommitFault.RESPONSE_LOST, 1), (CommitFault.REQUEST_LOST, 0)):
+        proxy.faults, proxy.fails_permanently = [fault], True
+        with pytest.raises(StorageUnsure, match="may or may not have been saved"):
+            await create_task(store, fault.name)
+        with pytest.raises(StorageUnreachable, match="nothing was changed"):
+            await create_task(store, "while it is away")
+        proxy.fails_permanently = proxy.is_down = False
+        await create_task(store, f"after {fault.name}")
+        titles = await count_titles(store)
+        assert (titles[fault.name], titles[f"after {fault.name}"]) == (count, 1)
+        assert "while it is away" not in titles
+
+
+async def test_requests_wait_while_the_server_is_unreachable(
+    proxied_url: str, proxy: FaultyProxy, open_store: OpenStore
+) -> None:
+    store = await open_store(proxied_url)
+    await create_task(store, "before")
+    proxy.is_down = True
+    proxy.cut()
+    waiting = [asyncio.create_task(create_task(store, "meanwhile")), asyncio.create_task(count_titles(store))]
+    finished, _ = await asyncio.wait(waiting, timeout=0.5)
+    assert not finished
+    proxy.is_down = False
+    await asyncio.wait_for(asyncio.gather(*waiting), 2)
+    assert await count_titles(store) == {"before": 1, "meanwhile": 1}
+
+
+async def test_requests_fail_in_time_if_the_server_stays_unreachable_and_work_again_later(
+    proxied_url: str,
+    proxy: FaultyProxy,
+    open_store: OpenStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0.3)
+    store = await open_store(proxied_url)
+    proxy.is_down = True
+    proxy.cut()
+    started = time.monotonic()
+    attempts = [create_task(store, f"t{number}") for number in range(200)]
+    outcomes = await asyncio.gather(*attempts, count_titles(store), store.check(), return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {StorageUnreachable}
+    assert time.monotonic() - started < 3
+    proxy.is_down = False
+    await create_task(store, "after")
+    assert await count_titles(store) == {"after": 1}
+    await store.check()
+
+
+async def test_a_cancelled_write_is_not_made_when_the_server_is_back(
+    proxied_url: str, proxy: FaultyProxy, open_store: OpenStore
+) -> None:
+    store = await open_store(proxied_url)
+    await create_task(store, "before")
+    proxy.is_down = True
+    proxy.cut()
+    first = asyncio.create_task(create_task(store, "first"))
+    await asyncio.sleep(0.05)
+    second = asyncio.create_task(create_task(store, "second"))
+    await asyncio.sleep(0)
+    second.cancel()
+    proxy.is_down = False
+    await first
+    await create_task(store, "last")
+    assert await count_titles(store) == {"before": 1, "first": 1, "last": 1}
+
+
+async def test_a_process_that_hangs_in_a_transaction_does_not_block_others_for_long(
+    url: str, open_store: OpenStore, server: Server, schema: str
+) -> None:
+    """Like a machine that is suspended: its connection stays open but sends nothing."""
+    asleep, awake = await open_store(url), await open_store(url)
+    begun, wake = asyncio.Event(), asyncio.Event()
+
+    async def sleep(transaction: Transaction) -> None:
+        if not begun.is_set():
+            begun.set()
+            await wake.wait()
+
+    sleeping = asyncio.create_task(asleep.write(sleep, actor="sleeper"))
+    await begun.wait()
+    waiting = asyncio.create_task(create_task(awake, "awake"))
+    # The server does this after ten seconds of idling.
+    sql = f"SELECT count(pg_terminate_backend(pid)) {OWN_CONNECTIONS} AND state = 'idle in transaction'"
+    assert await asyncio.to_thread(server.sql, sql) == ["1"]
+    await asyncio.wait_for(waiting, 5)
+    wake.set()
+    await asyncio.wait_for(sleeping, 5)
+    limit = await awake.read(
+        lambda transaction: current_setting(transaction, "idle_in_transaction_session_timeout")
+    )
+    assert limit == "10s"
+
+
+async def current_setting(transaction: Transaction, name: str) -> str:
+    found: str = await transaction._connection.fetchval(  # type: ignore[attr-defined]
+        "SELECT current_setting($1)", name
+    )
+    return found
+
+
+async def test_killed_connections_neither_lose_nor_repeat_writes(
+    server: Server, url: str, open_store: OpenStore
+) -> None:
+    chance = random.Random(SEED)
+    stores = [await open_store(url) for _ in range(2)]
+    killed = 0
+    async with run_clients(stores, 8) as clients:
+        while killed < KILLS:
+            victims = f"{OWN_CONNECTIONS} ORDER BY random() LIMIT {chance.randint(1, 4)}"
+            sql = f"SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid {victims}) AS victims"
+            killed += int((await asyncio.to_thread(server.sql, sql))[0])
+            await count_titles(stores[killed % 2])
+            await asyncio.sleep(chance.uniform(0, 0.05))
+    titles = await count_titles(stores[0])
+    for client in clients:
+        client.check(titles)
+        assert [(title, vars(error)) for title, error in client.failed] == []
+    assert sum(len(client.acknowledged) for client in clients) > KILLS
+
+
+@pytest.mark.timeout(60 + 20 * RESTARTS)
+async def test_a_server_crash_under_load_loses_no_acknowledged_write_and_clients_recover(
+    durable: Server, schema: str, open_store: OpenStore
+) -> None:
+    chance = random.Random(SEED)
+    stores = [await open_store(durable.url(schema=schema)) for _ in range(2)]
+    async with run_clients(stores, 8) as clients:
+        for _ in range(RESTARTS):
+            await asyncio.sleep(chance.uniform(0.1, 0.4))
+            await asyncio.to_thread(durable.restart, signal.SIGQUIT)
+            async with asyncio.timeout(5):
+                await asyncio.gather(*(client.wait_for_more(2) for client in clients))
+            await count_titles(stores[0])
+    titles = await count_titles(stores[1])
+    for client in clients:
+        client.check(titles)
+        assert [(title, vars(error)) for title, error in client.failed] == []
+
+
+async def test_a_query_that_takes_too_long_is_cancelled(url: str, open_store: OpenStore) -> None:
+    store = await open_store(url)
+
+    async def run_slow_query(transaction: Transaction) -> None:
+        connection = transaction._connection  # type: ignore[attr-defined]
+        await connection.execute("SET LOCAL statement_timeout = 20")
+        await connection.fetch("SELECT pg_sleep(10)")
+
+    for act in (store.read(run_slow_query), store.write(run_slow_query, actor="x")):
+        with pytest.raises(StorageBusy):
+            await asyncio.wait_for(act, 5)
+    assert await store.read(lambda transaction: current_setting(transaction, "statement_timeout")) == "30s"
+    assert await store.read(lambda transaction: current_setting(transaction, "lock_timeout")) == "25s"
+    await create_task(store, "after")
+
+
+async def test_a_reader_cancelled_during_a_query_does_not_affect_others(
+    server: Server, url: str, open_store: OpenStore
+) -> None:
+    store = await open_store(url)
+
+    async def run_slow_query(transaction: Transaction) -> None:
+        await transaction._connection.fetch("SELECT pg_sleep(60)")  # type: ignore[attr-defined]
+
+    readers = [asyncio.create_task(store.read(run_slow_query)) for _ in range(20)]
+    await asyncio.sleep(0.2)
+    for reader in readers:
+        reader.cancel()
+    await asyncio.gather(*readers, return_exceptions=True)
+    async with asyncio.timeout(5):
+        assert await count_titles(store) == {}
+        still = f"SELECT count(*) {OWN_CONNECTIONS} AND query LIKE '%pg_sleep(60)%' AND state = 'active'"
+        while await asyncio.to_thread(server.sql, still) != ["0"]:
+            pass
+    await asyncio.gather(*(count_titles(store) for _ in range(20)))
+
+
+async def test_a_reader_cancelled_twice_leaves_no_stale_snapshot_in_the_pool(
+    url: str, open_store: OpenStore
+) -> None:
+    store = await open_store(url)
+
+    async def run_slow_query(transaction: Transaction) -> None:
+        await transaction.projects.all()
+        await transaction._connection.fetch("SELECT pg_sleep(60)")  # type: ignore[attr-defined]
+
+    for turn in range(5):
+        reader = asyncio.create_task(store.read(run_slow_query))
+        await asyncio.sleep(0.05)
+        for _ in range(2):
+            reader.cancel()
+            await asyncio.sleep(0)
+        await asyncio.gather(reader, return_exceptions=True)
+        await create_task(store, f"t{turn}")
+        async with asyncio.timeout(5):
+            for _ in range(10):
+                assert len(await count_titles(store)) == turn + 1
+
+
+async def test_a_use_case_that_swallows_a_failed_statement_is_not_acknowledged(
+    url: str, open_store: OpenStore
+) -> None:
+    store = await open_store(url)
+
+    async def hiding(transaction: Transaction) -> str:
+        await transaction.store_content(b"x")
+        try:
+            await transaction._connection.execute("SELECT 1 / 0")  # type: ignore[attr-defined]
+        except Exception:  # noqa: BLE001
+            return "fine"
+        raise AssertionError
+
+    with pytest.raises(StorageError):
+        await store.write(hiding, actor="x")
+    await create_task(store, "after")
+    assert await count_titles(store) == {"after": 1}
