@@ -81,15 +81,15 @@ def test_more_news_than_fit_take_the_place_of_the_feed(served: Served, visits: V
     table = "".join(f"many-{number},Text\n" for number in range(120))
     (served.home / "many.csv").write_text("name,content\n" + table)
     served.dittybag("import", str(served.home / "many.csv"), "-p", "default")
-    expect(_newest(page)).to_contain_text("changes in one go")
+    expect(_newest(page)).to_contain_text("changes in one batch")
     expect(_newest(page)).to_contain_text("And 45 more changes")
     expect(_deeds(page)).to_have_count(1)
     page.get_by_role("link", name="Older").click()
-    expect(_newest(page)).to_contain_text("50 changes in one go")
+    expect(_newest(page)).to_contain_text("50 changes in one batch")
     page.get_by_role("link", name="Older").click()
-    expect(_newest(page)).to_contain_text("20 changes in one go")
+    expect(_newest(page)).to_contain_text("20 changes in one batch")
     page.get_by_role("link", name="Newer").click()
-    expect(_newest(page)).to_contain_text("50 changes in one go")
+    expect(_newest(page)).to_contain_text("50 changes in one batch")
 
 
 def test_the_feed_is_narrowed_by_who_what_where_and_name(
@@ -101,13 +101,13 @@ def test_the_feed_is_narrowed_by_who_what_where_and_name(
     page.get_by_label("Who").select_option("zed")
     page.wait_for_url(re.compile(r"actor=zed"))
     expect(page.locator(".change-group-text")).to_have_text(["zed created prompt narrow-two"])
-    page.get_by_role("link", name="Show everything").click()
+    page.get_by_role("link", name="Clear filters").click()
     page.get_by_label("Name, title or URI").fill("NARROW-")
     page.keyboard.press("Enter")
     expect(_deeds(page)).to_have_count(2)
     page.get_by_label("What").select_option("Tasks")
-    expect(page.get_by_text("Nothing like that")).to_be_visible()
-    page.get_by_role("link", name="Show everything").click()
+    expect(page.get_by_text("No matching changes")).to_be_visible()
+    page.get_by_role("link", name="Clear filters").click()
     # The documents of the sample are in another project.
     assert page.get_by_role("link", name="api-docs").count() == 0
     page.get_by_label("Where").select_option("All projects")
@@ -131,20 +131,20 @@ def test_undoing_shows_what_it_does_and_can_be_undone(
 
     page = visits.open(served, f"{FEED}?text=precious")
     _deeds(page).nth(1).get_by_role("link", name="Undo").click()
-    expect(page.locator("#undo")).to_contain_text("Change back prompt precious")
+    expect(page.locator("#undo")).to_contain_text("Revert prompt precious")
     expect(page.locator("#undo .warning")).to_contain_text("cursor changed prompt precious")
     # Somebody is faster.
     served.call("update_prompt", name="precious", content="Once more", client="zed")
     page.get_by_role("button", name="Undo and overwrite").click()
-    expect(page.get_by_role("alert")).to_contain_text("changed again meanwhile")
+    expect(page.get_by_role("alert")).to_contain_text("changed again in the meantime")
     expect(page.locator("#undo .warning")).to_contain_text("zed changed prompt precious")
     assert content() == "Once more"
     visits.problems.clear()
     page.get_by_role("button", name="Undo and overwrite").click()
     expect(page.locator(".note")).to_contain_text("Undone.")
-    expect(_newest(page)).to_contain_text("via web changed back prompt precious")
+    expect(_newest(page)).to_contain_text("via web reverted prompt precious")
     assert content() == "One\nTwo\nThree"
-    page.get_by_role("button", name="Undo that").click()
+    page.get_by_role("button", name="Redo").click()
     expect(page.locator(".note")).to_contain_text("Undone.")
     assert content() == "Once more"
 
@@ -154,12 +154,12 @@ def test_what_was_done_together_is_undone_together(served: Served, visits: Visit
     served.dittybag("prompt", "add", "leaf", "-p", "doomed", stdin="x")
     served.dittybag("project", "delete", "doomed")
     page = visits.open(served, f"{FEED}?where=all")
-    expect(_newest(page)).to_contain_text("made 2 changes in one go")
+    expect(_newest(page)).to_contain_text("made 2 changes in one batch")
     _newest(page).get_by_role("link", name="Undo").click()
-    expect(page.locator("#undo")).to_contain_text("2 changes were made in one go")
+    expect(page.locator("#undo")).to_contain_text("2 changes were made in one batch")
     assert page.locator("#undo li").all_inner_texts() == [
-        "Bring back project doomed",
-        "Bring back prompt leaf",
+        "Restore project doomed",
+        "Restore prompt leaf",
     ]
     page.get_by_role("button", name="Undo", exact=True).click()
     expect(page.locator(".note")).to_contain_text("Undone.")
@@ -167,7 +167,7 @@ def test_what_was_done_together_is_undone_together(served: Served, visits: Visit
     expect(page.get_by_role("link", name="leaf")).to_be_visible()
     page.goto(f"{served.origin}{FEED}/1")
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("always there")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("cannot be renamed or deleted")
     visits.problems.clear()
 
 

@@ -27,14 +27,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def test_it_looks_well(served: Served, visits: Visits, checked: Checked, look: Look) -> None:
     served.call("search", query="password", limit=1)
     page = visits.open(served, "/p/auth-module/connect", look)
-    page.get_by_text("By hand: over HTTP").first.click()
+    page.get_by_text("Manual setup: HTTP").first.click()
     checked(page, f"connect-{look.name}")
 
 
 def test_the_button_does_what_the_command_does(served: Served, visits: Visits, tmp_path: Path) -> None:
     page = visits.open(served, "/p/auth-module/connect")
     card = page.get_by_role("region", name="Cursor")
-    assert card.get_by_text("on this machine").is_visible()
+    assert card.get_by_text("installed").is_visible()
     card.get_by_role("button", name="Connect Cursor").click()
     page.get_by_text("Cursor is connected now").wait_for()
     assert page.get_by_role("region", name="Cursor").get_by_text("connected", exact=True).is_visible()
@@ -45,8 +45,8 @@ def test_the_button_does_what_the_command_does(served: Served, visits: Visits, t
 def test_the_lines_are_what_the_button_writes(served: Served, visits: Visits) -> None:
     page = visits.open(served, "/p/auth-module/connect")
     region = page.get_by_role("region", name="Claude Code", exact=True)
-    region.get_by_text("By hand: a server of its own").click()
-    told = json.loads(page.locator("#lines-claude-code").inner_text())
+    region.get_by_text("Manual setup: local (stdio)").click()
+    told = json.loads(page.locator("#config-claude-code").inner_text())
     file = Path(region.locator("code").first.inner_text())
     assert not file.exists()
     region.get_by_role("button", name="Connect Claude Code").click()
@@ -60,7 +60,7 @@ def test_the_lines_are_what_the_button_writes(served: Served, visits: Visits) ->
 def test_an_entry_of_somebody_else_can_come_back(served: Served, visits: Visits) -> None:
     page = visits.open(served, "/p/auth-module/connect")
     region = page.get_by_role("region", name="Windsurf")
-    region.get_by_text("By hand: a server of its own").click()
+    region.get_by_text("Manual setup: local (stdio)").click()
     file = Path(region.locator("code").first.inner_text())
     file.parent.mkdir(parents=True)
     theirs = '{"mcpServers": {"dittybag": {"command": "other"}}}'
@@ -75,7 +75,7 @@ def test_an_entry_of_somebody_else_can_come_back(served: Served, visits: Visits)
 def test_a_file_that_cannot_be_read_is_left_alone(served: Served, visits: Visits) -> None:
     page = visits.open(served, "/p/auth-module/connect")
     region = page.get_by_role("region", name="Gemini CLI")
-    region.get_by_text("By hand: a server of its own").click()
+    region.get_by_text("Manual setup: local (stdio)").click()
     file = Path(region.locator("code").first.inner_text())
     file.parent.mkdir(parents=True)
     file.write_text("{ not JSON")

@@ -30,7 +30,7 @@ def test_a_link_works_once(served: Served, visits: Visits) -> None:
     assert "key=" not in page.evaluate("performance.getEntriesByType('navigation')[0].name")
     other = visits.open(served, known=False)
     other.goto(link)
-    assert other.get_by_role("alert").inner_text() == "This link was used before, or is too old"
+    assert other.get_by_role("alert").inner_text() == "This link has expired or was already used"
     visits.problems.clear()
 
 
@@ -38,7 +38,7 @@ def test_the_terminal_shows_another_link_when_a_browser_asks_for_one(served: Ser
     page = visits.open(served, known=False)
     served.forget_log()
     page.get_by_role("button", name="Print a new link").click()
-    page.get_by_text("A new link is in the terminal of the server").wait_for()
+    page.get_by_text("The server printed a new link in its terminal").wait_for()
     page.goto(served.wait_for(r"(\S+key=\S+) \(works once\)"))
     page.wait_for_url(f"{served.origin}/p/default")
 
@@ -50,7 +50,7 @@ def test_one_signs_in_with_a_token_and_out_again(tmp_path: Path, visits: Visits,
         page = visits.open(served, known=False)
         page.get_by_label("Token").fill("dittybag_wrong")
         page.get_by_role("button", name="Sign in").click()
-        assert page.get_by_role("alert").inner_text() == "This token is not valid (any more)"
+        assert page.get_by_role("alert").inner_text() == "This token is not valid"
         visits.problems.clear()
         checked(page, "sign-in-with-a-token")
         page.get_by_label("Token").fill(token_in(made.stdout))
@@ -87,7 +87,7 @@ def test_keys_lead_everywhere(served: Served, visits: Visits) -> None:
 
 def test_the_page_of_nothing_says_so(served: Served, visits: Visits, checked: Checked) -> None:
     page = visits.open(served, "/p/default/nothing")
-    assert page.get_by_role("heading", level=1).inner_text() == "There is no such page"
+    assert page.get_by_role("heading", level=1).inner_text() == "This page does not exist"
     checked(page, "no-such-page")
     visits.problems.clear()
 

@@ -28,7 +28,7 @@ def test_home_is_good_to_look_at(served: Served, visits: Visits, checked: Checke
     expect(page.locator("#search-dropdown a").first).to_be_visible()
     checked(page, f"found-{look.name}")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Found for “pass”")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Results for “pass”")
     checked(page, f"search-{look.name}")
     page.locator("#projects-menu summary").click()
     expect(page.locator("#project-list a").first).to_be_visible()
@@ -44,7 +44,7 @@ def test_an_empty_project_says_what_to_do_next(
         ("Add a prompt", "/prompts/new"),
         ("Connect a client", "/connect"),
         ("Add a library", "/libraries"),
-        ("Add documents", "/resources"),
+        ("Add resources", "/resources"),
     ):
         link = page.get_by_role("link", name=name)
         assert link.get_attribute("href") == f"/p/default{address}"
@@ -66,7 +66,7 @@ def test_home_counts_what_is_in_the_bag_and_who_put_it_there(served: Served, vis
         "3",
         "3",
     ]
-    page.get_by_text("As a table").click()
+    page.get_by_text("Show as a table").click()
     today = page.locator(".usage-table tbody tr").first
     # Five prompts, three resources, three tasks and the project itself; nobody did it at a page.
     assert today.locator("td").all_inner_texts() == ["0", "12"]
@@ -107,12 +107,12 @@ def test_the_search_box_finds_everything_by_keys_alone(served: Served, visits: V
     found.get_by_role("link", name="Hash passwords with argon2").click()
     page.wait_for_url("**/tasks/1")
     page.goto(f"{served.origin}{HOME}/search?q=password")
-    page.get_by_role("link", name="All tasks with it").click()
+    page.get_by_role("link", name="All matching tasks").click()
     page.wait_for_url("**/tasks?text=password")
     box.fill("no such thing <b>")
-    expect(found).to_have_text("Nothing has “no such thing <b>” in it.")
+    expect(found).to_have_text("No results for “no such thing <b>”.")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=2)).to_have_text("Nothing has “no such thing <b>” in it")
+    expect(page.get_by_role("heading", level=2)).to_have_text("No results for “no such thing <b>”")
 
 
 def test_a_search_is_for_text_and_marks_it(served: Served, visits: Visits) -> None:
@@ -149,12 +149,12 @@ def test_a_new_project_is_made_in_the_menu(served: Served, visits: Visits) -> No
     def make(name: str) -> None:
         page.locator("#projects-menu summary").click()
         page.locator("#projects-menu").get_by_label("New project").fill(name)
-        page.locator("#projects-menu").get_by_role("button", name="Make it").click()
+        page.locator("#projects-menu").get_by_role("button", name="Create").click()
 
     make("garden & <co>")
     page.wait_for_url("**/p/garden%20%26%20%3Cco%3E")
     expect(page.get_by_role("heading", level=1)).to_have_text("garden & <co>")
-    expect(page.locator(".note")).to_have_text("Project “garden & <co>” is made")
+    expect(page.locator(".note")).to_have_text("Created project “garden & <co>”")
     make(PROJECT)
     expect(page.get_by_role("alert")).to_contain_text(f"Project '{PROJECT}' already exists")
     assert page.locator("#content #field-name").input_value() == PROJECT

@@ -166,10 +166,10 @@ def test_a_document_is_shown_by_its_type(served: Served, visits: Visits, documen
     assert page.locator("#resource pre").text_content() == "\n " * 190 + "<b>"
 
     page.goto(served.origin + view(documents["broken.json"]))
-    expect(page.get_by_text("This is no JSON that could be read (line 1)")).to_be_visible()
+    expect(page.get_by_text("This is not valid JSON (line 1)")).to_be_visible()
 
     page.goto(served.origin + view(documents["long.txt"]))
-    expect(page.get_by_text("These are the first 400 of 1\u202f000 lines.")).to_be_visible()
+    expect(page.get_by_text("Showing the first 400 of 1\u202f000 lines.")).to_be_visible()
     page.get_by_role("link", name="Source", exact=True).click()
     assert str(page.locator("#source").text_content()) == LONG
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -204,7 +204,7 @@ def test_nothing_of_a_document_runs_here(served: Served, visits: Visits, documen
         assert "sandbox; default-src 'none'" in found["content-security-policy"]
         assert found["x-content-type-options"] == "nosniff"
     page.goto(served.origin + view(documents["fake.png"]))
-    expect(page.get_by_text("There is no preview of this type: image/png")).to_be_visible()
+    expect(page.get_by_text("No preview is available for this type: image/png")).to_be_visible()
 
 
 def test_a_document_is_written_changed_and_deleted(served: Served, visits: Visits) -> None:
@@ -220,7 +220,7 @@ def test_a_document_is_written_changed_and_deleted(served: Served, visits: Visit
     page.get_by_label("Title").fill("My notes")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("heading", name="My notes")).to_be_visible()
-    expect(page.get_by_text("Added notes.md")).to_be_visible()
+    expect(page.get_by_text("Created notes.md")).to_be_visible()
     assert download(page, served, "dittybag://resources/notes.md") == b"\n  First\nSecond <b>\n"
     expect(page.locator(".traits")).to_contain_text("text/markdown")
 
@@ -236,10 +236,10 @@ def test_a_document_is_written_changed_and_deleted(served: Served, visits: Visit
     expect(page.get_by_role("heading", name="My notes")).to_be_visible()
     page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("diary.md is deleted.")).to_be_visible()
+    expect(page.get_by_text("Deleted diary.md.")).to_be_visible()
     expect(page.locator("#resources")).not_to_contain_text("diary.md")
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("diary.md is back")).to_be_visible()
+    expect(page.get_by_text("Restored diary.md")).to_be_visible()
     page.go_back()
     expect(page.locator("#resources")).to_contain_text("diary.md")
     assert page.get_by_role("button", name="Undo").count() == 0
@@ -254,17 +254,19 @@ def test_of_two_who_edit_neither_loses_anything(
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Content").fill("one\nmine\n")
     served.call("update_resource", name="shared.txt", content="theirs\r\ntwo\r\n", client="cursor")
-    expect(page.get_by_role("alert")).to_contain_text("cursor changed this document meanwhile")
+    expect(page.get_by_role("alert")).to_contain_text(
+        "cursor changed this resource while you were editing it"
+    )
     assert page.get_by_label("Content").input_value() == "one\nmine\n"
 
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("heading", name="Somebody was faster")).to_be_visible()
+    expect(page.get_by_role("heading", name="Someone saved first")).to_be_visible()
     expected(visits, 409)
     both = page.get_by_label("Both versions of the text")
     expect(both.locator(".removed")).to_have_text(["removed: theirs", "removed: two"])
     assert page.get_by_label("Content").input_value() == "one\nmine\n"
     checked(page, "conflict-1440-light")
-    page.get_by_role("button", name="Save mine over theirs").first.click()
+    page.get_by_role("button", name="Overwrite with my version").first.click()
     expect(page.get_by_text("Saved")).to_be_visible()
     # The document keeps the line ends that it has.
     assert download(page, served, uri) == b"one\r\nmine\r\n"
@@ -275,7 +277,7 @@ def test_of_two_who_edit_neither_loses_anything(
     page.get_by_role("link", name="Version 2").click()
     expect(page.locator(".diff .added")).to_contain_text("theirs")
     page.get_by_role("button", name="Restore version 2").click()
-    expect(page.get_by_text("shared.txt is as it was then")).to_be_visible()
+    expect(page.get_by_text("Restored an older version of shared.txt")).to_be_visible()
     assert download(page, served, uri) == b"theirs\r\ntwo\r\n"
 
 
@@ -285,12 +287,12 @@ def test_what_was_typed_outlives_a_deletion(served: Served, visits: Visits) -> N
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Content").fill("much work")
     served.call("delete_resource", name="fleeting.txt")
-    expect(page.get_by_role("alert")).to_contain_text("deleted meanwhile")
+    expect(page.get_by_role("alert")).to_contain_text("was deleted while you were editing it")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("It was deleted meanwhile.")).to_be_visible()
+    expect(page.get_by_text("If you save now, it is created again.")).to_be_visible()
     expected(visits, 409)
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Added fleeting.txt")).to_be_visible()
+    expect(page.get_by_text("Created fleeting.txt")).to_be_visible()
     assert download(page, served, uri) == b"much work"
 
 
@@ -303,7 +305,7 @@ def test_files_are_uploaded_several_at_once(served: Served, visits: Visits, tmp_
     page.get_by_label("Choose files").set_input_files([picture, table, large])
     uploads = page.get_by_role("list", name="Uploads").locator("li")
     expect(uploads).to_have_text(
-        ["a-picture.pngAdded", "t.tsvAdded", "large.binIt has 4.2 MB; at most 4.2 MB are allowed."]
+        ["a-picture.pngAdded", "t.tsvAdded", "large.binThe file is too large: 4.2 MB (maximum 4.2 MB)."]
     )
     expect(page.locator("[data-list]").get_by_text("a-picture.png", exact=True)).to_be_visible()
     assert download(page, served, "dittybag://resources/a-picture.png") == png(2, 2)
@@ -328,9 +330,7 @@ def test_the_content_of_a_document_is_replaced_by_a_file(
     file = tmp_path / "other.bin"
     file.write_bytes(b"\xff\xfe")
     page.get_by_label("Choose a file").set_input_files(file)
-    expect(
-        page.get_by_text("Content must be UTF-8 text, because text/plain is a type for text")
-    ).to_be_visible()
+    expect(page.get_by_text("Content must be UTF-8 text, because text/plain is a text type")).to_be_visible()
     expected(visits, 422)
     file.write_text("new")
     page.get_by_label("Choose a file").set_input_files(file)
@@ -362,9 +362,9 @@ def test_an_upload_without_the_secret_of_the_page_or_too_large_is_refused(
 def test_a_template_shows_what_agents_read(served: Served, visits: Visits, documents: dict[str, str]) -> None:
     page = visits.open(served, view(documents["letter"]))
     page.get_by_label("name").fill("Ada & Bob/{x}")
-    expect(page.locator("#filled")).to_contain_text("Still needed: topic")
+    expect(page.locator("#rendered")).to_contain_text("Still needed: topic")
     page.get_by_label("topic").fill("engines")
-    filled = page.locator("#filled")
+    filled = page.locator("#rendered")
     expect(filled.get_by_role("heading", name="For Ada & Bob/{x}")).to_be_visible()
     expect(filled).to_contain_text("note:///Ada%20%26%20Bob%2F%7Bx%7D/engines")
 

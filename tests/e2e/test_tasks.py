@@ -167,7 +167,7 @@ def test_dragging_a_card_changes_its_task(board: Served, visits: Visits) -> None
     page = visits.open(board, TASKS)
     card(page, "Drag me").drag_to(column(page, "4 · High"))
     expect(card(column(page, "4 · High"), "Drag me")).to_be_visible()
-    expect(said(page)).to_contain_text("‘Drag me’ has priority 4 now")
+    expect(said(page)).to_contain_text("‘Drag me’ now has priority 4")
     assert stored(board, "Drag me")["priority"] == 4
     page.get_by_role("button", name="Undo").click()
     expect(card(column(page, "2 · Low"), "Drag me")).to_be_visible()
@@ -179,7 +179,7 @@ def test_dragging_a_card_changes_its_task(board: Served, visits: Visits) -> None
     board.call("task_update", task_id=number, project="elsewhere")
     expect(card(column(page, "elsewhere"), "Drag me")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator("#task-notice")).to_contain_text("changed again meanwhile")
+    expect(page.locator("#task-notice")).to_contain_text("changed again in the meantime")
     assert board.call("task_get", task_id=number)["project"] == "elsewhere"
     visits.problems.clear()
 
@@ -234,7 +234,9 @@ def test_keys_do_everything(board: Served, visits: Visits) -> None:
     page.keyboard.press("d")
     expect(card(page, "Key three")).to_be_visible()
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("Task done, or open again")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text(
+        "Complete or reopen the task"
+    )
     page.keyboard.press("Escape")
     title_of(card(page, "Key three")).focus()
     page.keyboard.press("e")
@@ -256,7 +258,7 @@ def test_all_fields_are_edited_and_mistakes_are_shown_where_they_are(board: Serv
     page.get_by_label("Due", exact=True).fill("the day after")
     page.get_by_role("textbox", name="Notes").fill("\nTwo\nlines")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("Due must be a day")
+    expect(page.get_by_role("alert")).to_contain_text("Due must be a date")
     expect(page.get_by_label("Due", exact=True)).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_label("Title")).to_have_value("Smooth")
     visits.problems.clear()
@@ -274,7 +276,7 @@ def test_all_fields_are_edited_and_mistakes_are_shown_where_they_are(board: Serv
         "notes": "\nTwo\nlines",
     }
     page.goto(f"{board.origin}{TASKS}/{number}")
-    page.get_by_label("Pick a day").fill(day(9))
+    page.get_by_label("Pick a date").fill(day(9))
     expect(page.get_by_label("Due", exact=True)).to_have_value(day(9))
     page.get_by_label("Project").fill("")
     page.get_by_role("button", name="Save").click()
@@ -292,21 +294,21 @@ def test_nobody_overwrites_what_an_agent_has_changed_meanwhile(board: Served, vi
     is_live(page)
     page.get_by_role("textbox", name="Notes").fill("Mine")
     board.call("task_update", task_id=number, notes="Theirs")
-    expect(page.get_by_text("This task was changed meanwhile")).to_be_visible()
+    expect(page.get_by_text("This task was changed while you were editing it")).to_be_visible()
     expect(page.get_by_role("textbox", name="Notes")).to_have_value("Mine")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("row", name="Notes")).to_have_text(re.compile(r"Notes\s*Theirs\s*Mine"))
     assert board.call("task_get", task_id=number)["notes"] == "Theirs"
-    page.get_by_role("button", name="Save mine over it").click()
+    page.get_by_role("button", name="Overwrite with my version").click()
     expect(said(page)).to_be_visible()
     assert board.call("task_get", task_id=number)["notes"] == "Mine"
     # Nor is anything lost with a task that goes away.
     page.goto(f"{board.origin}{TASKS}/{number}")
     page.get_by_role("textbox", name="Notes").fill("Even more")
     board.call("task_delete", task_id=number)
-    expect(page.get_by_text("This task was deleted meanwhile")).to_be_visible()
+    expect(page.get_by_text("This task was deleted while you were editing it")).to_be_visible()
     page.get_by_role("button", name="Save").click()
-    page.get_by_role("button", name="Bring it back").click()
+    page.get_by_role("button", name="Restore task").click()
     expect(said(page)).to_be_visible()
     page.get_by_role("button", name="Save").click()
     page.wait_for_url("**/tasks")
@@ -320,9 +322,9 @@ def test_a_task_is_deleted_after_a_question_and_comes_back(board: Served, visits
     page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete").click()
     expect(said(page)).to_contain_text("Deleted ‘Delete me’")
-    assert "said" not in page.url
+    assert "notice" not in page.url
     page.get_by_role("button", name="Undo").click()
-    expect(said(page)).to_contain_text("‘Delete me’ is as it was before")
+    expect(said(page)).to_contain_text("Restored ‘Delete me’")
     assert board.call("task_get", task_id=number)["title"] == "Delete me"
 
 
@@ -383,7 +385,7 @@ def test_the_essentials_work_without_scripts(board: Served, visits: Visits, brow
     page.goto(f"{board.origin}{TASKS}?text=scripts")
     page.get_by_label("New task").fill("No scripts !4 due today")
     page.get_by_role("button", name="Add", exact=True).click()
-    assert page.get_by_label("With the words").input_value() == "scripts"
+    assert page.get_by_label("Contains").input_value() == "scripts"
     card(column(page, "4 · High"), "No scripts").get_by_role("button", name="Complete").click()
     assert stored(board, "No scripts")["completed"] is True
     page.get_by_role("button", name="Undo").click()
@@ -395,7 +397,7 @@ def test_whoever_may_only_read_is_offered_nothing_else(board: Served, visits: Vi
     with Served(board.home, "--read-only") as served:
         page = visits.open(served, TASKS + "?text=juggle")
         expect(card(page, "Learn to juggle")).to_be_visible()
-        assert page.locator("main button").all_inner_texts() == ["Show"]
+        assert page.locator("main button").all_inner_texts() == ["Apply"]
         title_of(card(page, "Learn to juggle")).focus()
         page.keyboard.press("x")
         page.keyboard.press("e")

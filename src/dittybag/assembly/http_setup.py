@@ -34,14 +34,14 @@ from dittybag.protocol.transports.http.asgi_messages import (
     ANONYMOUS,
     AUTH_INFO,
     REQUEST_ID,
+    AsgiScope,
     AuthInfo,
-    SyncHandler,
+    CompleteResponse,
     Disconnected,
     Headers,
     Receive,
-    AsgiScope,
     Send,
-    CompleteResponse,
+    SyncHandler,
     respond,
 )
 from dittybag.protocol.transports.http.asgi_messages import Application as Served

@@ -1,1 +1,1 @@
-"""Pages for people: server-rendered HTML over the same services as everything else."""
+"""The web UI: server-rendered HTML on top of the services."""

@@ -1,4 +1,4 @@
-"""Charts that the server draws: where each bar of one stands."""
+"""Geometry of the bar charts that the server renders as SVG."""
 
 from __future__ import annotations
 
@@ -7,69 +7,71 @@ from typing import Final
 
 from msgspec import Struct
 
-#: In units of the drawing, which is stretched to the room there is.
+#: In SVG units; the page scales the chart to the available width.
 WIDTH: Final = 600
 HEIGHT: Final = 100
-#: As much of a column is left free.
+#: The share of a column that stays empty.
 _GAP: Final = 0.25
 
 
-class Mark(Struct, frozen=True):
-    """A part of a bar, drawn as a rectangle."""
+class BarSegment(Struct, frozen=True):
+    """A segment of a stacked bar, drawn as a rectangle."""
 
     x: float
     y: float
     width: float
     height: float
-    #: Which of the parts it is, counted from 0.
+    #: The index of the stacked value, from 0.
     part: int
 
 
-class Column(Struct, frozen=True):
-    """What stands for one value, or for several on top of each other."""
+class ChartColumn(Struct, frozen=True):
+    """A column with one or several stacked values."""
 
     label: str
-    #: All of the column, for whoever points at it.
+    #: The full width of the column, for the tooltip.
     x: float
     width: float
-    marks: list[Mark]
+    marks: list[BarSegment]
 
 
 class Chart(Struct, frozen=True):
-    """Columns side by side."""
+    """A column chart."""
 
-    columns: list[Column]
-    #: What the highest one stands for.
+    columns: list[ChartColumn]
+    #: The largest total of a column.
     top: int
     width: int = WIDTH
     height: int = HEIGHT
 
 
-def columns(values: Sequence[tuple[str, Sequence[int]]]) -> Chart:
-    """A chart of columns, each with a label and the values that it is made of, from the bottom up."""
+def column_chart(values: Sequence[tuple[str, Sequence[int]]]) -> Chart:
+    """Return a chart with one column per label; its values are stacked from the bottom up."""
     top = max((sum(parts) for _, parts in values), default=0)
     width = WIDTH / max(len(values), 1)
     return Chart(
         [
-            Column(label, _rounded(at * width), _rounded(width), _marks(at * width, width, parts, top))
-            for at, (label, parts) in enumerate(values)
+            ChartColumn(
+                label, _round(index * width), _round(width), _segments(index * width, width, parts, top)
+            )
+            for index, (label, parts) in enumerate(values)
         ],
         top,
     )
 
 
-def _marks(x: float, width: float, parts: Sequence[int], top: int) -> list[Mark]:
+def _segments(x: float, width: float, parts: Sequence[int], top: int) -> list[BarSegment]:
     marks = []
     base = float(HEIGHT)
     for number, value in enumerate(parts):
         if value > 0:
-            # What is there can be seen, however little it is.
+            # Small values stay visible.
             height = max(HEIGHT * value / top, 1.0)
             base -= height
-            left, broad = _rounded(x + width * _GAP / 2), _rounded(width * (1 - _GAP))
-            marks.append(Mark(left, _rounded(base), broad, _rounded(height), number))
+            left, segment_width = _round(x + width * _GAP / 2), _round(width * (1 - _GAP))
+            marks.append(BarSegment(left, _round(base), segment_width, _round(height), number))
     return marks
 
 
-def _rounded(length: float) -> float:
+def _round(length: float) -> float:
     return round(length, 2)

@@ -1,6 +1,6 @@
-"""Code in colours, however hostile it is: what would take too long stays plain.
+"""Syntax highlighting with a time limit.
 
-Lexers are regular expressions, and many of them take quadratic time for texts that are made for it.
+Lexers are regular expressions, and many need quadratic time for hostile input.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any, Final
 
-#: Of computing, for all pieces of one text.
+#: CPU time for all code blocks of one text.
 _SECONDS: Final = 0.05
-#: A text with a longer line was not written by hand, and no lexer looks for its end so long in vain.
-_LINE_LENGTH: Final = 1000
-_LENGTH: Final = 50_000
+#: Texts with longer lines are not highlighted: they are usually generated, and slow to match.
+_MAX_LINE_LENGTH: Final = 1000
+_MAX_LENGTH: Final = 50_000
 
 
-class Colours:
-    """Colours the pieces of one text, as long as that does not take too long."""
+class Highlighter:
+    """Highlights the code blocks of one text within a shared time limit."""
 
     def __init__(self, seconds: float = _SECONDS) -> None:
         self._until = time.thread_time() + seconds
 
-    def of(self, text: str, language: str) -> str:
-        """HTML with classes that the style knows; only escaped from where it takes too long."""
+    def highlight(self, text: str, language: str) -> str:
+        """Return HTML with Pygments classes; the text is only escaped once the time limit is reached."""
         lexer = self._lexer(text, language)
         if lexer is None:
             return escape(text)
@@ -35,10 +35,10 @@ class Colours:
         return html if text.endswith("\n") else html.removesuffix("\n")
 
     def _lexer(self, text: str, language: str) -> Any:
-        """Nothing if the text is not to be coloured."""
-        if not language or len(text) > _LENGTH or time.thread_time() > self._until:
+        """Return the lexer, or None if the text is not highlighted."""
+        if not language or len(text) > _MAX_LENGTH or time.thread_time() > self._until:
             return None
-        if any(len(line) > _LINE_LENGTH for line in text.split("\n")):
+        if any(len(line) > _MAX_LINE_LENGTH for line in text.split("\n")):
             return None
         from pygments.lexers import get_lexer_by_name
         from pygments.util import ClassNotFound
@@ -51,7 +51,7 @@ class Colours:
     def _tokens(self, lexer: Any, text: str) -> Iterator[tuple[Any, str]]:
         from pygments.token import Text
 
-        # As the lexer sees it.
+        # Pygments normalises line breaks in the same way.
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         done = 0
         for kind, value in lexer.get_tokens(text):

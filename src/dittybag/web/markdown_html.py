@@ -1,4 +1,4 @@
-"""Stored text as HTML: Markdown and code, with nothing left in it that could run."""
+"""Converts stored Markdown and code to sanitised HTML."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import nh3
 
-from dittybag.web.highlight import Colours
+from dittybag.web.highlight import Highlighter
 
-#: Longer texts are shown as they are: hostile ones would take the better part of a second.
+#: Longer texts are shown as plain text: hostile ones could take most of a second to convert.
 MAX_MARKDOWN: Final = 30_000
 
-#: What colours the pieces of the text that this thread is at: all of them together have so much time.
-_at = local()
+#: The highlighter of the text that this thread converts; its code blocks share one time limit.
+_current = local()
 
 _TAGS: Final = {
     "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p",
@@ -25,10 +25,10 @@ _ATTRIBUTES: Final = {"a": {"href", "title"}, "ol": {"start"}}
 
 
 def markdown(text: str) -> str:
-    """What Markdown means. HTML in it is shown, not obeyed, and pictures from elsewhere are not loaded."""
+    """Convert Markdown to HTML. Embedded HTML is escaped, and images are not loaded."""
     if len(text) > MAX_MARKDOWN:
         return f"<pre>{escape(text)}</pre>"
-    _at.colours = Colours()
+    _current.highlighter = Highlighter()
     html: str = _parser().render(text)
     return nh3.clean(
         html,
@@ -44,26 +44,26 @@ def markdown(text: str) -> str:
 def _parser() -> Any:
     from markdown_it import MarkdownIt
 
-    parser = MarkdownIt("commonmark", {"html": False, "highlight": _highlighted, "maxNesting": 20})
+    parser = MarkdownIt("commonmark", {"html": False, "highlight": _highlight_block, "maxNesting": 20})
     return parser.enable(["table", "strikethrough"]).disable("image")
 
 
-def _highlighted(text: str, language: str, _attributes: str) -> str:
-    return _framed(_at.colours.of(text, language)) if language else ""
+def _highlight_block(text: str, language: str, _attributes: str) -> str:
+    return _code_block(_current.highlighter.highlight(text, language)) if language else ""
 
 
 def code(text: str, language: str = "") -> str:
-    """A text in colours, if its language is known: `<pre class="code">` with classes that the style knows."""
-    return _framed(Colours().of(text, language))
+    """Return a code block, highlighted if the language is known."""
+    return _code_block(Highlighter().highlight(text, language))
 
 
-def _framed(html: str) -> str:
+def _code_block(html: str) -> str:
     return f'<pre class="code"><code>{html}</code></pre>'
 
 
 @cache
 def _classes() -> set[str]:
-    """The classes that colours go by."""
+    """The CSS classes that Pygments uses."""
     from pygments.token import STANDARD_TYPES
 
     return {name for name in STANDARD_TYPES.values() if name}

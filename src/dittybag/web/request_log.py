@@ -1,4 +1,4 @@
-"""The latest requests of MCP clients to this server, for those who watch them arrive."""
+"""An in-memory log of the latest MCP requests, shown on the Connect page."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from msgspec import Struct
 from dittybag.domain.accounts import Principal
 from dittybag.protocol import Context
 
-#: So many are remembered.
-_KEPT: Final = 200
-#: As much of a name as is remembered.
-_LENGTH: Final = 100
+#: Maximum number of logged requests.
+_MAX_REQUESTS: Final = 200
+#: Longer names are cut.
+_MAX_NAME_LENGTH: Final = 100
 
 
-class Call(Struct, frozen=True):
-    """A request that was answered."""
+class LoggedRequest(Struct, frozen=True):
+    """A completed MCP request."""
 
     #: Microseconds since 1970.
     at: int
@@ -29,30 +29,30 @@ class Call(Struct, frozen=True):
     subject: str
     #: What the client calls itself.
     client: str
-    #: Nothing where nobody has to say who they are.
+    #: None without authentication.
     user: str | None
     outcome: str
     seconds: float
 
 
-class Calls:
-    """Remembers the latest requests."""
+class RequestLog:
+    """Keeps the latest MCP requests in memory."""
 
     def __init__(self) -> None:
-        self._latest: deque[Call] = deque(maxlen=_KEPT)
+        self._latest: deque[LoggedRequest] = deque(maxlen=_MAX_REQUESTS)
         self._listeners: set[Callable[[], None]] = set()
 
     def observe(self, ctx: Context, outcome: str, seconds: float) -> None:
-        """Remember a request. See `dittybag.protocol.server.Observer`."""
+        """Log a request. See `dittybag.protocol.server.Observer`."""
         params = ctx.params
         subject = params.get("name") or params.get("uri")
         client = ctx.client.get("name")
         self._latest.append(
-            Call(
+            LoggedRequest(
                 time.time_ns() // 1000,
-                ctx.method[:_LENGTH],
-                subject[:_LENGTH] if isinstance(subject, str) else "",
-                client[:_LENGTH] if isinstance(client, str) else "",
+                ctx.method[:_MAX_NAME_LENGTH],
+                subject[:_MAX_NAME_LENGTH] if isinstance(subject, str) else "",
+                client[:_MAX_NAME_LENGTH] if isinstance(client, str) else "",
                 ctx.principal.user if isinstance(ctx.principal, Principal) else None,
                 outcome,
                 seconds,
@@ -61,13 +61,13 @@ class Calls:
         for listener in self._listeners:
             listener()
 
-    def latest(self, user: str | None) -> list[Call]:
-        """Those of a user, the newest first; everybody's for the owner of the machine."""
+    def latest(self, user: str | None) -> list[LoggedRequest]:
+        """Return the requests of a user, newest first; all requests for None."""
         return [call for call in reversed(self._latest) if user is None or call.user == user]
 
     @contextmanager
-    def heard_by(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Call `listener` for every request from now on."""
+    def subscribed(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Call `listener` after every request while the context is open."""
         self._listeners.add(listener)
         try:
             yield

@@ -1,4 +1,4 @@
-"""How a document is shown by its type: never as anything that a browser would run."""
+"""Previews of resources by type. A preview never contains anything that a browser would execute."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from msgspec import Struct
 
 from dittybag.domain.resources import Resource
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.web.highlight import Colours
+from dittybag.web.highlight import Highlighter
 from dittybag.web.markdown_html import markdown
 
-#: As much of a text as is shown at once: it is made into HTML while others wait.
+#: Limits of a rendered preview, which takes CPU time.
 PREVIEW_LINES: Final = 400
 PREVIEW_LENGTH: Final = 20_000
-#: The source is shown as it is, which is cheap.
+#: Limits of the source view, which is cheap.
 SOURCE_LINES: Final = 5000
 SOURCE_LENGTH: Final = 300_000
 
-#: A longer JSON text is shown as lines.
+#: Longer JSON is shown as highlighted text.
 _TREE_LENGTH: Final = 300_000
 _TREE_NODES: Final = 1000
 _TREE_DEPTH: Final = 20
-#: Branches deeper than that are closed at first.
-_TREE_OPEN: Final = 2
+#: Deeper branches are collapsed at first.
+_TREE_OPEN_DEPTH: Final = 2
 _TABLE_LENGTH: Final = 500_000
 _TABLE_ROWS: Final = 200
 _TABLE_COLUMNS: Final = 40
 _CELL_LENGTH: Final = 300
 
-Kind: TypeAlias = Literal["markdown", "code", "tree", "table", "image", "text", "binary"]
+PreviewKind: TypeAlias = Literal["markdown", "code", "tree", "table", "image", "text", "binary"]
 
 _MARKDOWN: Final = {"text/markdown", "text/x-markdown"}
 _TABLES: Final = {"text/csv": ",", "text/tab-separated-values": "\t"}
@@ -68,7 +68,7 @@ _LANGUAGES: Final = {
     "text/xml": "xml",
     "text/yaml": "yaml",
 }
-_ENDINGS: Final = {
+_EXTENSIONS: Final = {
     "bash": "bash", "c": "c", "cc": "cpp", "cpp": "cpp", "cs": "csharp", "css": "css", "diff": "diff",
     "dockerfile": "docker", "go": "go", "graphql": "graphql", "h": "c", "hpp": "cpp", "htm": "html",
     "html": "html",
@@ -85,25 +85,25 @@ class Excerpt(Struct, frozen=True):
     """The beginning of a text."""
 
     text: str
-    #: How many lines are shown, and how many there are.
+    #: The number of lines shown, and the number of all lines.
     shown: int
     lines: int
     is_cut: bool
 
 
-class Node(Struct, frozen=True):
-    """A piece of a JSON tree, in the order of reading: a branch begins, a value, a branch ends."""
+class JsonNode(Struct, frozen=True):
+    """A node of a JSON tree in document order: start of a branch, value or end of a branch."""
 
     step: Literal["open", "value", "close", "cut"]
     key: str = ""
-    #: What it is: `object`, `list`, `string`, `number`, `word`.
+    #: One of `object`, `list`, `string`, `number`, `word`.
     type: str = ""
     text: str = ""
     count: int = 0
     is_open: bool = False
 
 
-class Table(Struct, frozen=True):
+class TablePreview(Struct, frozen=True):
     """The beginning of a table."""
 
     head: list[str]
@@ -113,42 +113,42 @@ class Table(Struct, frozen=True):
     more_columns: bool
 
 
-class Preview(Struct, frozen=True, kw_only=True):
-    """A document as people see it."""
+class ResourcePreview(Struct, frozen=True, kw_only=True):
+    """The preview of a resource."""
 
-    kind: Kind
+    kind: PreviewKind
     excerpt: Excerpt | None = None
-    nodes: list[Node] | None = None
-    table: Table | None = None
-    #: What kept it from being shown in a better way.
+    nodes: list[JsonNode] | None = None
+    table: TablePreview | None = None
+    #: Why a simpler preview is shown.
     problem: str = ""
-    #: The excerpt as HTML in which nothing can run; nothing for what templates show by themselves.
+    #: The excerpt as sanitised HTML; None if the template renders it.
     html: Markup | None = None
 
 
-async def preview_of(resource: Resource, content: bytes) -> Preview:
-    """How a resource is shown."""
+async def preview_of(resource: Resource, content: bytes) -> ResourcePreview:
+    """Return the preview of a resource."""
     if not resource.is_text:
-        return Preview(kind="binary" if image_type(content) is None else "image")
+        return ResourcePreview(kind="binary" if image_type(content) is None else "image")
     return await text_preview(resource.mime_type, resource.name, content.decode("utf-8", "replace"))
 
 
-async def text_preview(mime_type: str, name: str, text: str) -> Preview:
-    """How a text of a type is shown."""
-    # Others go on meanwhile: a text may be made to take its time.
+async def text_preview(mime_type: str, name: str, text: str) -> ResourcePreview:
+    """Return the preview of a text of a MIME type."""
+    # In a thread: hostile text can be slow to render.
     return await asyncio.to_thread(_text_preview, mime_type, name, text)
 
 
 async def markdown_of(excerpt: Excerpt) -> Markup:
-    """The beginning of a text, taken for Markdown, as HTML in which nothing can run."""
+    """Convert an excerpt from Markdown to sanitised HTML."""
     return await asyncio.to_thread(lambda: Markup(markdown(excerpt.text)))
 
 
-def _text_preview(mime_type: str, name: str, text: str) -> Preview:
-    kind = _bare(mime_type)
+def _text_preview(mime_type: str, name: str, text: str) -> ResourcePreview:
+    kind = _essence(mime_type)
     if kind in _MARKDOWN:
         excerpt = excerpt_of(text)
-        return Preview(kind="markdown", excerpt=excerpt, html=Markup(markdown(excerpt.text)))
+        return ResourcePreview(kind="markdown", excerpt=excerpt, html=Markup(markdown(excerpt.text)))
     if kind in _TABLES:
         return _table_preview(text, _TABLES[kind])
     if _is_json(kind) and len(text) <= _TREE_LENGTH:
@@ -156,12 +156,12 @@ def _text_preview(mime_type: str, name: str, text: str) -> Preview:
     language = _language(kind, name)
     excerpt = excerpt_of(text)
     if not language:
-        return Preview(kind="text", excerpt=excerpt)
-    html = f'<pre class="code"><code>{Colours().of(excerpt.text, language)}</code></pre>'
-    return Preview(kind="code", excerpt=excerpt, html=Markup(html))
+        return ResourcePreview(kind="text", excerpt=excerpt)
+    html = f'<pre class="code"><code>{Highlighter().highlight(excerpt.text, language)}</code></pre>'
+    return ResourcePreview(kind="code", excerpt=excerpt, html=Markup(html))
 
 
-def _bare(mime_type: str) -> str:
+def _essence(mime_type: str) -> str:
     return mime_type.partition(";")[0].strip().lower()
 
 
@@ -174,15 +174,15 @@ def _language(kind: str, name: str) -> str:
         return "json"
     if kind in _LANGUAGES:
         return _LANGUAGES[kind]
-    return _ENDINGS.get(name.lower().rpartition(".")[2], "")
+    return _EXTENSIONS.get(name.lower().rpartition(".")[2], "")
 
 
 def excerpt_of(text: str, lines: int = PREVIEW_LINES, length: int = PREVIEW_LENGTH) -> Excerpt:
-    """The first lines of a text."""
+    """Return the first lines of a text."""
     total = text.count("\n") + (not text.endswith("\n"))
     shown = "\n".join(text.split("\n", lines)[:lines]) if total > lines else text
     if len(shown) > length:
-        # At the end of a line, unless that takes most of it away.
+        # Cut at the end of a line, unless that removes more than half.
         end = shown.rfind("\n", length // 2, length)
         shown = shown[: end if end > 0 else length]
     is_cut = len(shown) < len(text)
@@ -191,8 +191,8 @@ def excerpt_of(text: str, lines: int = PREVIEW_LINES, length: int = PREVIEW_LENG
 
 # Images
 
-#: The image types that are shown, by how their files begin.
-_BEGINNINGS: Final = (
+#: The signatures of the image types that are shown.
+_SIGNATURES: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF87a", "image/gif"),
@@ -201,9 +201,9 @@ _BEGINNINGS: Final = (
 
 
 def image_type(content: bytes) -> str | None:
-    """The type of an image that browsers show and do not run, told from its bytes; nothing for all else."""
-    for beginning, kind in _BEGINNINGS:
-        if content.startswith(beginning):
+    """Return the MIME type of a raster image by its signature, or None for anything else."""
+    for signature, kind in _SIGNATURES:
+        if content.startswith(signature):
             return kind
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
@@ -215,87 +215,87 @@ def image_type(content: bytes) -> str | None:
 # JSON
 
 
-class _Numeral(str):
-    """A number as it was written: a tree shows what is there, not what a machine makes of it."""
+class _RawNumber(str):
+    """A number as written in the source, so that the tree does not change its format."""
 
     __slots__ = ()
 
 
 class _Members(list[tuple[str, Any]]):
-    """The members of an object, also those of one name."""
+    """The members of an object, including duplicate names."""
 
 
-def _tree_preview(text: str) -> Preview:
+def _tree_preview(text: str) -> ResourcePreview:
     try:
         value = json.loads(
             text,
-            parse_int=_Numeral,
-            parse_float=_Numeral,
-            parse_constant=_Numeral,
+            parse_int=_RawNumber,
+            parse_float=_RawNumber,
+            parse_constant=_RawNumber,
             object_pairs_hook=_Members,
         )
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-        problem = f"This is no JSON that could be read{where}, so it is shown as it is."
-        return Preview(kind="text", excerpt=excerpt_of(text), problem=problem)
-    return Preview(kind="tree", nodes=list(_bounded(_nodes("", value, 0))))
+        problem = f"This is not valid JSON{where}, so it is shown as plain text."
+        return ResourcePreview(kind="text", excerpt=excerpt_of(text), problem=problem)
+    return ResourcePreview(kind="tree", nodes=list(_limit_nodes(_nodes("", value, 0))))
 
 
-def _bounded(nodes: Iterator[Node]) -> Iterator[Node]:
-    """As many as are shown, with every branch that was begun brought to its end."""
+def _limit_nodes(nodes: Iterator[JsonNode]) -> Iterator[JsonNode]:
+    """Yield at most the maximum number of nodes, and close every open branch."""
     depth = 0
     for at, node in enumerate(nodes):
         if at == _TREE_NODES:
-            yield Node("cut")
-            yield from (Node("close") for _ in range(depth))
+            yield JsonNode("cut")
+            yield from (JsonNode("close") for _ in range(depth))
             return
         depth += {"open": 1, "close": -1}.get(node.step, 0)
         yield node
 
 
-def _nodes(key: str, value: Any, depth: int) -> Iterator[Node]:
+def _nodes(key: str, value: Any, depth: int) -> Iterator[JsonNode]:
     if not isinstance(value, list):
-        yield Node("value", key, *_scalar(value))
+        yield JsonNode("value", key, *_scalar(value))
         return
     is_object = isinstance(value, _Members)
     if not value:
-        yield Node("value", key, "word", "{}" if is_object else "[]")
+        yield JsonNode("value", key, "word", "{}" if is_object else "[]")
         return
-    yield Node(
+    yield JsonNode(
         "open",
         key,
         "object" if is_object else "list",
         count=len(value),
-        is_open=depth < _TREE_OPEN and len(value) <= 100,
+        is_open=depth < _TREE_OPEN_DEPTH and len(value) <= 100,
     )
     if depth >= _TREE_DEPTH:
-        yield Node("cut")
+        yield JsonNode("cut")
     else:
         members = value if is_object else ((str(at), item) for at, item in enumerate(value))
         for name, item in members:
             yield from _nodes(name[:_CELL_LENGTH], item, depth + 1)
-    yield Node("close")
+    yield JsonNode("close")
 
 
 def _scalar(value: Any) -> tuple[str, str]:
-    if isinstance(value, _Numeral):
+    if isinstance(value, _RawNumber):
         return "number", value[:_CELL_LENGTH]
     if isinstance(value, str):
-        return "string", _clipped(value)
+        return "string", _clip(value)
     return "word", json.dumps(value)
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     return text if len(text) <= _CELL_LENGTH else text[:_CELL_LENGTH] + "…"
 
 
 # Tables
 
 
-def _table_preview(text: str, delimiter: str) -> Preview:
+def _table_preview(text: str, delimiter: str) -> ResourcePreview:
     first = text[:5000].partition("\n")[0]
     if delimiter == "," and first.count(";") > first.count(","):
-        # As spreadsheets write it where the comma is for decimals.
+        # Spreadsheets use semicolons where the comma is the decimal separator.
         delimiter = ";"
     rows: list[list[str]] = []
     try:
@@ -304,16 +304,16 @@ def _table_preview(text: str, delimiter: str) -> Preview:
             if len(rows) > _TABLE_ROWS + 1:
                 break
     except csv.Error as error:
-        problem = f"This is no table that could be read ({error}), so it is shown as it is."
-        return Preview(kind="text", excerpt=excerpt_of(text), problem=problem)
+        problem = f"This is not a valid table ({error}), so it is shown as plain text."
+        return ResourcePreview(kind="text", excerpt=excerpt_of(text), problem=problem)
     if not rows:
-        return Preview(kind="text", excerpt=excerpt_of(text))
+        return ResourcePreview(kind="text", excerpt=excerpt_of(text))
     width = max(map(len, rows))
     columns = min(width, _TABLE_COLUMNS)
-    shown = [[_clipped(cell) for cell in row[:columns]] + [""] * (columns - len(row)) for row in rows]
-    return Preview(
+    shown = [[_clip(cell) for cell in row[:columns]] + [""] * (columns - len(row)) for row in rows]
+    return ResourcePreview(
         kind="table",
-        table=Table(
+        table=TablePreview(
             shown[0],
             shown[1 : _TABLE_ROWS + 1],
             len(rows) > _TABLE_ROWS + 1 or len(text) > _TABLE_LENGTH,

@@ -1,4 +1,4 @@
-"""Tells open pages that something has changed, as it happens."""
+"""Server-sent events that tell open pages what has changed."""
 
 from __future__ import annotations
 
@@ -11,142 +11,146 @@ from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import DittybagError
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.transports.http.asgi_messages import EVENTS, Receive, Send
-from dittybag.web.browser_requests import Answer, Request, Streaming, cookies
-from dittybag.web.web_context import Site
-from dittybag.web.web_sessions import COOKIE, Visitors
+from dittybag.web.browser_requests import StreamingResponse, WebRequest, WebResponse, cookies
+from dittybag.web.web_context import WebContext
+from dittybag.web.web_sessions import COOKIE, WebSessions
 
-#: What comes within such a time is told at once.
-_GATHER_SECONDS: Final = 0.1
-#: How often it is asked whether the visitor is still welcome, and whether the connection lives.
-_WATCH_SECONDS: Final = 1.5
-_ALIVE_SECONDS: Final = 15.0
-_MAX_LISTENERS: Final = 1000
+#: Changes within this time are sent as one event.
+_BATCH_SECONDS: Final = 0.1
+#: How often the session is checked, and how often a heartbeat is sent.
+_CHECK_SECONDS: Final = 1.5
+_HEARTBEAT_SECONDS: Final = 15.0
+_MAX_STREAMS: Final = 1000
 
 
-class _Listener:
-    """One open page."""
+class _Subscriber:
+    """An open page and the kinds of entities that changed since its last event."""
 
     def __init__(self, project: int | None) -> None:
         self.project = project
-        self._news: dict[str, None] = {}
-        self._stirred = asyncio.Event()
+        self._pending: dict[str, None] = {}
+        self._has_pending = asyncio.Event()
 
-    def hear(self, *words: str) -> None:
-        self._news.update(dict.fromkeys(words))
-        self._stirred.set()
+    def notify(self, *kinds: str) -> None:
+        self._pending.update(dict.fromkeys(kinds))
+        self._has_pending.set()
 
     async def wait(self, seconds: float) -> list[str]:
-        """What is new, once there is something or the time is over."""
+        """Wait for changes and return their kinds; an empty list after the timeout."""
         try:
             async with asyncio.timeout(seconds):
-                await self._stirred.wait()
+                await self._has_pending.wait()
         except TimeoutError:
             return []
-        await asyncio.sleep(_GATHER_SECONDS)
-        news, self._news = list(self._news), {}
-        self._stirred.clear()
-        return news
+        await asyncio.sleep(_BATCH_SECONDS)
+        kinds, self._pending = list(self._pending), {}
+        self._has_pending.clear()
+        return kinds
 
 
-class Live:
-    """Streams of news for open pages: the kinds of things that have changed, `library` and `call`."""
+class EventStreams:
+    """The event streams of open pages. An event names what changed: entity kinds, `library` or `request`."""
 
-    def __init__(self, site: Site, visitors: Visitors) -> None:
-        self._site = site
-        self._visitors = visitors
-        self._listeners: set[_Listener] = set()
-        self._closed = False
-        site.workspace.store.subscribe(self._changed)
-        site.libraries.subscribe(lambda: self._tell("library"))
+    def __init__(self, context: WebContext, sessions: WebSessions) -> None:
+        self._context = context
+        self._sessions = sessions
+        self._subscribers: set[_Subscriber] = set()
+        self._is_closed = False
+        context.workspace.store.subscribe(self._on_changes)
+        context.libraries.subscribe(lambda: self._notify_all("library"))
 
     def close(self) -> None:
         """End all streams."""
-        self._closed = True
-        self._tell("")
+        self._is_closed = True
+        self._notify_all("")
 
-    def _changed(self, news: Sequence[ChangeNotification]) -> None:
-        for listener in self._listeners:
-            kinds = {item.kind for item in news if item.project in (None, listener.project)}
+    def _on_changes(self, notifications: Sequence[ChangeNotification]) -> None:
+        for subscriber in self._subscribers:
+            kinds = {item.kind for item in notifications if item.project in (None, subscriber.project)}
             if kinds:
-                listener.hear(*kinds)
+                subscriber.notify(*kinds)
 
-    def _tell(self, *words: str) -> None:
-        for listener in self._listeners:
-            listener.hear(*words)
+    def _notify_all(self, *kinds: str) -> None:
+        for subscriber in self._subscribers:
+            subscriber.notify(*kinds)
 
-    async def stream(self, request: Request) -> Answer | Streaming:
-        """The news of a project, for the visitor who asks."""
-        if len(self._listeners) >= _MAX_LISTENERS:
-            return Answer(503, b"Too many pages are open", b"text/plain", ((b"retry-after", b"10"),))
+    async def stream(self, request: WebRequest) -> WebResponse | StreamingResponse:
+        """Stream the changes of a project that the session can see."""
+        if len(self._subscribers) >= _MAX_STREAMS:
+            return WebResponse(503, b"Too many pages are open", b"text/plain", ((b"retry-after", b"10"),))
         principal = _principal(request)
-        # Whoever may not see the project hears of tasks alone.
-        listener = _Listener(request.project.id if principal is None or principal.sees_project else None)
-        wants_calls = request.query.get("calls") == "1"
+        # Without access to the project, only task changes are sent.
+        subscriber = _Subscriber(request.project.id if principal is None or principal.sees_project else None)
+        wants_requests = request.query.get("requests") == "1"
 
         async def run(receive: Receive, send: Send) -> None:
             with ExitStack() as stack:
-                self._listeners.add(listener)
-                stack.callback(self._listeners.discard, listener)
-                if wants_calls:
-                    stack.enter_context(self._site.calls.heard_by(lambda: listener.hear("call")))
-                await self._run(request, listener, receive, send)
+                self._subscribers.add(subscriber)
+                stack.callback(self._subscribers.discard, subscriber)
+                if wants_requests:
+                    stack.enter_context(
+                        self._context.request_log.subscribed(lambda: subscriber.notify("request"))
+                    )
+                await self._send_events(request, subscriber, receive, send)
 
         return run
 
-    async def _run(self, request: Request, listener: _Listener, receive: Receive, send: Send) -> None:
+    async def _send_events(
+        self, request: WebRequest, subscriber: _Subscriber, receive: Receive, send: Send
+    ) -> None:
         head = [(b"content-type", EVENTS), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
         await send({"type": "http.response.start", "status": 200, "headers": head})
-        say = _speaker(send)
-        await say("retry: 1000\n\n")
-        going = asyncio.ensure_future(_gone(receive))
-        quiet = 0.0
+        write = _writer(send)
+        await write("retry: 1000\n\n")
+        disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
+        idle_seconds = 0.0
         try:
-            while not going.done() and not self._closed:
-                waiting = asyncio.ensure_future(listener.wait(_WATCH_SECONDS))
-                await asyncio.wait((going, waiting), return_when=asyncio.FIRST_COMPLETED)
-                if going.done():
+            while not disconnected.done() and not self._is_closed:
+                waiting = asyncio.ensure_future(subscriber.wait(_CHECK_SECONDS))
+                await asyncio.wait((disconnected, waiting), return_when=asyncio.FIRST_COMPLETED)
+                if disconnected.done():
                     waiting.cancel()
                     break
-                news = [word for word in waiting.result() if word]
-                if not await self._is_welcome(request):
+                kinds = [kind for kind in waiting.result() if kind]
+                if not await self._is_still_allowed(request):
                     break
-                quiet = 0.0 if news else quiet + _WATCH_SECONDS
-                if news:
-                    await say(f"event: news\ndata: {' '.join(news)}\n\n")
-                elif quiet >= _ALIVE_SECONDS:
-                    quiet = 0.0
-                    await say(": still here\n\n")
+                idle_seconds = 0.0 if kinds else idle_seconds + _CHECK_SECONDS
+                if kinds:
+                    await write(f"event: changes\ndata: {' '.join(kinds)}\n\n")
+                elif idle_seconds >= _HEARTBEAT_SECONDS:
+                    idle_seconds = 0.0
+                    await write(": heartbeat\n\n")
         finally:
-            going.cancel()
-        if not going.done() or going.cancelled():
+            disconnected.cancel()
+        if not disconnected.done() or disconnected.cancelled():
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _is_welcome(self, request: Request) -> bool:
+    async def _is_still_allowed(self, request: WebRequest) -> bool:
         secret = cookies(request.headers).get(COOKIE, "")
         try:
-            found = await self._visitors.find(secret)
-            if request.visitor.principal is None or request.project.id == self._site.project:
-                return found.is_known and found.principal == request.visitor.principal
-            there = await self._visitors.grant_in(secret, request.project.id)
-            return found.is_known and there == _principal(request)
+            found = await self._sessions.find(secret)
+            if request.session.principal is None or request.project.id == self._context.project:
+                return found.is_signed_in and found.principal == request.session.principal
+            principal = await self._sessions.principal_in(secret, request.project.id)
+            return found.is_signed_in and principal == _principal(request)
         except DittybagError:
-            # It cannot be found out now; the next look tells.
+            # The store cannot be read now; the next check decides.
             return True
 
 
-def _principal(request: Request) -> Principal | None:
-    """What the visitor may do in the project of the page."""
+def _principal(request: WebRequest) -> Principal | None:
+    """Return the permissions of the session in the project of the page."""
     return request.caller.principal
 
 
-def _speaker(send: Send) -> Callable[[str], Any]:
-    async def say(text: str) -> None:
+def _writer(send: Send) -> Callable[[str], Any]:
+    async def write(text: str) -> None:
         await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
 
-    return say
+    return write
 
 
-async def _gone(receive: Receive) -> None:
-    """Returns when the browser has gone."""
+async def _wait_for_disconnect(receive: Receive) -> None:
+    """Return when the browser has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         continue

@@ -1,4 +1,4 @@
-"""Tasks as pages show them: what is asked for in an address, and words for what is stored."""
+"""Display values for tasks: filters, due dates, board columns and messages."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dittybag.domain.changes import Change
-from dittybag.domain.due_dates import local_due_day, format_due, is_overdue
+from dittybag.domain.due_dates import format_due, is_overdue, local_due_day
 from dittybag.domain.tasks import ENERGIES, PRIORITIES, Task, TaskFilter, TaskGrouping, TaskListing, TaskOrder
 from dittybag.domain.text import QUERY_LENGTH
-from dittybag.web.browser_requests import Request
+from dittybag.web.browser_requests import WebRequest
 
 PRIORITY_NAMES: Final = {5: "Critical", 4: "High", 3: "Normal", 2: "Low", 1: "Someday"}
 ENERGY_NAMES: Final = {"deep": "Deep", "medium": "Medium", "light": "Light"}
-#: What stands in an address for those that belong to no project.
+#: The query value for tasks without a project.
 NO_PROJECT: Final = "(none)"
 
 KEYS: Final[tuple[TaskGrouping, ...]] = ("priority", "project", "energy")
 VIEWS: Final = ("board", "list", "stats")
 ORDERS: Final[dict[str, TaskOrder]] = {"priority": "priority", "due": "due", "newest": "newest"}
-DUE: Final = {"overdue": "Overdue", "today": "Due today", "week": "Due within a week"}
+DUE_FILTERS: Final = {"overdue": "Overdue", "today": "Due today", "week": "Due within a week"}
 _WEEK_DAYS: Final = 7
-#: So far ahead, and behind, days are counted.
-_COUNTED_DAYS: Final = 60
+#: Due dates further away are shown as dates.
+_MAX_COUNTED_DAYS: Final = 60
 
 
-def now() -> datetime:
-    """The time here."""
+def local_now() -> datetime:
+    """Return the current time in the local time zone."""
     return datetime.now().astimezone()
 
 
-class Filters(Struct, frozen=True):
-    """What is asked for, as fields of a form have it; an empty text for anything."""
+class TaskFilterForm(Struct, frozen=True):
+    """The filters of the task pages as form values; an empty string means any."""
 
     project: str = ""
     priority: str = ""
@@ -47,21 +47,21 @@ class Filters(Struct, frozen=True):
         return {name: getattr(self, name) for name in self.__struct_fields__ if getattr(self, name)}
 
 
-def filters_of(query: Mapping[str, str]) -> Filters:
-    """The filters of an address; what makes no sense is as good as nothing."""
+def read_filters(query: Mapping[str, str]) -> TaskFilterForm:
+    """Read the filters from a query string; invalid values are ignored."""
     priority, energy, due = (query.get(name, "") for name in ("priority", "energy", "due"))
-    return Filters(
+    return TaskFilterForm(
         project=query.get("project", "").strip()[:QUERY_LENGTH],
         priority=priority if priority in {str(number) for number in PRIORITY_NAMES} else "",
         energy=energy if energy in ENERGIES else "",
-        due=due if due in DUE else "",
+        due=due if due in DUE_FILTERS else "",
         text=query.get("text", "").strip(),
     )
 
 
-def choice_of(filters: Filters, here: datetime, *, completed: bool) -> TaskFilter:
-    """Which tasks are meant."""
-    today = here.date()
+def to_task_filter(filters: TaskFilterForm, now: datetime, *, completed: bool) -> TaskFilter:
+    """Convert the filters to a query for tasks."""
+    today = now.date()
     days = {"today": today, "week": today + timedelta(_WEEK_DAYS - 1)}
     last = days.get(filters.due)
     project: str | None = filters.project or None
@@ -72,7 +72,7 @@ def choice_of(filters: Filters, here: datetime, *, completed: bool) -> TaskFilte
         energy=filters.energy or None,
         due_from=None if last is None else today.isoformat(),
         due_by=None if last is None else last.isoformat(),
-        overdue_at=(_minute(here), _minute(here.astimezone(UTC))) if filters.due == "overdue" else None,
+        overdue_at=(_minute(now), _minute(now.astimezone(UTC))) if filters.due == "overdue" else None,
         text=filters.text,
     )
 
@@ -81,59 +81,59 @@ def _minute(at: datetime) -> str:
     return f"{at:%Y-%m-%dT%H:%M}"
 
 
-class Due(Struct, frozen=True):
-    """When something is due, in words."""
+class DueDisplay(Struct, frozen=True):
+    """A due date for display."""
 
-    words: str
-    #: As it is stored.
+    label: str
+    #: As stored.
     exact: str
-    #: The day alone, for machines.
+    #: The date in ISO 8601, for the attribute `datetime`.
     day: str
     is_overdue: bool
     is_today: bool
 
 
-def due_of(task: Task | TaskListing, here: datetime) -> Due | None:
-    """When a task is due, if it is due at all; what is done is never overdue."""
+def due_of(task: Task | TaskListing, now: datetime) -> DueDisplay | None:
+    """Return the due date of a task, or None; a completed task is never overdue."""
     if task.due_date is None:
         return None
-    return due_in_words(task.due_date, here, is_open=not task.completed)
+    return describe_due(task.due_date, now, is_open=not task.completed)
 
 
-def due_in_words(due: str, here: datetime, *, is_open: bool = True) -> Due:
-    """A due date, as far away as it is."""
+def describe_due(due: str, now: datetime, *, is_open: bool = True) -> DueDisplay:
+    """Describe a due date relative to now."""
     day = local_due_day(due)
-    distance = (date.fromisoformat(day) - here.date()).days
-    words = format_due(due, here)
-    if -_COUNTED_DAYS < distance < -1:
-        words = f"{-distance} days ago"
-    elif _WEEK_DAYS <= distance < _COUNTED_DAYS:
-        words = f"in {distance} days"
-    return Due(
-        words=words,
+    distance = (date.fromisoformat(day) - now.date()).days
+    label = format_due(due, now)
+    if -_MAX_COUNTED_DAYS < distance < -1:
+        label = f"{-distance} days ago"
+    elif _WEEK_DAYS <= distance < _MAX_COUNTED_DAYS:
+        label = f"in {distance} days"
+    return DueDisplay(
+        label=label,
         exact=due,
         day=day,
-        is_overdue=is_open and is_overdue(due, here),
+        is_overdue=is_open and is_overdue(due, now),
         is_today=is_open and distance == 0,
     )
 
 
-class Card(Struct, frozen=True):
+class TaskCard(Struct, frozen=True):
     """A task on a board or in a list."""
 
     task: TaskListing
-    due: Due | None
+    due: DueDisplay | None
 
 
-class Column(Struct, frozen=True):
-    """A column of a board: what its tasks share, and how many there are."""
+class BoardColumn(Struct, frozen=True):
+    """A column of a board: tasks with the same priority, project or energy."""
 
-    #: For forms.
+    #: The form value.
     value: str
     title: str
     total: int
-    cards: list[Card]
-    #: The list of all of them.
+    cards: list[TaskCard]
+    #: The URL of the list of all its tasks.
     address: str
 
     @property
@@ -142,7 +142,7 @@ class Column(Struct, frozen=True):
 
 
 def column_title(by: TaskGrouping, key: int | str) -> str:
-    """What a column is called."""
+    """Return the title of a column."""
     if by == "priority":
         return f"{key} · {PRIORITY_NAMES[int(key)]}"
     if by == "energy":
@@ -151,18 +151,18 @@ def column_title(by: TaskGrouping, key: int | str) -> str:
 
 
 def column_filter(by: TaskGrouping, key: int | str) -> dict[str, str]:
-    """What an address says about the tasks of a column."""
+    """Return the query parameters that select the tasks of a column."""
     return {by: str(key) or NO_PROJECT}
 
 
-def happened(change: Change) -> str:
-    """What was done to a task, in words."""
+def describe_change(change: Change) -> str:
+    """Describe the latest change of a task, as in `Completed ‘Call bank’`."""
     before, after = change.before, change.after
     task = after if after is not None else before
     assert isinstance(task, Task)
     name = f"‘{task.title}’"
     if change.action == "restore":
-        return f"{name} is gone again" if after is None else f"{name} is as it was before"
+        return f"Removed {name}" if after is None else f"Restored {name}"
     if before is None:
         return f"Added {name}"
     if after is None:
@@ -170,31 +170,31 @@ def happened(change: Change) -> str:
     assert isinstance(before, Task)
     if task.completed != before.completed:
         return f"{'Completed' if task.completed else 'Reopened'} {name}"
-    return _changed(before, task, name)
+    return _describe_update(before, task, name)
 
 
-def _changed(before: Task, task: Task, name: str) -> str:
-    news: dict[str, Any] = {
+def _describe_update(before: Task, task: Task, name: str) -> str:
+    changed_fields: dict[str, Any] = {
         field: getattr(task, field)
         for field in ("title", "project", "priority", "energy", "time_estimate", "notes", "due_date")
         if getattr(task, field) != getattr(before, field)
     }
-    match list(news.items()):
+    match list(changed_fields.items()):
         case [("priority", value)]:
-            return f"{name} has priority {value} now"
+            return f"{name} now has priority {value}"
         case [("energy", value)]:
-            return f"{name} takes {value} energy now"
+            return f"{name} now has {value} energy"
         case [("project", value)]:
-            return f"{name} belongs to {value or 'no project'} now"
+            return f"{name} now belongs to {value or 'no project'}"
     return f"Saved {name}"
 
 
-def task_number(request: Request) -> int:
-    """The number in the address; one that no task has, if it is none."""
+def task_id(request: WebRequest) -> int:
+    """Return the task id from the path, or 0, which no task has, if it is not an integer."""
     text = request.parameters["id"]
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
 def priorities() -> list[tuple[int, str]]:
-    """All of them with their names, the highest first."""
+    """Return the priorities and their names, highest first."""
     return [(number, PRIORITY_NAMES[number]) for number in range(PRIORITIES[1], PRIORITIES[0] - 1, -1)]

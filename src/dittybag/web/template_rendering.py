@@ -1,4 +1,4 @@
-"""Makes HTML of templates and values. Every value is text, and comes out as text."""
+"""Renders the HTML templates. Every value is escaped."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from minijinja import Environment, Markup
 from dittybag.domain.changes import label_of
 from dittybag.protocol.transports.http.asgi_messages import Header
 from dittybag.web import markdown_html
-from dittybag.web.browser_requests import NOTE_COOKIE, Answer, Request, cookie, cookies, project_link
+from dittybag.web.browser_requests import NOTE_COOKIE, WebRequest, WebResponse, cookie, cookies, project_link
 
 _STATIC: Final = files("dittybag.web") / "static"
-_KINDS: Final = {
+_CONTENT_TYPES: Final = {
     "css": b"text/css; charset=utf-8",
     "js": b"text/javascript; charset=utf-8",
     "svg": b"image/svg+xml",
 }
 
-#: Nothing is loaded from elsewhere, no script or style stands in a page, and no page is put into another.
-SAFETY: Final[tuple[Header, ...]] = (
+#: No external content, no inline scripts or styles, and no framing.
+SECURITY_HEADERS: Final[tuple[Header, ...]] = (
     (
         b"content-security-policy",
         (
@@ -46,57 +46,57 @@ _PRIVATE: Final[Header] = (b"cache-control", b"no-store")
 
 
 class StaticFile:
-    """A file that is the same for everybody."""
+    """A static file and its content hash."""
 
     def __init__(self, name: str) -> None:
         self.body = (_STATIC / name).read_bytes()
-        self.kind = _KINDS[name.rpartition(".")[2]]
-        self.mark = sha256(self.body).hexdigest()[:12]
+        self.content_type = _CONTENT_TYPES[name.rpartition(".")[2]]
+        self.version = sha256(self.body).hexdigest()[:12]
 
 
 @cache
 def static_files() -> Mapping[str, StaticFile]:
-    """All of them by name."""
+    """Return all static files by name."""
     names = (item.name for item in _STATIC.iterdir())
-    return {name: StaticFile(name) for name in names if name.rpartition(".")[2] in _KINDS}
+    return {name: StaticFile(name) for name in names if name.rpartition(".")[2] in _CONTENT_TYPES}
 
 
 def static_link(name: str) -> str:
-    """The address of a file, which is another one when the file is."""
-    return f"/static/{name}?v={static_files()[name].mark}"
+    """Return the URL of a static file; it contains the content hash, so that it can be cached forever."""
+    return f"/static/{name}?v={static_files()[name].version}"
 
 
-# Filters and functions of templates
+# Template filters and functions
 
 
-def when(at: int) -> str:
-    """A time in words that need no time zone, like `3 minutes ago`."""
+def relative_time(at: int) -> str:
+    """Format a time relative to now, as in `3 minutes ago`."""
     seconds = time.time() - at / 1_000_000
-    for most, size, unit in (
+    for limit, unit_seconds, unit in (
         (60, 1, "second"),
         (3600, 60, "minute"),
         (86400, 3600, "hour"),
         (30 * 86400, 86400, "day"),
     ):
-        if seconds < most:
-            count = max(int(seconds / size), 0)
+        if seconds < limit:
+            count = max(int(seconds / unit_seconds), 0)
             if unit == "second" and count < 10:
                 return "just now"
             return f"{count} {unit}{'' if count == 1 else 's'} ago"
-    return f"{_moment(at):%d %b %Y}"
+    return f"{_utc(at):%d %b %Y}"
 
 
-def moment(at: int) -> str:
-    """A time as machines write it, for the attribute `datetime`."""
-    return f"{_moment(at):%Y-%m-%dT%H:%M:%SZ}"
+def iso_time(at: int) -> str:
+    """Format a time in ISO 8601, for the attribute `datetime`."""
+    return f"{_utc(at):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _moment(at: int) -> datetime:
+def _utc(at: int) -> datetime:
     return datetime.fromtimestamp(at / 1_000_000, UTC)
 
 
-def size(count: int) -> str:
-    """A number of bytes for people."""
+def format_size(count: int) -> str:
+    """Format a number of bytes, as in `1.2 MB`."""
     amount = float(count)
     for unit in ("bytes", "KB", "MB"):
         if amount < 1000:
@@ -105,14 +105,14 @@ def size(count: int) -> str:
     return f"{amount:.1f} GB"
 
 
-def number(count: int) -> str:
-    """A number with thin spaces between thousands."""
+def format_number(count: int) -> str:
+    """Format a number with thin spaces between thousands."""
     return f"{count:,}".replace(",", "\u202f")
 
 
-def plural(count: int, word: str) -> str:
-    """Like `3 prompts`."""
-    return f"{number(count)} {word}{'' if count == 1 else 's'}"
+def format_count(count: int, word: str) -> str:
+    """Format a count and its noun, as in `3 prompts`."""
+    return f"{format_number(count)} {word}{'' if count == 1 else 's'}"
 
 
 def _percent(text: str) -> str:
@@ -120,11 +120,11 @@ def _percent(text: str) -> str:
 
 
 _FILTERS: Final[dict[str, Callable[..., Any]]] = {
-    "when": when,
-    "moment": moment,
-    "size": size,
-    "number": number,
-    "plural": plural,
+    "relative_time": relative_time,
+    "iso_time": iso_time,
+    "size": format_size,
+    "number": format_number,
+    "plural": format_count,
     "percent": _percent,
     "label": label_of,
     "markdown": lambda text: Markup(markdown_html.markdown(text)),
@@ -137,7 +137,7 @@ def _environment() -> Environment:
     folder = files("dittybag.web") / "templates"
 
     def load(name: str) -> str | None:
-        # Only our own templates name others, so no name comes from outside.
+        # Template names never come from user input.
         found = folder.joinpath(*name.split("/"))
         return found.read_text("utf-8") if found.is_file() else None
 
@@ -151,23 +151,23 @@ def _environment() -> Environment:
     return environment
 
 
-def page(request: Request, template: str, *, status: int = 200, **values: Any) -> Answer:
-    """A whole page, or a part of one if the template is that."""
+def render_page(request: WebRequest, template: str, *, status: int = 200, **values: Any) -> WebResponse:
+    """Render a template of a page or of a fragment."""
     note = cookies(request.headers).get(NOTE_COOKIE, "")
     headers = [_PRIVATE]
-    if note and not request.is_part:
+    if note and not request.is_fragment:
         headers.append(cookie(NOTE_COOKIE, "", seconds=0))
     html = _environment().render_template(
         template,
         request=request,
-        site=request.site,
-        visitor=request.visitor,
-        link=request.link if request.is_placed else None,
+        context=request.context,
+        session=request.session,
+        link=request.link if request.has_project else None,
         here=request.path + (f"?{request.query_string}" if request.query_string else ""),
-        note="" if request.is_part else unquote(note),
+        note="" if request.is_fragment else unquote(note),
         can_write=request.can_write,
         can_write_own=request.can_write_own,
-        project=request.project if request.is_placed else None,
+        project=request.project if request.has_project else None,
         **values,
     )
-    return Answer(status, html.encode("utf-8", "replace"), headers=tuple(headers))
+    return WebResponse(status, html.encode("utf-8", "replace"), headers=tuple(headers))

@@ -1,4 +1,4 @@
-"""What the pages show, and what they work with."""
+"""The dependencies of the web UI."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ from msgspec import Struct
 from dittybag.domain.ports import Libraries
 from dittybag.services.template_service import TemplateService
 from dittybag.services.workspace import Workspace
-from dittybag.web.request_log import Calls
+from dittybag.web.request_log import RequestLog
 
 
 class ClientEntry(Struct, frozen=True, kw_only=True):
-    """A program that speaks MCP, and how it gets to know this workspace."""
+    """An MCP client, and how to connect it to this workspace."""
 
-    #: As `dittybag connect` calls it.
+    #: Its name in `dittybag connect`.
     name: str
     title: str
-    #: What to paste for a client that comes over HTTP, and into which file; nothing for what is run instead.
+    #: The configuration for HTTP and its file; without a file, it is a command to run.
     remote_file: str | None
-    remote_lines: str
-    #: The same for a client of this machine, which starts a server of its own.
+    remote_config: str
+    #: The configuration for stdio and its file, for a client on this machine.
     file: str | None = None
-    lines: str = ""
+    config: str = ""
     is_installed: bool = False
     is_connected: bool = False
-    #: What stands in the way, if anything does.
+    #: Why it cannot be connected, or what connecting would replace.
     problem: str | None = None
 
 
 class ConnectionFailed(Exception):
-    """A client could not be connected; the message says why, and what to do."""
+    """A client could not be connected; the message says why and what to do."""
 
 
-class Connections(Protocol):
-    """What `dittybag connect` does, for those who sit at this machine."""
+class ClientConnections(Protocol):
+    """Does what `dittybag connect` does, for the web UI."""
 
     async def clients(self, project: str, address: str) -> Sequence[ClientEntry]:
-        """All that are known, and how they get to know this project, or come to this address."""
+        """Return all known clients with their configuration for this project and this MCP address."""
         ...
 
     async def connect(self, name: str, project: str) -> str:
-        """Connect a client; what was done, in words. Raises `ConnectionFailed`."""
+        """Connect a client and return a message for the user. Raises `ConnectionFailed`."""
         ...
 
 
-class Site(Struct, frozen=True, kw_only=True):
-    """A workspace as pages show it."""
+class WebContext(Struct, frozen=True, kw_only=True):
+    """A workspace, and the services and settings that its web UI uses."""
 
     workspace: Workspace
     templates: TemplateService
     libraries: Libraries
-    #: The project that people see first, by id.
+    #: The id of the project that opens first.
     project: int
     version: str
     read_only: bool = False
-    #: Whether visitors have to show a token.
+    #: Whether signing in requires a token.
     needs_token: bool = False
-    #: Who acts where nobody has to say who they are.
+    #: The actor of changes when no token is required.
     person: str = "somebody"
-    connections: Connections
-    calls: Calls
+    connections: ClientConnections
+    request_log: RequestLog

@@ -1,4 +1,4 @@
-"""Who looks at the pages: people sign in once, and are known by a cookie from then on."""
+"""Sessions of the web UI: people sign in once, and a cookie identifies them afterwards."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.domain.accounts import PREFIX, Principal, Scope, token_hash
-from dittybag.domain.ports import StoredSession, Store, Transaction
+from dittybag.domain.ports import Store, StoredSession, Transaction
 from dittybag.services.account_service import AccountService
 
 COOKIE: Final = "dittybag-session"
-#: Somebody who does not come for so long has to sign in again.
+#: A session ends after this time without a request.
 SESSION_SECONDS: Final = 7 * 24 * 3600
-#: That somebody was here is noted only so often.
-_NOTED_SECONDS: Final = 600
-#: So long is somebody known without asking again: what is revoked is worthless within 5 seconds.
-_KNOWN_SECONDS: Final = 2.0
-_MAX_KNOWN: Final = 10_000
+#: The last use of a session is stored at most this often.
+_TOUCH_SECONDS: Final = 600
+#: A session is cached for this time; a revoked token must stop working within 5 seconds.
+_CACHE_SECONDS: Final = 2.0
+_MAX_CACHED: Final = 10_000
 _MAX_SESSIONS: Final = 10_000
-#: Whom others vouch for has to show a new token after that.
-_VOUCHED_SECONDS: Final = 3600
-#: So many links can be used at a time.
+#: A session with a token of another issuer ends after this time.
+_FOREIGN_TOKEN_SECONDS: Final = 3600
+#: Maximum number of unused sign-in links.
 _MAX_LINKS: Final = 20
-#: A link that nobody uses is worthless after that.
+#: An unused sign-in link expires after this time.
 _LINK_SECONDS: Final = 24 * 3600
 _COOKIE_LENGTH: Final = 43
 
 
-class Visitor(Struct, frozen=True):
-    """Somebody at a page."""
+class WebSession(Struct, frozen=True):
+    """A signed-in or anonymous browser."""
 
-    #: What they may do in the server's project; nothing for whoever owns the machine.
+    #: Its permissions in the server's project; None for the owner of the machine.
     principal: Principal | None = None
-    #: The secret that forms of this visitor's pages carry.
+    #: The CSRF secret that the forms of this session send.
     form_secret: str = ""
-    is_known: bool = True
+    is_signed_in: bool = True
 
     @property
     def name(self) -> str | None:
         return None if self.principal is None else self.principal.user
 
 
-NOBODY: Final = Visitor(is_known=False)
+ANONYMOUS: Final = WebSession(is_signed_in=False)
 
 
-class _Session(Struct, frozen=True, omit_defaults=True):
-    """What is kept of a session: by which token somebody came, or for whom others vouched and until when."""
+class _SessionState(Struct, frozen=True, omit_defaults=True):
+    """The stored state of a session: the token it was created with, or the user of a foreign token."""
 
-    #: The hash of the token.
+    #: The hash of one of our tokens.
     token: str | None = None
     user: str | None = None
     scope: Scope | None = None
@@ -64,11 +64,11 @@ class _Session(Struct, frozen=True, omit_defaults=True):
     until: int | None = None
 
 
-_decode = msgspec.json.Decoder(_Session).decode
+_decode = msgspec.json.Decoder(_SessionState).decode
 
 
-class Visitors:
-    """Knows people by their cookies. Sessions are in the store, where every server finds them."""
+class WebSessions:
+    """Creates and finds sessions. They are in the store, where every server finds them."""
 
     def __init__(
         self,
@@ -77,140 +77,140 @@ class Visitors:
         project: int,
         *,
         needs_token: bool,
-        others: Callable[[str], Awaitable[Principal | None]] | None = None,
+        verify_foreign: Callable[[str], Awaitable[Principal | None]] | None = None,
     ) -> None:
-        """`others`: who a token belongs to that is not one of ours."""
+        """`verify_foreign` returns the principal of a token of another issuer."""
         self._store = store
-        self._others = others
+        self._verify_foreign = verify_foreign
         self._accounts = accounts
         self._project = project
         self._needs_token = needs_token
-        self._known: OrderedDict[str, tuple[float, Visitor]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[float, WebSession]] = OrderedDict()
         self._links: OrderedDict[str, float] = OrderedDict()
 
     # Signing in
 
     def new_link_key(self) -> str:
-        """A secret that lets one browser in, once."""
-        key = _secret()
+        """Return the secret of a new sign-in link, which works once."""
+        key = _new_secret()
         self._links[_digest(key)] = time.monotonic() + _LINK_SECONDS
         while len(self._links) > _MAX_LINKS:
             self._links.popitem(last=False)
         return key
 
-    async def enter_by_link(self, key: str) -> str | None:
-        """The cookie of a new session; nothing if the link was used before, or is none of ours."""
+    async def sign_in_by_link(self, key: str) -> str | None:
+        """Return the cookie of a new session, or None if the link is unknown, used or expired."""
         until = self._links.pop(_digest(key), None)
         if until is None or time.monotonic() > until or self._needs_token:
             return None
-        return await self._begin(_Session())
+        return await self._create_session(_SessionState())
 
-    async def enter_by_token(self, text: str) -> str | None:
-        """The cookie of a new session for whoever has this token; nothing if it is not valid."""
-        if text.startswith(PREFIX) or self._others is None:
-            if await self._accounts.verify_token(text, self._project) is None:
+    async def sign_in_by_token(self, token: str) -> str | None:
+        """Return the cookie of a new session, or None if the token is not valid."""
+        if token.startswith(PREFIX) or self._verify_foreign is None:
+            if await self._accounts.verify_token(token, self._project) is None:
                 return None
-            return await self._begin(_Session(token=token_hash(text)))
-        principal = await self._others(text)
+            return await self._create_session(_SessionState(token=token_hash(token)))
+        principal = await self._verify_foreign(token)
         if principal is None:
             return None
-        until = int(time.time()) + _VOUCHED_SECONDS
-        return await self._begin(_Session(user=principal.user, scope=principal.scope, until=until))
+        until = int(time.time()) + _FOREIGN_TOKEN_SECONDS
+        return await self._create_session(
+            _SessionState(user=principal.user, scope=principal.scope, until=until)
+        )
 
-    async def _begin(self, session: _Session) -> str:
-        secret = _secret()
+    async def _create_session(self, state: _SessionState) -> str:
+        secret = _new_secret()
 
         async def work(transaction: Transaction) -> None:
-            await transaction.prune_sessions(
-                transaction.now - SESSION_SECONDS * 1_000_000, _MAX_SESSIONS - 1
-            )
-            await transaction.save_session(_id(secret), msgspec.json.encode(session))
+            await transaction.prune_sessions(transaction.now - SESSION_SECONDS * 1_000_000, _MAX_SESSIONS - 1)
+            await transaction.save_session(_session_id(secret), msgspec.json.encode(state))
 
         await self._store.write(work, actor="")
         return secret
 
-    async def leave(self, secret: str) -> None:
+    async def sign_out(self, secret: str) -> None:
         """End a session."""
-        self._known.pop(_id(secret), None)
+        self._cache.pop(_session_id(secret), None)
 
         async def work(transaction: Transaction) -> None:
-            await transaction.delete_session(_id(secret))
+            await transaction.delete_session(_session_id(secret))
 
         await self._store.write(work, actor="")
 
-    # Being known
+    # Finding sessions
 
-    async def find(self, secret: str | None) -> Visitor:
-        """Who has this cookie. Raises `DittybagError` if that cannot be found out now."""
+    async def find(self, secret: str | None) -> WebSession:
+        """Return the session of a cookie. Raises `DittybagError` if the store cannot be read."""
         if secret is None or len(secret) != _COOKIE_LENGTH:
-            return NOBODY
-        key = _id(secret)
-        until, visitor = self._known.get(key, (0.0, NOBODY))
+            return ANONYMOUS
+        key = _session_id(secret)
+        until, session = self._cache.get(key, (0.0, ANONYMOUS))
         now = time.monotonic()
         if now < until:
-            return visitor
-        principal, is_known = await self._look_up(key)
-        if not is_known:
-            self._known.pop(key, None)
-            return NOBODY
-        visitor = Visitor(principal, _digest("form " + secret))
-        self._known[key] = (now + _KNOWN_SECONDS, visitor)
-        self._known.move_to_end(key)
-        while len(self._known) > _MAX_KNOWN:
-            self._known.popitem(last=False)
-        return visitor
+            return session
+        principal, is_signed_in = await self._look_up(key)
+        if not is_signed_in:
+            self._cache.pop(key, None)
+            return ANONYMOUS
+        session = WebSession(principal, _digest("form " + secret))
+        self._cache[key] = (now + _CACHE_SECONDS, session)
+        self._cache.move_to_end(key)
+        while len(self._cache) > _MAX_CACHED:
+            self._cache.popitem(last=False)
+        return session
 
-    async def grant_in(self, secret: str, project: int) -> Principal | None:
-        """What the visitor with this cookie may do in another project."""
-        return (await self._look_up(_id(secret), project))[0]
+    async def principal_in(self, secret: str, project: int) -> Principal | None:
+        """Return the principal of a session in another project."""
+        return (await self._look_up(_session_id(secret), project))[0]
 
     async def _look_up(self, id: str, project: int | None = None) -> tuple[Principal | None, bool]:
         async def work(transaction: Transaction) -> StoredSession | None:
             return await transaction.sessions.get(id)
 
-        kept = await self._store.read(work, single=True)
+        stored = await self._store.read(work, single=True)
         now = time.time_ns() // 1000
-        if kept is None or now - kept.used_at > SESSION_SECONDS * 1_000_000:
+        if stored is None or now - stored.used_at > SESSION_SECONDS * 1_000_000:
             return None, False
-        session = _decode(kept.state)
-        principal = await self._principal(session, self._project if project is None else project, now)
+        state = _decode(stored.state)
+        principal = await self._principal(state, self._project if project is None else project, now)
         if (principal is None) == self._needs_token:
-            # Without tokens everybody who was let in owns the machine; with them, nobody does.
+            # Without tokens every session belongs to the owner of the machine; with tokens, none does.
             return None, False
-        if now - kept.used_at > _NOTED_SECONDS * 1_000_000:
-            await self._note(id, kept)
+        if now - stored.used_at > _TOUCH_SECONDS * 1_000_000:
+            await self._touch(id, stored)
         return principal, True
 
-    async def _principal(self, session: _Session, project: int, now: int) -> Principal | None:
+    async def _principal(self, state: _SessionState, project: int, now: int) -> Principal | None:
         if not self._needs_token:
             return None
-        if session.token is not None:
-            found = await self._accounts.verify_token_hash(session.token, project)
+        if state.token is not None:
+            found = await self._accounts.verify_token_hash(state.token, project)
             return None if found is None else found.principal
-        if session.user is None or session.scope is None or now > (session.until or 0) * 1_000_000:
+        if state.user is None or state.scope is None or now > (state.until or 0) * 1_000_000:
             return None
-        return await self._accounts.external_principal(session.user, session.scope, project)
+        return await self._accounts.external_principal(state.user, state.scope, project)
 
-    async def _note(self, id: str, kept: StoredSession) -> None:
+    async def _touch(self, id: str, stored: StoredSession) -> None:
         async def work(transaction: Transaction) -> None:
-            # Somebody may have signed out meanwhile.
+            # The session may have been signed out in the meantime.
             if await transaction.sessions.get(id) is not None:
-                await transaction.save_session(id, kept.state)
+                await transaction.save_session(id, stored.state)
 
         await self._store.write(work, actor="")
 
 
-def is_own_form(visitor: Visitor, shown: str | None) -> bool:
-    """Whether a form comes from one of the visitor's own pages."""
-    return bool(visitor.form_secret) and compare_digest(visitor.form_secret, shown or "")
+def is_own_form(session: WebSession, secret: str | None) -> bool:
+    """Return whether the CSRF secret of a form is that of the session."""
+    return bool(session.form_secret) and compare_digest(session.form_secret, secret or "")
 
 
-def _secret() -> str:
+def _new_secret() -> str:
     return urlsafe_b64encode(urandom(32)).rstrip(b"=").decode()
 
 
-def _id(secret: str) -> str:
-    """Under which a session is kept: whoever reads the database cannot take its place."""
+def _session_id(secret: str) -> str:
+    """Return the id of a stored session: a hash, so that the database does not reveal the cookie."""
     return "web-" + _digest(secret)
 
 

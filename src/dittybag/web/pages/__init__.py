@@ -1,4 +1,4 @@
-"""The pages, one module for each noun."""
+"""The pages of the web UI, one module per section."""
 
 from __future__ import annotations
 

@@ -8,8 +8,14 @@ from dittybag.domain.changes import KINDS
 from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound
 from dittybag.domain.text import one_line
 from dittybag.services.history_service import ChangeFilter, ChangePage
-from dittybag.web.browser_requests import WebResponse, WebRequest, Route, redirect
-from dittybag.web.pages.change_display import diff_change, group_changes, undo_effects, format_row, format_rows
+from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
+from dittybag.web.pages.change_display import (
+    diff_change,
+    format_row,
+    format_rows,
+    group_changes,
+    undo_effects,
+)
 from dittybag.web.template_rendering import render_page
 
 _PER_PAGE: Final = 50
@@ -36,7 +42,11 @@ async def show_feed(request: WebRequest) -> WebResponse:
     """Show the feed."""
     change_filter = _read_filter(request)
     before = request.int_parameter("before", 0, 0, _MAX_SEQ) or None
-    after = request.int_parameter("after", -1, 0, _MAX_SEQ) if before is None and "after" in request.query else None
+    after = (
+        request.int_parameter("after", -1, 0, _MAX_SEQ)
+        if before is None and "after" in request.query
+        else None
+    )
     after = None if after is not None and after < 0 else after
     history = request.workspace.history
     page = await history.browse(request.caller, change_filter, before=before, after=after, limit=_PER_PAGE)
@@ -138,7 +148,8 @@ async def undo_change(request: WebRequest) -> WebResponse:
         result = await request.workspace.history.undo_in_any_project(request.caller, seq, seen=seen)
     except ChangedMeanwhile:
         return await show_change(
-            request, "Some of it was changed again in the meantime. Review it and try again."
+            request,
+            "Some of these items were changed again in the meantime. Review the changes and try again.",
         )
     if result.by is None:
         return redirect(request.link("/activity"), "Nothing to undo: everything is already as it was before")

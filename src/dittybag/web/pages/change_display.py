@@ -146,8 +146,13 @@ def diff_change(change: Change, old: bytes | None, new: bytes | None) -> list[Di
         assert isinstance(after, Prompt | None)
         return differences(before, after)
     fields = _FIELD_TITLES[type(entity_of(change))]
-    texts = ((title, _field_text(before, field), _field_text(after, field)) for field, title in fields.items())
-    return [*_diff_texts(texts), *_diff_texts([("Content", _content_text(before, old), _content_text(after, new))])]
+    texts = (
+        (title, _field_text(before, field), _field_text(after, field)) for field, title in fields.items()
+    )
+    return [
+        *_diff_texts(texts),
+        *_diff_texts([("Content", _content_text(before, old), _content_text(after, new))]),
+    ]
 
 
 def _diff_texts(texts: Iterable[tuple[str, str, str]]) -> Iterator[Difference]:

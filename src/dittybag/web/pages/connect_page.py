@@ -1,46 +1,48 @@
-"""Connect: what to tell each client, a button that does it, and the calls as they arrive."""
+"""The Connect page: client configurations, a button that connects a client, and recent requests."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from dittybag.domain.errors import NotAllowed
-from dittybag.web.browser_requests import WebResponse, WebRequest, Route, redirect
+from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
 from dittybag.web.template_rendering import render_page
 from dittybag.web.web_context import ConnectionFailed
 
-#: As many calls as fit on a page.
-_SHOWN: Final = 30
+#: Maximum number of requests shown.
+_MAX_REQUESTS: Final = 30
 
 
 async def show(request: WebRequest) -> WebResponse:
-    return await _shown(request)
+    return await _render_clients(request)
 
 
-async def request_log(request: WebRequest) -> WebResponse:
-    """The panel alone."""
+async def show_requests(request: WebRequest) -> WebResponse:
+    """Return the recent requests as a fragment."""
     return render_page(
         request,
         "connect/recent_requests.html",
-        request_log=request.context.request_log.latest(request.session.name)[:_SHOWN],
+        requests=request.context.request_log.latest(request.session.name)[:_MAX_REQUESTS],
     )
 
 
 async def connect(request: WebRequest) -> WebResponse:
-    """Do what `dittybag connect` does."""
+    """Connect a client on this machine, like `dittybag connect`."""
     if request.session.name is not None:
-        raise NotAllowed("Only somebody who sits at this machine can connect its clients")
+        raise NotAllowed("Only the owner of this machine can connect its clients")
     try:
-        words = await request.context.connections.connect(request.parameters["client"], request.project.name)
+        message = await request.context.connections.connect(
+            request.parameters["client"], request.project.name
+        )
     except ConnectionFailed as failed:
-        return await _shown(request, status=409, problem=str(failed))
-    return redirect(request.link("/connect"), words)
+        return await _render_clients(request, status=409, problem=str(failed))
+    return redirect(request.link("/connect"), message)
 
 
-async def _shown(request: WebRequest, *, status: int = 200, problem: str = "") -> WebResponse:
+async def _render_clients(request: WebRequest, *, status: int = 200, problem: str = "") -> WebResponse:
     address = f"{request.origin}/mcp"
     clients = await request.context.connections.clients(request.project.name, address)
-    # Those that are here come first.
+    # Installed clients first.
     ordered = sorted(clients, key=lambda client: not client.is_installed)
     return render_page(
         request,
@@ -49,12 +51,12 @@ async def _shown(request: WebRequest, *, status: int = 200, problem: str = "") -
         problem=problem,
         clients=ordered,
         address=address,
-        request_log=request.context.request_log.latest(request.session.name)[:_SHOWN],
+        requests=request.context.request_log.latest(request.session.name)[:_MAX_REQUESTS],
     )
 
 
 routes: Final = (
     Route("GET", "/connect", show),
-    Route("GET", "/connect/calls", request_log),
+    Route("GET", "/connect/requests", show_requests),
     Route("POST", "/connect/{client}", connect),
 )

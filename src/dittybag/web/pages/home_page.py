@@ -1,4 +1,4 @@
-"""Home: what is in a project, what happens there, and what to do next."""
+"""The Home page: the contents of a project and its recent activity."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import Final
 from dittybag.services.history_service import ChangePage
 from dittybag.services.project_overview import DailyUsage, DayUsage
 from dittybag.web import charts
-from dittybag.web.browser_requests import WebResponse, WebRequest, Route, project_link
+from dittybag.web.browser_requests import Route, WebRequest, WebResponse, project_link
 from dittybag.web.pages import project_pages, search_pages
-from dittybag.web.pages.change_display import ChangeRow, rows_of
+from dittybag.web.pages.change_display import ChangeRow, format_rows
 from dittybag.web.template_rendering import render_page
 
-#: So many of the newest changes are listed, and so many of the things that were changed last.
-_CHANGES: Final = 8
-_THINGS: Final = 8
-#: The latter are found among so many changes.
-_LOOKED: Final = 60
+#: Maximum numbers of recent changes and of recently edited entities.
+_MAX_CHANGES: Final = 8
+_MAX_EDITED: Final = 8
+#: The number of changes searched for recently edited entities.
+_SEARCHED_CHANGES: Final = 60
 
 
 async def show(request: WebRequest) -> WebResponse:
-    """The first page."""
+    """Show the Home page."""
     principal = request.caller.principal
     if principal is not None and not principal.sees_project:
-        return await _elsewhere(request)
+        return await _show_no_access(request)
     workspace, caller = request.workspace, request.caller
     contents = await workspace.overview.count_contents(caller)
     usage = await workspace.overview.usage(caller, request.context.person)
-    look = await workspace.history.browse(caller, limit=_LOOKED)
+    page = await workspace.history.browse(caller, limit=_SEARCHED_CHANGES)
     reports = await request.context.libraries.reports()
-    rows = rows_of(request, look)
+    rows = format_rows(request, page)
     library_prompts = sum(report.prompts for report in reports)
     return render_page(
         request,
@@ -39,42 +39,42 @@ async def show(request: WebRequest) -> WebResponse:
         libraries=len(reports),
         library_prompts=library_prompts,
         is_empty=not (contents.prompts or contents.resources or contents.tasks or library_prompts),
-        rows_shown=rows[:_CHANGES],
-        things=_things(rows, look),
+        recent_changes=rows[:_MAX_CHANGES],
+        recently_edited=_recently_edited(rows, page),
         usage=usage,
-        days=[(_day(day), day) for day in usage.days],
+        days=[(_format_day(day), day) for day in usage.days],
         people=sum(day.people for day in usage.days),
         agents=sum(day.agents for day in usage.days),
         chart=_chart(usage),
     )
 
 
-async def _elsewhere(request: WebRequest) -> WebResponse:
-    """For visitors who may not see what is in this project."""
+async def _show_no_access(request: WebRequest) -> WebResponse:
+    """Show the other projects of a session without access to this one."""
     sizes = await request.workspace.projects.all(request.caller)
-    places = [(size.project.name, project_link(size.project.name, "/")) for size in sizes[:200]]
-    return render_page(request, "home/no_access.html", places=places)
+    projects = [(size.project.name, project_link(size.project.name, "/")) for size in sizes[:200]]
+    return render_page(request, "home/no_access.html", projects=projects)
 
 
-def _things(rows: list[ChangeRow], look: ChangePage) -> list[ChangeRow]:
-    """What was changed last and is there, each thing once, by its newest change."""
+def _recently_edited(rows: list[ChangeRow], page: ChangePage) -> list[ChangeRow]:
+    """Return the newest change of each recently edited entity that still exists."""
     newest: dict[tuple[str, str], ChangeRow] = {}
-    for row, change in zip(rows, look.changes, strict=True):
+    for row, change in zip(rows, page.changes, strict=True):
         if row.link and change.kind != "project":
             newest.setdefault((change.kind, change.entity), row)
-    return list(newest.values())[:_THINGS]
+    return list(newest.values())[:_MAX_EDITED]
 
 
 def _chart(usage: DailyUsage) -> charts.Chart:
-    return charts.columns([(_words(day), (day.people, day.agents)) for day in usage.days])
+    return charts.column_chart([(_tooltip(day), (day.people, day.agents)) for day in usage.days])
 
 
-def _day(day: DayUsage) -> str:
+def _format_day(day: DayUsage) -> str:
     return f"{datetime.fromtimestamp(day.at / 1_000_000, UTC):%d %b}"
 
 
-def _words(day: DayUsage) -> str:
-    return f"{_day(day)}: {day.people} by people, {day.agents} by agents"
+def _tooltip(day: DayUsage) -> str:
+    return f"{_format_day(day)}: {day.people} by people, {day.agents} by agents"
 
 
 routes: Final = (Route("GET", "/", show), *search_pages.routes, *project_pages.routes)

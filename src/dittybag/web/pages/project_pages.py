@@ -1,4 +1,4 @@
-"""The projects: a menu to change from one to another, and a new one."""
+"""The project menu: switch between projects and create one."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from urllib.parse import urlsplit
 from dittybag.domain.errors import Conflict, Invalid, Problem
 from dittybag.domain.text import fold
 from dittybag.services.project_service import can_create_projects
-from dittybag.web.browser_requests import WebResponse, WebRequest, Route, project_link, redirect
+from dittybag.web.browser_requests import Route, WebRequest, WebResponse, project_link, redirect
 from dittybag.web.template_rendering import render_page
 
-#: So many are listed; of more, a filter finds the others.
-_LISTED: Final = 200
+#: Maximum number of projects listed; the filter finds the others.
+_MAX_LISTED: Final = 200
 _SECTIONS: Final = ("prompts", "libraries", "resources", "tasks", "activity", "connect")
 
 
-async def listed(request: WebRequest) -> WebResponse:
-    """The projects that the visitor may see."""
-    return await _show(request)
+async def show_projects(request: WebRequest) -> WebResponse:
+    """Show the projects that the session can see."""
+    return await _render_projects(request)
 
 
-async def _show(
+async def _render_projects(
     request: WebRequest, *, status: int = 200, name: str = "", problems: tuple[Problem, ...] = ()
 ) -> WebResponse:
     sizes = await request.workspace.projects.all(request.caller)
-    words = request.query.get("filter", "").strip()[:200]
-    chosen = [size for size in sizes if fold(words) in fold(size.project.name)]
+    filter_text = request.query.get("filter", "").strip()[:200]
+    matching = [size for size in sizes if fold(filter_text) in fold(size.project.name)]
     section = _section(request)
     return render_page(
         request,
         "home/project_menu.html" if request.is_fragment else "home/project_list.html",
         status=status,
-        rows=[(size, project_link(size.project.name, section)) for size in chosen[:_LISTED]],
-        left_out=max(len(chosen) - _LISTED, 0),
-        has_filter=len(sizes) > _LISTED,
-        filter=words,
+        rows=[(size, project_link(size.project.name, section)) for size in matching[:_MAX_LISTED]],
+        left_out=max(len(matching) - _MAX_LISTED, 0),
+        has_filter=len(sizes) > _MAX_LISTED,
+        filter=filter_text,
         can_create=can_create_projects(request.caller) and not request.context.read_only,
         name=name,
         problems=problems,
@@ -43,7 +43,7 @@ async def _show(
 
 
 def _section(request: WebRequest) -> str:
-    """Which pages the visitor is at, so that the same ones of another project can be linked."""
+    """Return the section of the current page, to link to the same section of other projects."""
     try:
         path = urlsplit(request.headers.get(b"hx-current-url") or "").path
     except ValueError:
@@ -52,19 +52,19 @@ def _section(request: WebRequest) -> str:
     return f"/{parts[3]}" if parts[:2] == ["", "p"] and len(parts) > 3 and parts[3] in _SECTIONS else "/"
 
 
-async def created(request: WebRequest) -> WebResponse:
-    """Make a project, and go there."""
+async def create_project(request: WebRequest) -> WebResponse:
+    """Create a project and open it."""
     name = request.form.get("name", "").strip()
     try:
         project = await request.workspace.projects.create_for(request.caller, name)
     except Invalid as error:
-        return await _show(request, status=422, name=name[:1000], problems=error.problems)
+        return await _render_projects(request, status=422, name=name[:1000], problems=error.problems)
     except Conflict as error:
-        return await _show(request, status=409, name=name, problems=(Problem("name", str(error)),))
-    return redirect(project_link(project.name, "/"), f"Project “{project.name}” is made")
+        return await _render_projects(request, status=409, name=name, problems=(Problem("name", str(error)),))
+    return redirect(project_link(project.name, "/"), f"Created project “{project.name}”")
 
 
 routes: Final = (
-    Route("GET", "/projects", listed),
-    Route("POST", "/projects", created),
+    Route("GET", "/projects", show_projects),
+    Route("POST", "/projects", create_project),
 )

@@ -1,4 +1,4 @@
-"""The forms that prompts are written with, also when somebody else writes at the same time."""
+"""The forms to create and edit prompts, including edit conflicts."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.prompts import Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
-from dittybag.web.browser_requests import WebResponse, WebRequest, Route, redirect
-from dittybag.web.pages.prompt_history import changes_of, differences, prompt_of
+from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
+from dittybag.web.pages.prompt_history import differences, find_prompt, prompt_changes
 from dittybag.web.pages.prompt_tags import tags_in_use
 from dittybag.web.template_rendering import render_page
 
-#: A longer text is shown as it is.
-RENDERED_LENGTH: Final = 20_000
-#: So many tags are proposed.
-_TAGS_SHOWN: Final = 50
-#: How far back it is looked for the version that somebody began with.
-_VERSIONS: Final = 20
+#: Longer texts are not rendered as Markdown.
+MAX_RENDERED_LENGTH: Final = 20_000
+#: Maximum number of suggested tags.
+_MAX_TAGS: Final = 50
+#: The number of versions searched for the one that an edit started from.
+_SEARCHED_VERSIONS: Final = 20
 _FIELDS: Final = ("title", "name", "description", "tags", "content", "arguments")
 _ARGUMENT_FIELD: Final = re.compile(r"argument-([0-9]{1,4})-(name|description|required|choices)")
-_STATUSES: Final[tuple[tuple[type[DittybagError], int], ...]] = (
+_STATUS_CODES: Final[tuple[tuple[type[DittybagError], int], ...]] = (
     (Invalid, 422),
     (Conflict, 409),
     (NotAllowed, 403),
@@ -45,26 +45,26 @@ _STATUSES: Final[tuple[tuple[type[DittybagError], int], ...]] = (
 )
 
 
-def tokens(text: str) -> int:
-    """About how many tokens a model reads: four bytes each."""
+def estimate_tokens(text: str) -> int:
+    """Estimate the number of tokens of a text: four bytes each."""
     return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
 class ArgumentRow(Struct, frozen=True, kw_only=True):
-    """An argument as it is typed."""
+    """The form fields of an argument."""
 
     name: str = ""
     description: str = ""
     required: bool = False
-    #: One on each line.
+    #: One per line.
     choices: str = ""
     problems: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, argument: Argument) -> ArgumentRow:
+    def from_argument(cls, argument: Argument) -> ArgumentRow:
         return cls(
             name=argument.name,
-            description=_typed(argument.description or ""),
+            description=_normalise_newlines(argument.description or ""),
             required=argument.required,
             choices="\n".join(argument.choices),
         )
@@ -83,7 +83,7 @@ class ArgumentRow(Struct, frozen=True, kw_only=True):
 
 
 class PromptDraft(Struct, frozen=True, kw_only=True):
-    """What somebody has typed, right or wrong."""
+    """The form fields of a prompt, which may be invalid."""
 
     title: str = ""
     name: str = ""
@@ -91,40 +91,40 @@ class PromptDraft(Struct, frozen=True, kw_only=True):
     tags: str = ""
     content: str = ""
     rows: tuple[ArgumentRow, ...] = ()
-    #: The version that it was made of; 0 for a new prompt.
+    #: The version that the edit started from; 0 for a new prompt.
     version: int = 0
 
     @classmethod
-    def of(cls, prompt: Prompt) -> PromptDraft:
+    def from_prompt(cls, prompt: Prompt) -> PromptDraft:
         return cls(
             title=prompt.title,
             name=prompt.name,
             description=prompt.description or "",
             tags=", ".join(prompt.tags),
             content=prompt.content,
-            rows=tuple(map(ArgumentRow.of, prompt.arguments)),
+            rows=tuple(map(ArgumentRow.from_argument, prompt.arguments)),
             version=prompt.version,
         )
 
     @classmethod
-    def typed(cls, fields: Iterable[tuple[str, str]]) -> PromptDraft:
-        given: dict[str, str] = {}
+    def from_form(cls, fields: Iterable[tuple[str, str]]) -> PromptDraft:
+        values_by_name: dict[str, str] = {}
         rows: dict[int, dict[str, Any]] = {}
         for name, value in fields:
             if found := _ARGUMENT_FIELD.fullmatch(name):
                 is_required = found[2] == "required"
                 rows.setdefault(int(found[1]), {})[found[2]] = True if is_required else value
             else:
-                given[name] = value
-        made = (ArgumentRow(**rows[number]) for number in sorted(rows))
-        version = given.get("version", "")
+                values_by_name[name] = value
+        argument_rows = (ArgumentRow(**rows[number]) for number in sorted(rows))
+        version = values_by_name.get("version", "")
         return cls(
-            title=given.get("title", ""),
-            name=given.get("name", ""),
-            description=given.get("description", ""),
-            tags=given.get("tags", ""),
-            content=given.get("content", ""),
-            rows=tuple(row for row in made if not row.is_empty),
+            title=values_by_name.get("title", ""),
+            name=values_by_name.get("name", ""),
+            description=values_by_name.get("description", ""),
+            tags=values_by_name.get("tags", ""),
+            content=values_by_name.get("content", ""),
+            rows=tuple(row for row in argument_rows if not row.is_empty),
             version=int(version) if version.isdecimal() and len(version) < 18 else 0,
         )
 
@@ -134,21 +134,21 @@ class PromptDraft(Struct, frozen=True, kw_only=True):
     def arguments(self) -> tuple[Argument, ...]:
         return tuple(row.argument() for row in self.rows)
 
-    def on(self, prompt: Prompt) -> Prompt:
-        """The prompt with everything as it was typed; what only looks different stays as it is."""
-        known = {ArgumentRow.of(item): item for item in prompt.arguments}
+    def apply_to(self, prompt: Prompt) -> Prompt:
+        """Return the prompt with the values of the form; differences in line breaks alone are ignored."""
+        unchanged = {ArgumentRow.from_argument(item): item for item in prompt.arguments}
         return replace(
             prompt,
-            title=_line(prompt.title, self.title),
+            title=_keep_if_equal(prompt.title, self.title),
             name=self.name.strip(),
-            description=_line(prompt.description or "", self.description) or None,
+            description=_keep_if_equal(prompt.description or "", self.description) or None,
             tags=tuple(self.tag_names()),
-            content=prompt.content if _typed(prompt.content) == self.content else self.content,
-            arguments=tuple(known.get(row) or row.argument() for row in self.rows),
+            content=prompt.content if _normalise_newlines(prompt.content) == self.content else self.content,
+            arguments=tuple(unchanged.get(row) or row.argument() for row in self.rows),
         )
 
-    def checked(self) -> PromptDraft:
-        """The same with what is wrong with each argument."""
+    def with_row_problems(self) -> PromptDraft:
+        """Return the draft with the problems of each argument."""
         return replace(
             self,
             rows=tuple(
@@ -158,26 +158,26 @@ class PromptDraft(Struct, frozen=True, kw_only=True):
         )
 
 
-def _typed(text: str) -> str:
-    """A text as a browser sends it back: it knows only one sort of line ends."""
+def _normalise_newlines(text: str) -> str:
+    """Return the text as a browser sends it back: with line feeds only."""
     return re.sub(r"\r\n?", "\n", text)
 
 
-def _line(stored: str, typed: str) -> str:
-    """What becomes of a text whose ends nobody sees."""
-    return stored if _typed(stored).strip() == typed.strip() else typed.strip()
+def _keep_if_equal(stored: str, typed: str) -> str:
+    """Return the stored text if only surrounding whitespace differs, otherwise the typed text."""
+    return stored if _normalise_newlines(stored).strip() == typed.strip() else typed.strip()
 
 
 # New prompts
 
 
-async def new(request: WebRequest) -> WebResponse:
-    _require_writer(request)
-    return await _form(request, PromptDraft())
+async def show_new_form(request: WebRequest) -> WebResponse:
+    _require_write_access(request)
+    return await _render_form(request, PromptDraft())
 
 
-async def created(request: WebRequest) -> WebResponse:
-    draft = PromptDraft.typed(request.fields)
+async def create_prompt(request: WebRequest) -> WebResponse:
+    draft = PromptDraft.from_form(request.fields)
     try:
         prompt, _ = await request.workspace.prompts.create(
             request.caller,
@@ -189,34 +189,36 @@ async def created(request: WebRequest) -> WebResponse:
             arguments=draft.arguments(),
         )
     except DittybagError as error:
-        return await _again(request, draft, error)
-    return redirect(request.link(f"/prompts/{prompt.id}", saved="new"), "The prompt is saved")
+        return await _render_errors(request, draft, error)
+    return redirect(request.link(f"/prompts/{prompt.id}", saved="new"), "Prompt saved")
 
 
-# Changes
+# Editing
 
 
-async def edit(request: WebRequest) -> WebResponse:
-    _require_writer(request)
-    prompt = await prompt_of(request)
-    return await _form(request, PromptDraft.of(prompt), prompt=prompt)
+async def show_edit_form(request: WebRequest) -> WebResponse:
+    _require_write_access(request)
+    prompt = await find_prompt(request)
+    return await _render_form(request, PromptDraft.from_prompt(prompt), prompt=prompt)
 
 
-async def saved(request: WebRequest) -> WebResponse:
-    """Save a changed prompt, unless somebody else was faster."""
-    draft = PromptDraft.typed(request.fields)
+async def save_prompt(request: WebRequest) -> WebResponse:
+    """Save a prompt, unless someone else changed it in the meantime."""
+    draft = PromptDraft.from_form(request.fields)
     try:
-        current = await prompt_of(request)
+        current = await find_prompt(request)
     except PromptNotFound:
-        words = "This prompt was deleted meanwhile; if you save it now, it becomes a new one"
-        found = [Problem("", words)]
-        return await _form(request, replace(draft, version=0), status=409, found=found)
+        message = (
+            "This prompt was deleted while you were editing it; if you save now, it becomes a new prompt"
+        )
+        found = [Problem("", message)]
+        return await _render_form(request, replace(draft, version=0), status=409, found=found)
     link = request.link(f"/prompts/{current.id}", saved="edit")
-    mine = draft.on(current)
+    mine = draft.apply_to(current)
     if draft.version != current.version:
-        return await _conflict(request, draft, current)
+        return await _render_conflict(request, draft, current)
     if mine == current:
-        return redirect(link, "Nothing was changed")
+        return redirect(link, "No changes to save")
     change = PromptChange(
         **{
             name: value if (value := getattr(mine, name)) != getattr(current, name) else UNSET
@@ -229,55 +231,57 @@ async def saved(request: WebRequest) -> WebResponse:
         address = PromptAddress(id=current.id)
         await request.workspace.prompts.update(request.caller, address, change, version=current.version)
     except Outdated:
-        return await _conflict(request, draft, await prompt_of(request))
+        return await _render_conflict(request, draft, await find_prompt(request))
     except DittybagError as error:
-        return await _again(request, draft, error, prompt=current)
-    return redirect(link, "Your changes are saved")
+        return await _render_errors(request, draft, error, prompt=current)
+    return redirect(link, "Changes saved")
 
 
-async def _conflict(request: WebRequest, draft: PromptDraft, theirs: Prompt) -> WebResponse:
-    """Both versions side by side, and what was typed, to be saved over theirs or not."""
-    mine = draft.on(theirs)
+async def _render_conflict(request: WebRequest, draft: PromptDraft, theirs: Prompt) -> WebResponse:
+    """Show both versions side by side, and the form to overwrite the saved version."""
+    mine = draft.apply_to(theirs)
     if mine == theirs:
         link = request.link(f"/prompts/{theirs.id}", saved="edit")
-        return redirect(link, "Somebody else has just saved the very same")
-    changes = await changes_of(request, theirs.id, limit=_VERSIONS)
+        return redirect(link, "Someone else already saved the same changes")
+    changes = await prompt_changes(request, theirs.id, limit=_SEARCHED_VERSIONS)
     states = (change.after for change in changes)
-    began = next((one for one in states if isinstance(one, Prompt) and one.version == draft.version), None)
-    return await _form(
+    original = next(
+        (state for state in states if isinstance(state, Prompt) and state.version == draft.version), None
+    )
+    return await _render_form(
         request,
         replace(draft, version=theirs.version),
         status=409,
         prompt=theirs,
         conflict={
-            "actor": changes[0].actor if changes else "Somebody",
+            "actor": changes[0].actor if changes else "Someone",
             "at": theirs.updated_at,
             "between": differences(theirs, mine),
-            "theirs": None if began is None else differences(began, theirs),
+            "theirs": None if original is None else differences(original, theirs),
         },
     )
 
 
-async def news(request: WebRequest) -> WebResponse:
-    """For an open form: whether somebody else has changed the prompt meanwhile."""
+async def show_change_warning(request: WebRequest) -> WebResponse:
+    """Return a warning for an open form if someone else changed the prompt."""
     version = request.int_parameter("version", 0, 0, 2**62)
-    changes = await changes_of(request, request.parameters["id"], limit=1)
+    changes = await prompt_changes(request, request.parameters["id"], limit=1)
     latest = changes[0] if changes else None
     after = None if latest is None else latest.after
     is_same = isinstance(after, Prompt) and after.version == version
     return render_page(request, "prompts/prompt_changed.html", latest=None if is_same else latest)
 
 
-# What a form shows
+# Rendering forms
 
 
-async def preview(request: WebRequest) -> WebResponse:
-    """What the content looks like, and what is wrong with it."""
-    draft = PromptDraft.typed(request.fields)
+async def preview_draft(request: WebRequest) -> WebResponse:
+    """Return the rendered content and template errors as a fragment."""
+    draft = PromptDraft.from_form(request.fields)
     problem = None
     try:
         if draft.rows:
-            # Whatever the values are, mistakes of the template show.
+            # Any values reveal errors in the template.
             values = {item.name: item.name for item in draft.arguments()}
             await request.context.templates.render_prompt(_unsaved(draft), values)
     except PromptUnusable as error:
@@ -286,22 +290,22 @@ async def preview(request: WebRequest) -> WebResponse:
         request,
         "prompts/draft_preview.html",
         content=draft.content,
-        is_long=len(draft.content) > RENDERED_LENGTH,
-        tokens=tokens(draft.content),
+        is_long=len(draft.content) > MAX_RENDERED_LENGTH,
+        tokens=estimate_tokens(draft.content),
         problem=problem,
     )
 
 
 def _unsaved(draft: PromptDraft) -> Prompt:
     empty = Prompt(number=0, id="", project=0, name="", title="", content="", created_at=0, updated_at=0)
-    return draft.on(empty)
+    return draft.apply_to(empty)
 
 
-async def _again(
+async def _render_errors(
     request: WebRequest, draft: PromptDraft, error: DittybagError, prompt: Prompt | None = None
 ) -> WebResponse:
-    """The form with all that was typed, and why it could not be saved. Raises what no form can mend."""
-    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), None)
+    """Show the form with its input and the errors. Raises errors that a form cannot fix."""
+    status = next((status for kind, status in _STATUS_CODES if isinstance(error, kind)), None)
     if status is None:
         raise error
     if isinstance(error, Invalid):
@@ -310,10 +314,10 @@ async def _again(
         found = [Problem("name" if isinstance(error, NameTaken) else "title", str(error))]
     else:
         found = [Problem("", str(error))]
-    return await _form(request, draft.checked(), status=status, prompt=prompt, found=found)
+    return await _render_form(request, draft.with_row_problems(), status=status, prompt=prompt, found=found)
 
 
-async def _form(
+async def _render_form(
     request: WebRequest,
     draft: PromptDraft,
     *,
@@ -323,7 +327,7 @@ async def _form(
     conflict: dict[str, Any] | None = None,
 ) -> WebResponse:
     in_use = await tags_in_use(request)
-    at_rows = {message for row in draft.rows for message in row.problems}
+    row_messages = {message for row in draft.rows for message in row.problems}
     return render_page(
         request,
         "prompts/prompt_form.html",
@@ -331,28 +335,28 @@ async def _form(
         draft=draft,
         prompt=prompt,
         problems=list(found),
-        # What is wrong with one argument stands there.
-        problems_of={
-            name: [item.message for item in found if item.field == name and item.message not in at_rows]
+        # The problems of an argument are shown at its row.
+        field_problems={
+            name: [item.message for item in found if item.field == name and item.message not in row_messages]
             for name in _FIELDS
         },
         conflict=conflict,
-        tag_names=[tag.name for tag in in_use[:_TAGS_SHOWN]],
-        is_long=len(draft.content) > RENDERED_LENGTH,
-        tokens=tokens(draft.content),
+        tag_names=[tag.name for tag in in_use[:_MAX_TAGS]],
+        is_long=len(draft.content) > MAX_RENDERED_LENGTH,
+        tokens=estimate_tokens(draft.content),
     )
 
 
-def _require_writer(request: WebRequest) -> None:
+def _require_write_access(request: WebRequest) -> None:
     if not request.can_write:
         raise NotAllowed("You can read this project, but not change it")
 
 
 routes: Final = (
-    Route("GET", "/prompts/new", new),
-    Route("POST", "/prompts", created),
-    Route("POST", "/prompts/preview", preview),
-    Route("GET", "/prompts/{id}/edit", edit),
-    Route("POST", "/prompts/{id}/edit", saved),
-    Route("GET", "/prompts/{id}/news", news),
+    Route("GET", "/prompts/new", show_new_form),
+    Route("POST", "/prompts", create_prompt),
+    Route("POST", "/prompts/preview", preview_draft),
+    Route("GET", "/prompts/{id}/edit", show_edit_form),
+    Route("POST", "/prompts/{id}/edit", save_prompt),
+    Route("GET", "/prompts/{id}/changed", show_change_warning),
 )

@@ -1,4 +1,4 @@
-"""Trying out a prompt: values for its arguments, and what it says with them. See `templates/trying.html`."""
+"""Renders a prompt with the argument values of a form. See `templates/prompt_preview.html`."""
 
 from __future__ import annotations
 
@@ -11,37 +11,41 @@ from dittybag.domain.errors import ArgumentMissing, ContentFileMissing, PromptUn
 from dittybag.domain.prompts import Argument
 from dittybag.web.browser_requests import WebRequest
 
-#: What the names of fields begin with: an argument may be called like another field.
-FIELD: Final = "value-"
-#: So much of a text is shown.
-_SHOWN_LENGTH: Final = 300_000
+#: Prefix of the field names, because an argument may have the name of another field.
+FIELD_PREFIX: Final = "value-"
+#: Longer results are cut.
+_MAX_SHOWN_LENGTH: Final = 300_000
 
 
 class PromptPreview(Struct, frozen=True, kw_only=True):
-    """What came of trying."""
+    """The result of rendering a prompt, or the reason why it failed."""
 
     text: str = ""
     #: Required arguments without a value.
     missing: tuple[str, ...] = ()
-    #: What is wrong with the prompt, and where.
+    #: The problem with the prompt and its location.
     problem: str = ""
     file: str | None = None
     line: int | None = None
 
     @property
     def shown(self) -> str:
-        """As much of the text as is shown."""
-        return self.text[:_SHOWN_LENGTH]
+        """The visible part of the text."""
+        return self.text[:_MAX_SHOWN_LENGTH]
 
     @property
     def is_cut(self) -> bool:
-        return len(self.text) > _SHOWN_LENGTH
+        return len(self.text) > _MAX_SHOWN_LENGTH
 
 
 def argument_values(request: WebRequest, arguments: Iterable[Argument]) -> dict[str, str]:
-    """The values that somebody has typed; a field that was left empty has none."""
+    """Return the argument values of a form, without empty fields."""
     given = request.form or request.query
-    return {argument.name: value for argument in arguments if (value := given.get(FIELD + argument.name, ""))}
+    return {
+        argument.name: value
+        for argument in arguments
+        if (value := given.get(FIELD_PREFIX + argument.name, ""))
+    }
 
 
 async def preview_prompt(
@@ -49,7 +53,7 @@ async def preview_prompt(
     values: Mapping[str, str],
     render: Callable[[Mapping[str, str]], Awaitable[str]],
 ) -> PromptPreview:
-    """What a prompt says with these values, or why it does not."""
+    """Render a prompt with these values."""
     missing = tuple(item.name for item in arguments if item.required and item.name not in values)
     if missing:
         return PromptPreview(missing=missing)
@@ -60,7 +64,7 @@ async def preview_prompt(
     except RenderingFailed as error:
         return PromptPreview(problem=error.problem, file=error.file, line=error.line)
     except ContentFileMissing as error:
-        return PromptPreview(problem="Its file is not there", file=error.file)
+        return PromptPreview(problem="Its file does not exist", file=error.file)
     except PromptUnusable as error:
         return PromptPreview(problem=str(error))
     return PromptPreview(text=text)

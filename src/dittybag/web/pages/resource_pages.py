@@ -1,4 +1,4 @@
-"""The pages of resources: the list, and one resource with its preview, its source and its history."""
+"""The resource list and the page of a resource: preview, source, history and download."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dittybag.protocol import Context, ProtocolError, UnknownResource, uri_templ
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.transports.http.asgi_messages import Header
 from dittybag.services.caller import Caller
-from dittybag.web.browser_requests import WebResponse, WebRequest, Route
+from dittybag.web.browser_requests import Route, WebRequest, WebResponse
 from dittybag.web.pages import resource_forms
 from dittybag.web.resource_previews import (
     SOURCE_LENGTH,
@@ -34,25 +34,24 @@ from dittybag.web.template_rendering import render_page
 
 _PER_PAGE: Final = 50
 _TABS: Final = ("preview", "source", "agent", "history")
-#: So much of a text or of base64 is shown of what an agent gets.
-_AGENT_LENGTH: Final = 5000
-#: Versions of one resource on a page.
-_VERSIONS: Final = 50
+#: Longer text and base64 is cut in the view of what agents receive.
+_MAX_AGENT_LENGTH: Final = 5000
+_VERSIONS_PER_PAGE: Final = 50
 #: Longer texts are not compared.
-_DIFF_BYTES: Final = 1024 * 1024
-_VARIABLE: Final = "v."
+_MAX_DIFF_BYTES: Final = 1024 * 1024
+_VARIABLE_PREFIX: Final = "v."
 
-#: Whoever opens it alone gets something that can do nothing.
-_POWERLESS: Final[Header] = (b"content-security-policy", b"sandbox; default-src 'none'")
+#: Opened directly, the response runs in a sandbox without permissions.
+_SANDBOX: Final[Header] = (b"content-security-policy", b"sandbox; default-src 'none'")
 _PRIVATE: Final[Header] = (b"cache-control", b"private, no-store")
 
 
-async def listed(request: WebRequest) -> WebResponse:
-    """All resources of the project, or those that were asked for."""
+async def show_resources(request: WebRequest) -> WebResponse:
+    """Show the resources of the project, with filters."""
     text = request.query.get("q", "").strip()[:200]
     kind = request.query.get("type") or None
-    wanted = request.query.get("sort", "")
-    order = cast(ResourceOrder, wanted if wanted in get_args(ResourceOrder) else "updated")
+    requested = request.query.get("sort", "")
+    order = cast(ResourceOrder, requested if requested in get_args(ResourceOrder) else "updated")
     current = request.int_parameter("page", 1, 1, 10**6)
     found = await request.workspace.resources.page(
         request.caller,
@@ -73,12 +72,12 @@ async def listed(request: WebRequest) -> WebResponse:
         last=max(1, -(-found.total // _PER_PAGE)),
         to=lambda number: request.with_query(page=number if number > 1 else None, deleted=None),
         deleted=await _deleted(request),
-        most_bytes=CONTENT_BYTES,
+        max_bytes=CONTENT_BYTES,
     )
 
 
 async def _deleted(request: WebRequest) -> Resource | None:
-    """What was deleted a moment ago, to be brought back, if it is still gone."""
+    """Return the resource that was just deleted, to offer undo; None if it exists again."""
     if not request.query.get("deleted") or request.is_fragment:
         return None
     change = await resource_forms.last_change(request, request.query["deleted"])
@@ -90,16 +89,16 @@ async def _deleted(request: WebRequest) -> Resource | None:
 # One resource
 
 
-async def shown(request: WebRequest) -> WebResponse:
-    """A resource, by its URI or, whatever that is by now, by its id."""
+async def show_resource(request: WebRequest) -> WebResponse:
+    """Show a resource by its URI or its id; the id is stable when the URI changes."""
     try:
-        resource = await _wanted(request)
+        resource = await _find_resource(request)
     except ResourceNotFound:
         if not request.is_fragment:
             raise
         return render_page(request, "resources/resource_deleted.html")
     if request.is_fragment and request.query.get("seen") == str(resource.version):
-        # Something else has changed.
+        # Another resource has changed.
         return WebResponse(204)
     tab = request.query.get("tab", "preview")
     tab = tab if tab in _TABS else "preview"
@@ -110,17 +109,17 @@ async def shown(request: WebRequest) -> WebResponse:
             values["excerpt"] = excerpt_of(content.decode(), SOURCE_LINES, SOURCE_LENGTH)
     elif tab == "agent":
         if not resource.is_template:
-            values["result"] = _written(await _read(request, resource.uri))
+            values["result"] = _format_result(await _read_as_agent(request, resource.uri))
     elif tab == "history":
         values |= await _history(request, resource)
     else:
         values["preview"] = await preview_of(resource, content)
     if resource.is_template:
         values["variables"] = uri_templates.parse(resource.uri).variables
-    return render_page(request, "resources/resource_view.html", most_bytes=CONTENT_BYTES, **values)
+    return render_page(request, "resources/resource_view.html", max_bytes=CONTENT_BYTES, **values)
 
 
-async def _wanted(request: WebRequest) -> Resource:
+async def _find_resource(request: WebRequest) -> Resource:
     if "id" in request.query:
         return await request.workspace.resources.by_id(request.caller, request.query["id"])
     uri = request.query.get("uri", "")
@@ -129,15 +128,15 @@ async def _wanted(request: WebRequest) -> Resource:
 
 
 class ResourceVersion(Struct, frozen=True):
-    """A resource as it was after a change."""
+    """A version in the history of a resource."""
 
     change: Change
-    #: What is different from before, in words.
+    #: The names of the changed fields.
     parts: str
     is_current: bool
 
 
-_PARTS: Final = {
+_FIELD_LABELS: Final = {
     "name": "name",
     "title": "title",
     "uri": "URI",
@@ -148,45 +147,47 @@ _PARTS: Final = {
 
 
 async def _history(request: WebRequest, resource: Resource) -> dict[str, Any]:
-    """The versions of a resource, and what one of them changed."""
+    """Return the versions of a resource and the diff of the selected one."""
     before = request.int_parameter("before", 0, 0, 10**15) or None
     changes = await request.workspace.history.page(
-        request.caller, kind="resource", entity=resource.id, before=before, limit=_VERSIONS + 1
+        request.caller, kind="resource", entity=resource.id, before=before, limit=_VERSIONS_PER_PAGE + 1
     )
-    current = _facts(resource)
+    current = _version_key(resource)
     versions = [
-        ResourceVersion(change, _changed_parts(change), _facts(change.after) == current)
-        for change in changes[:_VERSIONS]
+        ResourceVersion(change, _changed_fields(change), _version_key(change.after) == current)
+        for change in changes[:_VERSIONS_PER_PAGE]
     ]
-    wanted = request.int_parameter("change", 0, 0, 10**15)
-    chosen = next((item for item in versions if item.change.seq == wanted), None)
-    if chosen is None and versions:
-        chosen = versions[0]
+    requested = request.int_parameter("change", 0, 0, 10**15)
+    selected = next((item for item in versions if item.change.seq == requested), None)
+    if selected is None and versions:
+        selected = versions[0]
     return {
         "versions": versions,
-        "chosen": chosen,
-        "rows": None if chosen is None else await _difference(request, chosen.change),
-        "older": changes[_VERSIONS - 1].seq if len(changes) > _VERSIONS else None,
+        "selected_version": selected,
+        "rows": None if selected is None else await _diff_content(request, selected.change),
+        "older": changes[_VERSIONS_PER_PAGE - 1].seq if len(changes) > _VERSIONS_PER_PAGE else None,
     }
 
 
-def _facts(entity: Any) -> Any:
-    """What makes a version what it is."""
-    return None if entity is None else [getattr(entity, part) for part in _PARTS]
+def _version_key(entity: Any) -> Any:
+    """Return the values that identify a version."""
+    return None if entity is None else [getattr(entity, field) for field in _FIELD_LABELS]
 
 
-def _changed_parts(change: Change) -> str:
+def _changed_fields(change: Change) -> str:
     if change.before is None or change.after is None:
         return ""
     return ", ".join(
-        word for part, word in _PARTS.items() if getattr(change.before, part) != getattr(change.after, part)
+        label
+        for field, label in _FIELD_LABELS.items()
+        if getattr(change.before, field) != getattr(change.after, field)
     )
 
 
-async def _difference(request: WebRequest, change: Change) -> list[DiffRow] | None:
-    """What a change did to the text; nothing if one of the states is no text that could be compared."""
+async def _diff_content(request: WebRequest, change: Change) -> list[DiffRow] | None:
+    """Return the diff of the content, or None if it is not text or too long."""
     states = [state for state in (change.before, change.after) if isinstance(state, Resource)]
-    if any(not state.is_text or state.size > _DIFF_BYTES for state in states):
+    if any(not state.is_text or state.size > _MAX_DIFF_BYTES for state in states):
         return None
     contents = await request.workspace.resources.contents(request.caller, states)
     texts = iter([content.decode() for content in contents])
@@ -195,28 +196,32 @@ async def _difference(request: WebRequest, change: Change) -> list[DiffRow] | No
     return side_by_side(old, new)
 
 
-# What agents get
+# What agents receive
 
 
-class _VisitorScope(ServerScope, frozen=True):
-    """A place at which a visitor looks with the eyes of an agent."""
+class _SessionScope(ServerScope, frozen=True):
+    """A server scope with the caller of a web session, to read as an agent does."""
 
-    session: Caller | None = None
+    session_caller: Caller | None = None
 
     def caller(self, ctx: Context) -> Caller:
-        assert self.session is not None
-        return self.session
+        assert self.session_caller is not None
+        return self.session_caller
 
 
-async def _read(request: WebRequest, uri: str) -> dict[str, Any]:
-    """The result of `resources/read`, as the contract has it. Raises `DittybagError`."""
+async def _read_as_agent(request: WebRequest, uri: str) -> dict[str, Any]:
+    """Return the result of `resources/read`. Raises `DittybagError`."""
     context = request.context
-    scope = _VisitorScope(
-        context.workspace, context.templates, context.libraries, request.project.id, session=request.caller
+    scope = _SessionScope(
+        context.workspace,
+        context.templates,
+        context.libraries,
+        request.project.id,
+        session_caller=request.caller,
     )
     source = StoredResources(scope, lambda uri, project: UnknownResource(uri), own_templates=True)
     try:
-        # It asks its place who the caller is, and nothing else.
+        # It uses the context only to find the caller, which the scope provides.
         result = encode(await source.read(uri, cast(Context, None)))
     except ProtocolError as error:
         if isinstance(error.__cause__, DittybagError):
@@ -226,72 +231,72 @@ async def _read(request: WebRequest, uri: str) -> dict[str, Any]:
     return decoded
 
 
-def _written(result: dict[str, Any]) -> str:
-    """A result as JSON for people, with long values cut."""
+def _format_result(result: dict[str, Any]) -> str:
+    """Format a result as JSON, with long values cut."""
     contents = [
-        {part: _cut(value) if part in ("text", "blob") else value for part, value in item.items()}
+        {field: _clip_value(value) if field in ("text", "blob") else value for field, value in item.items()}
         for item in result["contents"]
     ]
     return json.dumps({**result, "contents": contents}, indent=2, ensure_ascii=False)
 
 
-def _cut(value: str) -> str:
-    left = len(value) - _AGENT_LENGTH
-    return value if left <= 0 else f"{value[:_AGENT_LENGTH]}… and {left} more characters"
+def _clip_value(value: str) -> str:
+    left = len(value) - _MAX_AGENT_LENGTH
+    return value if left <= 0 else f"{value[:_MAX_AGENT_LENGTH]}… and {left} more characters"
 
 
-async def filled(request: WebRequest) -> WebResponse:
-    """What a resource template says for some values of its variables: a part of its page."""
-    resource = await _wanted(request)
+async def show_rendered_template(request: WebRequest) -> WebResponse:
+    """Return a resource template rendered with its variables, as a fragment."""
+    resource = await _find_resource(request)
     if not resource.is_template:
         raise ResourceNotFound(resource.uri, request.project.name)
     template = uri_templates.parse(resource.uri)
-    values = {name: request.query.get(_VARIABLE + name, "") for name in template.variables}
+    values = {name: request.query.get(_VARIABLE_PREFIX + name, "") for name in template.variables}
     missing = [name for name, value in values.items() if not value]
     if missing:
         return render_page(request, "resources/rendered_template.html", missing=missing, uri="", problem="")
     uri = resource.uri
     for name, value in values.items():
         uri = uri.replace(f"{{{name}}}", quote(value, safe=""))
-    about: dict[str, Any] = {"missing": [], "uri": uri, "problem": "", "preview": None, "result": ""}
+    page_values: dict[str, Any] = {"missing": [], "uri": uri, "problem": "", "preview": None, "result": ""}
     try:
-        result = await _read(request, uri)
-        about["result"] = _written(result)
+        result = await _read_as_agent(request, uri)
+        page_values["result"] = _format_result(result)
         [item] = result["contents"]
         if "text" in item:
-            about["preview"] = await text_preview(item.get("mimeType", ""), resource.name, item["text"])
+            page_values["preview"] = await text_preview(item.get("mimeType", ""), resource.name, item["text"])
     except DittybagError as error:
-        about["problem"] = str(error)
-    return render_page(request, "resources/rendered_template.html", **about)
+        page_values["problem"] = str(error)
+    return render_page(request, "resources/rendered_template.html", **page_values)
 
 
 # Bytes
 
 
 async def raw(request: WebRequest) -> WebResponse:
-    """An image for a page; anything else is only handed over to be saved."""
+    """Return an image inline; anything else only as a download."""
     resource, content = await request.workspace.resources.read(request.caller, request.query.get("uri", ""))
     kind = image_type(content)
     if kind is None or resource.is_text:
         return _attachment(resource, content)
     disposition = (b"content-disposition", b"inline")
-    return WebResponse(200, content, kind.encode(), (disposition, _POWERLESS, _PRIVATE))
+    return WebResponse(200, content, kind.encode(), (disposition, _SANDBOX, _PRIVATE))
 
 
 async def download(request: WebRequest) -> WebResponse:
-    """The document as a file."""
+    """Return the resource as a download."""
     resource, content = await request.workspace.resources.read(request.caller, request.query.get("uri", ""))
     return _attachment(resource, content)
 
 
 def _attachment(resource: Resource, content: bytes) -> WebResponse:
-    # Names have only letters, digits, dots, dashes and underscores: nothing is to be escaped.
+    # Names contain only letters, digits, dots, dashes and underscores, so no escaping is needed.
     disposition = f'attachment; filename="{_file_name(resource)}"'.encode("ascii")
-    headers = ((b"content-disposition", disposition), _POWERLESS, _PRIVATE)
+    headers = ((b"content-disposition", disposition), _SANDBOX, _PRIVATE)
     return WebResponse(200, content, b"application/octet-stream", headers)
 
 
-_FILE_ENDINGS: Final = {
+_FILE_EXTENSIONS: Final = {
     "application/json": ".json",
     "application/pdf": ".pdf",
     "application/sql": ".sql",
@@ -308,15 +313,15 @@ _FILE_ENDINGS: Final = {
 
 
 def _file_name(resource: Resource) -> str:
-    """A name for the file: that of the resource, with an ending if it has none."""
+    """Return the file name: the name of the resource, with an extension if it has none."""
     name = resource.name.lstrip(".") or "document"
-    return name if "." in name else name + _FILE_ENDINGS.get(resource.mime_type, "")
+    return name if "." in name else name + _FILE_EXTENSIONS.get(resource.mime_type, "")
 
 
 routes: Final = (
-    Route("GET", "/resources", listed),
-    Route("GET", "/resources/view", shown),
-    Route("GET", "/resources/filled", filled),
+    Route("GET", "/resources", show_resources),
+    Route("GET", "/resources/view", show_resource),
+    Route("GET", "/resources/rendered", show_rendered_template),
     Route("GET", "/resources/raw", raw),
     Route("GET", "/resources/download", download),
     *resource_forms.routes,

@@ -1,4 +1,4 @@
-"""Search over everything: as you type, and as a page."""
+"""Search over prompts, library prompts, resources and tasks."""
 
 from __future__ import annotations
 
@@ -11,58 +11,62 @@ from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries
 from dittybag.domain.text import fold, snippet_around
 from dittybag.services.search_service import SEARCH_KINDS, SearchHit
-from dittybag.web.browser_requests import WebResponse, WebRequest, Route
+from dittybag.web.browser_requests import Route, WebRequest, WebResponse
 from dittybag.web.pages.change_display import entity_link
 from dittybag.web.side_by_side import TextSpan
 from dittybag.web.template_rendering import render_page
 
-#: So many hits of each kind are shown under the box, and on a page.
-_FEW: Final = 5
-_MANY: Final = 50
-#: So many prompts of libraries are looked at, at most.
-_MOST_LIBRARY_PROMPTS: Final = 20_000
-_LIBRARY_PAGE: Final = 1000
-#: So much of a text is shown before a match.
-_LEAD: Final = 25
+#: Maximum number of results of each kind in the dropdown and on the results page.
+_DROPDOWN_LIMIT: Final = 5
+_PAGE_LIMIT: Final = 50
+#: Maximum number of library prompts searched.
+_MAX_LIBRARY_PROMPTS: Final = 20_000
+_LIBRARY_PAGE_SIZE: Final = 1000
+#: Characters shown before the first match.
+_LEAD_LENGTH: Final = 25
 
-#: Under which name the pages of these things take a text to look for.
+#: The query parameter for text of the list pages that filter by the same text.
 _FILTERS: Final[dict[Kind, str]] = {"prompt": "q", "task": "text"}
 _TITLES: Final[dict[Kind, str]] = {"prompt": "Prompts", "resource": "Resources", "task": "Tasks"}
 
 
-class FoundRow(Struct, frozen=True):
-    """Something that was found, with the matches marked."""
+class SearchResultRow(Struct, frozen=True):
+    """A search result with its matches highlighted."""
 
     link: str
     title: list[TextSpan]
     snippet: list[TextSpan]
 
 
-class FoundGroup(Struct, frozen=True):
-    """What was found of a kind."""
+class SearchResultGroup(Struct, frozen=True):
+    """The search results of one kind."""
 
     title: str
     icon: str
-    rows: list[FoundRow]
-    #: The page of such things, narrowed to the same text if it looks for that everywhere, too.
+    rows: list[SearchResultRow]
+    #: The list page of this kind, filtered by the same text if it supports that.
     link: str
     is_narrowed: bool
 
 
-async def found(request: WebRequest) -> WebResponse:
-    """What has a text in it: for under the box, or as a page."""
+async def show_results(request: WebRequest) -> WebResponse:
+    """Show the results as a page, or as a fragment for the dropdown."""
     query = request.query.get("q", "").strip()
-    groups = await _groups(request, query, _FEW if request.is_fragment else _MANY) if query else []
+    groups = (
+        await _groups(request, query, _DROPDOWN_LIMIT if request.is_fragment else _PAGE_LIMIT)
+        if query
+        else []
+    )
     template = "home/search_dropdown.html" if request.is_fragment else "home/search_results.html"
     return render_page(request, template, query=query, groups=groups)
 
 
-async def _groups(request: WebRequest, query: str, limit: int) -> list[FoundGroup]:
+async def _groups(request: WebRequest, query: str, limit: int) -> list[SearchResultGroup]:
     principal = request.caller.principal
     kinds = SEARCH_KINDS if principal is None or principal.sees_project else ()
     hits = await request.workspace.search.quick_search(request.caller, query, kinds, limit)
     groups = [
-        FoundGroup(
+        SearchResultGroup(
             _TITLES[kind],
             f"{kind}s",
             [_row(request, hit, query) for hit in hits if hit.kind == kind],
@@ -72,69 +76,75 @@ async def _groups(request: WebRequest, query: str, limit: int) -> list[FoundGrou
         for kind in kinds
     ]
     library = [
-        FoundRow(
+        SearchResultRow(
             request.link("/libraries/prompt", name=prompt.name),
-            marked(prompt.title or prompt.name, query),
-            marked(f"{prompt.name} · {snippet_around(prompt.description or '', query)}", query),
+            highlight_matches(prompt.title or prompt.name, query),
+            highlight_matches(f"{prompt.name} · {snippet_around(prompt.description or '', query)}", query),
         )
-        for prompt in await library_prompts(request.context.libraries, query, limit)
+        for prompt in await search_library_prompts(request.context.libraries, query, limit)
     ]
-    every = request.link("/prompts", tab="libraries", q=query)
-    groups.insert(1, FoundGroup("Library prompts", "libraries", library, every, is_narrowed=True))
+    library_link = request.link("/prompts", tab="libraries", q=query)
+    groups.insert(
+        1, SearchResultGroup("Library prompts", "libraries", library, library_link, is_narrowed=True)
+    )
     return [group for group in groups if group.rows]
 
 
-def _row(request: WebRequest, hit: SearchHit, query: str) -> FoundRow:
+def _row(request: WebRequest, hit: SearchHit, query: str) -> SearchResultRow:
     link = entity_link(request.project.name, hit.kind, str(hit.id))
-    return FoundRow(link, marked(hit.title, query), _led_in(marked(" ".join(hit.snippet.split()), query)))
+    return SearchResultRow(
+        link,
+        highlight_matches(hit.title, query),
+        _shorten_lead(highlight_matches(" ".join(hit.snippet.split()), query)),
+    )
 
 
-def _led_in(pieces: list[TextSpan]) -> list[TextSpan]:
-    """The same with less before the first match, so that it can be seen in a short line."""
-    if len(pieces) > 1 and not pieces[0].is_highlighted and len(pieces[0].text) > _LEAD:
-        tail = pieces[0].text[-_LEAD:]
-        # Words stay whole, if there are any.
-        return [TextSpan("… " + (tail.partition(" ")[2] or tail)), *pieces[1:]]
-    return pieces
+def _shorten_lead(spans: list[TextSpan]) -> list[TextSpan]:
+    """Cut the text before the first match, so that the match is visible in a short line."""
+    if len(spans) > 1 and not spans[0].is_highlighted and len(spans[0].text) > _LEAD_LENGTH:
+        tail = spans[0].text[-_LEAD_LENGTH:]
+        # Cut between words if possible.
+        return [TextSpan("… " + (tail.partition(" ")[2] or tail)), *spans[1:]]
+    return spans
 
 
-async def library_prompts(libraries: Libraries, query: str, limit: int) -> list[LibraryPrompt]:
-    """Some prompts of libraries with a text in their name, title or description, in any case."""
+async def search_library_prompts(libraries: Libraries, query: str, limit: int) -> list[LibraryPrompt]:
+    """Return library prompts whose name, title or description contains a text, ignoring case."""
     needle = fold(query)
     matching: list[LibraryPrompt] = []
-    looked, after = 0, ""
-    while looked < _MOST_LIBRARY_PROMPTS and len(matching) < limit:
-        prompts = await libraries.page(after, _LIBRARY_PAGE)
+    searched, after = 0, ""
+    while searched < _MAX_LIBRARY_PROMPTS and len(matching) < limit:
+        prompts = await libraries.page(after, _LIBRARY_PAGE_SIZE)
         matching += [
             prompt
             for prompt in prompts
             if any(needle in fold(text or "") for text in (prompt.name, prompt.title, prompt.description))
         ]
-        if len(prompts) < _LIBRARY_PAGE:
+        if len(prompts) < _LIBRARY_PAGE_SIZE:
             break
-        looked, after = looked + len(prompts), prompts[-1].name
+        searched, after = searched + len(prompts), prompts[-1].name
     return matching[:limit]
 
 
-def marked(text: str, query: str) -> list[TextSpan]:
-    """A short text in pieces, of which those that match are marked."""
+def highlight_matches(text: str, query: str) -> list[TextSpan]:
+    """Split a short text into spans and highlight the matches."""
     needle = fold(query)
-    # Folding may make several characters of one.
+    # Case folding can turn one character into several.
     origins = [at for at, character in enumerate(text) for _ in fold(character)]
-    whole = "".join(fold(character) for character in text)
-    pieces, done = [], 0
-    at = whole.find(needle) if needle else -1
+    folded_text = "".join(fold(character) for character in text)
+    spans, done = [], 0
+    at = folded_text.find(needle) if needle else -1
     while at >= 0:
         begin, end = max(origins[at], done), origins[at + len(needle) - 1] + 1
         if begin > done:
-            pieces.append(TextSpan(text[done:begin]))
+            spans.append(TextSpan(text[done:begin]))
         if end > begin:
-            pieces.append(TextSpan(text[begin:end], is_highlighted=True))
+            spans.append(TextSpan(text[begin:end], is_highlighted=True))
             done = end
-        at = whole.find(needle, at + len(needle))
+        at = folded_text.find(needle, at + len(needle))
     if done < len(text):
-        pieces.append(TextSpan(text[done:]))
-    return pieces
+        spans.append(TextSpan(text[done:]))
+    return spans
 
 
-routes: Final = (Route("GET", "/search", found),)
+routes: Final = (Route("GET", "/search", show_results),)

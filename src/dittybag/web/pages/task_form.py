@@ -1,4 +1,4 @@
-"""The page of a task: all of its fields, to be changed."""
+"""The form to view and edit a task."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final
 from dittybag.domain.due_dates import EXAMPLES, NotADate, parse_optional_due_date
 from dittybag.domain.errors import Invalid, Outdated, Problem, TaskNotFound
 from dittybag.domain.tasks import NOTES_LENGTH, PROJECT_LENGTH, TIME_ESTIMATE_LENGTH, TITLE_LENGTH, Task
-from dittybag.web.browser_requests import WebResponse, WebRequest, Route
-from dittybag.web.pages.task_actions import acted, said
+from dittybag.web.browser_requests import Route, WebRequest, WebResponse
+from dittybag.web.pages.task_actions import notice_for, respond_with_notice
 from dittybag.web.task_display import ENERGY_NAMES, due_of, local_now, priorities, task_id
 from dittybag.web.template_rendering import render_page
 
@@ -22,20 +22,20 @@ _FIELDS: Final = {
     "due_date": "Due",
     "notes": "Notes",
 }
-#: So much of the notes is shown as people read them; all of them are in the form.
-_READ_NOTES: Final = 20_000
-#: So much of a value that differs is shown.
-_COMPARED: Final = 300
+#: Longer notes are cut when they are rendered; the form has all of them.
+_MAX_RENDERED_NOTES: Final = 20_000
+#: Longer values are cut in the comparison of versions.
+_MAX_COMPARED_LENGTH: Final = 300
 
 
-async def edit(request: WebRequest) -> WebResponse:
-    """A task and its form."""
+async def show_form(request: WebRequest) -> WebResponse:
+    """Show a task and its form."""
     task = await request.workspace.tasks.get(request.caller, task_id(request))
-    return _form(request, task, _typed(task))
+    return _render_form(request, task, _form_values(task))
 
 
-async def save(request: WebRequest) -> WebResponse:
-    """Change what somebody has typed, unless somebody else was faster."""
+async def save_task(request: WebRequest) -> WebResponse:
+    """Save a task, unless someone else changed it in the meantime."""
     number = task_id(request)
     typed = {name: request.form[name] for name in _FIELDS if name in request.form}
     version = request.form.get("version", "")
@@ -44,39 +44,43 @@ async def save(request: WebRequest) -> WebResponse:
             request.caller,
             number,
             version=int(version) if version.isdecimal() and len(version) < 19 else None,
-            **_meant(typed),
+            **_parse_form(typed),
         )
     except Invalid as error:
         task = await request.workspace.tasks.get(request.caller, number)
-        return _form(request, task, _typed(task) | typed, 422, problems=error.problems, version=version)
+        return _render_form(
+            request, task, _form_values(task) | typed, 422, problems=error.problems, version=version
+        )
     except Outdated:
         task = await request.workspace.tasks.get(request.caller, number)
-        return _form(request, task, _typed(task) | typed, 409, differences=_differences(task, typed))
+        return _render_form(
+            request, task, _form_values(task) | typed, 409, differences=_differences(task, typed)
+        )
     except TaskNotFound:
-        return await _gone(request, number, typed)
-    return await acted(request, number)
+        return await _render_deleted(request, number, typed)
+    return await respond_with_notice(request, number)
 
 
-async def _gone(request: WebRequest, id: int, typed: dict[str, str]) -> WebResponse:
-    """What was typed is not lost with the task. Raises `TaskNotFound` if there never was one."""
+async def _render_deleted(request: WebRequest, id: int, typed: dict[str, str]) -> WebResponse:
+    """Show the form with its input for a deleted task. Raises `TaskNotFound` if it never existed."""
     change = await request.workspace.tasks.latest_change(request.caller, id)
     assert isinstance(change.before, Task)
-    last = change.before
-    return _form(request, last, _typed(last) | typed, 409, gone=said(change))
+    task = change.before
+    return _render_form(request, task, _form_values(task) | typed, 409, deletion=notice_for(change))
 
 
-async def state(request: WebRequest) -> WebResponse:
-    """Whether a task has been changed since the page of it was made."""
+async def show_change_warning(request: WebRequest) -> WebResponse:
+    """Return a warning for an open form if the task was changed or deleted."""
     version = request.query.get("version")
     try:
         task = await request.workspace.tasks.get(request.caller, task_id(request))
     except TaskNotFound:
-        return render_page(request, "tasks/task_changed.html", news="gone", id=task_id(request))
-    news = "" if str(task.version) == version else "changed"
-    return render_page(request, "tasks/task_changed.html", news=news, id=task.id)
+        return render_page(request, "tasks/task_changed.html", state="deleted", id=task_id(request))
+    state = "" if str(task.version) == version else "changed"
+    return render_page(request, "tasks/task_changed.html", state=state, id=task.id)
 
 
-def _meant(typed: Mapping[str, str]) -> dict[str, Any]:
+def _parse_form(typed: Mapping[str, str]) -> dict[str, Any]:
     """Return the fields of the form. Raises `Invalid`."""
     fields: dict[str, Any] = dict(typed)
     for name in ("title", "project", "time_estimate"):
@@ -84,33 +88,33 @@ def _meant(typed: Mapping[str, str]) -> dict[str, Any]:
             fields[name] = fields[name].strip()
     if "priority" in fields:
         text = fields["priority"]
-        # Anything that is no number is no priority either.
+        # 0 is not a valid priority.
         fields["priority"] = int(text) if text.isdecimal() and len(text) < 3 else 0
     if "due_date" in fields:
         try:
             fields["due_date"] = parse_optional_due_date(fields["due_date"], local_now().date())
         except NotADate as error:
-            message = f"Due must be a day, written like one of these: {EXAMPLES}"
+            message = f"Due must be a date, for example {EXAMPLES}"
             raise Invalid([Problem("due_date", message)]) from error
     return fields
 
 
-def _typed(task: Task) -> dict[str, str]:
-    """The fields of a task, as the form has them."""
+def _form_values(task: Task) -> dict[str, str]:
+    """Return the fields of a task as form values."""
     return {name: str(value) if (value := getattr(task, name)) is not None else "" for name in _FIELDS}
 
 
 def _differences(task: Task, typed: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """What is stored now and what was typed, where that differs."""
-    stored = _typed(task)
+    """Return the fields that differ, with their stored and typed values."""
+    stored = _form_values(task)
     return [
-        (label, stored[name][:_COMPARED], typed[name][:_COMPARED])
+        (label, stored[name][:_MAX_COMPARED_LENGTH], typed[name][:_MAX_COMPARED_LENGTH])
         for name, label in _FIELDS.items()
         if name in typed and typed[name] != stored[name]
     ]
 
 
-def _form(
+def _render_form(
     request: WebRequest,
     task: Task,
     typed: Mapping[str, str],
@@ -118,7 +122,7 @@ def _form(
     *,
     problems: Sequence[Problem] = (),
     differences: Sequence[tuple[str, str, str]] | None = None,
-    gone: dict[str, Any] | None = None,
+    deletion: dict[str, Any] | None = None,
     version: str = "",
 ) -> WebResponse:
     return render_page(
@@ -128,13 +132,13 @@ def _form(
         task=task,
         typed=typed,
         problems=problems,
-        wrong={problem.field: problem.message for problem in problems},
+        errors={problem.field: problem.message for problem in problems},
         differences=differences,
-        gone=gone,
-        # Whoever has seen what others have changed may save over it.
+        deletion=deletion,
+        # After a conflict, saving again overwrites the version that was shown.
         version=version or str(task.version),
         due=due_of(task, local_now()),
-        read_notes=(task.notes or "")[:_READ_NOTES],
+        rendered_notes=(task.notes or "")[:_MAX_RENDERED_NOTES],
         priorities=priorities(),
         energies=ENERGY_NAMES,
         lengths={
@@ -148,7 +152,7 @@ def _form(
 
 
 routes: Final = (
-    Route("GET", "/tasks/{id}", edit),
-    Route("POST", "/tasks/{id}", save),
-    Route("GET", "/tasks/{id}/state", state),
+    Route("GET", "/tasks/{id}", show_form),
+    Route("POST", "/tasks/{id}", save_task),
+    Route("GET", "/tasks/{id}/state", show_change_warning),
 )

@@ -1,15 +1,15 @@
-// What every page does: search, keys, news from the server, copying, forms.
+// Behaviour shared by all pages: search, keyboard shortcuts, live updates, copy buttons, forms.
 "use strict";
 
 (() => {
   const secret = document.querySelector('meta[name="form-secret"]')?.content ?? "";
 
-  // Requests of htmx carry the secret that forms carry.
+  // htmx requests send the same CSRF secret as forms.
   document.addEventListener("htmx:configRequest", (event) => {
     event.detail.headers["X-Form-Secret"] = secret;
   });
 
-  // Problems that the server puts into words are shown where the answer was to go.
+  // Show error messages from the server in the target element of the request.
   document.addEventListener("htmx:beforeSwap", (event) => {
     if ([400, 403, 404, 409, 422].includes(event.detail.xhr.status)) {
       event.detail.shouldSwap = true;
@@ -17,53 +17,52 @@
     }
   });
 
-
-  // News: `live:prompt` and so on are events of the body, for the hx-trigger of whatever shows such things.
+  // Live updates: events such as `live:prompt` are dispatched on the body; elements use them as hx-trigger.
   const state = document.getElementById("live-state");
-  const tell = (name, words) => {
+  const showState = (name, text) => {
     if (!state) return;
     state.dataset.state = name;
-    state.querySelector("[data-live-text]").textContent = words;
+    state.querySelector("[data-live-text]").textContent = text;
   };
 
   function listen(address) {
-    const wantsCalls = document.querySelector("[data-live-calls]") !== null;
-    const source = new EventSource(address + (wantsCalls ? "?calls=1" : ""));
+    const wantsRequests = document.querySelector("[data-live-requests]") !== null;
+    const source = new EventSource(address + (wantsRequests ? "?requests=1" : ""));
     let wasLost = false;
     source.addEventListener("open", () => {
-      tell("on", "Live");
-      // What was missed meanwhile.
-      if (wasLost) announce(["project", "prompt", "resource", "task", "library", "call"]);
+      showState("on", "Live");
+      // Refresh everything: changes during the disconnection were missed.
+      if (wasLost) notify(["project", "prompt", "resource", "task", "library", "request"]);
       wasLost = false;
     });
     source.addEventListener("error", () => {
       wasLost = true;
-      tell("off", "Not connected");
+      showState("off", "Not connected");
       if (source.readyState === EventSource.CLOSED) setTimeout(() => listen(address), 3000);
     });
-    source.addEventListener("news", (event) => announce(event.data.split(" ")));
+    source.addEventListener("changes", (event) => notify(event.data.split(" ")));
     window.addEventListener("pagehide", () => source.close(), { once: true });
   }
 
-  // What is being fetched again at this moment may lack what has just happened: it is told once more afterwards.
-  const missed = new Set();
+  // A request that is under way may not include the latest change, so its kinds are notified again afterwards.
+  const pending = new Set();
 
-  function announce(kinds) {
-    if (document.querySelector(".htmx-request")) kinds.forEach((kind) => missed.add(kind));
+  function notify(kinds) {
+    if (document.querySelector(".htmx-request")) kinds.forEach((kind) => pending.add(kind));
     for (const kind of kinds) document.body.dispatchEvent(new CustomEvent("live:" + kind));
     document.body.dispatchEvent(new CustomEvent("live:any"));
   }
 
   document.addEventListener("htmx:afterSettle", () => {
-    if (missed.size === 0) return;
-    const again = [...missed];
-    missed.clear();
-    announce(again);
+    if (pending.size === 0) return;
+    const again = [...pending];
+    pending.clear();
+    notify(again);
   });
 
   if (document.body.dataset.live) listen(document.body.dataset.live);
 
-  // Copying: <button data-copy="#id of what to copy">.
+  // Copy buttons: <button data-copy="#selector-of-the-source">.
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
@@ -73,16 +72,16 @@
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      copied = copyTheOldWay(text);
+      copied = copyWithExecCommand(text);
     }
     const label = button.querySelector("[data-label]") ?? button;
     const before = label.dataset.before ?? label.textContent;
     label.dataset.before = before;
-    label.textContent = copied ? "Copied" : "Select and copy it by hand";
+    label.textContent = copied ? "Copied" : "Copy failed: select the text";
     setTimeout(() => { label.textContent = before; }, 1500);
   });
 
-  function copyTheOldWay(text) {
+  function copyWithExecCommand(text) {
     const area = document.createElement("textarea");
     area.value = text;
     area.className = "visually-hidden";
@@ -93,13 +92,13 @@
     return copied;
   }
 
-  // Forms that take something away ask first: <form data-confirm="Delete it?">.
+  // Forms that delete something ask for confirmation: <form data-confirm="Delete it?">.
   document.addEventListener("submit", (event) => {
     const question = event.target.dataset.confirm;
     if (question && !window.confirm(question)) event.preventDefault();
   });
 
-  // Filters act when they are changed: <form data-auto-submit>.
+  // Filter forms submit when a field changes: <form data-auto-submit>.
   document.addEventListener("change", (event) => {
     event.target.closest("form[data-auto-submit]")?.requestSubmit();
   });
@@ -108,13 +107,13 @@
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-dialog]");
     if (button) document.getElementById(button.dataset.dialog)?.showModal();
-    // Menus close when something else is clicked.
+    // Close menus on a click outside.
     for (const menu of document.querySelectorAll("details.menu[open]")) {
       if (!menu.contains(event.target)) menu.open = false;
     }
   });
 
-  // A form with changes is not left by accident: <form data-guard>.
+  // Warn before leaving a form with unsaved changes: <form data-guard>.
   let unsaved = null;
   document.addEventListener("input", (event) => {
     const form = event.target.closest("form[data-guard]");
@@ -123,9 +122,9 @@
   document.addEventListener("submit", (event) => { if (!event.defaultPrevented) unsaved = null; });
   window.addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
 
-  // Keys.
-  const places = { h: "", p: "/prompts", l: "/libraries", r: "/resources", t: "/tasks", a: "/activity", c: "/connect" };
-  let goes = false;
+  // Keyboard shortcuts.
+  const paths = { h: "", p: "/prompts", l: "/libraries", r: "/resources", t: "/tasks", a: "/activity", c: "/connect" };
+  let isGoKeyPressed = false;
   const isTyping = (element) => element.closest("input, textarea, select, [contenteditable]") !== null;
 
   function step(by) {
@@ -142,18 +141,17 @@
     }
     if (event.key === "Escape") {
       for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
-      const found = document.getElementById("search-dropdown");
-      if (found) found.replaceChildren();
+      document.getElementById("search-dropdown")?.replaceChildren();
       if (isTyping(event.target)) event.target.blur();
       return;
     }
     if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
     const base = document.body.dataset.live?.replace(/\/live$/, "");
-    if (goes && base !== undefined && event.key in places) {
-      location.assign(base + places[event.key]);
+    if (isGoKeyPressed && base !== undefined && event.key in paths) {
+      location.assign(base + paths[event.key]);
     } else if (event.key === "g") {
-      goes = true;
-      setTimeout(() => { goes = false; }, 1500);
+      isGoKeyPressed = true;
+      setTimeout(() => { isGoKeyPressed = false; }, 1500);
       return;
     } else if (event.key === "/") {
       event.preventDefault();
@@ -166,10 +164,10 @@
     } else if (event.key === "j" || event.key === "k") {
       step(event.key === "j" ? 1 : -1);
     }
-    goes = false;
+    isGoKeyPressed = false;
   });
 
-  // The search box: arrows go through what was found.
+  // The search box: arrow keys move through the results.
   document.getElementById("find")?.addEventListener("keydown", (event) => {
     const first = document.querySelector("#search-dropdown a");
     if (event.key === "ArrowDown" && first) { event.preventDefault(); first.focus(); }

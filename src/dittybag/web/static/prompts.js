@@ -1,8 +1,8 @@
-// The pages of prompts: arguments, tags, drafts, keys.
+// Prompt pages: arguments, tags, drafts, keyboard shortcuts.
 "use strict";
 
 (() => {
-  // Keys of this page: <a data-key="e">.
+  // Shortcuts of this page: <a data-key="e">.
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.key.length !== 1) return;
     if (event.target.closest("input, textarea, select") || document.querySelector("dialog[open]")) return;
@@ -11,7 +11,7 @@
 
   const draftKey = (kind, path) => "dittybag-draft:" + kind + ":" + path;
 
-  // What was saved needs no draft any more.
+  // Delete the draft of a form that was saved.
   const here = new URL(location.href);
   const saved = here.searchParams.get("saved");
   if (saved === "new" || saved === "edit") {
@@ -24,11 +24,11 @@
   const form = document.getElementById("prompt-form");
   if (!form) return;
 
-  // Arguments: rows are added and removed.
+  // Arguments: add and remove rows.
   const rows = document.getElementById("arguments");
   const content = document.getElementById("field-content");
   let next = rows.children.length;
-  const changed = (element) => element.dispatchEvent(new Event("input", { bubbles: true }));
+  const dispatchInput = (element) => element.dispatchEvent(new Event("input", { bubbles: true }));
 
   function addArgument() {
     const template = document.getElementById("argument-template").innerHTML;
@@ -49,12 +49,12 @@
     const row = button.closest("[data-argument]");
     (row.nextElementSibling ?? row.previousElementSibling)?.querySelector("input")?.focus();
     row.remove();
-    changed(form);
+    dispatchInput(form);
     content.dispatchEvent(new Event("argument"));
   });
   rows.addEventListener("change", () => content.dispatchEvent(new Event("argument")));
 
-  // Tags in use are put into the field, or taken out of it, by a click.
+  // A click on an existing tag adds it to the field or removes it.
   const tags = document.getElementById("field-tags");
   const proposals = document.querySelector("[data-tags]");
   const typed = () => tags.value.split(/[,\s]+/).filter(Boolean).map((tag) => tag.toLowerCase());
@@ -66,7 +66,7 @@
     for (const button of proposals.querySelectorAll("[data-tag]")) {
       const isChosen = chosen.includes(button.dataset.tag);
       button.setAttribute("aria-pressed", String(isChosen));
-      // While a tag is typed, those that begin like it come first.
+      // Highlight the tags that start with the text being typed.
       button.classList.toggle("matches", !isChosen && last !== "" && button.dataset.tag.startsWith(last));
     }
   }
@@ -78,61 +78,61 @@
       if (!tag) return;
       const chosen = typed();
       if (chosen.includes(tag)) {
-        tags.value = chosen.filter((one) => one !== tag).join(", ");
+        tags.value = chosen.filter((other) => other !== tag).join(", ");
       } else {
-        // It takes the place of its own beginning, if that was typed.
-        const isBegun = chosen.length && !/[,\s]$/.test(tags.value) && tag.startsWith(chosen.at(-1));
-        tags.value = [...(isBegun ? chosen.slice(0, -1) : chosen), tag].join(", ");
+        // Replace the partly typed tag.
+        const isPartlyTyped = chosen.length && !/[,\s]$/.test(tags.value) && tag.startsWith(chosen.at(-1));
+        tags.value = [...(isPartlyTyped ? chosen.slice(0, -1) : chosen), tag].join(", ");
       }
-      changed(tags);
+      dispatchInput(tags);
     });
     tags.addEventListener("input", showTags);
     showTags();
   }
 
-  // Drafts: what is typed is kept in this window, should the page be lost before it is saved.
+  // Drafts: unsaved input is kept in the session storage of this tab.
   const key = draftKey(form.dataset.draft, new URL(form.action).pathname);
-  const own = new Set(["form_secret", "version"]);
-  const values = () => [...new FormData(form)].filter(([name]) => !own.has(name));
+  const excluded = new Set(["form_secret", "version"]);
+  const values = () => [...new FormData(form)].filter(([name]) => !excluded.has(name));
   const text = () => JSON.stringify(values());
   const offer = document.getElementById("draft-offer");
-  const kept = sessionStorage.getItem(key);
-  if (form.dataset.unsaved === undefined && kept !== null && kept !== text()) offer.hidden = false;
-  if (form.dataset.unsaved !== undefined) keep();
+  const storedDraft = sessionStorage.getItem(key);
+  if (form.dataset.unsaved === undefined && storedDraft !== null && storedDraft !== text()) offer.hidden = false;
+  if (form.dataset.unsaved !== undefined) storeDraft();
 
-  function keep() {
+  function storeDraft() {
     try {
       sessionStorage.setItem(key, text());
     } catch {
-      // There is no room for it: then it is not kept.
+      // The storage is full: the draft is not stored.
     }
   }
 
-  function bringBack(pairs) {
+  function restoreDraft(pairs) {
     rows.replaceChildren();
     const numbers = new Map();
     for (const [name, value] of pairs) {
-      const found = /^argument-(\d+)-(name|description|choices|required)$/.exec(name);
-      if (!found) {
+      const match = /^argument-(\d+)-(name|description|choices|required)$/.exec(name);
+      if (!match) {
         const field = form.elements.namedItem(name);
         if (field) field.value = value;
         continue;
       }
-      if (!numbers.has(found[1])) numbers.set(found[1], addArgument());
-      const field = numbers.get(found[1]).querySelector(`[name$="-${found[2]}"]`);
-      if (found[2] === "required") field.checked = true;
+      if (!numbers.has(match[1])) numbers.set(match[1], addArgument());
+      const field = numbers.get(match[1]).querySelector(`[name$="-${match[2]}"]`);
+      if (match[2] === "required") field.checked = true;
       else field.value = value;
     }
-    changed(content);
+    dispatchInput(content);
     showTags();
   }
 
   form.addEventListener("input", () => {
     offer.hidden = true;
-    keep();
+    storeDraft();
   });
   offer.addEventListener("click", (event) => {
-    if (event.target.closest("[data-draft-back]")) bringBack(JSON.parse(kept));
+    if (event.target.closest("[data-draft-back]")) restoreDraft(JSON.parse(storedDraft));
     if (event.target.closest("[data-draft-drop]")) sessionStorage.removeItem(key);
     if (event.target.closest("button")) offer.hidden = true;
   });

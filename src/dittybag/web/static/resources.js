@@ -1,19 +1,19 @@
-// Resources: uploading files, replacing a content by a file, copying a document, keys.
+// Resource pages: uploads, replacing content with a file, copying a resource, keyboard shortcuts.
 "use strict";
 
 (() => {
   const secret = document.querySelector('meta[name="form-secret"]')?.content ?? "";
   const megabytes = (count) => `${Math.round(count / 100000) / 10} MB`;
 
-  // What works only here is hidden until then.
+  // Elements that need JavaScript are hidden in the HTML; show them.
   const reveal = (root) => {
     for (const item of root.querySelectorAll("[data-drop], [data-replace], [data-copy-from]")) item.hidden = false;
   };
   reveal(document);
   document.addEventListener("htmx:load", (event) => reveal(event.detail.elt));
 
-  // One line of the list of uploads.
-  function line(list, name) {
+  // Add a row to the list of uploads.
+  function addRow(list, name) {
     const item = document.createElement("li");
     const label = document.createElement("span");
     label.className = "wrap";
@@ -29,135 +29,135 @@
     return { item, label, bar, state };
   }
 
-  function fail(shown, words) {
-    shown.bar.remove();
-    shown.state.className = "field-problem";
-    shown.state.textContent = words;
+  function fail(row, message) {
+    row.bar.remove();
+    row.state.className = "field-problem";
+    row.state.textContent = message;
   }
 
-  // Send a file as it is; `done` and `refused` are called with what the server says.
-  function send(address, file, shown, done, refused) {
+  // Send a file as the request body; `done` or `refused` is called with the decoded response.
+  function send(address, file, row, done, refused) {
     const request = new XMLHttpRequest();
     request.open("POST", address);
     request.setRequestHeader("X-Form-Secret", secret);
     request.setRequestHeader("Content-Type", "application/octet-stream");
     request.upload.addEventListener("progress", (event) => {
-      if (event.lengthComputable) shown.bar.value = event.loaded / event.total;
+      if (event.lengthComputable) row.bar.value = event.loaded / event.total;
     });
     request.addEventListener("load", () => {
-      let said = {};
+      let response = {};
       try {
-        said = JSON.parse(request.responseText);
+        response = JSON.parse(request.responseText);
       } catch {
-        said = { problem: `The server refused it (${request.status}).` };
+        response = { problem: `The server rejected the file (${request.status}).` };
       }
-      request.status === 200 ? done(said) : refused(said);
+      request.status === 200 ? done(response) : refused(response);
     });
-    request.addEventListener("error", () => fail(shown, "The server cannot be reached. Try again."));
+    request.addEventListener("error", () => fail(row, "The server cannot be reached. Try again."));
     request.send(file);
   }
 
-  function isTooLarge(place, file, shown) {
-    const most = Number(place.dataset.maxBytes);
-    if (file.size <= most) return false;
-    fail(shown, `It has ${megabytes(file.size)}; at most ${megabytes(most)} are allowed.`);
+  function isTooLarge(target, file, row) {
+    const limit = Number(target.dataset.maxBytes);
+    if (file.size <= limit) return false;
+    fail(row, `The file is too large: ${megabytes(file.size)} (maximum ${megabytes(limit)}).`);
     return true;
   }
 
-  function add(place, file) {
-    const shown = line(place.querySelector(".uploads"), file.name);
-    if (!isTooLarge(place, file, shown)) upload(place, file, shown, false);
+  function add(target, file) {
+    const row = addRow(target.querySelector(".uploads"), file.name);
+    if (!isTooLarge(target, file, row)) upload(target, file, row, false);
   }
 
-  function upload(place, file, shown, replaces) {
-    const address = `${place.dataset.to}?name=${encodeURIComponent(file.name)}${replaces ? "&replace=1" : ""}`;
-    send(address, file, shown, (said) => {
-      shown.bar.value = 1;
+  function upload(target, file, row, replaces) {
+    const address = `${target.dataset.to}?name=${encodeURIComponent(file.name)}${replaces ? "&replace=1" : ""}`;
+    send(address, file, row, (response) => {
+      row.bar.value = 1;
       const link = document.createElement("a");
-      link.href = said.link;
-      link.textContent = said.name;
-      shown.label.replaceChildren(link);
-      shown.state.className = "quiet small";
-      shown.state.textContent = replaces ? "Replaced" : "Added";
-    }, (said) => {
-      if (!said.taken) return fail(shown, said.problem);
+      link.href = response.link;
+      link.textContent = response.name;
+      row.label.replaceChildren(link);
+      row.state.className = "quiet small";
+      row.state.textContent = replaces ? "Replaced" : "Added";
+    }, (response) => {
+      if (!response.taken) return fail(row, response.problem);
       const button = document.createElement("button");
       button.type = "button";
       button.className = "button";
-      button.textContent = "Replace it";
+      button.textContent = "Replace";
       button.setAttribute("aria-label", `Replace the content of ${file.name}`);
       button.addEventListener("click", () => {
         button.remove();
-        shown.item.append(shown.bar, shown.state);
-        shown.state.textContent = "";
-        upload(place, file, shown, true);
+        row.item.append(row.bar, row.state);
+        row.state.textContent = "";
+        upload(target, file, row, true);
       });
-      fail(shown, said.problem);
-      shown.item.append(button);
+      fail(row, response.problem);
+      row.item.append(button);
     });
   }
 
-  function replace(place, file) {
-    const list = place.querySelector(".uploads");
+  function replace(target, file) {
+    const list = target.querySelector(".uploads");
     list.replaceChildren();
-    const shown = line(list, file.name);
-    if (isTooLarge(place, file, shown)) return;
-    send(place.dataset.to, file, shown, (said) => location.assign(said.link), (said) => fail(shown, said.problem));
+    const row = addRow(list, file.name);
+    if (isTooLarge(target, file, row)) return;
+    send(target.dataset.to, file, row, (response) => location.assign(response.link), (response) => fail(row, response.problem));
   }
 
-  const takes = (place, files) => {
-    if (place.dataset.replace !== undefined) {
-      if (files.length) replace(place, files[0]);
+  const accept = (target, files) => {
+    if (target.dataset.replace !== undefined) {
+      if (files.length) replace(target, files[0]);
     } else {
-      for (const file of files) add(place, file);
+      for (const file of files) add(target, file);
     }
   };
 
-  for (const place of document.querySelectorAll("[data-drop], [data-replace]")) {
-    const field = place.querySelector('input[type="file"]');
+  for (const target of document.querySelectorAll("[data-drop], [data-replace]")) {
+    const field = target.querySelector('input[type="file"]');
     field.addEventListener("change", () => {
-      takes(place, [...field.files]);
+      accept(target, [...field.files]);
       field.value = "";
     });
   }
 
-  // Files may be dropped anywhere on the page; there is only one place that takes them.
-  const place = document.querySelector("[data-drop], [data-replace]");
-  if (place) {
+  // Files may be dropped anywhere on the page: each page has only one upload target.
+  const target = document.querySelector("[data-drop], [data-replace]");
+  if (target) {
     const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
     document.addEventListener("dragover", (event) => {
       if (!hasFiles(event)) return;
       event.preventDefault();
-      place.classList.add("over");
+      target.classList.add("over");
     });
     document.addEventListener("dragleave", (event) => {
-      if (!event.relatedTarget) place.classList.remove("over");
+      if (!event.relatedTarget) target.classList.remove("over");
     });
     document.addEventListener("drop", (event) => {
       if (!hasFiles(event)) return;
       event.preventDefault();
-      place.classList.remove("over");
-      takes(place, [...event.dataTransfer.files]);
+      target.classList.remove("over");
+      accept(target, [...event.dataTransfer.files]);
     });
   }
 
   document.addEventListener("click", async (event) => {
     const copy = event.target.closest("[data-copy-from]");
-    if (copy) await copyDocument(copy);
+    if (copy) await copyResource(copy);
   });
 
-  // The whole document, however much of it the page shows.
-  async function copyDocument(button) {
+  // Copy the whole resource, even if the page shows only a part of it.
+  async function copyResource(button) {
     const label = button.querySelector("[data-label]");
     const before = label.dataset.before ?? label.textContent;
     label.dataset.before = before;
     try {
-      const answer = await fetch(button.dataset.copyFrom);
-      if (!answer.ok) throw new Error("refused");
-      await navigator.clipboard.writeText(await answer.text());
+      const response = await fetch(button.dataset.copyFrom);
+      if (!response.ok) throw new Error("refused");
+      await navigator.clipboard.writeText(await response.text());
       label.textContent = "Copied";
     } catch {
-      label.textContent = "Download it instead";
+      label.textContent = "Download instead";
     }
     setTimeout(() => { label.textContent = before; }, 1500);
   }

@@ -1,22 +1,22 @@
-// Tasks: dragging, the menu of a card, keys, and forms that remember where somebody came from.
+// Task pages: drag and drop, the card menu, keyboard shortcuts, and forms that return to the previous view.
 "use strict";
 
 (() => {
   const region = document.getElementById("tasks");
-  const said = document.getElementById("said");
+  const notice = document.getElementById("task-notice");
 
-  // Undo is offered once: whoever loads the page again or keeps its address is not asked again.
+  // Offer undo only once: remove the parameter so that a reload or a bookmark does not offer it again.
   const here = new URL(location.href);
-  if (here.searchParams.has("said")) {
-    here.searchParams.delete("said");
+  if (here.searchParams.has("notice")) {
+    here.searchParams.delete("notice");
     history.replaceState(history.state, "", here);
   }
 
-  said?.addEventListener("click", (event) => {
-    if (event.target.closest("[data-dismiss]")) said.replaceChildren();
+  notice?.addEventListener("click", (event) => {
+    if (event.target.closest("[data-dismiss]")) notice.replaceChildren();
   });
 
-  // The page of a task leads back to the very board that somebody came from.
+  // The task form links back to the board or list it was opened from.
   if (region) {
     sessionStorage.setItem("dittybag-tasks", here.pathname + here.search);
   } else {
@@ -27,11 +27,11 @@
     }
   }
 
-  // There is little room on a phone.
+  // Collapse the filters on small screens.
   const fold = document.querySelector("[data-fold]");
   if (fold && matchMedia("(max-width: 48rem)").matches) fold.open = false;
 
-  // A day that is picked is typed.
+  // Copy a picked date into its text field.
   document.addEventListener("change", (event) => {
     const picker = event.target.closest("[data-fill-target]");
     if (!picker) return;
@@ -40,28 +40,28 @@
     field.dispatchEvent(new Event("input", { bubbles: true }));
   });
 
-  // What was added is not added twice.
+  // Clear the quick-add field after a task was added.
   document.addEventListener("htmx:afterRequest", (event) => {
     const form = event.target.closest?.("[data-quick]");
     if (form !== event.target || event.detail.xhr.status !== 200) return;
     form.reset();
-    document.getElementById("words").dispatchEvent(new Event("input", { bubbles: true }));
+    document.getElementById("quick-add-text").dispatchEvent(new Event("input", { bubbles: true }));
   });
 
   if (!region) return;
   const isWritable = region.hasAttribute("data-writable");
 
-  function post(task, what, values = {}) {
-    return window.htmx.ajax("POST", `${region.dataset.tasks}/${task}/${what}`, { values, target: "#task-notice", swap: "innerHTML" });
+  function post(task, action, values = {}) {
+    return window.htmx.ajax("POST", `${region.dataset.tasks}/${task}/${action}`, { values, target: "#task-notice", swap: "innerHTML" });
   }
   const move = (task, by, value) => post(task, "move", { by, value });
   const remove = (card) => {
-    if (window.confirm(`Delete ‘${card.dataset.title}’?`)) { leave(card); post(card.dataset.task, "delete"); }
+    if (window.confirm(`Delete ‘${card.dataset.title}’?`)) { rememberNeighbour(card); post(card.dataset.task, "delete"); }
   };
 
-  // Whoever is at a card that goes away is at its neighbour then.
+  // When the focused card disappears, focus its neighbour.
   let neighbour = null;
-  function leave(card) {
+  function rememberNeighbour(card) {
     const next = card.nextElementSibling ?? card.previousElementSibling;
     neighbour = next?.querySelector("[data-item]")?.id ?? null;
   }
@@ -73,13 +73,13 @@
   document.getElementById("task-actions")?.addEventListener("submit", (event) => {
     event.preventDefault();
     const card = event.submitter.closest("[data-task]");
-    leave(card);
+    rememberNeighbour(card);
     post(card.dataset.task, event.submitter.formAction.split("/").at(-1));
   });
 
-  // Dragging. What is being dragged is not replaced by news: they wait.
+  // Drag and drop. Live updates wait until the drag has ended.
   let dragged = null;
-  let hasNews = false;
+  let hasPendingUpdate = false;
   region.addEventListener("dragstart", (event) => {
     const card = event.target.closest?.("[data-task]");
     if (!card || !isWritable) return;
@@ -88,14 +88,14 @@
     event.dataTransfer.effectAllowed = "move";
     event.dataTransfer.setData("text/plain", card.dataset.title);
   });
-  const over = (column) => {
+  const highlight = (column) => {
     for (const other of region.querySelectorAll(".over")) other.classList.toggle("over", other === column);
     column?.classList.add("over");
   };
   region.addEventListener("dragover", (event) => {
     const column = event.target.closest("[data-column]");
     if (!dragged) return;
-    over(column);
+    highlight(column);
     if (column) { event.preventDefault(); event.dataTransfer.dropEffect = "move"; }
   });
   region.addEventListener("drop", (event) => {
@@ -108,23 +108,23 @@
   region.addEventListener("dragend", () => {
     dragged?.classList.remove("dragged");
     dragged = null;
-    over(null);
-    if (hasNews) window.htmx.trigger(document.body, "live:task");
-    hasNews = false;
+    highlight(null);
+    if (hasPendingUpdate) window.htmx.trigger(document.body, "live:task");
+    hasPendingUpdate = false;
   });
   region.addEventListener("htmx:beforeSwap", (event) => {
-    if (dragged && event.detail.target === region) { event.detail.shouldSwap = false; hasNews = true; }
+    if (dragged && event.detail.target === region) { event.detail.shouldSwap = false; hasPendingUpdate = true; }
   });
 
-  // The menu of a card: what dragging does, for fingers and keys.
+  // The card menu does what dragging does, for touch and keyboard.
   const menu = document.getElementById("card-menu");
-  let chosen = null;
+  let selected = null;
   function openMenu(card) {
-    chosen = card;
+    selected = card;
     document.getElementById("card-menu-title").textContent = card.dataset.title;
-    const places = [...region.querySelectorAll("[data-column]")];
+    const columns = [...region.querySelectorAll("[data-column]")];
     const current = card.closest("[data-column]");
-    menu.querySelector("[data-columns]").replaceChildren(...places.map((column) => {
+    menu.querySelector("[data-columns]").replaceChildren(...columns.map((column) => {
       const button = document.createElement("button");
       button.type = "button";
       button.className = "button";
@@ -136,16 +136,16 @@
       });
       return button;
     }));
-    document.getElementById("card-menu-label").hidden = places.length === 0;
+    document.getElementById("card-menu-label").hidden = columns.length === 0;
     menu.showModal();
   }
-  menu?.querySelector("[data-delete]").addEventListener("click", () => { menu.close(); remove(chosen); });
+  menu?.querySelector("[data-delete]").addEventListener("click", () => { menu.close(); remove(selected); });
   region.addEventListener("click", (event) => {
     if (event.target.closest("[data-menu]")) openMenu(event.target.closest("[data-task]"));
   });
 
-  // Keys.
-  function beside(card, by) {
+  // Keyboard shortcuts.
+  function focusColumn(card, by) {
     const columns = [...region.querySelectorAll("[data-column]")].filter((column) => column.querySelector("[data-item]"));
     const at = columns.indexOf(card.closest("[data-column]"));
     columns[at + by]?.querySelector("[data-item]").focus();
@@ -153,12 +153,12 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.target.closest("input, textarea, select")) return;
-    if (event.key === "u" && said.querySelector("[data-undo]")) { said.querySelector("[data-undo]").click(); return; }
+    if (event.key === "u" && notice.querySelector("[data-undo]")) { notice.querySelector("[data-undo]").click(); return; }
     const card = event.target.closest("[data-task]");
     if (!card) return;
     if (event.key === "ArrowRight" || event.key === "ArrowLeft") {
       event.preventDefault();
-      beside(card, event.key === "ArrowRight" ? 1 : -1);
+      focusColumn(card, event.key === "ArrowRight" ? 1 : -1);
     } else if (event.key === "e") {
       card.querySelector("[data-item]").click();
     } else if (!isWritable) {
