@@ -9,7 +9,7 @@ import msgspec
 
 from tests.accounts.world import Somebody, World, word_of
 from tests.contracts.http_server_process import HttpServerProcess
-from tests.protocol.transports.http.raw import Raw, posted
+from tests.protocol.transports.http.raw_connection import RawConnection, post_request
 
 PING = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "ping"})
 #: Whatever is revoked is worthless everywhere by then.
@@ -25,12 +25,12 @@ class Caller:
     """A connection of any number of people."""
 
     def __init__(self, host: HttpServerProcess) -> None:
-        self.raw = Raw(host.address[1])
+        self.raw = RawConnection(host.address[1])
 
     def ask(self, who: Somebody | None, body: bytes = PING, more: bytes = b"") -> tuple[int, str]:
         line = b"" if who is None else b"Authorization: Bearer %b\r\n" % who.token.encode()
-        self.raw.send(posted(body, line + more))
-        answer = self.raw.answer()
+        self.raw.send(post_request(body, line + more))
+        answer = self.raw.read_response()
         assert answer is not None
         return answer[0], answer[1].decode()
 
@@ -100,15 +100,15 @@ def test_every_answer_has_an_id_of_its_own(world: World) -> None:
     with caller.raw:
         found = []
         for _ in range(6):
-            caller.raw.send(posted(PING, line))
-            head = caller.raw.head()
+            caller.raw.send(post_request(PING, line))
+            head = caller.raw.read_head()
             assert head is not None
             found.append(head[1]["x-request-id"])
-            caller.raw._exactly(int(head[1]["content-length"]))
+            caller.raw._read_exactly(int(head[1]["content-length"]))
         assert len(set(found)) == 6
         for _ in range(4):
-            caller.raw.send(posted(PING, line + b"X-Request-Id: mine\r\n"))
-            head = caller.raw.head()
+            caller.raw.send(post_request(PING, line + b"X-Request-Id: mine\r\n"))
+            head = caller.raw.read_head()
             assert head is not None
             assert head[1]["x-request-id"] == "mine"
-            caller.raw._exactly(int(head[1]["content-length"]))
+            caller.raw._read_exactly(int(head[1]["content-length"]))

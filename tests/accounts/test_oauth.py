@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.running import dittybag
 from tests.identity.jwt_builder import AUDIENCE, ISSUER, Key, good_claims, rsa_key
-from tests.protocol.transports.http.runner import Running
+from tests.protocol.transports.http.spawned_server import SpawnedServer
 from tests.web.browsing import Browsing
 
 METADATA = "https://dittybag.example.com/.well-known/oauth-protected-resource/mcp"
@@ -30,17 +30,17 @@ def key() -> Key:
 
 
 @pytest.fixture
-def served(tmp_path: Path, key: Key, monkeypatch: pytest.MonkeyPatch) -> Running:
+def served(tmp_path: Path, key: Key, monkeypatch: pytest.MonkeyPatch) -> SpawnedServer:
     keys = tmp_path / "keys.json"
     keys.write_bytes(msgspec.json.encode({"keys": [key.jwk]}))
     monkeypatch.setenv("DITTYBAG_OAUTH_ISSUER", ISSUER)
     monkeypatch.setenv("DITTYBAG_OAUTH_AUDIENCE", AUDIENCE)
     monkeypatch.setenv("DITTYBAG_OAUTH_JWKS", str(keys))
-    return Running.product(tmp_path / "home", "--auth", "tokens")
+    return SpawnedServer.product(tmp_path / "home", "--auth", "tokens")
 
 
 def asked(
-    running: Running, token: str | None, tool: str | None = None, **arguments: Any
+    running: SpawnedServer, token: str | None, tool: str | None = None, **arguments: Any
 ) -> tuple[int, http.client.HTTPMessage, Any]:
     """Call a tool, or list all of them; the status, the headers and the answer."""
     params: dict[str, Any] = {} if tool is None else {"name": tool, "arguments": arguments}
@@ -62,7 +62,7 @@ def names(answer: Any) -> set[str]:
     return {tool["name"] for tool in answer["result"]["tools"]}
 
 
-def test_users_of_an_issuer(tmp_path: Path, served: Running, key: Key) -> None:
+def test_users_of_an_issuer(tmp_path: Path, served: SpawnedServer, key: Key) -> None:
     with served as running:
         status, _, answer = asked(running, key.token(claims()))
         assert status == 200
@@ -91,7 +91,7 @@ def test_users_of_an_issuer(tmp_path: Path, served: Running, key: Key) -> None:
             assert time.monotonic() < deadline
 
 
-def test_what_clients_are_told(served: Running, key: Key) -> None:
+def test_what_clients_are_told(served: SpawnedServer, key: Key) -> None:
     with served as running:
         status, headers, _ = asked(running, None)
         assert (status, headers["WWW-Authenticate"]) == (401, f'Bearer resource_metadata="{METADATA}"')
@@ -114,7 +114,9 @@ def test_what_clients_are_told(served: Running, key: Key) -> None:
         connection.close()
 
 
-def test_people_sign_in_to_the_pages_with_such_a_token(tmp_path: Path, served: Running, key: Key) -> None:
+def test_people_sign_in_to_the_pages_with_such_a_token(
+    tmp_path: Path, served: SpawnedServer, key: Key
+) -> None:
     with served as running:
         assert Browsing(running).post("/sign-in", {"token": "not-a-token"}).status == 403
         assert asked(running, key.token(claims()), "task_create", title="Ann's")[0] == 200

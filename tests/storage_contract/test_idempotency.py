@@ -1,4 +1,4 @@
-"""Calls with an idempotency key are carried out once, however often and through whichever server."""
+"""A call with an idempotency key is executed once, however often it is repeated and on whichever server."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from dittybag.domain.idempotency import RETENTION
 from dittybag.domain.ports import Store, Transaction
 from tests.contracts.http_server_process import BOTH, JSON, HttpServerProcess, routing_headers
 from tests.contracts.library_fixtures import ENVELOPE
-from tests.protocol.transports.http.runner import Running
+from tests.protocol.transports.http.spawned_server import SpawnedServer
 from tests.storage_contract.backends import Backend, PostgresSchemas
 from tests.wire import Wire
 
 Json = dict[str, Any]
-Way = Literal["stdio", "http"]
+Transport = Literal["stdio", "http"]
 
 FIELD = "dittybag/idempotencyKey"
 SERVER = "dittybag"
-DYING = "tests.storage_contract.dying_server"
+CRASHING = "tests.storage_contract.crashing_server"
 
 numbers = count(1)
 
 
-class Client(Protocol):
-    """Somebody at a server process."""
+class ToolClient(Protocol):
+    """A client of a server process."""
 
     def call(
         self, tool: str, arguments: Json, key: Any = None, *, stateless: bool = False, header: str = ""
     ) -> Json:
-        """The result of a call."""
+        """Call a tool and return its result."""
         ...
 
     def kill(self) -> None: ...
@@ -55,7 +55,7 @@ def params_of(tool: str, arguments: Json, key: Any, *, stateless: bool) -> Json:
     return {"name": tool, "arguments": arguments, **({"_meta": meta} if meta else {})}
 
 
-class StdioClient:
+class StdioToolClient:
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
         wire.handshake()
@@ -68,7 +68,7 @@ class StdioClient:
         message = {"jsonrpc": "2.0", "id": next(numbers), "method": "tools/call", "params": params}
         self.wire.send(msgspec.json.encode(message))
         while (answer := self.wire.message()).get("id") != message["id"]:
-            # News of what was changed.
+            # A change notification.
             assert "id" not in answer
         result: Json = answer["result"]
         return result
@@ -78,7 +78,7 @@ class StdioClient:
         self.wire.process.wait()
 
 
-class HttpClient:
+class HttpToolClient:
     def __init__(self, host: HttpServerProcess) -> None:
         self.host = host
 
@@ -99,36 +99,36 @@ class HttpClient:
         self.host.process.wait()
 
 
-def shared(result: Json) -> Json:
-    """As much of a result as all revisions have in it."""
+def common_fields(result: Json) -> Json:
+    """Return the fields of a result that all revisions have."""
     return {name: result.get(name) for name in ("content", "isError")}
 
 
-class Servers:
+class ServerGroup:
     """Server processes on one workspace."""
 
-    def __init__(self, way: Way, place: str, folder: Path) -> None:
-        self.way = way
+    def __init__(self, transport: Transport, place: str, folder: Path) -> None:
+        self.transport = transport
         self.place = place
         self._folder = folder
         self._stack = ExitStack()
 
-    def start(self, module: str = SERVER) -> Client:
+    def start(self, module: str = SERVER) -> ToolClient:
         home = {"DITTYBAG_HOME": str(self._folder)}
-        if self.way == "stdio":
+        if self.transport == "stdio":
             wire = Wire(module, "serve", "--db", self.place, env=home)
-            return StdioClient(self._stack.enter_context(wire))
+            return StdioToolClient(self._stack.enter_context(wire))
         begin = () if module == SERVER else ("serve", "--http", "127.0.0.1:0")
         host = HttpServerProcess(*begin, "--db", self.place, module=module, env=home)
-        return HttpClient(self._stack.enter_context(host))
+        return HttpToolClient(self._stack.enter_context(host))
 
     def close(self) -> None:
         self._stack.close()
 
 
 #: The transports are compared on one backend.
-both_ways = pytest.mark.parametrize(
-    ("backend", "way"),
+both_transports = pytest.mark.parametrize(
+    ("backend", "transport"),
     [("sqlite", "stdio"), ("sqlite", "http"), ("postgres", "http")],
     indirect=["backend"],
     scope="session",
@@ -136,8 +136,8 @@ both_ways = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def servers(backend: Backend, way: Way, tmp_path: Path) -> Iterator[Servers]:
-    made = Servers(way, backend.new_place(), tmp_path)
+def servers(backend: Backend, transport: Transport, tmp_path: Path) -> Iterator[ServerGroup]:
+    made = ServerGroup(transport, backend.new_location(), tmp_path)
     yield made
     made.close()
 
@@ -146,47 +146,47 @@ def new_key() -> str:
     return f"key-{next(numbers)}"
 
 
-def changes(client: Client) -> int:
-    """The number of the last change."""
+def newest_seq(client: ToolClient) -> int:
+    """Return the `seq` of the newest change."""
     text = client.call("list_changes", {"limit": 1})["content"][0]["text"]
     number: int = msgspec.json.decode(text)["changes"][0]["change"]
     return number
 
 
-def said(result: Json) -> str:
+def text_of(result: Json) -> str:
     text: str = result["content"][0]["text"]
     return text
 
 
-def titles(client: Client) -> list[str]:
-    tasks = msgspec.json.decode(said(client.call("task_list", {"show_completed": True, "limit": 100})))
+def titles(client: ToolClient) -> list[str]:
+    tasks = msgspec.json.decode(text_of(client.call("task_list", {"show_completed": True, "limit": 100})))
     return [task["title"] for task in tasks]
 
 
-@both_ways
-def test_a_call_that_comes_again_is_answered_the_same_and_not_done_again(servers: Servers) -> None:
+@both_transports
+def test_a_repeated_call_returns_the_same_result_and_is_not_executed_again(servers: ServerGroup) -> None:
     first, second = servers.start(), servers.start()
     for stateless in (False, True):
         key = new_key()
         made = first.call("task_create", {"title": "once"}, key, stateless=stateless)
         assert not made.get("isError"), made
-        before = changes(first)
+        before = newest_seq(first)
         for client in (first, second, first):
             assert client.call("task_create", {"title": "once"}, key, stateless=stateless) == made
             otherwise = client.call("task_create", {"title": "once"}, key, stateless=not stateless)
-            assert shared(otherwise) == shared(made)
+            assert common_fields(otherwise) == common_fields(made)
         first.kill()
         first = servers.start()
         assert first.call("task_create", {"title": "once"}, key, stateless=stateless) == made
-        assert changes(second) == before
+        assert newest_seq(second) == before
     assert titles(first) == ["once", "once"]
 
 
-@both_ways
-def test_a_key_that_comes_with_another_request_is_refused(servers: Servers) -> None:
+@both_transports
+def test_a_key_reused_for_another_request_is_refused(servers: ServerGroup) -> None:
     client = servers.start()
     client.call("task_create", {"title": "one"}, "k")
-    before = changes(client)
+    before = newest_seq(client)
     others: list[tuple[str, Json]] = [
         ("task_create", {"title": "two"}),
         ("task_create", {"title": "one", "priority": 5}),
@@ -196,39 +196,41 @@ def test_a_key_that_comes_with_another_request_is_refused(servers: Servers) -> N
     for tool, arguments in others:
         refused = client.call(tool, arguments, "k")
         assert refused["isError"] is True, tool
-        assert "The idempotency key 'k' was already used for another request" in said(refused)
-    assert msgspec.json.decode(said(refused))["error"]["code"] == "KEY_REUSED"
-    assert changes(client) == before
+        assert "The idempotency key 'k' was already used for another request" in text_of(refused)
+    assert msgspec.json.decode(text_of(refused))["error"]["code"] == "KEY_REUSED"
+    assert newest_seq(client) == before
 
 
-@both_ways
-def test_what_failed_may_be_tried_again_with_the_same_key(servers: Servers) -> None:
+@both_transports
+def test_a_failed_call_can_be_retried_with_the_same_key(servers: ServerGroup) -> None:
     client = servers.start()
     assert client.call("task_delete", {"task_id": 1}, "k")["isError"] is True
     assert client.call("task_create", {"title": ""}, "k")["isError"] is True
     client.call("task_create", {"title": "there now"})
     assert not client.call("task_delete", {"task_id": 1}, "k").get("isError")
-    # And that is what comes again.
+    # The repeated call returns the stored result.
     assert not client.call("task_delete", {"task_id": 1}, "k").get("isError")
     assert client.call("task_delete", {"task_id": 1}, "other")["isError"] is True
 
 
-@both_ways
-def test_calls_without_a_key_are_done_each_time_and_reading_needs_none(servers: Servers) -> None:
+@both_transports
+def test_calls_without_a_key_are_executed_each_time_and_read_only_tools_ignore_keys(
+    servers: ServerGroup,
+) -> None:
     client = servers.start()
     for _ in range(2):
         assert not client.call("task_create", {"title": "same"}).get("isError")
     listed = client.call("task_list", {}, "k")
     client.call("task_create", {"title": "more"}, "k")
     assert len(titles(client)) == 3
-    # The key is not for this one, whatever it is.
+    # Read-only tools ignore any key.
     for key in ("k", "not valid", 7):
         assert client.call("task_list", {}, key) != listed
 
 
 PROMPT = {"name": "p", "content": "Words"}
 RESOURCE = {"name": "r", "uri": "file:///r", "content": "Words"}
-#: What each tool is called with, and what has to be there before.
+#: The arguments of each tool, and the calls it needs before.
 WRITES: dict[str, tuple[Json, list[tuple[str, Json]]]] = {
     "create_prompt": (PROMPT, []),
     "add_prompt": ({"title": "P", "content": "Words"}, []),
@@ -245,70 +247,70 @@ WRITES: dict[str, tuple[Json, list[tuple[str, Json]]]] = {
 }
 
 
-def test_every_tool_that_writes_takes_a_key(backend: Backend, tmp_path: Path) -> None:
+def test_every_tool_that_writes_accepts_a_key(backend: Backend, tmp_path: Path) -> None:
     assert WRITES.keys() == {tool.name for tool in PROFILES["all"].tools if tool.effect.writes}
-    # Each in a workspace of its own, all through stdio: the transports have been compared.
+    # Each tool has its own workspace. All use stdio: other tests compare the transports.
     for tool, (arguments, needed) in WRITES.items():
-        servers = Servers("stdio", backend.new_place(), tmp_path)
+        servers = ServerGroup("stdio", backend.new_location(), tmp_path)
         try:
             client = servers.start()
             for before, its_arguments in needed:
                 assert not client.call(before, its_arguments).get("isError")
             made = client.call(tool, arguments, "k")
             assert not made.get("isError"), (tool, made)
-            done = changes(client)
+            done = newest_seq(client)
             assert done == len(needed) + 2, tool
             assert client.call(tool, arguments, "k") == made, tool
-            assert changes(client) == done, tool
+            assert newest_seq(client) == done, tool
         finally:
             servers.close()
         if isinstance(backend, PostgresSchemas) and tool == "create_resource":
-            # What the tools do to the store is the same everywhere.
+            # The tools use the store in the same way on all backends.
             break
 
 
-def test_a_key_that_is_none_is_refused(tmp_path: Path) -> None:
-    servers = Servers("stdio", str(tmp_path / "x.db"), tmp_path)
+def test_an_invalid_key_is_refused(tmp_path: Path) -> None:
+    servers = ServerGroup("stdio", str(tmp_path / "x.db"), tmp_path)
     try:
         client = servers.start()
         keys: list[Any] = ["", "x" * 129, "a b", "tab\t", "ü", "\x7f", 7, True, ["k"], {"k": 1}]
         for key in keys:
             refused = client.call("task_create", {"title": "t"}, key)
             assert refused["isError"] is True, key
-            assert "An idempotency key must be 1-128 visible ASCII characters" in said(refused)
+            assert "An idempotency key must be 1-128 visible ASCII characters" in text_of(refused)
         assert titles(client) == []
         assert not client.call("task_create", {"title": "t"}, "!" + "~" * 127).get("isError")
     finally:
         servers.close()
 
 
-def test_over_http_the_key_may_be_in_a_header(backend: Backend, tmp_path: Path) -> None:
-    servers = Servers("http", backend.new_place(), tmp_path)
+def test_the_key_can_be_in_an_http_header(backend: Backend, tmp_path: Path) -> None:
+    servers = ServerGroup("http", backend.new_location(), tmp_path)
     try:
         client = servers.start()
         made = client.call("task_create", {"title": "t"}, header="k")
         otherwise = client.call("task_create", {"title": "t"}, header="k", stateless=True)
-        assert shared(otherwise) == shared(made)
+        assert common_fields(otherwise) == common_fields(made)
         assert client.call("task_create", {"title": "t"}, "k") == made
         assert client.call("task_create", {"title": "t"}, "k", header="k") == made
-        assert "was already used for another request" in said(
+        assert "was already used for another request" in text_of(
             client.call("task_create", {"title": "u"}, header="k")
         )
         differing = client.call("task_create", {"title": "t"}, "k", header="other")
-        assert "in the header and in `_meta` differ" in said(differing)
-        assert "1-128 visible ASCII characters" in said(
+        assert "in the header and in `_meta` differ" in text_of(differing)
+        assert "1-128 visible ASCII characters" in text_of(
             client.call("task_create", {"title": "t"}, header="a b")
         )
         assert titles(client) == ["t"]
-        # What has no header knows nothing of those that had.
+        # A request without the header is not affected by earlier ones with it.
         assert not client.call("task_create", {"title": "u"}).get("isError")
         assert sorted(titles(client)) == ["t", "u"]
     finally:
         servers.close()
 
 
-def test_a_key_is_for_the_request_that_has_it_and_not_for_the_next_on_its_connection(tmp_path: Path) -> None:
-    with Running.product(tmp_path) as server:
+def test_a_header_key_does_not_apply_to_the_next_request_on_the_connection(tmp_path: Path) -> None:
+    with SpawnedServer.product(tmp_path) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
         ids = []
         for number in range(20):
@@ -324,8 +326,8 @@ def test_a_key_is_for_the_request_that_has_it_and_not_for_the_next_on_its_connec
     assert ids == list(range(1, 21))
 
 
-@both_ways
-def test_two_that_come_at_the_same_moment_are_one(servers: Servers) -> None:
+@both_transports
+def test_concurrent_calls_with_the_same_key_are_executed_once(servers: ServerGroup) -> None:
     clients = [servers.start(), servers.start()]
     rounds = 15
     with ThreadPoolExecutor(len(clients)) as pool:
@@ -338,33 +340,37 @@ def test_two_that_come_at_the_same_moment_are_one(servers: Servers) -> None:
     assert sorted(titles(clients[0])) == sorted(f"title {number}" for number in range(rounds))
 
 
-@both_ways
-def test_a_server_that_dies_before_it_answers_has_done_it_once(servers: Servers) -> None:
-    survivor, dying = servers.start(), servers.start(DYING)
+@both_transports
+def test_a_call_whose_server_crashed_before_responding_is_executed_once(servers: ServerGroup) -> None:
+    survivor, crashing = servers.start(), servers.start(CRASHING)
     with pytest.raises((AssertionError, OSError)):
-        dying.call("task_create", {"title": "t"}, "k")
+        crashing.call("task_create", {"title": "t"}, "k")
     assert titles(survivor) == ["t"]
     for stateless in (False, True):
-        told = survivor.call("task_create", {"title": "t"}, "k", stateless=stateless)
-        assert told["isError"] is True
+        refused = survivor.call("task_create", {"title": "t"}, "k", stateless=stateless)
+        assert refused["isError"] is True
         words = (
             r"This request was already executed at \S+Z, as change 2; its result is no longer available\."
             r" Read the current state instead of repeating the request"
         )
-        assert re.fullmatch(words, said(told)), told
-    assert "was already used for another request" in said(survivor.call("task_create", {"title": "u"}, "k"))
+        assert re.fullmatch(words, text_of(refused)), refused
+    assert "was already used for another request" in text_of(
+        survivor.call("task_create", {"title": "u"}, "k")
+    )
     assert titles(survivor) == ["t"]
 
 
-def test_servers_that_are_killed_at_any_moment_do_nothing_twice(backend: Backend, tmp_path: Path) -> None:
+def test_calls_to_servers_killed_at_any_moment_are_not_executed_twice(
+    backend: Backend, tmp_path: Path
+) -> None:
     chance = random.Random(7)
-    servers = Servers("stdio", backend.new_place(), tmp_path)
+    servers = ServerGroup("stdio", backend.new_location(), tmp_path)
     kills = 6 if isinstance(backend, PostgresSchemas) else 12
     try:
         survivor = servers.start()
         for number in range(kills):
             victim = servers.start()
-            assert isinstance(victim, StdioClient)
+            assert isinstance(victim, StdioToolClient)
             arguments, key = {"title": f"title {number}"}, new_key()
             params = params_of("task_create", arguments, key, stateless=False)
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
@@ -374,19 +380,19 @@ def test_servers_that_are_killed_at_any_moment_do_nothing_twice(backend: Backend
                 pass
             victim.kill()
             again = survivor.call("task_create", arguments, key)
-            assert not again.get("isError") or "already executed" in said(again), again
+            assert not again.get("isError") or "already executed" in text_of(again), again
             assert titles(survivor).count(f"title {number}") == 1
     finally:
         servers.close()
 
 
-def test_a_client_that_hangs_up_finds_the_answer_when_it_comes_again(
+def test_a_client_that_disconnects_gets_the_result_when_it_repeats_the_call(
     backend: Backend, tmp_path: Path
 ) -> None:
-    servers = Servers("http", backend.new_place(), tmp_path)
+    servers = ServerGroup("http", backend.new_location(), tmp_path)
     try:
         client = servers.start()
-        assert isinstance(client, HttpClient)
+        assert isinstance(client, HttpToolClient)
         for number in range(8):
             arguments, key = {"title": f"title {number}"}, new_key()
             params = params_of("task_create", arguments, key, stateless=True)
@@ -401,10 +407,10 @@ def test_a_client_that_hangs_up_finds_the_answer_when_it_comes_again(
         servers.close()
 
 
-# What is kept, and for how long
+# Retention of keys
 
 
-async def made_earlier(store: Store, keys: list[str], age: int) -> None:
+async def record_old_keys(store: Store, keys: list[str], age: int) -> None:
     async def work(transaction: Transaction) -> None:
         transaction.now -= age
         for key in keys:
@@ -413,33 +419,31 @@ async def made_earlier(store: Store, keys: list[str], age: int) -> None:
     await store.write(work, actor="x")
 
 
-async def kept(store: Store, keys: list[str]) -> set[str]:
+async def stored_keys(store: Store, keys: list[str]) -> set[str]:
     async def work(transaction: Transaction) -> set[str]:
         return {key for key in keys if await transaction.idempotency.get("", key) is not None}
 
     return await store.read(work)
 
 
-async def test_keys_are_remembered_for_a_day_and_forgotten_in_passing(
-    backend: Backend, tmp_path: Path
-) -> None:
-    place = backend.new_place()
+async def test_keys_are_stored_for_a_day_and_pruned_by_later_calls(backend: Backend, tmp_path: Path) -> None:
+    place = backend.new_location()
     store = await backend.open(place)
-    servers = Servers("stdio", place, tmp_path)
+    servers = ServerGroup("stdio", place, tmp_path)
     try:
         old, young = [f"old{number}" for number in range(70)], ["young"]
-        await made_earlier(store, old, RETENTION + 1_000_000)
-        await made_earlier(store, young, RETENTION - 60_000_000)
+        await record_old_keys(store, old, RETENTION + 1_000_000)
+        await record_old_keys(store, young, RETENTION - 60_000_000)
         client = await asyncio.to_thread(servers.start)
         refused = await asyncio.to_thread(client.call, "task_create", {"title": "t"}, "young")
-        assert "was already used for another request" in said(refused)
-        # One that is too old is as good as none, even if it is still there.
+        assert "was already used for another request" in text_of(refused)
+        # An expired key does not count even if it is still stored.
         made = await asyncio.to_thread(client.call, "task_create", {"title": "t"}, "old69")
         assert not made.get("isError")
-        left = await kept(store, old)
+        left = await stored_keys(store, old)
         assert "old69" in left
         assert len(left) == 70 - 50
-        assert await kept(store, young) == {"young"}
+        assert await stored_keys(store, young) == {"young"}
         assert await asyncio.to_thread(client.call, "task_create", {"title": "t"}, "old69") == made
     finally:
         servers.close()

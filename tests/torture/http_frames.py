@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tests.protocol.transports.http.raw import PLAIN, posted
+from tests.protocol.transports.http.raw_connection import POST_HEAD, post_request
 from tests.torture.malformed import MalformedFrames, readable_id
 
 PING = b'{"jsonrpc":"2.0","id":"inner","method":"ping"}'
@@ -163,7 +163,7 @@ class MalformedRequests:
             more = self._agreeing(body)
         elif kind == 2:
             more = b"MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\n"
-        return Malformed(posted(body, more), is_http=True, id=readable_id(body))
+        return Malformed(post_request(body, more), is_http=True, id=readable_id(body))
 
     def _agreeing(self, body: bytes) -> bytes:
         """The headers that a message wants, as far as headers can say it."""
@@ -182,14 +182,14 @@ class MalformedRequests:
         return "".join(said).encode()
 
     def _wrong_length(self) -> bytes:
-        return PLAIN + b"Content-Length: " + self._random.choice(LENGTHS) + b"\r\n\r\n" + PING
+        return POST_HEAD + b"Content-Length: " + self._random.choice(LENGTHS) + b"\r\n\r\n" + PING
 
     def _wrong_coding(self) -> bytes:
         coding = self._random.choice(CODINGS)
-        return PLAIN + b"Transfer-Encoding: " + coding + b"\r\n\r\n2e\r\n" + PING + b"\r\n0\r\n\r\n"
+        return POST_HEAD + b"Transfer-Encoding: " + coding + b"\r\n\r\n2e\r\n" + PING + b"\r\n0\r\n\r\n"
 
     def _wrong_chunks(self) -> bytes:
-        return PLAIN + b"Transfer-Encoding: chunked\r\n\r\n" + self._random.choice(CHUNKS)
+        return POST_HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + self._random.choice(CHUNKS)
 
     def _both_lengths(self) -> bytes:
         lines = [
@@ -197,24 +197,24 @@ class MalformedRequests:
             b"Transfer-Encoding: chunked\r\n",
         ]
         self._random.shuffle(lines)
-        return PLAIN + b"".join(lines) + b"\r\n0\r\n\r\n" + posted(PING)
+        return POST_HEAD + b"".join(lines) + b"\r\n0\r\n\r\n" + post_request(PING)
 
     def _odd_header(self) -> bytes:
-        return posted(PING, self._random.choice(HEADERS) + b"\r\n")
+        return post_request(PING, self._random.choice(HEADERS) + b"\r\n")
 
     def _odd_target(self) -> bytes:
-        return posted(PING).replace(b"/mcp", self._random.choice(TARGETS), 1)
+        return post_request(PING).replace(b"/mcp", self._random.choice(TARGETS), 1)
 
     def _odd_line(self) -> bytes:
         line = b"%b /mcp %b\r\n" % (self._random.choice(METHODS), self._random.choice(PROTOCOLS))
-        return line + posted(PING).partition(b"\r\n")[2]
+        return line + post_request(PING).partition(b"\r\n")[2]
 
     def _cut(self) -> bytes:
-        whole = posted(PING)
+        whole = post_request(PING)
         return whole[: self._random.randrange(len(whole))]
 
     def _flipped(self) -> bytes:
-        whole = bytearray(posted(PING))
+        whole = bytearray(post_request(PING))
         for _ in range(self._random.randrange(1, 6)):
             whole[self._random.randrange(len(whole))] = self._random.randrange(256)
         return bytes(whole)

@@ -14,9 +14,14 @@ from typing import Any, Self
 import msgspec
 import pytest
 
-from tests.protocol.transports.http.client import Client, call, routing, stateless
-from tests.protocol.transports.http.raw import PLAIN, Raw, messages_in, posted
-from tests.protocol.transports.http.runner import Running
+from tests.protocol.transports.http.plain_http_client import PlainHttpClient, call, routing, stateless
+from tests.protocol.transports.http.raw_connection import (
+    POST_HEAD,
+    RawConnection,
+    parse_messages,
+    post_request,
+)
+from tests.protocol.transports.http.spawned_server import SpawnedServer
 from tests.torture.http_frames import PING, MalformedRequests
 
 #: At each of two servers.
@@ -31,8 +36,8 @@ MEMORY_KB = 24 * 1024
 
 
 @pytest.fixture
-def running() -> Iterator[Running]:
-    with Running.fixture() as running:
+def running() -> Iterator[SpawnedServer]:
+    with SpawnedServer.fixture() as running:
         yield running
 
 
@@ -43,22 +48,22 @@ class Before(msgspec.Struct, frozen=True):
     kilobytes: int
 
     @classmethod
-    def of(cls, running: Running) -> Self:
-        with Client(running.port) as client:
+    def of(cls, running: SpawnedServer) -> Self:
+        with PlainHttpClient(running.port) as client:
             # Whatever is made only once is there from now on.
             client.session().delete()
             client.counts()
         waited(running, lambda: False, 0.2)
         return cls(running.descriptors(), running.kilobytes())
 
-    def is_back(self, running: Running, more: int = 0) -> None:
+    def is_back(self, running: SpawnedServer, more: int = 0) -> None:
         """Fails unless all descriptors are closed soon, and memory is within `MEMORY_KB` and `more`."""
         waited(running, lambda: running.descriptors() <= self.descriptors, 5)
         assert running.descriptors() <= self.descriptors
         assert running.kilobytes() - self.kilobytes < MEMORY_KB + more
 
 
-def waited(running: Running, true: Callable[[], bool], seconds: float) -> None:
+def waited(running: SpawnedServer, true: Callable[[], bool], seconds: float) -> None:
     """Wait until something is true of a server that runs, or time is up."""
     deadline = time.monotonic() + seconds
     while not true() and time.monotonic() < deadline:
@@ -70,18 +75,18 @@ def spoken(tool: str, arguments: dict[str, Any], **meta: Any) -> bytes:
     """A stateless call, as bytes."""
     message = stateless("tools/call", {"name": tool, "arguments": arguments}, **meta)
     lines = "".join(f"{name}: {value!s}\r\n" for name, value in routing(message))
-    return posted(msgspec.json.encode(message), lines.encode())
+    return post_request(msgspec.json.encode(message), lines.encode())
 
 
-def opened(connection: Raw) -> bytes:
+def opened(connection: RawConnection) -> bytes:
     """The id of a new session."""
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    connection.send(posted(msgspec.json.encode(message)))
-    head = connection.head()
+    connection.send(post_request(msgspec.json.encode(message)))
+    head = connection.read_head()
     assert head is not None
     assert head[0] == 200
-    connection._exactly(int(head[1]["content-length"]))
+    connection._read_exactly(int(head[1]["content-length"]))
     return head[1]["mcp-session-id"].encode()
 
 
@@ -89,32 +94,34 @@ def opened(connection: Raw) -> bytes:
 
 
 @pytest.fixture(params=["fixture", "product"])
-def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]:
-    started = Running.fixture() if request.param == "fixture" else Running.product(tmp_path)
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SpawnedServer]:
+    started = SpawnedServer.fixture() if request.param == "fixture" else SpawnedServer.product(tmp_path)
     with started as running:
         yield running
 
 
 def test_malformed_requests_are_survived_and_answered(
-    target: Running, request: pytest.FixtureRequest
+    target: SpawnedServer, request: pytest.FixtureRequest
 ) -> None:
     port = target.port
-    connection = Raw(port)
+    connection = RawConnection(port)
     requests = MalformedRequests(request.node.name, opened(connection))
     readable = refused = middle = 0
     for number in range(REQUESTS):
         wrong = requests.next()
         if wrong.is_http:
             connection.send(wrong.raw)
-            answer = connection.answer()
+            answer = connection.read_response()
             assert answer is not None, wrong.raw[:1000]
             status, body = answer
             assert status < 500, (wrong.raw[:1000], status)
             if b"subscriptions/acknowledged" in body:
                 connection.socket.close()
-                connection = Raw(port)
+                connection = RawConnection(port)
             elif wrong.id is not None:
-                replies = [one for one in messages_in(body) if isinstance(one, dict) and "method" not in one]
+                replies = [
+                    one for one in parse_messages(body) if isinstance(one, dict) and "method" not in one
+                ]
                 assert [one.get("id") for one in replies] == [wrong.id], (
                     wrong.raw[:1000],
                     status,
@@ -123,15 +130,18 @@ def test_malformed_requests_are_survived_and_answered(
                 readable += 1
             refused += status >= 400
         else:
-            with Raw(port, 5) as broken:
-                broken.send_as_far_as_taken(wrong.raw)
+            with RawConnection(port, 5) as broken:
+                broken.try_send(wrong.raw)
                 broken.finish()
-                rest = broken.rest()
+                rest = broken.read_to_end()
             assert b"HTTP/1.1 5" not in rest, (wrong.raw[:1000], rest[:1000])
             assert rest.count(b'"inner"') <= 1, wrong.raw[:1000]
         if number % BATCH == 0:
-            connection.send(posted(b'{"jsonrpc":"2.0","id":"probe-%d","method":"ping"}' % number))
-            assert connection.answer() == (200, b'{"jsonrpc":"2.0","id":"probe-%d","result":{}}' % number)
+            connection.send(post_request(b'{"jsonrpc":"2.0","id":"probe-%d","method":"ping"}' % number))
+            assert connection.read_response() == (
+                200,
+                b'{"jsonrpc":"2.0","id":"probe-%d","result":{}}' % number,
+            )
         if number == REQUESTS // 2:
             middle = target.kilobytes()
     connection.socket.close()
@@ -140,99 +150,101 @@ def test_malformed_requests_are_survived_and_answered(
     assert refused > REQUESTS / 5, "the requests should not all be fine"
 
 
-SMUGGLED = posted(b'{"jsonrpc":"2.0","id":"smuggled","method":"ping"}')
+SMUGGLED = post_request(b'{"jsonrpc":"2.0","id":"smuggled","method":"ping"}')
 SMUGGLING = {
-    "both lengths": PLAIN + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
-    "both lengths, the other way": PLAIN
+    "both lengths": POST_HEAD
+    + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    + SMUGGLED,
+    "both lengths, the other way": POST_HEAD
     + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n"
     + SMUGGLED,
-    "two lengths": PLAIN + b"Content-Length: 0\r\nContent-Length: 300\r\n\r\n" + SMUGGLED,
-    "a list of lengths": PLAIN + b"Content-Length: 0, 0\r\n\r\n" + SMUGGLED,
-    "a signed length": PLAIN + b"Content-Length: +0\r\n\r\n" + SMUGGLED,
-    "a blank before the colon": PLAIN + b"Content-Length : 0\r\n\r\n" + SMUGGLED,
-    "another coding": PLAIN + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
-    "a coding before chunked": PLAIN + b"Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n" + SMUGGLED,
-    "a vertical tab": PLAIN + b"Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
-    "a folded coding": PLAIN + b"Transfer-Encoding:\r\n chunked\r\nContent-Length: 0\r\n\r\n" + SMUGGLED,
-    "a bare line feed": PLAIN + b"X: y\nContent-Length: 0\r\nContent-Length: 9\r\n\r\n" + SMUGGLED,
-    "a chunk's size with a sign": PLAIN + b"Transfer-Encoding: chunked\r\n\r\n+0\r\n\r\n" + SMUGGLED,
-    "a chunk's size too large": PLAIN
+    "two lengths": POST_HEAD + b"Content-Length: 0\r\nContent-Length: 300\r\n\r\n" + SMUGGLED,
+    "a list of lengths": POST_HEAD + b"Content-Length: 0, 0\r\n\r\n" + SMUGGLED,
+    "a signed length": POST_HEAD + b"Content-Length: +0\r\n\r\n" + SMUGGLED,
+    "a blank before the colon": POST_HEAD + b"Content-Length : 0\r\n\r\n" + SMUGGLED,
+    "another coding": POST_HEAD + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    "a coding before chunked": POST_HEAD + b"Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    "a vertical tab": POST_HEAD + b"Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    "a folded coding": POST_HEAD + b"Transfer-Encoding:\r\n chunked\r\nContent-Length: 0\r\n\r\n" + SMUGGLED,
+    "a bare line feed": POST_HEAD + b"X: y\nContent-Length: 0\r\nContent-Length: 9\r\n\r\n" + SMUGGLED,
+    "a chunk's size with a sign": POST_HEAD + b"Transfer-Encoding: chunked\r\n\r\n+0\r\n\r\n" + SMUGGLED,
+    "a chunk's size too large": POST_HEAD
     + b"Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\n\r\n"
     + SMUGGLED,
 }
 
 
 @pytest.fixture(scope="module")
-def standing() -> Iterator[Running]:
-    with Running.fixture() as running:
+def standing() -> Iterator[SpawnedServer]:
+    with SpawnedServer.fixture() as running:
         yield running
 
 
 @pytest.mark.parametrize("attempt", list(SMUGGLING))
-def test_no_request_is_smuggled_in_another(standing: Running, attempt: str) -> None:
-    with Raw(standing.port) as connection:
+def test_no_request_is_smuggled_in_another(standing: SpawnedServer, attempt: str) -> None:
+    with RawConnection(standing.port) as connection:
         connection.send(SMUGGLING[attempt])
-        first = connection.answer()
+        first = connection.read_response()
         assert first is not None
         assert first[0] == 400
-        assert b"smuggled" not in first[1] + connection.rest()
+        assert b"smuggled" not in first[1] + connection.read_to_end()
 
 
-def test_requests_that_follow_each_other_closely_are_answered_in_order(standing: Running) -> None:
-    with Raw(standing.port) as connection:
+def test_requests_that_follow_each_other_closely_are_answered_in_order(standing: SpawnedServer) -> None:
+    with RawConnection(standing.port) as connection:
         ping, pong = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}', b'{"jsonrpc":"2.0","id":%d,"result":{}}'
-        connection.send(b"".join(posted(ping % number) for number in range(100)))
+        connection.send(b"".join(post_request(ping % number) for number in range(100)))
         for number in range(100):
-            assert connection.answer() == (200, pong % number)
+            assert connection.read_response() == (200, pong % number)
 
 
 # Too much
 
 
-def test_a_body_over_the_limit_is_refused_and_the_next_one_works(running: Running) -> None:
+def test_a_body_over_the_limit_is_refused_and_the_next_one_works(running: SpawnedServer) -> None:
     limit = 4 * 1024 * 1024
     before = Before.of(running)
     for size in (limit + 1, 20 * limit, 10**12):
-        with Raw(running.port) as connection:
-            connection.send(PLAIN + b"Content-Length: %d\r\n\r\n" % size)
-            connection.send_as_far_as_taken(b" " * 1_000_000)
-            answer = connection.answer()
+        with RawConnection(running.port) as connection:
+            connection.send(POST_HEAD + b"Content-Length: %d\r\n\r\n" % size)
+            connection.try_send(b" " * 1_000_000)
+            answer = connection.read_response()
             assert answer is not None
             assert answer[0] == 413
-            assert connection.rest() == b""
-    with Raw(running.port) as connection:
-        connection.send(posted(PING + b" " * (limit - len(PING))))
-        assert connection.answer() == (200, b'{"jsonrpc":"2.0","id":"inner","result":{}}')
+            assert connection.read_to_end() == b""
+    with RawConnection(running.port) as connection:
+        connection.send(post_request(PING + b" " * (limit - len(PING))))
+        assert connection.read_response() == (200, b'{"jsonrpc":"2.0","id":"inner","result":{}}')
     before.is_back(running)
 
 
 @pytest.mark.parametrize("size", [16, 60_000])
-def test_chunks_without_an_end_are_refused(running: Running, size: int) -> None:
+def test_chunks_without_an_end_are_refused(running: SpawnedServer, size: int) -> None:
     before = Before.of(running)
     chunk = b"%x\r\n%b\r\n" % (size, b" " * size)
     many = chunk * (200_000 // size + 1)
-    with Raw(running.port) as connection:
-        connection.send(PLAIN + b"Transfer-Encoding: chunked\r\n\r\n")
+    with RawConnection(running.port) as connection:
+        connection.send(POST_HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
         sent = 0
-        while sent < 64_000_000 and connection.send_as_far_as_taken(many):
+        while sent < 64_000_000 and connection.try_send(many):
             sent += len(many)
         assert sent < 64_000_000, "nobody stopped it"
-        answer = connection.answer()
+        answer = connection.read_response()
         assert answer is not None
         assert answer[0] == 413
     before.is_back(running)
 
 
-def test_a_body_that_nobody_reads_costs_no_memory(running: Running) -> None:
+def test_a_body_that_nobody_reads_costs_no_memory(running: SpawnedServer) -> None:
     before = running.kilobytes()
-    with Raw(running.port) as connection:
-        plain = PLAIN.replace(b"application/json\r\n", b"text/plain\r\n", 1)
+    with RawConnection(running.port) as connection:
+        plain = POST_HEAD.replace(b"application/json\r\n", b"text/plain\r\n", 1)
         connection.send(plain + b"Transfer-Encoding: chunked\r\n\r\n")
-        answer = connection.answer()
+        answer = connection.read_response()
         assert answer is not None
         assert answer[0] == 415
         for _ in range(1000):
-            if not connection.send_as_far_as_taken(b"ffff\r\n%b\r\n" % (b" " * 0xFFFF)):
+            if not connection.try_send(b"ffff\r\n%b\r\n" % (b" " * 0xFFFF)):
                 break
         assert running.kilobytes() - before < MEMORY_KB
 
@@ -249,39 +261,39 @@ def endless_fields(number: int) -> bytes:
     ("start", "more"),
     [
         pytest.param(b"POST /", endless_value, id="target"),
-        pytest.param(PLAIN + b"X: ", endless_value, id="value"),
-        pytest.param(PLAIN, endless_fields, id="fields"),
+        pytest.param(POST_HEAD + b"X: ", endless_value, id="value"),
+        pytest.param(POST_HEAD, endless_fields, id="fields"),
     ],
 )
 def test_a_head_without_an_end_is_refused(
-    running: Running, start: bytes, more: Callable[[int], bytes]
+    running: SpawnedServer, start: bytes, more: Callable[[int], bytes]
 ) -> None:
     before = running.kilobytes()
-    with Raw(running.port) as connection:
+    with RawConnection(running.port) as connection:
         connection.send(start)
-        taken = sum(connection.send_as_far_as_taken(more(number)) for number in range(300))
+        taken = sum(connection.try_send(more(number)) for number in range(300))
         assert taken < 300, f"20 MB of it were taken, and {running.kilobytes() - before} KB of memory"
 
 
 def test_a_body_that_does_not_arrive_is_given_up() -> None:
-    with Running.fixture(limits={"body_seconds": 1.0}) as running:
+    with SpawnedServer.fixture(limits={"body_seconds": 1.0}) as running:
         before = Before.of(running)
         for start in (
-            PLAIN + b"Content-Length: 100\r\n\r\n" + b" " * 99,
-            PLAIN + b"Transfer-Encoding: chunked\r\n\r\n1\r\n \r\n",
+            POST_HEAD + b"Content-Length: 100\r\n\r\n" + b" " * 99,
+            POST_HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\n \r\n",
         ):
-            with Raw(running.port, 5) as connection:
+            with RawConnection(running.port, 5) as connection:
                 connection.send(start)
-                answer = connection.answer()
+                answer = connection.read_response()
                 assert answer is not None
                 assert answer[0] == 408
-                assert connection.rest() == b""
-        with Raw(running.port, 0.1) as connection:
-            connection.send(PLAIN + b"Content-Length: 100\r\n\r\n")
+                assert connection.read_to_end() == b""
+        with RawConnection(running.port, 0.1) as connection:
+            connection.send(POST_HEAD + b"Content-Length: 100\r\n\r\n")
             begun = time.monotonic()
-            while time.monotonic() - begun < 5 and connection.send_as_far_as_taken(b" "):
+            while time.monotonic() - begun < 5 and connection.try_send(b" "):
                 try:
-                    if not connection._more():
+                    if not connection._receive():
                         break
                 except TimeoutError:
                     continue
@@ -307,10 +319,10 @@ async def talk(port: int, number: int, raw: bytes) -> int:
     return right
 
 
-async def test_a_thousand_clients_with_the_same_ids_get_their_own_answers(running: Running) -> None:
+async def test_a_thousand_clients_with_the_same_ids_get_their_own_answers(running: SpawnedServer) -> None:
     before = Before.of(running)
     text = {"text": "xxxxxx/xx"}
-    raw = (spoken("echo", text), posted(msgspec.json.encode(call("echo", text))))
+    raw = (spoken("echo", text), post_request(msgspec.json.encode(call("echo", text))))
     clients = (talk(running.port, number, raw[number % 2]) for number in range(CLIENTS))
     right = await asyncio.wait_for(asyncio.gather(*clients), 60)
     assert right == [CALLS] * CLIENTS
@@ -324,11 +336,11 @@ async def test_a_thousand_clients_with_the_same_ids_get_their_own_answers(runnin
 HALF_OPEN_SECONDS = 16.0
 HALF_SENT = {
     "nothing": (400, b""),
-    "half a head": (350, PLAIN),
+    "half a head": (350, POST_HEAD),
     "half a line": (100, b"POST /m"),
-    "half a second request": (50, posted(PING) + PLAIN),
-    "a head without its body": (50, PLAIN + b"Content-Length: 100\r\n\r\n"),
-    "half a body": (50, PLAIN + b"Content-Length: 100\r\n\r\n{"),
+    "half a second request": (50, post_request(PING) + POST_HEAD),
+    "a head without its body": (50, POST_HEAD + b"Content-Length: 100\r\n\r\n"),
+    "half a body": (50, POST_HEAD + b"Content-Length: 100\r\n\r\n{"),
     "a body that was refused": (
         10,
         b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 99\r\n\r\n{",
@@ -347,21 +359,24 @@ class HalfOpen(msgspec.Struct):
 
 @pytest.fixture(scope="module")
 def half_open() -> Iterator[HalfOpen]:
-    with Running.fixture(limits={"body_seconds": 8.0}) as running, selectors.DefaultSelector() as selector:
+    with (
+        SpawnedServer.fixture(limits={"body_seconds": 8.0}) as running,
+        selectors.DefaultSelector() as selector,
+    ):
         left = {kind: count for kind, (count, _) in HALF_SENT.items()}
         closed: dict[str, float | None] = dict.fromkeys(left)
         calls: list[float] = []
         begun = time.monotonic()
         for kind, (count, start) in HALF_SENT.items():
             for _ in range(count):
-                connection = Raw(running.port)
+                connection = RawConnection(running.port)
                 connection.send(start)
                 if kind == "a body that was refused":
-                    assert connection.answer() is not None
+                    assert connection.read_response() is not None
                     connection.send(b"{")
                 connection.socket.setblocking(False)
                 selector.register(connection.socket, selectors.EVENT_READ, kind)
-        with Raw(running.port) as honest:
+        with RawConnection(running.port) as honest:
             while any(left.values()) and time.monotonic() - begun < HALF_OPEN_SECONDS:
                 for key, _ in selector.select(0.05):
                     try:
@@ -376,7 +391,7 @@ def half_open() -> Iterator[HalfOpen]:
                             closed[key.data] = time.monotonic() - begun
                 asked = time.monotonic()
                 honest.send(spoken("echo", {"text": "honest"}))
-                assert honest.answer() is not None
+                assert honest.read_response() is not None
                 calls.append(time.monotonic() - asked)
         for key in list(selector.get_map().values()):
             key.fileobj.close()  # type: ignore[union-attr]
@@ -397,8 +412,8 @@ def test_honest_calls_stay_fast_beside_half_sent_ones(half_open: HalfOpen) -> No
 # Gone
 
 
-def test_clients_that_are_killed_in_mid_stream_leave_nothing(running: Running) -> None:
-    with Raw(running.port) as connection:
+def test_clients_that_are_killed_in_mid_stream_leave_nothing(running: SpawnedServer) -> None:
+    with RawConnection(running.port) as connection:
         session = opened(connection)
     before = Before.of(running)
     in_session = b"Mcp-Session-Id: %b\r\n" % session
@@ -406,14 +421,14 @@ def test_clients_that_are_killed_in_mid_stream_leave_nothing(running: Running) -
         held = call("hold", id=f"k{number}", progressToken="t")
         for raw in (
             spoken("hold", {}, progressToken="t"),
-            posted(msgspec.json.encode(held), in_session),
+            post_request(msgspec.json.encode(held), in_session),
             b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n%b\r\n" % in_session,
         ):
-            connection = Raw(running.port)
+            connection = RawConnection(running.port)
             connection.send(raw)
-            assert connection.head() is not None
+            assert connection.read_head() is not None
             connection.kill()
-    with Client(running.port) as client:
+    with PlainHttpClient(running.port) as client:
         # Those of the session go on: going away is not cancelling there.
         assert client.counts(streams=0, held=100)["held"] == 100
         assert client.use("release").status == 200
@@ -421,23 +436,23 @@ def test_clients_that_are_killed_in_mid_stream_leave_nothing(running: Running) -
     before.is_back(running)
 
 
-def test_a_listener_that_asked_for_more_and_is_gone_is_forgotten(running: Running) -> None:
+def test_a_listener_that_asked_for_more_and_is_gone_is_forgotten(running: SpawnedServer) -> None:
     message = stateless("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     lines = "".join(f"{name}: {value!s}\r\n" for name, value in routing(message))
-    with Raw(running.port) as connection:
-        connection.send(posted(msgspec.json.encode(message), lines.encode()) + posted(PING))
-        assert connection.head() is not None
-    with Client(running.port) as client:
+    with RawConnection(running.port) as connection:
+        connection.send(post_request(msgspec.json.encode(message), lines.encode()) + post_request(PING))
+        assert connection.read_head() is not None
+    with PlainHttpClient(running.port) as client:
         assert client.counts(streams=0, audience=0)["streams"] == 0
 
 
-def test_long_answers_that_nobody_reads_are_dropped_with_their_connections(running: Running) -> None:
+def test_long_answers_that_nobody_reads_are_dropped_with_their_connections(running: SpawnedServer) -> None:
     before = Before.of(running)
-    slow = [Raw(running.port, buffer=4096) for _ in range(20)]
+    slow = [RawConnection(running.port, buffer=4096) for _ in range(20)]
     for connection in slow:
         connection.send(spoken("long", {"size": 5_000_000}))
-        assert connection.head() is not None
-    with Client(running.port) as client:
+        assert connection.read_head() is not None
+    with PlainHttpClient(running.port) as client:
         assert client.use("echo", {"text": "meanwhile"}).status == 200
     # One copy of each answer at the most, and what it takes to make one.
     assert running.kilobytes() - before.kilobytes < 20 * 5_000 + 2 * MEMORY_KB
@@ -446,8 +461,8 @@ def test_long_answers_that_nobody_reads_are_dropped_with_their_connections(runni
     before.is_back(running)
 
 
-def test_a_stream_that_nobody_reads_stays_bounded_while_much_is_said(running: Running) -> None:
-    with Client(running.port) as client:
+def test_a_stream_that_nobody_reads_stays_bounded_while_much_is_said(running: SpawnedServer) -> None:
+    with PlainHttpClient(running.port) as client:
         # So that what is measured has been in use before.
         assert client.use("announce", {"size": 1000}).status == 200
         session = client.session().id.encode()
@@ -455,58 +470,58 @@ def test_a_stream_that_nobody_reads_stays_bounded_while_much_is_said(running: Ru
         stream = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: %b\r\n\r\n" % session
         listening = stateless("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         lines = "".join(f"{name}: {value!s}\r\n" for name, value in routing(listening))
-        slow = [Raw(running.port, buffer=4096) for _ in range(5)]
+        slow = [RawConnection(running.port, buffer=4096) for _ in range(5)]
         for number, connection in enumerate(slow):
-            listens = posted(msgspec.json.encode(listening), lines.encode())
+            listens = post_request(msgspec.json.encode(listening), lines.encode())
             connection.send(stream if number == 0 else listens)
-            assert connection.head() is not None
+            assert connection.read_head() is not None
         assert client.counts(streams=5)["streams"] == 5
         for _ in range(10):
             assert client.use("announce", {"size": 1000}).status == 200
         # All of it would be 13 MB.
         assert running.kilobytes() - before.kilobytes < 6 * 1024
         # It is late, not broken.
-        assert b"list_changed" in slow[1].piece() + slow[1].piece() + slow[1].piece()
+        assert b"list_changed" in slow[1].read_chunk() + slow[1].piece() + slow[1].piece()
     for connection in slow:
         connection.kill()
     before.is_back(running)
 
 
 def test_sessions_that_are_opened_and_abandoned_are_closed_for_others() -> None:
-    with Running.fixture(limits={"open_sessions": 500}, registered=1000) as running:
+    with SpawnedServer.fixture(limits={"open_sessions": 500}, registered=1000) as running:
         ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
-        with Raw(running.port) as connection:
+        with RawConnection(running.port) as connection:
             first = opened(connection)
             before = 0
             for number in range(10_000):
                 session = opened(connection)
-                connection.send(posted(ping, b"Mcp-Session-Id: %b\r\n" % session))
-                assert connection.answer() == (200, b'{"jsonrpc":"2.0","id":1,"result":{}}')
+                connection.send(post_request(ping, b"Mcp-Session-Id: %b\r\n" % session))
+                assert connection.read_response() == (200, b'{"jsonrpc":"2.0","id":1,"result":{}}')
                 if number == 1000:
                     before = running.kilobytes()
-            with Client(running.port) as client:
+            with PlainHttpClient(running.port) as client:
                 assert client.counts()["sessions"] <= 500
                 assert client.counts()["audience"] <= 500
             assert running.kilobytes() - before < MEMORY_KB / 2
             # The one that was not used for the longest time is not known any more; the last one is.
-            connection.send(posted(ping, b"Mcp-Session-Id: %b\r\n" % first))
-            answer = connection.answer()
+            connection.send(post_request(ping, b"Mcp-Session-Id: %b\r\n" % first))
+            answer = connection.read_response()
             assert answer is not None
             assert answer[0] == 404
-            connection.send(posted(ping, b"Mcp-Session-Id: %b\r\n" % session))
-            assert connection.answer() == (200, b'{"jsonrpc":"2.0","id":1,"result":{}}')
+            connection.send(post_request(ping, b"Mcp-Session-Id: %b\r\n" % session))
+            assert connection.read_response() == (200, b'{"jsonrpc":"2.0","id":1,"result":{}}')
 
 
-def test_a_thousand_streams_are_opened_and_dropped(running: Running) -> None:
-    with Client(running.port) as client:
+def test_a_thousand_streams_are_opened_and_dropped(running: SpawnedServer) -> None:
+    with PlainHttpClient(running.port) as client:
         session = client.session().id.encode()
         stream = b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: %b\r\n\r\n" % session
         before = Before.of(running)
-        streams = [Raw(running.port) for _ in range(1000)]
+        streams = [RawConnection(running.port) for _ in range(1000)]
         for connection in streams:
             connection.send(stream)
         for connection in streams:
-            head = connection.head()
+            head = connection.read_head()
             assert head is not None
             assert head[0] == 200
         assert client.counts(streams=1000)["streams"] == 1000

@@ -1,4 +1,4 @@
-"""A running fixture and a client of it, for the tests of a module."""
+"""A running fixture server and a client for it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.protocol.transports.http.client import Client
-from tests.protocol.transports.http.runner import Running
+from tests.protocol.transports.http.plain_http_client import PlainHttpClient
+from tests.protocol.transports.http.spawned_server import SpawnedServer
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    with Running.fixture(origins=["https://pages.example.org"]) as running:
+def running() -> Iterator[SpawnedServer]:
+    with SpawnedServer.fixture(origins=["https://pages.example.org"]) as running:
         yield running
 
 
 @pytest.fixture
-def client(running: Running) -> Iterator[Client]:
-    with Client(running.port) as client:
+def client(running: SpawnedServer) -> Iterator[PlainHttpClient]:
+    with PlainHttpClient(running.port) as client:
         yield client

@@ -1,4 +1,4 @@
-"""A bare HTTP client that says exactly what it is told to, and reads answers as JSON or as events."""
+"""A minimal MCP client over HTTP that sends exactly the given headers and reads JSON or events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOTH = ("Accept", "application/json, text/event-stream")
 EVENTS = ("Accept", "text/event-stream")
 
 
-class Event(Struct, frozen=True):
+class ServerSentEvent(Struct, frozen=True):
     """A server-sent event."""
 
     id: str | None
@@ -34,8 +34,8 @@ class Event(Struct, frozen=True):
         return msgspec.json.decode(self.data)
 
 
-class Reply:
-    """An answer, of which as much is read as is asked for."""
+class HttpReply:
+    """A response that is read on demand."""
 
     def __init__(self, connection: http.client.HTTPConnection) -> None:
         self._connection = connection
@@ -44,7 +44,7 @@ class Reply:
         self.headers = self._response.headers
 
     @property
-    def kind(self) -> str:
+    def media_type(self) -> str:
         return (self.headers.get("Content-Type") or "").partition(";")[0]
 
     def body(self) -> bytes:
@@ -52,44 +52,46 @@ class Reply:
             return self._response.read()
 
     def json(self) -> Any:
-        """The body of an answer that is JSON."""
-        assert self.kind == "application/json", (self.status, self.kind)
+        """Return the decoded body of a JSON response."""
+        assert self.media_type == "application/json", (self.status, self.media_type)
         return msgspec.json.decode(self.body())
 
     def error(self) -> tuple[int, int, Any]:
-        """The status, the code of the error and the id that it is for."""
-        told = self.json()
-        return self.status, told["error"]["code"], told["id"]
+        """Return the HTTP status, the error code and the request id."""
+        response = self.json()
+        return self.status, response["error"]["code"], response["id"]
 
     def result(self) -> Any:
-        """The result, whichever way it is brought."""
-        told = self.json() if self.kind == "application/json" else self.messages()[-1]
-        assert "result" in told, told
-        return told["result"]
+        """Return the result from a JSON response or an event stream."""
+        response = self.json() if self.media_type == "application/json" else self.messages()[-1]
+        assert "result" in response, response
+        return response["result"]
 
-    def event(self) -> Event | None:
-        """The next event; nothing if the stream has ended properly."""
-        assert self.kind == "text/event-stream", (self.status, self.kind)
+    def event(self) -> ServerSentEvent | None:
+        """Return the next event, or `None` at the end of the stream."""
+        assert self.media_type == "text/event-stream", (self.status, self.media_type)
         fields: dict[str, str] = {}
         while line := self._response.readline():
             name, _, value = line.decode().rstrip("\n").partition(":")
             if line == b"\n" and fields:
                 retry = fields.get("retry")
-                return Event(fields.get("id"), fields.get("data", ""), None if retry is None else int(retry))
+                return ServerSentEvent(
+                    fields.get("id"), fields.get("data", ""), None if retry is None else int(retry)
+                )
             if line != b"\n" and name:
                 fields[name] = value.removeprefix(" ")
         assert not fields, f"the stream broke off in an event: {fields}"
         return None
 
     def message(self) -> Any:
-        """The next message; events that hold none are passed over."""
+        """Return the next message; skip events without data."""
         while (event := self.event()) is not None:
             if event.data:
                 return event.message
         raise AssertionError("the stream has ended")
 
     def messages(self) -> list[Any]:
-        """All messages up to the end of the stream."""
+        """Return all messages up to the end of the stream."""
         found = []
         with self:
             while (event := self.event()) is not None:
@@ -97,12 +99,12 @@ class Reply:
                     found.append(event.message)
         return found
 
-    def be_patient(self, seconds: float) -> None:
-        """From now on wait so long for what comes next."""
+    def set_timeout(self, seconds: float) -> None:
+        """Set the timeout of further reads."""
         self._connection.sock.settimeout(seconds)
 
     def close(self) -> None:
-        """Go away."""
+        """Disconnect."""
         self._response.close()
         self._connection.close()
 
@@ -113,13 +115,13 @@ class Reply:
         self.close()
 
 
-class Client:
-    """Somebody who sends requests, each on a connection of its own."""
+class PlainHttpClient:
+    """Sends each request on its own connection."""
 
     def __init__(self, port: int, seconds: float = 10.0) -> None:
         self.port = port
         self._seconds = seconds
-        self._replies: list[Reply] = []
+        self._replies: list[HttpReply] = []
 
     def __enter__(self) -> Self:
         return self
@@ -128,8 +130,8 @@ class Client:
         for reply in self._replies:
             reply.close()
 
-    def send(self, method: str, headers: Pairs = (), body: bytes = b"", path: str = "/mcp") -> Reply:
-        """Send just these headers; Host and Content-Length are added where they are missing."""
+    def send(self, method: str, headers: Pairs = (), body: bytes = b"", path: str = "/mcp") -> HttpReply:
+        """Send exactly these headers; `Host` and `Content-Length` are added if missing."""
         given = list(headers)
         names = {name.lower() for name, _ in given}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self._seconds)
@@ -140,29 +142,29 @@ class Client:
             connection.putheader("Content-Length", str(len(body)))
         try:
             connection.endheaders(body)
-            reply = Reply(connection)
+            reply = HttpReply(connection)
         except BaseException:
             connection.close()
             raise
         self._replies.append(reply)
         return reply
 
-    def post(self, message: Any, headers: Pairs = (JSON, BOTH)) -> Reply:
+    def post(self, message: Any, headers: Pairs = (JSON, BOTH)) -> HttpReply:
         body = message if isinstance(message, bytes) else msgspec.json.encode(message)
         return self.send("POST", headers, body)
 
     # Handshake revisions
 
-    def initialize(self, version: str = HANDSHAKE, **capabilities: Any) -> Reply:
+    def initialize(self, version: str = HANDSHAKE, **capabilities: Any) -> HttpReply:
         client = {"name": "test", "version": "1"}
         params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": client}
         return self.post({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params})
 
-    def session(self, version: str = HANDSHAKE, **capabilities: Any) -> Session:
-        """A session that is past its handshake."""
+    def session(self, version: str = HANDSHAKE, **capabilities: Any) -> PlainHttpSession:
+        """Return a session after its handshake."""
         reply = self.initialize(version, **capabilities)
         assert reply.result()["protocolVersion"] == version
-        session = Session(self, reply.headers["Mcp-Session-Id"], version)
+        session = PlainHttpSession(self, reply.headers["Mcp-Session-Id"], version)
         assert session.post(notification("notifications/initialized")).status == 202
         return session
 
@@ -170,41 +172,41 @@ class Client:
 
     def ask(
         self, method: str, params: dict[str, Any] | None = None, id: Any = 1, headers: Pairs = (), **meta: Any
-    ) -> Reply:
-        """A stateless request with the headers that it must have, and others."""
+    ) -> HttpReply:
+        """Send a stateless request with the required headers and others."""
         message = stateless(method, params, id, **meta)
         return self.post(message, (JSON, BOTH, *routing(message), *headers))
 
-    def use(self, tool: str, arguments: dict[str, Any] | None = None, id: Any = 1, **meta: Any) -> Reply:
+    def use(self, tool: str, arguments: dict[str, Any] | None = None, id: Any = 1, **meta: Any) -> HttpReply:
         return self.ask("tools/call", {"name": tool, "arguments": arguments or {}}, id, **meta)
 
-    def counts(self, **wanted: int) -> dict[str, int]:
-        """What the fixture has open, once that is as wanted or will not be."""
-        told = self.post(call("counts", wanted)).json()["result"]["content"][0]["text"]
-        found: dict[str, int] = msgspec.json.decode(told)
+    def counts(self, **expected: int) -> dict[str, int]:
+        """Return what the fixture has open, as soon as it is as expected or after a timeout."""
+        text = self.post(call("counts", expected)).json()["result"]["content"][0]["text"]
+        found: dict[str, int] = msgspec.json.decode(text)
         return found
 
 
-class Session:
-    """A client's session."""
+class PlainHttpSession:
+    """A session of the client."""
 
-    def __init__(self, client: Client, id: str, version: str) -> None:
+    def __init__(self, client: PlainHttpClient, id: str, version: str) -> None:
         self.client = client
         self.id = id
         self.headers = (("Mcp-Session-Id", id), ("MCP-Protocol-Version", version))
 
-    def post(self, message: Any, headers: Pairs = (JSON, BOTH)) -> Reply:
+    def post(self, message: Any, headers: Pairs = (JSON, BOTH)) -> HttpReply:
         return self.client.post(message, (*headers, *self.headers))
 
-    def use(self, tool: str, arguments: dict[str, Any] | None = None, id: Any = 1, **meta: Any) -> Reply:
+    def use(self, tool: str, arguments: dict[str, Any] | None = None, id: Any = 1, **meta: Any) -> HttpReply:
         return self.post(call(tool, arguments, id, **meta))
 
-    def listen(self, last_event: str | None = None) -> Reply:
-        """A GET stream."""
+    def listen(self, last_event: str | None = None) -> HttpReply:
+        """Open a GET stream."""
         more = () if last_event is None else (("Last-Event-ID", last_event),)
         return self.client.send("GET", (EVENTS, *self.headers, *more))
 
-    def delete(self) -> Reply:
+    def delete(self) -> HttpReply:
         return self.client.send("DELETE", self.headers)
 
 
@@ -232,12 +234,12 @@ def stateless(
     capabilities: dict[str, Any] | None = None,
     **meta: Any,
 ) -> dict[str, Any]:
-    about = {f"{META}protocolVersion": version, f"{META}clientCapabilities": capabilities or {}, **meta}
-    return request(method, {**(params or {}), "_meta": about}, id)
+    all_meta = {f"{META}protocolVersion": version, f"{META}clientCapabilities": capabilities or {}, **meta}
+    return request(method, {**(params or {}), "_meta": all_meta}, id)
 
 
 def routing(message: dict[str, Any]) -> list[tuple[str, str | bytes]]:
-    """The headers that repeat what a stateless request says."""
+    """Return the routing headers of a stateless request."""
     params = message["params"]
     found: list[tuple[str, str | bytes]] = [
         ("MCP-Protocol-Version", params["_meta"][f"{META}protocolVersion"]),

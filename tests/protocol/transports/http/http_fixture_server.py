@@ -1,4 +1,4 @@
-"""Serves the fixture over HTTP, with more tools for these tests: `python -m ...http.served OPTIONS`."""
+"""The fixture server over HTTP with additional tools: `python -m …http_fixture_server OPTIONS`."""
 
 from __future__ import annotations
 
@@ -21,64 +21,66 @@ from dittybag.protocol.transports.http.uvicorn_server import (
 )
 from tests.everything.server import build
 
-#: What is not as wanted by then will not be.
-PATIENCE_SECONDS: Final = 3.0
+#: How long `counts` waits for the expected values.
+COUNTS_TIMEOUT: Final = 3.0
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """What a test wants otherwise than it is."""
+class FixtureOptions(Struct, frozen=True, kw_only=True):
+    """The options of the fixture server."""
 
     limits: HttpLimits = HttpLimits()
     registered: int = 10_000
     origins: tuple[str, ...] = ()
 
 
-class Words(Struct):
+class EchoArguments(Struct):
     text: str
 
 
-class Size(Struct):
+class SizeArguments(Struct):
     size: Annotated[int, Meta(ge=0)]
 
 
-class Counts(Struct):
+class OpenCounts(Struct):
     streams: int
     sessions: int
-    #: Who is told of changes.
+    #: The number of change listeners.
     audience: int
-    #: Calls of `hold` that have not ended.
+    #: The number of running `hold` calls.
     held: int
 
 
-class Wanted(Struct):
+class ExpectedCounts(Struct):
     streams: int | None = None
     sessions: int | None = None
     audience: int | None = None
     held: int | None = None
 
 
-def offer(server: Server) -> None:
-    """Tools that say what they were told, that are long, and that can be held up."""
+def add_tools(server: Server) -> None:
+    """Add tools that echo text, return long text, and send notifications."""
 
-    @server.tool("echo", Words, description="Answers with the text, a turn of the loop later")
-    async def echo(arguments: Words, ctx: Context) -> str:
+    @server.tool(
+        "echo", EchoArguments, description="Returns the text in the next iteration of the event loop"
+    )
+    async def echo(arguments: EchoArguments, ctx: Context) -> str:
         await asyncio.sleep(0)
         return arguments.text
 
-    @server.tool("long", Size, description="Answers with a text of this size")
-    def long(arguments: Size, ctx: Context) -> str:
+    @server.tool("long", SizeArguments, description="Returns a text of this size")
+    def long(arguments: SizeArguments, ctx: Context) -> str:
         return "x" * arguments.size
 
-    @server.tool("announce", Size, description="Says so many times that the tools have changed")
-    async def announce(arguments: Size, ctx: Context) -> str:
+    @server.tool("announce", SizeArguments, description="Sends this number of tool list changes")
+    async def announce(arguments: SizeArguments, ctx: Context) -> str:
         for _ in range(arguments.size):
             server.tools_changed()
             await asyncio.sleep(0)
         return "announced"
 
 
-def offer_holding(server: Server, endpoint: HttpEndpoint) -> None:
-    """Tools that end when another one is called."""
+def add_hold_tools(server: Server, endpoint: HttpEndpoint) -> None:
+    """Add `hold`, which runs until `release` is called, and `counts`."""
     held = 0
     released = asyncio.Event()
 
@@ -94,34 +96,40 @@ def offer_holding(server: Server, endpoint: HttpEndpoint) -> None:
         ctx.progress(2)
         return "released"
 
-    @server.tool("release", description="Ends what is held")
+    @server.tool("release", description="Ends all hold calls")
     def release(arguments: NoArguments, ctx: Context) -> str:
         released.set()
         released.clear()
         return "done"
 
-    def counted() -> Counts:
+    def current_counts() -> OpenCounts:
         audience = len(server._listeners)
-        return Counts(streams=endpoint.streams, sessions=endpoint.sessions, audience=audience, held=held)
+        return OpenCounts(streams=endpoint.streams, sessions=endpoint.sessions, audience=audience, held=held)
 
-    @server.tool("counts", Wanted, description="What is open, as soon as it is as wanted", output=Counts)
-    async def counts(arguments: Wanted, ctx: Context) -> Counts:
-        wanted = msgspec.structs.asdict(arguments).items()
+    @server.tool(
+        "counts",
+        ExpectedCounts,
+        description="Returns what is open, as soon as it is as expected",
+        output=OpenCounts,
+    )
+    async def counts(arguments: ExpectedCounts, ctx: Context) -> OpenCounts:
+        expected = msgspec.structs.asdict(arguments).items()
         clock = asyncio.get_running_loop().time
-        deadline = clock() + PATIENCE_SECONDS
-        found = counted()
-        while any(count not in (None, getattr(found, name)) for name, count in wanted) and clock() < deadline:
+        deadline = clock() + COUNTS_TIMEOUT
+        found = current_counts()
+        while (
+            any(count not in (None, getattr(found, name)) for name, count in expected) and clock() < deadline
+        ):
             await asyncio.sleep(0.005)
-            found = counted()
-        # The counts tell.
+            found = current_counts()
         return found
 
 
-async def run(options: Options) -> None:
+async def run(options: FixtureOptions) -> None:
     server = build()
     endpoint = HttpEndpoint(server, registry=MemorySessionRegistry(options.registered), limits=options.limits)
-    offer(server)
-    offer_holding(server, endpoint)
+    add_tools(server)
+    add_hold_tools(server, endpoint)
     with listening_socket("127.0.0.1", 0) as listener:
         async with server.lifespan():
             print(listener.getsockname()[1], flush=True)
@@ -136,4 +144,4 @@ async def run(options: Options) -> None:
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(run(msgspec.json.decode(sys.argv[1], type=Options)))
+        runner.run(run(msgspec.json.decode(sys.argv[1], type=FixtureOptions)))

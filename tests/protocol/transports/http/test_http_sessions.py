@@ -1,4 +1,4 @@
-"""Sessions of the handshake revisions: how they begin and end, and what is answered without one."""
+"""Sessions of the handshake revisions: start, end, and requests without a session."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.protocol.transports.http.client import (
+from tests.protocol.transports.http.plain_http_client import (
     BOTH,
     EVENTS,
     JSON,
     STATELESS,
-    Client,
     Pairs,
+    PlainHttpClient,
     call,
     notification,
     request,
@@ -28,30 +28,32 @@ PONG = {"jsonrpc": "2.0", "id": "p", "result": {}}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_handshake_opens_a_session_of_the_version_asked_for(client: Client, version: str) -> None:
+def test_a_handshake_opens_a_session_with_the_requested_version(
+    client: PlainHttpClient, version: str
+) -> None:
     reply = client.initialize(version)
-    assert (reply.status, reply.kind) == (200, "application/json")
+    assert (reply.status, reply.media_type) == (200, "application/json")
     assert re.fullmatch(r"[\x21-\x7e]{32,}", reply.headers["Mcp-Session-Id"])
-    told = reply.json()
-    assert (told["id"], told["result"]["protocolVersion"]) == ("hello", version)
+    response = reply.json()
+    assert (response["id"], response["result"]["protocolVersion"]) == ("hello", version)
 
 
-def test_an_unknown_version_gets_our_own(client: Client) -> None:
+def test_an_unknown_version_gets_the_default_version(client: PlainHttpClient) -> None:
     assert client.initialize("1900-01-01").json()["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_each_handshake_opens_another_session(client: Client) -> None:
+def test_each_handshake_opens_another_session(client: PlainHttpClient) -> None:
     ids = {client.initialize().headers["Mcp-Session-Id"] for _ in range(20)}
     assert len(ids) == 20
 
 
-def test_a_handshake_that_fails_opens_no_session(client: Client) -> None:
+def test_a_handshake_that_fails_opens_no_session(client: PlainHttpClient) -> None:
     reply = client.post(request("initialize", id=True))
     assert reply.status == 400
     assert "Mcp-Session-Id" not in reply.headers
 
 
-def test_a_session_ends_with_delete_and_is_unknown_from_then_on(client: Client) -> None:
+def test_a_session_is_not_found_after_delete(client: PlainHttpClient) -> None:
     session = client.session()
     other = client.session()
     assert session.post(PING).json() == PONG
@@ -63,7 +65,7 @@ def test_a_session_ends_with_delete_and_is_unknown_from_then_on(client: Client) 
     assert other.post(PING).json() == PONG
 
 
-def test_delete_ends_the_streams_of_the_session(client: Client) -> None:
+def test_delete_ends_the_streams_of_the_session(client: PlainHttpClient) -> None:
     session = client.session()
     stream = session.listen()
     held = session.use("hold", id=5, progressToken="t")
@@ -76,7 +78,7 @@ def test_delete_ends_the_streams_of_the_session(client: Client) -> None:
 
 
 @pytest.mark.parametrize("session_id", ["nope", "", "0" * 32, "\xe9", "a" * 5000])
-def test_an_unknown_session_is_not_found(client: Client, session_id: str) -> None:
+def test_an_unknown_session_is_not_found(client: PlainHttpClient, session_id: str) -> None:
     header = ("Mcp-Session-Id", session_id.encode("latin-1"))
     for reply in (
         client.post(PING, (JSON, BOTH, header)),
@@ -89,12 +91,12 @@ def test_an_unknown_session_is_not_found(client: Client, session_id: str) -> Non
 @pytest.mark.parametrize(
     "headers", [[("Mcp-Session-Id", "nope")], [("MCP-Protocol-Version", "1900-01-01")]], ids=str
 )
-def test_a_refused_request_is_answered_under_its_id(client: Client, headers: Pairs) -> None:
+def test_an_error_response_has_the_id_of_its_request(client: PlainHttpClient, headers: Pairs) -> None:
     assert client.post(PING, (JSON, BOTH, *headers)).json()["id"] == "p"
 
 
 @pytest.mark.parametrize("version", ["1900-01-01", "2025-11-26", "latest", "", "2025-11-25, 2025-11-25"])
-def test_a_version_that_there_is_not_is_a_bad_request(client: Client, version: str) -> None:
+def test_an_unsupported_version_header_is_a_bad_request(client: PlainHttpClient, version: str) -> None:
     session = client.session()
     wrong = (("Mcp-Session-Id", session.id), ("MCP-Protocol-Version", version))
     assert client.post(PING, (JSON, BOTH, *wrong)).status == 400
@@ -104,7 +106,7 @@ def test_a_version_that_there_is_not_is_a_bad_request(client: Client, version: s
 
 
 @pytest.mark.parametrize("version", [None, *VERSIONS])
-def test_requests_are_answered_without_a_session(client: Client, version: str | None) -> None:
+def test_requests_are_answered_without_a_session(client: PlainHttpClient, version: str | None) -> None:
     more = () if version is None else (("MCP-Protocol-Version", version),)
     reply = client.post(call("echo", {"text": "alone"}), (JSON, BOTH, *more))
     assert reply.status == 200
@@ -124,8 +126,8 @@ def test_requests_are_answered_without_a_session(client: Client, version: str | 
     ids=str,
 )
 @pytest.mark.parametrize("in_session", [True, False])
-def test_what_asks_for_no_answer_is_accepted_without_a_body(
-    client: Client, message: Any, in_session: bool
+def test_notifications_and_responses_are_accepted_without_a_body(
+    client: PlainHttpClient, message: Any, in_session: bool
 ) -> None:
     reply = client.session().post(message) if in_session else client.post(message)
     assert (reply.status, reply.body()) == (202, b"")
@@ -150,23 +152,25 @@ def test_what_asks_for_no_answer_is_accepted_without_a_body(
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_what_is_no_request_is_a_bad_request_under_its_id(
-    client: Client, body: bytes, code: int, id: Any
+def test_an_invalid_request_is_a_bad_request_with_its_id(
+    client: PlainHttpClient, body: bytes, code: int, id: Any
 ) -> None:
-    told = client.session().post(body)
-    assert told.status == 400
-    answer = told.json()
-    assert (answer["error"]["code"], answer.get("id")) == (code, id)
+    reply = client.session().post(body)
+    assert reply.status == 400
+    response = reply.json()
+    assert (response["error"]["code"], response.get("id")) == (code, id)
 
 
-def test_other_errors_are_answers(client: Client) -> None:
+def test_other_errors_have_status_200(client: PlainHttpClient) -> None:
     session = client.session()
     assert session.post(request("no/such", id="x")).error() == (200, -32601, "x")
     assert session.post(request("tools/call", {"name": "no_such"}, id="x")).error() == (200, -32602, "x")
     assert session.post(request("resources/read", {"uri": "test://no"}, id="x")).error() == (200, -32002, "x")
 
 
-def test_batches_are_answered_in_one_array_in_the_revision_that_has_them(client: Client) -> None:
+def test_batches_are_answered_in_one_array_in_the_revision_that_supports_them(
+    client: PlainHttpClient,
+) -> None:
     session = client.session("2025-03-26")
     batch = [
         call("echo", {"text": "one"}, id=1),
@@ -176,23 +180,23 @@ def test_batches_are_answered_in_one_array_in_the_revision_that_has_them(client:
     ]
     reply = session.post(batch)
     assert reply.status == 200
-    answers = {answer["id"]: answer for answer in reply.json()}
-    assert set(answers) == {1, 2, "3"}
-    assert answers[1]["result"]["content"][0]["text"] == "one"
-    assert answers[2]["error"]["code"] == -32601
-    assert answers["3"]["result"]["content"][0]["text"] == "three"
-    nobody_waits = [notification("notifications/initialized"), {"jsonrpc": "2.0", "id": 1, "result": {}}]
-    reply = session.post(nobody_waits)
+    responses = {response["id"]: response for response in reply.json()}
+    assert set(responses) == {1, 2, "3"}
+    assert responses[1]["result"]["content"][0]["text"] == "one"
+    assert responses[2]["error"]["code"] == -32601
+    assert responses["3"]["result"]["content"][0]["text"] == "three"
+    no_requests = [notification("notifications/initialized"), {"jsonrpc": "2.0", "id": 1, "result": {}}]
+    reply = session.post(no_requests)
     assert (reply.status, reply.body()) == (202, b"")
     assert session.post([]).status == 400
 
 
-def test_a_handshake_cannot_be_part_of_a_batch(client: Client) -> None:
+def test_a_handshake_cannot_be_part_of_a_batch(client: PlainHttpClient) -> None:
     reply = client.post([client_hello(), PING])
     assert "Mcp-Session-Id" not in reply.headers
-    answers = {answer["id"]: answer for answer in reply.json()}
-    assert answers["hello"]["error"]["code"] == -32600
-    assert answers["p"]["result"] == {}
+    responses = {response["id"]: response for response in reply.json()}
+    assert responses["hello"]["error"]["code"] == -32600
+    assert responses["p"]["result"] == {}
 
 
 def client_hello() -> dict[str, Any]:
@@ -205,13 +209,13 @@ def client_hello() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18", "2025-11-25"])
-def test_batches_are_refused_in_other_revisions(client: Client, version: str) -> None:
+def test_batches_are_refused_in_other_revisions(client: PlainHttpClient, version: str) -> None:
     assert client.session(version).post([PING]).status == 400
 
 
 @pytest.mark.parametrize("method", OTHER_METHODS)
 @pytest.mark.parametrize("version", [None, "2025-11-25", STATELESS])
-def test_other_methods_are_not_allowed(client: Client, method: str, version: str | None) -> None:
+def test_other_methods_are_not_allowed(client: PlainHttpClient, method: str, version: str | None) -> None:
     headers = () if version is None else (("MCP-Protocol-Version", version),)
     reply = client.send(method, headers)
     assert reply.status == 405
@@ -219,12 +223,12 @@ def test_other_methods_are_not_allowed(client: Client, method: str, version: str
     assert "Access-Control-Allow-Origin" not in reply.headers
 
 
-def test_there_is_neither_a_stream_nor_an_end_without_a_session(client: Client) -> None:
+def test_get_and_delete_need_a_session(client: PlainHttpClient) -> None:
     assert client.send("GET", (EVENTS,)).status == 405
     assert client.send("DELETE").status == 405
 
 
-def test_an_id_may_be_used_by_several_sessions_at_once(client: Client) -> None:
+def test_sessions_may_use_the_same_request_id_concurrently(client: PlainHttpClient) -> None:
     first, second = client.session(), client.session()
     held = [session.use("hold", id=1, progressToken="t") for session in (first, second)]
     assert all(reply.message()["method"] == "notifications/progress" for reply in held)

@@ -1,4 +1,4 @@
-"""Who may be spoken to: the matrix of Host, Origin and Content-Type, on the endpoint and on every route."""
+"""Checks of `Host`, `Origin` and `Content-Type` on the endpoint and on every route."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocol.transports.http.client import BOTH, JSON, Client, Pairs, request
-from tests.protocol.transports.http.runner import Running
+from tests.protocol.transports.http.plain_http_client import BOTH, JSON, Pairs, PlainHttpClient, request
+from tests.protocol.transports.http.spawned_server import SpawnedServer
 
 PING = request("ping", id="p")
 
-#: Host headers, and whether the server is known under that name.
+#: Host headers, and whether they are allowed.
 HOSTS: list[tuple[list[str | bytes], bool]] = [
     (["127.0.0.1"], True),
     (["127.0.0.1:80"], True),
@@ -46,7 +46,7 @@ HOSTS: list[tuple[list[str | bytes], bool]] = [
     (["evil.example", "localhost"], False),
 ]
 
-#: Origin headers, and whether a page there may call.
+#: Origin headers, and whether they are allowed.
 ORIGINS: list[tuple[list[str | bytes], bool]] = [
     ([], True),
     (["http://127.0.0.1"], True),
@@ -73,7 +73,7 @@ ORIGINS: list[tuple[list[str | bytes], bool]] = [
     (["https://evil.example", "http://localhost"], False),
 ]
 
-#: Content types, and whether a body of that type is read. A page may send some without asking anybody.
+#: Content types, and whether they are accepted. A web page may send some of them without a CORS preflight.
 TYPES: list[tuple[list[str | bytes], bool]] = [
     (["application/json"], True),
     (["application/json; charset=utf-8"], True),
@@ -91,73 +91,83 @@ TYPES: list[tuple[list[str | bytes], bool]] = [
 ]
 
 
-def named(name: str, values: list[str | bytes]) -> Pairs:
+def header_pairs(name: str, values: list[str | bytes]) -> Pairs:
     return [(name, value) for value in values]
 
 
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "OPTIONS"])
-@pytest.mark.parametrize(("hosts", "known"), HOSTS, ids=str)
-def test_only_requests_to_our_own_names_are_taken(
-    client: Client, hosts: list[str | bytes], known: bool, method: str
+@pytest.mark.parametrize(("hosts", "is_allowed"), HOSTS, ids=str)
+def test_only_allowed_hosts_are_accepted(
+    client: PlainHttpClient, hosts: list[str | bytes], is_allowed: bool, method: str
 ) -> None:
-    # Without a Host header the client would add one.
-    headers = (JSON, BOTH, *(named("Host", hosts) if hosts else [("Host", "")]))
+    # Without a Host header the client would add its own.
+    headers = (JSON, BOTH, *(header_pairs("Host", hosts) if hosts else [("Host", "")]))
     status = client.send(method, headers, b'{"jsonrpc":"2.0","id":1,"method":"ping"}').status
     expected = {"POST": 200, "GET": 405, "DELETE": 405, "OPTIONS": 405}[method]
-    assert status == (expected if known else 421)
+    assert status == (expected if is_allowed else 421)
 
 
-def test_the_whole_table_of_host_origin_and_type(client: Client) -> None:
+def test_all_combinations_of_host_origin_and_type(client: PlainHttpClient) -> None:
     wrong = []
-    for hosts, known in HOSTS[::4]:
-        for origins, may in ORIGINS:
+    for hosts, host_allowed in HOSTS[::4]:
+        for origins, origin_allowed in ORIGINS:
             for types, is_json in TYPES[::3]:
-                headers = [*named("Host", hosts), *named("Origin", origins), *named("Content-Type", types)]
+                headers = [
+                    *header_pairs("Host", hosts),
+                    *header_pairs("Origin", origins),
+                    *header_pairs("Content-Type", types),
+                ]
                 if not hosts:
                     headers.append(("Host", ""))
                 reply = client.post(PING, headers)
-                expected = 421 if not known else 403 if not may else 415 if not is_json else 200
+                expected = (
+                    421 if not host_allowed else 403 if not origin_allowed else 415 if not is_json else 200
+                )
                 if reply.status != expected or "Access-Control-Allow-Origin" in reply.headers:
                     wrong.append((headers, reply.status, expected))
                 reply.close()
     assert wrong == []
 
 
-@pytest.mark.parametrize(("origins", "may"), ORIGINS, ids=str)
+@pytest.mark.parametrize(("origins", "is_allowed"), ORIGINS, ids=str)
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "OPTIONS"])
-def test_only_pages_of_our_own_may_call(
-    client: Client, origins: list[str | bytes], may: bool, method: str
+def test_only_allowed_origins_are_accepted(
+    client: PlainHttpClient, origins: list[str | bytes], is_allowed: bool, method: str
 ) -> None:
-    headers = (JSON, BOTH, *named("Origin", origins))
+    headers = (JSON, BOTH, *header_pairs("Origin", origins))
     status = client.send(method, headers, b'{"jsonrpc":"2.0","id":1,"method":"ping"}').status
-    assert status == ({"POST": 200}.get(method, 405) if may else 403)
+    assert status == ({"POST": 200}.get(method, 405) if is_allowed else 403)
 
 
 @pytest.mark.parametrize(("types", "is_json"), TYPES, ids=str)
-def test_only_bodies_of_json_are_read(client: Client, types: list[str | bytes], is_json: bool) -> None:
-    reply = client.post(PING, named("Content-Type", types))
+def test_only_json_bodies_are_accepted(
+    client: PlainHttpClient, types: list[str | bytes], is_json: bool
+) -> None:
+    reply = client.post(PING, header_pairs("Content-Type", types))
     assert reply.status == (200 if is_json else 415)
 
 
 @pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with Running.product(tmp_path_factory.mktemp("home")) as running:
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpawnedServer]:
+    with SpawnedServer.product(tmp_path_factory.mktemp("home")) as running:
         yield running
 
 
 @pytest.mark.parametrize("path", ["/", "/mcp", "/healthz", "/readyz", "/metrics", "/nothing", "//", "/%6dcp"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "DELETE", "OPTIONS"])
-def test_every_route_of_the_product_is_guarded(product: Running, path: str, method: str) -> None:
-    with Client(product.port) as client:
+def test_every_route_of_the_product_checks_host_and_origin(
+    product: SpawnedServer, path: str, method: str
+) -> None:
+    with PlainHttpClient(product.port) as client:
         body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
         assert client.send(method, (JSON, ("Host", "evil.example")), body, path).status == 421
         assert client.send(method, (JSON, ("Origin", "https://evil.example")), body, path).status == 403
         assert client.send(method, (JSON, ("Origin", "null")), body, path).status == 403
 
 
-def test_the_product_answers_its_own_names(product: Running, tmp_path: Path) -> None:
-    with Client(product.port) as client:
+def test_the_product_accepts_its_own_names(product: SpawnedServer, tmp_path: Path) -> None:
+    with PlainHttpClient(product.port) as client:
         assert client.send("GET", path="/healthz").status == 200
         assert client.post(PING, (JSON, ("Origin", f"http://localhost:{product.port}"))).status == 200
-        # Not an endpoint that is reached by a simple request of a page.
+        # A CORS simple request must not be accepted.
         assert client.send("POST", (("Content-Type", "text/plain"),), b"{}", "/").status in (400, 415)
