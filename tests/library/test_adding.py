@@ -25,7 +25,7 @@ from dittybag.library.install_records import find_edits, linked_folders, read_re
 from dittybag.library.installer import add, create, remove
 from dittybag.library.sources import parse_source
 from tests.library.packing import archive, commit, descriptors, git, leftovers, plant, tree
-from tests.storage.sqlite.child_processes import drop_privileges
+from tests.storage.sqlite.scripted_process import drop_privileges
 
 FILES = {"a.md": "one", "deep/b.md": "two", ".claude/commands/c.md": "three"}
 

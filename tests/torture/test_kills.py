@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.storage.sqlite.child_processes import ChildProcess
+from tests.storage.sqlite.scripted_process import ScriptedProcess
 from tests.torture.books import Books
 from tests.torture.writers import Writer
 
@@ -119,11 +119,11 @@ def test_a_server_that_is_killed_while_it_makes_a_new_file_leaves_one_that_the_n
     chance = random.Random(SEED)
     for number in range(max(1, KILLS // 5)):
         database = tmp_path / f"{number}.db"
-        with ChildProcess("sqlite_opener") as child:
+        with ScriptedProcess("sqlite_opener") as child:
             assert child.read_reply() == "ready"
             child.send(str(database))
             child.wait_for_output(chance.uniform(0, 0.015))
-        with ChildProcess("sqlite_opener") as child:
+        with ScriptedProcess("sqlite_opener") as child:
             assert child.read_reply() == "ready"
             assert child.request(str(database)) == {"open": "ok", "read": "ok", "write": "ok"}
         with closing(Books(database)) as books:

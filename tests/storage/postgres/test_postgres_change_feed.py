@@ -18,7 +18,7 @@ from tests.storage.postgres.faulty_proxy import run_proxy
 from tests.storage.postgres.task_workload import create_task
 
 
-class RecordingListener:
+class FeedListener:
     """Records the notifications of a store."""
 
     def __init__(self, store: Any) -> None:
@@ -56,7 +56,7 @@ async def test_changes_during_a_network_outage_are_delivered_afterwards(
     writer = await open_store(url)
     async with run_proxy(server.port) as proxy:
         proxied = await open_store(url.replace(f":{server.port}/", f":{proxy.port}/"))
-        listener = RecordingListener(proxied)
+        listener = FeedListener(proxied)
         await create_project(writer)
         await listener.wait_for(1)
         for turn in range(3):
@@ -77,7 +77,7 @@ async def test_a_listener_whose_connection_is_killed_gets_every_change_once(
     server: Server, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
-    listener = RecordingListener(store)
+    listener = FeedListener(store)
     listening = "FROM pg_stat_activity WHERE application_name = 'dittybag' AND query LIKE 'LISTEN%'"
     for _ in range(10):
         await asyncio.gather(
@@ -93,9 +93,9 @@ async def test_a_listener_whose_connection_is_killed_gets_every_change_once(
 async def test_a_listener_is_not_notified_of_earlier_changes(url: str, open_store: OpenStore) -> None:
     store = await open_store(url)
     await create_project(store)
-    first = RecordingListener(store)
+    first = FeedListener(store)
     await create_project(store)
-    second = RecordingListener(store)
+    second = FeedListener(store)
     await create_project(store)
     await first.wait_for(2)
     await second.wait_for(1)
@@ -104,7 +104,7 @@ async def test_a_listener_is_not_notified_of_earlier_changes(url: str, open_stor
 
 async def test_sessions_cause_no_notifications(server: Server, url: str, open_store: OpenStore) -> None:
     store = await open_store(url)
-    listener = RecordingListener(store)
+    listener = FeedListener(store)
     await store.write(lambda transaction: transaction.save_session("s", b"x"), actor="x")
     await create_task(store, "t")
     await listener.wait_for(1)
@@ -115,7 +115,7 @@ async def test_workspaces_of_one_database_do_not_notify_each_other(
     server: Server, schema: str, open_store: OpenStore
 ) -> None:
     here, there = [await open_store(server.url(schema=f"{schema}{side}")) for side in ("a", "b")]
-    listener, other = RecordingListener(here), RecordingListener(there)
+    listener, other = FeedListener(here), FeedListener(there)
     await create_task(there, "t")
     await other.wait_for(1)
     await create_project(here)
@@ -127,7 +127,7 @@ async def test_everything_counts_as_changed_after_a_restore(
     server: Server, schema: str, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
-    listener = RecordingListener(store)
+    listener = FeedListener(store)
     for _ in range(3):
         await create_project(store)
     await listener.wait_for(3)

@@ -6,7 +6,7 @@ import sys
 
 import apsw
 
-from tests.storage.sqlite.child_processes import reply
+from tests.storage.sqlite.scripted_process import reply
 
 if __name__ == "__main__":
     connection = apsw.Connection(sys.argv[1])

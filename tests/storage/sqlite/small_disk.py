@@ -16,7 +16,7 @@ from dittybag.domain.errors import DittybagError, StorageError
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.storage.sqlite.child_processes import reply
+from tests.storage.sqlite.scripted_process import reply
 
 DISK_BYTES = 1024 * 1024
 TEXT = "x" * 20_000

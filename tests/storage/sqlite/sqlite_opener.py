@@ -10,7 +10,7 @@ from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.tasks import Task
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.storage.sqlite.child_processes import reply
+from tests.storage.sqlite.scripted_process import reply
 
 
 async def attempt(path: str) -> dict[str, str]:

@@ -30,7 +30,7 @@ from dittybag.storage.sqlite.integrity_check import (
 )
 from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.storage.sqlite.child_processes import ROOT, ChildProcess
+from tests.storage.sqlite.scripted_process import ROOT, ScriptedProcess
 from tests.torture.books import Books
 
 
@@ -157,7 +157,7 @@ def test_writes_during_a_backup_are_not_in_it_and_do_not_restart_it(
 
 
 def test_a_backup_does_not_wait_for_writers(tmp_path: Path, database: Path) -> None:
-    with ChildProcess("lock_holder", str(database)) as holder:
+    with ScriptedProcess("lock_holder", str(database)) as holder:
         assert holder.read_reply() == "ready"
         assert holder.request("lock") == "locked"
         back_up(str(database), str(tmp_path / "b.db"), force=False, report=ignore_progress)

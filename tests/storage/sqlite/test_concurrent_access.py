@@ -19,7 +19,7 @@ from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite import connections
 from dittybag.storage.sqlite.store import SqliteStore
 from dittybag.storage.sqlite.transaction import SqliteTransaction
-from tests.storage.sqlite.child_processes import ChildProcess
+from tests.storage.sqlite.scripted_process import ScriptedProcess
 
 PRAGMAS = ("journal_mode", "synchronous", "foreign_keys", "query_only", "trusted_schema", "locking_mode")
 
@@ -75,7 +75,7 @@ async def test_reads_succeed_while_another_process_holds_the_write_lock(
     tmp_path: Path, workspace: Workspace, caller: Caller
 ) -> None:
     prompt, _ = await workspace.prompts.create(caller, name="p", content="needle")
-    with ChildProcess("lock_holder", str(tmp_path / "store.db")) as holder:
+    with ScriptedProcess("lock_holder", str(tmp_path / "store.db")) as holder:
         assert holder.read_reply() == "ready"
         assert holder.request("lock") == "locked"
         async with asyncio.timeout(5):
@@ -92,7 +92,7 @@ async def test_reads_succeed_while_another_process_holds_the_write_lock(
 async def test_a_write_waits_for_another_processs_lock_while_reads_continue(
     tmp_path: Path, workspace: Workspace, caller: Caller
 ) -> None:
-    with ChildProcess("lock_holder", str(tmp_path / "store.db")) as holder:
+    with ScriptedProcess("lock_holder", str(tmp_path / "store.db")) as holder:
         assert holder.read_reply() == "ready"
         assert holder.request("lock") == "locked"
         writes = [asyncio.create_task(workspace.tasks.create(caller, title=f"t{n}")) for n in range(20)]
@@ -140,7 +140,7 @@ async def test_a_lock_that_is_held_too_long_is_an_error_and_writes_nothing(
     tmp_path: Path, workspace: Workspace, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "BUSY_SECONDS", 0.2)
-    with ChildProcess("lock_holder", str(tmp_path / "store.db")) as holder:
+    with ScriptedProcess("lock_holder", str(tmp_path / "store.db")) as holder:
         assert holder.read_reply() == "ready"
         assert holder.request("lock") == "locked"
         async with asyncio.timeout(10):

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.storage.sqlite.child_processes import ChildProcess, drop_privileges, unshare_mounts
+from tests.storage.sqlite.scripted_process import ScriptedProcess, drop_privileges, unshare_mounts
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def store_file(tmp_path: Path) -> Path:
 def test_a_full_disk_is_reported_while_reads_continue_and_writes_resume_once_there_is_space(
     tmp_path: Path,
 ) -> None:
-    with ChildProcess("small_disk", str(tmp_path), under=unshare_mounts()) as child:
+    with ScriptedProcess("small_disk", str(tmp_path), under=unshare_mounts()) as child:
         result = child.read_reply(60)
     assert result["errors"] == ["StorageFull"]
     assert (result["refused_alone"], result["refused"] > 3, result["refused_after"]) == (3, True, 0)
@@ -31,7 +31,7 @@ def test_a_full_disk_is_reported_while_reads_continue_and_writes_resume_once_the
 
 
 def test_a_file_size_limit_is_an_error_and_loses_no_acknowledged_write(tmp_path: Path) -> None:
-    with ChildProcess("small_disk", str(tmp_path), "--file-size") as child:
+    with ScriptedProcess("small_disk", str(tmp_path), "--file-size") as child:
         result = child.read_reply(60)
     assert set(result["errors"]) <= {"StorageFull", "StorageFailed"}
     assert (result["refused_alone"] > 0, result["refused"] > 3, result["refused_after"]) == (True, True, 0)
@@ -39,13 +39,13 @@ def test_a_file_size_limit_is_an_error_and_loses_no_acknowledged_write(tmp_path:
 
 
 def test_a_new_store_on_a_full_disk_reports_the_full_disk(tmp_path: Path) -> None:
-    with ChildProcess("small_disk", str(tmp_path), "--start", under=unshare_mounts()) as child:
+    with ScriptedProcess("small_disk", str(tmp_path), "--start", under=unshare_mounts()) as child:
         assert child.read_reply() == "StorageFull"
 
 
 def test_a_read_only_file_can_be_read(store_file: Path) -> None:
     store_file.chmod(0o444)
-    with ChildProcess("sqlite_opener", under=drop_privileges()) as child:
+    with ScriptedProcess("sqlite_opener", under=drop_privileges()) as child:
         assert child.read_reply() == "ready"
         assert child.request(str(store_file)) == {"open": "ok", "read": "ok", "write": "StorageReadOnly"}
 
@@ -56,7 +56,7 @@ def test_a_read_only_folder_is_reported(store_file: Path, name: str) -> None:
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     folder.chmod(0o555)
     try:
-        with ChildProcess("sqlite_opener", under=drop_privileges()) as child:
+        with ScriptedProcess("sqlite_opener", under=drop_privileges()) as child:
             assert child.read_reply() == "ready"
             assert child.request(str(folder / name)) == {"open": "StorageReadOnly"}
     finally:
@@ -71,7 +71,7 @@ def test_a_folder_that_becomes_read_only_does_not_stop_a_running_store(store_fil
     assert connection.execute("SELECT count(*) FROM projects").get == 1
     folder.chmod(0o555)
     try:
-        with ChildProcess("sqlite_opener", under=drop_privileges()) as child:
+        with ScriptedProcess("sqlite_opener", under=drop_privileges()) as child:
             assert child.read_reply() == "ready"
             assert child.request(str(store_file)) == {"open": "ok", "read": "ok", "write": "ok"}
     finally:

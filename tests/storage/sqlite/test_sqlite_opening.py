@@ -16,7 +16,7 @@ from dittybag.domain.errors import StorageError, StorageForeign, StorageTooNew
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.storage.sqlite.migrations import NEWEST, migrate
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.storage.sqlite.child_processes import ROOT, ChildProcess
+from tests.storage.sqlite.scripted_process import ROOT, ScriptedProcess
 
 PROCESSES = 10
 ROUNDS = 20
@@ -184,7 +184,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
 
 def test_ten_processes_that_open_a_new_file_together_create_it_once(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        children = [stack.enter_context(ChildProcess("sqlite_opener")) for _ in range(PROCESSES)]
+        children = [stack.enter_context(ScriptedProcess("sqlite_opener")) for _ in range(PROCESSES)]
         assert [child.read_reply() for child in children] == ["ready"] * PROCESSES
         for number in range(ROUNDS):
             path = tmp_path / f"{number}.db"
@@ -208,7 +208,7 @@ def test_opening_waits_for_another_process_that_is_creating_the_file(tmp_path: P
         except StorageError as error:
             errors.append(error)
 
-    with ChildProcess("lock_holder", str(path)) as holder:
+    with ScriptedProcess("lock_holder", str(path)) as holder:
         assert holder.read_reply() == "ready"
         assert holder.request("lock") == "locked"
         opening = threading.Thread(target=open_it)

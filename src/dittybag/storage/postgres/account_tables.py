@@ -6,11 +6,11 @@ from typing import Final, Protocol
 
 from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
 from dittybag.storage.postgres import row_writes
-from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.rows import all_rows, first_row
 from dittybag.storage.row_mapping import token_from_row, user_from_row
 
-_TOKENS: Final = row_writes.Table("tokens", "id")
+_TOKENS: Final = row_writes.KeyedTable("tokens", "id")
 
 _USER: Final = "name, created_at, disabled_at"
 _TOKEN: Final = "id, user_name, scope, label, hint, created_at, expires_at, revoked_at, used_at"  # noqa: S105  # columns
@@ -25,7 +25,7 @@ class TracksWrites(Protocol):
 class AccountTables:
     """See `dittybag.domain.ports.AccountRepository`."""
 
-    def __init__(self, connection: Connection, transaction: TracksWrites) -> None:
+    def __init__(self, connection: PostgresConnection, transaction: TracksWrites) -> None:
         self._connection = connection
         self._transaction = transaction
 

@@ -16,9 +16,9 @@ from dittybag.domain.errors import StorageError
 from dittybag.storage.postgres.change_table import newest_seq, notifications_since
 from dittybag.storage.postgres.connections import (
     DRIVER_ERRORS,
-    Connection,
     ConnectionLost,
     PostgresAddress,
+    PostgresConnection,
     connect,
     notification_channel,
 )
@@ -46,7 +46,7 @@ class ChangeFeed:
         self._where = where
         self._channel = notification_channel(schema)
         self._seq = seq
-        self._own = seq
+        self._own_seq = seq
         #: Each with the last change before it subscribed.
         self._listeners: list[tuple[int, Listener]] = []
         self._task: asyncio.Task[None] | None = None
@@ -54,12 +54,12 @@ class ChangeFeed:
 
     def record_own_change(self, seq: int) -> None:
         """Record the last change of this process. Later subscribers are not notified of it."""
-        self._own = max(self._own, seq)
+        self._own_seq = max(self._own_seq, seq)
         if self._task is None:
-            self._seq = self._own
+            self._seq = self._own_seq
 
     def subscribe(self, listener: Listener) -> None:
-        self._listeners.append((max(self._seq, self._own), listener))
+        self._listeners.append((max(self._seq, self._own_seq), listener))
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._follow())
 
@@ -85,7 +85,7 @@ class ChangeFeed:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause + 0.02, _LONGEST_PAUSE)
 
-    async def _listen(self, connection: Connection) -> None:
+    async def _listen(self, connection: PostgresConnection) -> None:
         connection.add_termination_listener(self._wake)
         await connection.add_listener(self._channel, self._wake)
         while True:
@@ -102,7 +102,7 @@ class ChangeFeed:
     def _wake(self, *_: object) -> None:
         self._wake_event.set()
 
-    async def _read_changes(self, connection: Connection) -> bool:
+    async def _read_changes(self, connection: PostgresConnection) -> bool:
         """Notify listeners of new changes. Returns whether there may be more."""
         found = await notifications_since(connection, self._seq, MAX_CHANGES_PER_READ)
         if not found:
@@ -115,9 +115,9 @@ class ChangeFeed:
                 listener(notifications)
         return len(found) == MAX_CHANGES_PER_READ
 
-    async def _reset(self, connection: Connection) -> None:
+    async def _reset(self, connection: PostgresConnection) -> None:
         """Start over after a restore: the change log is another one, and everything counts as changed."""
-        self._seq = self._own = await newest_seq(connection)
+        self._seq = self._own_seq = await newest_seq(connection)
         projects = [row[0] for row in await all_rows(connection, "SELECT id FROM projects ORDER BY id")]
         kinds: tuple[Kind, ...] = ("prompt", "resource")
         everything = [ChangeNotification(kind, project) for project in projects for kind in kinds]

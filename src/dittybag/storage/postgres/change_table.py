@@ -10,7 +10,7 @@ import msgspec
 
 from dittybag.domain.changes import KINDS, Change, ChangeNotification, Kind
 from dittybag.domain.text import fold
-from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.row_security import RowSecurity
 from dittybag.storage.postgres.rows import Bindings, all_rows, first_row, value
 from dittybag.storage.row_mapping import change_from_row, notification_from_row
@@ -53,7 +53,7 @@ _DAY: Final = 86_400_000_000
 class ChangeTable:
     """See `dittybag.domain.ports.ChangeRepository`."""
 
-    def __init__(self, connection: Connection, row_security: RowSecurity) -> None:
+    def __init__(self, connection: PostgresConnection, row_security: RowSecurity) -> None:
         self._connection = connection
         self._row_security = row_security
 
@@ -197,7 +197,7 @@ def _visibility_conditions(bindings: Bindings, project: int | None, user: str | 
     return conditions
 
 
-async def append(connection: Connection, change: Change) -> None:
+async def append(connection: PostgresConnection, change: Change) -> None:
     """Append a change to the log."""
     await connection.execute(
         f"INSERT INTO changes ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
@@ -214,12 +214,12 @@ async def append(connection: Connection, change: Change) -> None:
     )
 
 
-async def newest_seq(connection: Connection) -> int:
+async def newest_seq(connection: PostgresConnection) -> int:
     """Return the `seq` of the last change; 0 if there is none."""
     return int(await value(connection, "SELECT coalesce(max(seq), 0) FROM changes"))
 
 
-async def newest_seq_then_set_viewer(connection: Connection, viewer: str) -> int:
+async def newest_seq_then_set_viewer(connection: PostgresConnection, viewer: str) -> int:
     """Return the same, and set the viewer for the rest of the transaction.
 
     The viewer need not be able to see that change.
@@ -230,7 +230,7 @@ async def newest_seq_then_set_viewer(connection: Connection, viewer: str) -> int
 
 
 async def notifications_since(
-    connection: Connection, seq: int, limit: int
+    connection: PostgresConnection, seq: int, limit: int
 ) -> list[tuple[int, ChangeNotification]]:
     """Return the notifications of up to `limit` changes after `seq`, each with its `seq`."""
     rows = await all_rows(

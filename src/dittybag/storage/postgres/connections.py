@@ -69,7 +69,7 @@ _FORCE_DURABLE_COMMITS: Final = (
 )
 
 
-class Connection(Protocol):
+class PostgresConnection(Protocol):
     """The part of an asyncpg connection that is used here."""
 
     async def execute(self, query: str, *values: Any) -> str: ...
@@ -160,7 +160,9 @@ class ConnectionLost(Exception):
     """The connection failed or was lost. The operation can be retried."""
 
 
-async def connect(where: PostgresAddress, *, writable: bool, seconds: float = CONNECT_SECONDS) -> Connection:
+async def connect(
+    where: PostgresAddress, *, writable: bool, seconds: float = CONNECT_SECONDS
+) -> PostgresConnection:
     """Open a connection. Without `writable`, it rejects writes.
 
     Raises `ConnectionLost` if the server does not answer or has too many connections.
@@ -171,7 +173,7 @@ async def connect(where: PostgresAddress, *, writable: bool, seconds: float = CO
     if where.schema is not None:
         settings["search_path"] = quoted(where.schema)
     try:
-        connection: Connection = await asyncpg.connect(
+        connection: PostgresConnection = await asyncpg.connect(
             where.dsn, timeout=seconds, command_timeout=COMMAND_SECONDS, server_settings=settings
         )
     except Exception as error:
@@ -192,7 +194,7 @@ async def connect(where: PostgresAddress, *, writable: bool, seconds: float = CO
     return connection
 
 
-def _set_tcp_timeout(connection: Connection) -> None:
+def _set_tcp_timeout(connection: PostgresConnection) -> None:
     """Detect a dead peer quickly."""
     transport = getattr(connection, "_transport", None)
     peer = None if transport is None else transport.get_extra_info("socket")
@@ -250,7 +252,7 @@ DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.I
 ConstraintError: Final = asyncpg.IntegrityConstraintViolationError
 
 
-def translate_error(error: Exception, connection: Connection, where: str) -> Exception:
+def translate_error(error: Exception, connection: PostgresConnection, where: str) -> Exception:
     """Translate a driver error into a storage error or `ConnectionLost`. Returns other errors unchanged."""
     if not isinstance(error, DRIVER_ERRORS):
         return error

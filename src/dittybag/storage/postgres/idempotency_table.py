@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dittybag.domain.idempotency import StoredResult
-from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.rows import first_row
 from dittybag.storage.row_mapping import stored_result_from_row
 
@@ -11,7 +11,7 @@ from dittybag.storage.row_mapping import stored_result_from_row
 class IdempotencyTable:
     """See `dittybag.domain.ports.IdempotencyRepository`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
 
     async def get(self, owner: str, key: str) -> StoredResult | None:
@@ -22,7 +22,7 @@ class IdempotencyTable:
 
 
 async def insert(
-    connection: Connection,
+    connection: PostgresConnection,
     owner: str,
     key: str,
     digest: bytes,
@@ -44,7 +44,9 @@ async def insert(
     )
 
 
-async def save_result(connection: Connection, owner: str, key: str, digest: bytes, result: bytes) -> None:
+async def save_result(
+    connection: PostgresConnection, owner: str, key: str, digest: bytes, result: bytes
+) -> None:
     """Store the result of a call."""
     await connection.execute(
         "UPDATE idempotency_keys SET result = $4 WHERE owner = $1 AND key = $2 AND digest = $3",
@@ -55,7 +57,7 @@ async def save_result(connection: Connection, owner: str, key: str, digest: byte
     )
 
 
-async def prune(connection: Connection, before: int, max_count: int) -> None:
+async def prune(connection: PostgresConnection, before: int, max_count: int) -> None:
     """Delete keys recorded up to the time `before`: the oldest first, at most `max_count`."""
     await connection.execute(
         """DELETE FROM idempotency_keys WHERE (owner, key) IN (

@@ -9,13 +9,13 @@ import msgspec
 from dittybag.domain.changes import Kind
 from dittybag.domain.projects import Project, ProjectSize
 from dittybag.domain.text import fold
-from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.quick_search import quick_search
-from dittybag.storage.postgres.row_writes import ContentReader, Table
+from dittybag.storage.postgres.row_writes import ContentReader, KeyedTable
 from dittybag.storage.postgres.rows import all_rows, first_row
 from dittybag.storage.row_mapping import project_from_row
 
-TABLE: Final = Table("projects", "id")
+TABLE: Final = KeyedTable("projects", "id")
 
 _COLUMNS = "id, name, created_at, updated_at, version"
 
@@ -23,7 +23,7 @@ _COLUMNS = "id, name, created_at, updated_at, version"
 class ProjectTable:
     """See `dittybag.domain.ports.ProjectRepository`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
 
     async def get(self, id: int) -> Project | None:
@@ -70,7 +70,7 @@ class ProjectTable:
         return await quick_search(self._connection, kind, user if kind == "task" else project, query, limit)
 
 
-async def select(connection: Connection, clauses: str, *values: Any) -> list[Project]:
+async def select(connection: PostgresConnection, clauses: str, *values: Any) -> list[Project]:
     """Return the projects that a query with these clauses finds."""
     return [
         project_from_row(row)

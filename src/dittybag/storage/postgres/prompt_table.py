@@ -18,13 +18,13 @@ from dittybag.domain.prompts import (
     TagCount,
 )
 from dittybag.domain.text import SNIPPET_LENGTH, snippet_around, snippet_start
-from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.row_security import RowSecurity
-from dittybag.storage.postgres.row_writes import ContentReader, Table
+from dittybag.storage.postgres.row_writes import ContentReader, KeyedTable
 from dittybag.storage.postgres.rows import Bindings, Row, all_rows, first_row, is_storable, value
 from dittybag.storage.postgres.text_search import contains, folded_or_none, pattern
 
-TABLE: Final = Table("prompts", "number")
+TABLE: Final = KeyedTable("prompts", "number")
 
 _COLUMNS: Final = (
     "number, id, project, name, title, description, content, tags, arguments, created_at, updated_at, version"
@@ -87,7 +87,7 @@ def _entry(row: Row, query: str) -> PromptEntry:
 class PromptTable:
     """See `dittybag.domain.ports.PromptRepository`."""
 
-    def __init__(self, connection: Connection, row_security: RowSecurity) -> None:
+    def __init__(self, connection: PostgresConnection, row_security: RowSecurity) -> None:
         self._connection = connection
         self._row_security = row_security
 
@@ -251,7 +251,7 @@ class PromptTable:
         return await select(self._connection, "WHERE project = $1 ORDER BY number", project)
 
 
-async def select(connection: Connection, clauses: str, *values: Any) -> list[Prompt]:
+async def select(connection: PostgresConnection, clauses: str, *values: Any) -> list[Prompt]:
     """Return the prompts of any project that a query with these clauses finds."""
     rows = await all_rows(connection, f"SELECT {_COLUMNS} FROM prompts {clauses}", *values)
     return [_prompt(row) for row in rows]

@@ -9,7 +9,7 @@ from msgspec import Struct
 from dittybag.domain.changes import Kind
 from dittybag.domain.text import snippet_around
 from dittybag.storage.postgres import prompt_table, resource_table, task_table
-from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.rows import all_rows
 from dittybag.storage.postgres.text_search import contains, pattern
 
@@ -76,7 +76,7 @@ _SEARCHED_TABLES: Final[dict[Kind, _SearchedTable]] = {
 
 
 async def quick_search(
-    connection: Connection, kind: Kind, owner: int | str, query: str, limit: int
+    connection: PostgresConnection, kind: Kind, owner: int | str, query: str, limit: int
 ) -> list[tuple[str | int, str, str]]:
     """See `dittybag.domain.ports.ProjectRepository`."""
     source = _SEARCHED_TABLES[kind]

@@ -10,9 +10,9 @@ import msgspec
 from dittybag.domain.ports import ResourceOrder
 from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold, snippet_around, snippet_start
-from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.row_security import RowSecurity
-from dittybag.storage.postgres.row_writes import ContentReader, Table
+from dittybag.storage.postgres.row_writes import ContentReader, KeyedTable
 from dittybag.storage.postgres.rows import (
     Bindings,
     all_rows,
@@ -25,7 +25,7 @@ from dittybag.storage.postgres.rows import (
 from dittybag.storage.postgres.text_search import contains, folded_or_none, pattern
 from dittybag.storage.row_mapping import resource_from_row
 
-TABLE: Final = Table("resources", "number")
+TABLE: Final = KeyedTable("resources", "number")
 
 _COLUMNS: Final = (
     "number, id, project, name, uri, title, description, mime_type, sha256, size, "
@@ -46,7 +46,7 @@ def _digest(uri: str) -> bytes:
 class ResourceTable:
     """See `dittybag.domain.ports.ResourceRepository`."""
 
-    def __init__(self, connection: Connection, row_security: RowSecurity) -> None:
+    def __init__(self, connection: PostgresConnection, row_security: RowSecurity) -> None:
         self._connection = connection
         self._row_security = row_security
 
@@ -138,21 +138,21 @@ class ResourceTable:
         return await select(self._connection, "WHERE project = $1 ORDER BY number", project)
 
 
-async def select(connection: Connection, clauses: str, *values: Any) -> list[Resource]:
+async def select(connection: PostgresConnection, clauses: str, *values: Any) -> list[Resource]:
     """Return the resources of any project that a query with these clauses finds."""
     rows = await all_rows(connection, f"SELECT {_COLUMNS} FROM resources {clauses}", *values)
     return [resource_from_row(row) for row in rows]
 
 
-async def store_content(connection: Connection, content: bytes) -> str:
-    """Store a content unless it exists. Returns its SHA-256."""
+async def store_content(connection: PostgresConnection, content: bytes) -> str:
+    """Store content unless it exists. Returns its SHA-256."""
     digest = sha256(content).hexdigest()
     sql = "INSERT INTO contents (sha256, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING"
     await connection.execute(sql, digest, content)
     return digest
 
 
-async def read_content(connection: Connection, digest: str) -> bytes:
+async def read_content(connection: PostgresConnection, digest: str) -> bytes:
     """Return the content with this SHA-256. Raises `LookupError`."""
     found: bytes | None = await value(connection, "SELECT bytes FROM contents WHERE sha256 = $1", digest)
     if found is None:

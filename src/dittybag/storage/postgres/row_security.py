@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.rows import Bindings, all_rows
 
 #: The setting of connections that only ever serve the operator, see `0004_create_idempotency.sql`.
@@ -23,7 +23,7 @@ def viewer_setting(viewer: str | None) -> str:
 class RowSecurity:
     """The viewer of one connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
         #: The setting between transactions; None if unknown.
         self._session_setting: str | None = None

@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from dittybag.storage.postgres.connections import Connection, quoted
+from dittybag.storage.postgres.connections import PostgresConnection, quoted
 
 #: Returns the content with a SHA-256.
 ContentReader: TypeAlias = Callable[[str], Awaitable[bytes]]
 
 
-class Table(Struct, frozen=True):
+class KeyedTable(Struct, frozen=True):
     """A table whose rows have a numeric key and a version."""
 
     name: str
@@ -23,7 +23,7 @@ class Table(Struct, frozen=True):
 
 
 @lru_cache
-def _insert_sql(table: Table, columns: tuple[str, ...]) -> str:
+def _insert_sql(table: KeyedTable, columns: tuple[str, ...]) -> str:
     names = ", ".join(map(quoted, columns))
     placeholders = [f"${number}" for number in range(1, len(columns) + 1)]
     given = placeholders[columns.index(table.key)]
@@ -37,19 +37,19 @@ def _insert_sql(table: Table, columns: tuple[str, ...]) -> str:
 
 
 @lru_cache
-def _insert_numbered_sql(table: Table, columns: tuple[str, ...]) -> str:
+def _insert_numbered_sql(table: KeyedTable, columns: tuple[str, ...]) -> str:
     placeholders = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
     return f"""INSERT INTO {table.name} ({", ".join(map(quoted, columns))}) VALUES ({placeholders})
                RETURNING {table.key}"""
 
 
 @lru_cache
-def _update_sql(table: Table, columns: tuple[str, ...]) -> str:
+def _update_sql(table: KeyedTable, columns: tuple[str, ...]) -> str:
     assignments = ", ".join(f"{quoted(column)} = ${number}" for number, column in enumerate(columns, 3))
     return f"UPDATE {table.name} SET {assignments} WHERE {table.key} = $1 AND version = $2"
 
 
-async def insert(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
+async def insert(connection: PostgresConnection, table: KeyedTable, values: Mapping[str, Any]) -> int:
     """Insert a row and return its number. The number 0 requests a new one."""
     build_sql = _insert_numbered_sql if table.key == "number" else _insert_sql
     number: int = await connection.fetchval(build_sql(table, tuple(values)), *values.values())
@@ -57,14 +57,14 @@ async def insert(connection: Connection, table: Table, values: Mapping[str, Any]
 
 
 async def update(
-    connection: Connection, table: Table, number: int, version: int, values: Mapping[str, Any]
+    connection: PostgresConnection, table: KeyedTable, number: int, version: int, values: Mapping[str, Any]
 ) -> bool:
     """Update a row if it still has this version. Returns whether it had."""
     sql = _update_sql(table, tuple(values))
     return await connection.execute(sql, number, version, *values.values()) == "UPDATE 1"
 
 
-async def delete(connection: Connection, table: Table, number: int, version: int) -> bool:
+async def delete(connection: PostgresConnection, table: KeyedTable, number: int, version: int) -> bool:
     """Delete a row if it still has this version. Returns whether it had."""
     sql = f"DELETE FROM {table.name} WHERE {table.key} = $1 AND version = $2"
     return await connection.execute(sql, number, version) == "DELETE 1"

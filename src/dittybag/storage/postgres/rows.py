@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.connections import PostgresConnection
 
 _ESCAPED: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 
@@ -27,17 +27,17 @@ class Bindings:
         return f"${len(self.values)}"
 
 
-async def all_rows(connection: Connection, sql: str, *values: Any) -> list[Row]:
+async def all_rows(connection: PostgresConnection, sql: str, *values: Any) -> list[Row]:
     """Return the rows of a query; none if a value cannot be in the database."""
     return await connection.fetch(sql, *values) if all(map(is_storable, values)) else []
 
 
-async def first_row(connection: Connection, sql: str, *values: Any) -> Row | None:
+async def first_row(connection: PostgresConnection, sql: str, *values: Any) -> Row | None:
     row: Row | None = await connection.fetchrow(sql, *values) if all(map(is_storable, values)) else None
     return row
 
 
-async def value(connection: Connection, sql: str, *values: Any) -> Any:
+async def value(connection: PostgresConnection, sql: str, *values: Any) -> Any:
     """Return the only column of the only row; None if there is no row."""
     return await connection.fetchval(sql, *values) if all(map(is_storable, values)) else None
 

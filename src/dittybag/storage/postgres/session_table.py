@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dittybag.domain.ports import StoredSession
-from dittybag.storage.postgres.connections import Connection
+from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.rows import first_row
 
 
 class SessionTable:
     """See `dittybag.domain.ports.SessionRepository`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
 
     async def get(self, id: str) -> StoredSession | None:
@@ -18,7 +18,7 @@ class SessionTable:
         return None if row is None else StoredSession(row[0], row[1])
 
 
-async def save(connection: Connection, id: str, state: bytes, used_at: int) -> None:
+async def save(connection: PostgresConnection, id: str, state: bytes, used_at: int) -> None:
     """Insert or replace a session."""
     await connection.execute(
         "INSERT INTO sessions (id, state, used_at) VALUES ($1, $2, $3)"
@@ -29,12 +29,12 @@ async def save(connection: Connection, id: str, state: bytes, used_at: int) -> N
     )
 
 
-async def delete(connection: Connection, id: str) -> bool:
+async def delete(connection: PostgresConnection, id: str) -> bool:
     """Delete a session. Returns whether it existed."""
     return await connection.execute("DELETE FROM sessions WHERE id = $1", id) == "DELETE 1"
 
 
-async def prune(connection: Connection, before: int, max_count: int) -> None:
+async def prune(connection: PostgresConnection, before: int, max_count: int) -> None:
     """Delete sessions last used before `before`, and the oldest of more than `max_count`."""
     await connection.execute("DELETE FROM sessions WHERE used_at < $1", before)
     await connection.execute(

@@ -17,15 +17,15 @@ from dittybag.storage.postgres.change_table import newest_seq
 from dittybag.storage.postgres.connection_pool import ConnectionPool
 from dittybag.storage.postgres.connections import (
     DRIVER_ERRORS,
-    Connection,
     PostgresAddress,
+    PostgresConnection,
     parse_address,
     translate_error,
 )
 from dittybag.storage.postgres.migrations import is_current, migrate
 from dittybag.storage.postgres.retry import retry_until_connected
 from dittybag.storage.postgres.transaction import ConnectedTables, PostgresTransaction
-from dittybag.storage.postgres.writer import WriteJob, Writer
+from dittybag.storage.postgres.writer import StoreWriter, WriteJob
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class PostgresStore:
         self._pool = ConnectionPool(where)
         #: Users need other connections: statements planned for the operator skip the policies.
         self._users_pool = ConnectionPool(where)
-        self._writer: Writer
+        self._writer: StoreWriter
         self._feed: ChangeFeed
         self._closed = False
 
@@ -83,7 +83,7 @@ class PostgresStore:
             await migrate(self._where, schema)
         seq = await self._on_connection(read_seq)
         self._feed = ChangeFeed(self._where, schema, seq)
-        self._writer = Writer(self._where, schema, self._clock, self._feed.record_own_change)
+        self._writer = StoreWriter(self._where, schema, self._clock, self._feed.record_own_change)
 
     async def check(self) -> None:
         async def read_tables(tables: ConnectedTables) -> None:
@@ -179,7 +179,7 @@ class PostgresStore:
         await self._users_pool.close()
 
 
-async def _first_schema(connection: Connection, where: PostgresAddress) -> str:
+async def _first_schema(connection: PostgresConnection, where: PostgresAddress) -> str:
     schema: str | None = await connection.fetchval("SELECT current_schema()")
     if schema is None:
         raise StorageFailed(

@@ -8,14 +8,14 @@ from typing import Any, Final
 import msgspec
 
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
-from dittybag.storage.postgres.connections import Connection
-from dittybag.storage.postgres.row_writes import ContentReader, Table
+from dittybag.storage.postgres.connections import PostgresConnection
+from dittybag.storage.postgres.row_writes import ContentReader, KeyedTable
 from dittybag.storage.postgres.rows import Bindings, all_rows, first_row, value
 from dittybag.storage.postgres.text_search import contains, folded_or_none, pattern
 from dittybag.storage.row_mapping import task_from_row
 from dittybag.storage.task_queries import QUARTER_HOUR, BoardQuery, empty_columns, fill_columns
 
-TABLE: Final = Table("tasks", "id")
+TABLE: Final = KeyedTable("tasks", "id")
 
 _COLUMNS: Final = (
     'id, "user", title, project, priority, energy, time_estimate, notes, due_date, completed_at, '
@@ -35,7 +35,7 @@ def _conditions(bindings: Bindings, user: str, project: str | None, priority: in
 class TaskTable:
     """See `dittybag.domain.ports.TaskRepository`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection
 
     async def get(self, user: str, id: int) -> Task | None:
@@ -139,7 +139,7 @@ def _query(user: str, filter: TaskFilter) -> BoardQuery:
     return query
 
 
-async def select(connection: Connection, clauses: str, *values: Any) -> list[Task]:
+async def select(connection: PostgresConnection, clauses: str, *values: Any) -> list[Task]:
     """Return the tasks of any user that a query with these clauses finds."""
     return [
         task_from_row(row)

@@ -23,7 +23,7 @@ from dittybag.storage.postgres import (
 )
 from dittybag.storage.postgres.account_tables import AccountTables
 from dittybag.storage.postgres.change_table import ChangeTable
-from dittybag.storage.postgres.connections import Connection, ConstraintError, quoted
+from dittybag.storage.postgres.connections import ConstraintError, PostgresConnection, quoted
 from dittybag.storage.postgres.idempotency_table import IdempotencyTable
 from dittybag.storage.postgres.project_table import ProjectTable
 from dittybag.storage.postgres.prompt_table import PromptTable
@@ -51,7 +51,7 @@ def _table_module(kind: Kind) -> Any:
 class ConnectedTables:
     """A connection with its tables and its viewer."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PostgresConnection) -> None:
         self.connection = connection
         self.row_security = RowSecurity(connection)
         self.projects = ProjectTable(connection)
@@ -134,7 +134,7 @@ class PostgresTransaction:
         return digest
 
     async def content(self, sha256: str) -> bytes:
-        # A new content is not in any project yet, so the policies hide it.
+        # New content is not in any project yet, so the policies hide it.
         if self._last_content is not None and self._last_content[0] == sha256:
             return self._last_content[1]
         return await resource_table.read_content(self._connection, sha256)

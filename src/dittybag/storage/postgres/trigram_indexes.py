@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.storage.postgres.connections import DRIVER_ERRORS, Connection, quoted
+from dittybag.storage.postgres.connections import DRIVER_ERRORS, PostgresConnection, quoted
 
 #: The indexed expressions of each table, the same as in `text_search.contains`.
 _SEARCHED: Final = {
@@ -17,13 +17,13 @@ _EXTENSION: Final = """SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_
                        WHERE extname = 'pg_trgm'"""
 
 
-async def are_missing(connection: Connection) -> bool:
+async def are_missing(connection: PostgresConnection) -> bool:
     """Whether the extension is installed but the indexes do not exist."""
     sql = f"SELECT EXISTS ({_EXTENSION}) AND to_regclass('prompts_trigrams') IS NULL"
     return bool(await connection.fetchval(sql))
 
 
-async def create_trigram_indexes(connection: Connection) -> None:
+async def create_trigram_indexes(connection: PostgresConnection) -> None:
     """Create the indexes, if the extension is or can be installed."""
     if await connection.fetchval(_EXTENSION) is None:
         await _try_to_install(connection)
@@ -39,7 +39,7 @@ async def create_trigram_indexes(connection: Connection) -> None:
         )
 
 
-async def _try_to_install(connection: Connection) -> None:
+async def _try_to_install(connection: PostgresConnection) -> None:
     """Install the extension, if it is available and the role has the right to."""
     if not await connection.fetchval("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"):
         return

@@ -19,9 +19,9 @@ from dittybag.domain.errors import StorageClosed, StorageError, StorageUnreachab
 from dittybag.domain.ports import Work
 from dittybag.storage.postgres.connections import (
     DRIVER_ERRORS,
-    Connection,
     ConnectionLost,
     PostgresAddress,
+    PostgresConnection,
     connect,
     lock_keys,
     notification_channel,
@@ -72,7 +72,7 @@ class WriteJob(Struct, eq=False):
             self.future.set_result(self.result)
 
 
-class Writer:
+class StoreWriter:
     """Runs jobs in the order of their arrival, and delivers them when they are durable."""
 
     def __init__(
@@ -124,14 +124,14 @@ class Writer:
 
     async def _run_jobs(self, jobs: list[WriteJob]) -> None:
         if jobs and not await self._run_with_retry(jobs) and len(jobs) > 1:
-            # One job failed after writing. Run each in its own transaction.
+            # One job failed halfway. Run each in its own transaction.
             for job in jobs:
                 await self._run_with_retry([job])
 
     async def _run_with_retry(self, jobs: Sequence[WriteJob]) -> bool:
         """Run jobs in one transaction, again after each lost connection.
 
-        Returns False if one failed after writing, so all were rolled back.
+        Returns False if one failed halfway, so all were rolled back.
         """
         backoff = Backoff(min(job.since for job in jobs))
         while True:
@@ -200,11 +200,11 @@ class Writer:
         return True
 
     @property
-    def _connection(self) -> Connection:
+    def _connection(self) -> PostgresConnection:
         assert self._tables is not None
         return self._tables.connection
 
-    async def _record_commit(self, connection: Connection, seq: int) -> None:
+    async def _record_commit(self, connection: PostgresConnection, seq: int) -> None:
         """Record this commit in the transaction, so that it can be found later."""
         now = self._clock()
         if self._commit_number == 0:
@@ -214,7 +214,7 @@ class Writer:
             _RECORD_COMMIT, self._id, self._commit_number, now, self._channel, str(seq or "")
         )
 
-    async def _commit(self, connection: Connection) -> None:
+    async def _commit(self, connection: PostgresConnection) -> None:
         """Commit. If the connection is lost meanwhile, find out whether the server has committed.
 
         Raises `ConnectionLost` if it has not.

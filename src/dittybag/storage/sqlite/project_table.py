@@ -12,10 +12,10 @@ from dittybag.domain.projects import Project, ProjectSize
 from dittybag.domain.text import fold
 from dittybag.storage.row_mapping import project_from_row
 from dittybag.storage.sqlite.quick_search import quick_search
-from dittybag.storage.sqlite.row_writes import Table
+from dittybag.storage.sqlite.row_writes import KeyedTable
 from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row
 
-TABLE: Final = Table("projects", "id")
+TABLE: Final = KeyedTable("projects", "id")
 
 _COLUMNS = "id, name, created_at, updated_at, version"
 

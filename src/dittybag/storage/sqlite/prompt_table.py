@@ -18,11 +18,11 @@ from dittybag.domain.prompts import (
     TagCount,
 )
 from dittybag.domain.text import SNIPPET_LENGTH, fold, snippet_around, snippet_start
-from dittybag.storage.sqlite.row_writes import Table
+from dittybag.storage.sqlite.row_writes import KeyedTable
 from dittybag.storage.sqlite.rows import Bindings, Row, all_rows, first_row, value
 from dittybag.storage.sqlite.text_search import PendingIndex, SearchTerm, contains, folded_or_none
 
-TABLE: Final = Table("prompts", "number")
+TABLE: Final = KeyedTable("prompts", "number")
 INDEX: Final = "prompt_index"
 
 _COLUMNS: Final = (

@@ -11,11 +11,11 @@ from dittybag.domain.ports import ResourceOrder
 from dittybag.domain.resources import Resource
 from dittybag.domain.text import fold, snippet_around, snippet_start
 from dittybag.storage.row_mapping import resource_from_row
-from dittybag.storage.sqlite.row_writes import Table
+from dittybag.storage.sqlite.row_writes import KeyedTable
 from dittybag.storage.sqlite.rows import Bindings, all_rows, escape_like, first_row, value
 from dittybag.storage.sqlite.text_search import PendingIndex, SearchTerm, contains, folded_or_none
 
-TABLE: Final = Table("resources", "number")
+TABLE: Final = KeyedTable("resources", "number")
 INDEX: Final = "resource_index"
 
 _COLUMNS: Final = (
@@ -157,7 +157,7 @@ def select(connection: apsw.Connection, clauses: str, bindings: Bindings) -> lis
 
 
 def store_content(connection: apsw.Connection, content: bytes) -> str:
-    """Store a content unless it exists. Returns its SHA-256."""
+    """Store content unless it exists. Returns its SHA-256."""
     # hashlib loads OpenSSL, and most servers never store a resource.
     from hashlib import sha256
 

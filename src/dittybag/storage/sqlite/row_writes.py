@@ -10,7 +10,7 @@ import apsw
 from msgspec import Struct
 
 
-class Table(Struct, frozen=True):
+class KeyedTable(Struct, frozen=True):
     """A table whose rows have a numeric key and a version."""
 
     name: str
@@ -19,17 +19,17 @@ class Table(Struct, frozen=True):
 
 
 @lru_cache
-def _insert_sql(table: Table, columns: tuple[str, ...]) -> str:
+def _insert_sql(table: KeyedTable, columns: tuple[str, ...]) -> str:
     return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
 @lru_cache
-def _update_sql(table: Table, columns: tuple[str, ...]) -> str:
+def _update_sql(table: KeyedTable, columns: tuple[str, ...]) -> str:
     assignments = ", ".join(f"{column} = ?" for column in columns)
     return f"UPDATE {table.name} SET {assignments} WHERE {table.key} = ? AND version = ?"
 
 
-def insert(connection: apsw.Connection, table: Table, values: Mapping[str, Any]) -> int:
+def insert(connection: apsw.Connection, table: KeyedTable, values: Mapping[str, Any]) -> int:
     """Insert a row and return its number. The number 0 requests a new one."""
     row = {**values, table.key: values[table.key] or None}
     connection.execute(_insert_sql(table, tuple(row)), tuple(row.values()))
@@ -37,14 +37,14 @@ def insert(connection: apsw.Connection, table: Table, values: Mapping[str, Any])
 
 
 def update(
-    connection: apsw.Connection, table: Table, number: int, version: int, values: Mapping[str, Any]
+    connection: apsw.Connection, table: KeyedTable, number: int, version: int, values: Mapping[str, Any]
 ) -> bool:
     """Update a row if it still has this version. Returns whether it had."""
     connection.execute(_update_sql(table, tuple(values)), (*values.values(), number, version))
     return connection.changes() == 1
 
 
-def delete(connection: apsw.Connection, table: Table, number: int, version: int) -> bool:
+def delete(connection: apsw.Connection, table: KeyedTable, number: int, version: int) -> bool:
     """Delete a row if it still has this version. Returns whether it had."""
     connection.execute(f"DELETE FROM {table.name} WHERE {table.key} = ? AND version = ?", (number, version))
     return connection.changes() == 1

@@ -26,7 +26,7 @@ from dittybag.storage.sqlite.connections import (
 )
 from dittybag.storage.sqlite.migrations import is_current, migrate
 from dittybag.storage.sqlite.transaction import ConnectedTables, SqliteTransaction
-from dittybag.storage.sqlite.writer import WriteJob, Writer, run_synchronously
+from dittybag.storage.sqlite.writer import StoreWriter, WriteJob, run_synchronously
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -65,7 +65,7 @@ class SqliteStore:
         self._file = file_identity(path)
         with translate_errors(path):
             self._feed = ChangeFeed(reader)
-        self._writer = Writer(path, clock, self._deliver)
+        self._writer = StoreWriter(path, clock, self._deliver)
         self._loop: AbstractEventLoop | None = None
         self._waiting: dict[WriteJob, Future[Any]] = {}
         self._listeners: list[Callable[[Sequence[ChangeNotification]], Any]] = []
@@ -99,7 +99,7 @@ class SqliteStore:
                 project = Project(id=0, name=DEFAULT_PROJECT, created_at=now, updated_at=now)
                 await transaction.write("create", None, project)
 
-        writer = Writer(self.path, self._clock, lambda jobs: None)
+        writer = StoreWriter(self.path, self._clock, lambda jobs: None)
         job = WriteJob(work=create, actor="dittybag")
         writer.submit(job)
         writer.close()

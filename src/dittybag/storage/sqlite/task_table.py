@@ -11,12 +11,12 @@ import msgspec
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
 from dittybag.domain.text import fold
 from dittybag.storage.row_mapping import task_from_row
-from dittybag.storage.sqlite.row_writes import Table
+from dittybag.storage.sqlite.row_writes import KeyedTable
 from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row, value
 from dittybag.storage.sqlite.text_search import PendingIndex, SearchTerm, contains, folded_or_none
 from dittybag.storage.task_queries import QUARTER_HOUR, BoardQuery, empty_columns, fill_columns
 
-TABLE: Final = Table("tasks", "id")
+TABLE: Final = KeyedTable("tasks", "id")
 INDEX: Final = "task_index"
 
 _COLUMNS: Final = (

@@ -42,7 +42,7 @@ def run_synchronously(awaitable: Awaitable[T]) -> T:
     raise RuntimeError("work on SQLite must not await anything that suspends")
 
 
-class Writer:
+class StoreWriter:
     """Runs jobs in the order of their arrival, and delivers them when they are durable."""
 
     def __init__(
@@ -90,13 +90,13 @@ class Writer:
 
     def _run_jobs(self, jobs: list[WriteJob]) -> None:
         if jobs and not self._run_in_transaction(jobs) and len(jobs) > 1:
-            # One job failed after writing. Run each in its own transaction.
+            # One job failed halfway. Run each in its own transaction.
             for job in jobs:
                 job.result = job.error = None
                 self._run_in_transaction([job])
 
     def _run_in_transaction(self, jobs: Sequence[WriteJob]) -> bool:
-        """Run jobs in one transaction. Returns False if one failed after writing, so all were rolled back."""
+        """Run jobs in one transaction. Returns False if one failed halfway, so all were rolled back."""
         try:
             if self._tables is None:
                 self._tables = ConnectedTables(connect(self._path, writable=True))

@@ -53,7 +53,7 @@ $$;
 CREATE TRIGGER members_restrict_projects AFTER INSERT OR DELETE ON members
 FOR EACH ROW EXECUTE FUNCTION update_restricted_projects();
 
--- The projects whose resources use or used a content. Rows are never deleted: the change log refers to old contents.
+-- Which projects use or used each row of `contents`. Rows are never deleted: the change log refers to old contents.
 CREATE TABLE content_uses (
     sha256  text   COLLATE "C" NOT NULL,
     project bigint NOT NULL,
@@ -120,7 +120,7 @@ CREATE POLICY own ON changes USING (
     CASE kind WHEN 'task' THEN coalesce(after, before)::json ->> 'user' = (SELECT viewer()) ELSE false END
 );
 
--- A content is inserted before the resource that uses it.
+-- Content is inserted before the resource that uses it.
 CREATE POLICY new ON contents FOR INSERT WITH CHECK (true);
 CREATE POLICY shared ON contents FOR SELECT USING (
     EXISTS (SELECT FROM content_uses WHERE content_uses.sha256 = contents.sha256)

@@ -10,8 +10,8 @@ from typing import Final
 from dittybag.domain.errors import StorageFailed, StorageForeign, StorageTooNew
 from dittybag.storage.postgres.connections import (
     DRIVER_ERRORS,
-    Connection,
     PostgresAddress,
+    PostgresConnection,
     connect,
     lock_keys,
     quoted,
@@ -69,7 +69,7 @@ def load_migrations() -> list[tuple[int, str, str]]:
     return result
 
 
-async def is_current(connection: Connection, where: PostgresAddress) -> bool:
+async def is_current(connection: PostgresConnection, where: PostgresAddress) -> bool:
     """Whether the schema is the newest.
 
     Raises `StorageTooNew` for a newer version of Dittybag and `StorageForeign` for tables of another program.
@@ -77,7 +77,7 @@ async def is_current(connection: Connection, where: PostgresAddress) -> bool:
     return await _version(connection, where) == NEWEST
 
 
-async def _version(connection: Connection, where: PostgresAddress) -> int:
+async def _version(connection: PostgresConnection, where: PostgresAddress) -> int:
     rows = await connection.fetch(
         """SELECT relname::text, obj_description(pg_class.oid, 'pg_class') FROM pg_class
            JOIN pg_namespace ON pg_namespace.oid = relnamespace

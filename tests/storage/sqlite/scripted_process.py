@@ -1,4 +1,4 @@
-"""Child processes: Python modules that read commands from standard input, one per line."""
+"""Child processes that read commands from standard input and reply with JSON, one line each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 
 
-class ChildProcess:
+class ScriptedProcess:
     """A process that replies to each line with a line of JSON."""
 
     def __init__(self, module: str, *arguments: str, under: Sequence[str] = ()) -> None:
