@@ -1,4 +1,4 @@
-"""The reference page of the commands, made from the commands: `python -m tests.cli.command_reference`."""
+"""Generates the reference page of the commands: `python -m tests.cli.command_reference`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dittybag.cli.serve import USAGE
 from tests.wire import ROOT
 
 PAGE: Path = ROOT / "docs" / "reference" / "commands.md"
-#: What click makes of a terminal of any usual size.
+#: The width that click uses on a terminal of 80 or more columns.
 WIDTH = 78
 
-#: What is above this line is written by hand.
+#: The part of the page above this line is written by hand.
 MARK = "<!-- From here on: python -m tests.cli.command_reference -->\n"
 
 
 def commands(group: click.Group, ctx: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
-    """All commands, each before its own subcommands."""
+    """Yield all commands, each before its own subcommands."""
     for name in group.list_commands(ctx):
         command = group.get_command(ctx, name)
         assert command is not None
@@ -35,12 +35,12 @@ def root() -> click.Context:
 
 
 def help_of(command: click.Command, ctx: click.Context) -> str:
-    """The text of a help page."""
+    """Return the help text of a command."""
     return USAGE if command.name == "serve" else command.get_help(ctx)
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the reference page."""
     top = root()
     parts = [PAGE.read_text().partition(MARK)[0] + MARK, "## dittybag\n", _block(dittybag.get_help(top))]
     for command, ctx in commands(dittybag, top):

@@ -1,4 +1,4 @@
-"""The `dittybag` command as a process, in a home of its own."""
+"""Runs the `dittybag` command as a process with its own data folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def dittybag(
     stdin: str = "",
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, which must have this exit status."""
+    """Run a command and check its exit status."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DITTYBAG_")}
     done = subprocess.run(
         [sys.executable, "-m", "dittybag", *arguments],
@@ -39,7 +39,7 @@ def dittybag(
 
 
 def data(done: subprocess.CompletedProcess[str]) -> Any:
-    """What a command that was told to print JSON says."""
+    """Return the data that a command printed with --json."""
     envelope = msgspec.json.decode(done.stdout)
     assert list(envelope) == ["ok", "data"]
     assert envelope["ok"] is True
@@ -47,7 +47,7 @@ def data(done: subprocess.CompletedProcess[str]) -> Any:
 
 
 def failure(done: subprocess.CompletedProcess[str]) -> Any:
-    """How a command that was told to print JSON says that it failed."""
+    """Return the error that a command reported with --json."""
     envelope = msgspec.json.decode(done.stderr)
     assert list(envelope) == ["ok", "error"]
     assert envelope["ok"] is False

@@ -1,4 +1,4 @@
-"""The `dittybag` command on a terminal, as a person uses it."""
+"""Runs the `dittybag` command on a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def at_terminal(
     stdout: int | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Run a command on a terminal to its end; what is on the screen then.
+    """Run a command on a terminal and return its output.
 
-    `answers` are typed when the words before them appear, Ctrl-C too; one may depend on what the screen says.
-    `stdout` is a file to write to instead.
+    Each of `answers` is typed when the text before it appears. It may be Ctrl-C, or a function of the output.
+    `stdout` is a file that replaces standard output.
     """
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
@@ -46,7 +46,7 @@ def at_terminal(
         stdout=terminal if stdout is None else stdout,
         stderr=terminal,
         start_new_session=True,
-        # Its terminal, so that keys can interrupt it.
+        # Make it the controlling terminal, so that Ctrl-C interrupts the process.
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # no other thread runs
     )
     os.close(terminal)
@@ -56,7 +56,7 @@ def at_terminal(
             try:
                 piece = os.read(controller, 1 << 16)
             except OSError:
-                # Nobody has the terminal open any more.
+                # The process has closed the terminal.
                 break
             if not piece:
                 break
@@ -75,5 +75,5 @@ def at_terminal(
 
 
 def plain(screen: str) -> str:
-    """What a screen says, without its colours."""
+    """Return the output of a terminal without colours."""
     return re.sub(r"\x1b\[[0-9;]*m", "", screen)

@@ -1,4 +1,4 @@
-"""`dittybag backup`, and `dittybag restore` of a backup, as people and scripts meet them."""
+"""`dittybag backup`, and `dittybag restore` of a backup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.wire import ROOT, Wire
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home with two projects in its database."""
+    """A data folder whose database has two projects."""
     home = tmp_path / "home"
     dittybag(home, "project", "create", "first")
     return home
@@ -148,7 +148,7 @@ def test_a_running_server_goes_on_after_a_restore(tmp_path: Path, home: Path) ->
         params = {"name": tool, "arguments": arguments}
         request = {"jsonrpc": "2.0", "id": tool, "method": "tools/call", "params": params}
         server.send(msgspec.json.encode(request))
-        # What was restored is news.
+        # The restore causes notifications.
         while (answer := server.message()).get("id") != tool:
             assert answer["method"].startswith("notifications/")
         return msgspec.json.encode(answer["result"]).decode()

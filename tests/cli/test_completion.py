@@ -1,4 +1,4 @@
-"""`dittybag completion`: scripts that shells take, and what they then complete."""
+"""`dittybag completion`: completion scripts and completions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def completed(home: Path, line: str) -> list[str]:
-    """What bash is offered for the last word of a line."""
+    """Return the completions that bash offers for the last word of a line."""
     words = line.split(" ")
     variables = {
         "_DITTYBAG_COMPLETE": "bash_complete",

@@ -1,4 +1,4 @@
-"""`dittybag connect`, as a person and as a script use it."""
+"""`dittybag connect`, with text and JSON output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.running import data, failure
 
-#: What there is in each client's file, laid out as oddly as it is allowed.
+#: The file of each client, with unusual but valid formatting.
 JSONC = '// mine\r\n{\r\n\t"%s": {\r\n\t\t"other": {"command": "x",}, // keep\r\n\t},\r\n\t"z" :1 }'
 JSON = '{"numStartups":41,"%s":{"other":{"command":"x"}},\n\n   "z":\n[1, 2] }\n\n'
 TOML = '# mine\r\nmodel="o3"\r\n[ mcp_servers.other ] # keep\r\n  command = \'x\'\r\n[projects."/x"]'
@@ -43,7 +43,7 @@ PROGRAM = [sys.executable, "-m", "dittybag"]
 
 
 class Person:
-    """Somebody with a home, in a folder, with nothing else on the machine."""
+    """A user with a home folder and a working folder, on an otherwise empty machine."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
@@ -139,7 +139,7 @@ def test_a_client_without_projects_says_so(person: Person, client: str) -> None:
 
 
 def test_a_client_starts_what_was_written(person: Person) -> None:
-    """The entry is run as a client would run it, elsewhere and without the variables of this terminal."""
+    """Run the entry as a client would: in another folder, and without the environment of this terminal."""
     person.connect("claude-code", "--db", "bag.db", "--profile", "tasks")
     entry = json.loads((person.home / ".claude.json").read_text())["mcpServers"]["dittybag"]
     arguments = ["-m", "dittybag", "serve", "--db", str(person.folder / "bag.db"), "--profile", "tasks"]
@@ -240,7 +240,7 @@ def test_a_dry_run_shows_the_difference_and_changes_nothing(person: Person) -> N
 
 
 def test_colours_are_for_terminals_and_nothing_else_commands_them(person: Person) -> None:
-    # \x9b is a command for a terminal that JSON allows in a text.
+    # \x9b is a terminal control character that JSON allows in strings.
     person.write(".cursor/mcp.json", '{\n  "note": "\x9b31m"\n}\n')
     raw = _on_a_terminal(person, {})
     assert "\x1b[32m+" in raw
@@ -262,7 +262,7 @@ def _on_a_terminal(person: Person, variables: Mapping[str, str]) -> str:
     )
     os.close(theirs)
     said = b""
-    # At the end of its output, a terminal says nothing or that it is gone.
+    # At the end of the output, a terminal returns no data or an error.
     try:
         while piece := os.read(ours, 65536):
             said += piece
@@ -328,7 +328,7 @@ def test_an_entry_that_was_there_is_replaced_and_comes_back(person: Person) -> N
     assert done.stdout.startswith("Updated Cursor: ")
     assert "note: an existing entry 'dittybag' was replaced; --remove restores it" in done.stderr
     assert (
-        "note: the entry 'dittybag' that was there before is back"
+        "note: the entry 'dittybag' that existed before was restored"
         in person.connect("cursor", "--remove").stderr
     )
     assert file.read_text() == before

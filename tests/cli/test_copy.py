@@ -1,4 +1,4 @@
-"""`dittybag copy`: a workspace from SQLite to PostgreSQL and back, with its history, also in several goes."""
+"""`dittybag copy`: from SQLite to PostgreSQL and back, with history and interruptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.wire import ROOT
 
 #: Prompts, resources and tasks, each with a history. `COPY_THINGS=50000` is a long run.
 THINGS = int(os.environ.get("COPY_THINGS", "2000"))
-#: For one command on so many things.
+#: Timeout of one command.
 SECONDS = 30.0 + THINGS / 50
 
 pytestmark = pytest.mark.timeout(120 + 12 * SECONDS if THINGS > 2000 else 120)
@@ -38,7 +38,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def schema() -> str:
-    """Where no workspace is yet."""
+    """The name of a schema without a workspace."""
     return f"copy_{next(numbers)}"
 
 
@@ -49,7 +49,7 @@ def url(server: Server, schema: str) -> str:
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is copied. Nobody writes to it."""
+    """The source database, which no test writes to."""
     home = tmp_path_factory.mktemp("source")
     path = home / "source.db"
     asyncio.run(fill(path, THINGS // 2 + THINGS // 40, THINGS // 10, THINGS * 2 // 5 + THINGS // 40))
@@ -66,7 +66,7 @@ def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def finished(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, however much it has to do."""
+    """Run a command that may take long."""
     with started(home, *arguments) as process:
         out, _ = process.communicate(timeout=SECONDS)
     assert process.returncode == 0
@@ -74,7 +74,7 @@ def finished(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def exported(home: Path, database: str) -> str:
-    """All there is in a workspace, with its history."""
+    """Return the export of a workspace, with its history."""
     return finished(home, "export", "-", "--db", database).stdout
 
 
@@ -99,7 +99,7 @@ def test_there_and_back_nothing_is_lost(tmp_path: Path, database: Path, url: str
 
 
 def newest_in_file(path: Path) -> int:
-    """The number of the last change in a database that may not be there yet."""
+    """Return the sequence number of the last change; 0 if the database does not exist yet."""
     if not path.exists():
         return 0
     with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
@@ -115,7 +115,7 @@ def newest_in_schema(server: Server, schema: str) -> int:
 
 
 def killed_half_way(process: subprocess.Popen[str], newest: Callable[[], int], total: int) -> int:
-    """Kill a copy as soon as a good part of it is there; how much of it is."""
+    """Kill a copy when a third is done; return the sequence number of the last copied change."""
     deadline = time.monotonic() + SECONDS
     while newest() < total // 3:
         assert process.poll() is None, "it has ended before it could be killed"

@@ -1,4 +1,4 @@
-"""Days in words."""
+"""Due dates in natural language, and relative times."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_day_is_overdue_when_it_is_over_and_a_moment_when_it_is_past() -> None
     assert not is_overdue("2026-03-18T12:01:00Z", now)
     assert is_overdue("2026-03-18T13:30:00+02:00", now)
     assert not is_overdue("2026-03-18T11:30:00-02:00", now)
-    # The ends of time, which no zone can be applied to.
+    # The first and last dates, which cannot be converted to every time zone.
     assert is_overdue("0001-01-01T00:00:00+14:00", now)
     assert not is_overdue("9999-12-31T23:59:59-14:00", now)
 

@@ -1,4 +1,4 @@
-"""`dittybag demo`: a tour that leaves one's own data alone."""
+"""`dittybag demo`, which does not touch the data of the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_the_tour_shows_a_real_session_and_what_to_do_next(tmp_path: Path) -> No
         assert f"\n{number}. " in done.stdout
     assert "claude mcp add dittybag -- " in done.stdout
     assert '"mcpServers"' in done.stdout
-    # Nothing was made where a person's own data would be.
+    # The data folder of the user was not created.
     assert not (tmp_path / "home").exists()
 
 

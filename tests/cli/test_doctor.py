@@ -1,4 +1,4 @@
-"""`dittybag doctor`: it finds what is wrong, says what to do, survives anything, and changes nothing."""
+"""`dittybag doctor`: findings, fixes and damaged databases."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SEED = int(os.environ.get("TORTURE_SEED", "20261115"))
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home whose database has something of every kind in it."""
+    """A data folder whose database has entities of every kind."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     create_sample_database(home / "default.db")
@@ -49,7 +49,7 @@ def sql(path: Path, *statements: str) -> None:
 
 
 def examine(home: Path, *options: str, status: int = 0) -> Any:
-    """What the doctor says to scripts. What is wrong must come with a fix."""
+    """Return the JSON output, and check that every problem has a fix."""
     found = data(dittybag(home, "doctor", "--json", *options, status=status))
     for finding in found["findings"]:
         assert list(finding) == ["level", "topic", "message", "fix"]
@@ -309,7 +309,7 @@ def test_a_terminal_gets_signs_and_colours_unless_it_wants_none(home: Path) -> N
                 while chunk := output.read(1 << 16):
                     shown += chunk
             except OSError:
-                # How Linux says that nobody has the other end any more.
+                # Linux reports a closed terminal as an I/O error.
                 pass
             assert process.communicate(timeout=30)[1] == b""
         return shown.decode()
@@ -384,7 +384,7 @@ def cut_off(chance: random.Random, content: bytearray) -> None:
 
 
 def change_a_letter(chance: random.Random, content: bytearray) -> None:
-    """In a text, where SQLite has nothing to compare it with."""
+    """Corrupt a text, which SQLite has no checksum for."""
     places = [at for at in range(4096 * 2, len(content)) if chr(content[at]).isalpha()]
     content[chance.choice(places)] ^= 0x20
 
@@ -402,7 +402,7 @@ CORRUPT: list[Corruption] = [
     change_a_letter,
 ]
 
-#: What must be what it was if nothing is found.
+#: The data that must be intact if no problem is found.
 DATA = {
     "projects": "*",
     "prompts": "*",
@@ -446,7 +446,7 @@ def test_of_hundreds_of_damaged_files_each_is_survived_and_none_is_called_sound(
             found += 1
         else:
             assert everything(path) == expected, f"number {number}, {corrupt.__name__}, is called sound"
-    # The rest hit pages of tables in which there is nothing.
+    # The others hit pages of empty tables.
     assert found > CORRUPTIONS * 0.55
 
 

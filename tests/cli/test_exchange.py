@@ -1,4 +1,4 @@
-"""`dittybag export` and `dittybag import`, as a person and as a script use them."""
+"""`dittybag export` and `dittybag import`, with text and JSON output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.wire import ROOT
 
 @pytest.fixture
 async def home(tmp_path: Path) -> Path:
-    """A home whose default workspace has something in it."""
+    """A data folder whose default workspace is not empty."""
     folder = tmp_path / "home"
     folder.mkdir()
     await fill(folder / "default.db", 40, 10, 20)
@@ -257,7 +257,7 @@ def test_what_makes_no_sense_is_said(tmp_path: Path, arguments: tuple[str, ...],
 
 def test_whoever_reads_an_export_may_stop(home: Path, tmp_path: Path) -> None:
     dittybag(home, "export", str(tmp_path / "all.json"))
-    # More than a pipe holds.
+    # More than the buffer of a pipe.
     assert (tmp_path / "all.json").stat().st_size > 100_000
     process = subprocess.Popen(
         [sys.executable, "-m", "dittybag", "export", "-"],

@@ -1,4 +1,4 @@
-"""`dittybag library`, as a person and as a script use it."""
+"""`dittybag library`, with text and JSON output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_libraries_are_added_updated_and_removed(tmp_path: Path) -> None:
     assert tree(place) == tree(source)
     assert dittybag(home, "library", "remove", "My Prompts").stdout == "Removed library 'my_prompts'\n"
     assert not place.exists()
-    nothing = "There is no library with a source to update it from\n"
+    nothing = "No libraries to update\n"
     assert dittybag(home, "library", "update").stdout == nothing
 
 
@@ -146,9 +146,9 @@ def test_one_library_that_cannot_be_updated_does_not_keep_the_others_from_it(tmp
     ("arguments", "status", "problem"),
     [
         (("add",), 2, "Missing argument 'SOURCE'"),
-        (("add", "nowhere"), 3, "nowhere: there is no such folder or file"),
+        (("add", "nowhere"), 3, "nowhere: no such file or folder"),
         (("add", "--", "--upload-pack=x"), 1, "not a folder, a zip file or a Git URL"),
-        (("add", "ext::sh -c x"), 1, "would make Git run another program"),
+        (("add", "ext::sh -c x"), 1, "makes Git run another program"),
         (
             ("add", "docs", "--name", "!!!"),
             1,

@@ -1,4 +1,4 @@
-"""`dittybag library list`, `show` and `check`: what there is, and what is wrong with it."""
+"""`dittybag library list`, `show` and `check`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEMPLATE = "Review this {{ language }} code:\n\n{{ code }}\n"
 
 
 def write(home: Path, name: str = "My Lib", **files: str) -> Path:
-    """A library in Dittybag's own folder; `__` in a name stands for a slash, and `_md` for its ending."""
+    """Write a library to the data folder; in names, `__` stands for a slash and `_md` for the extension."""
     folder = home / "libraries" / name
     for file, text in files.items():
         path = folder / file.replace("__", "/").replace("_md", ".md").replace("_toml", ".toml")

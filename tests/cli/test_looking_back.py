@@ -12,7 +12,7 @@ from tests.cli.terminal import at_terminal, plain
 
 
 def changes(home: Path, *arguments: str) -> list[tuple[Any, ...]]:
-    """What `history` says: the number, who, what, and of what, the newest first."""
+    """Return the rows of `history`: sequence number, actor, action and item, newest first."""
     rows = data(dittybag(home, "history", *arguments, "--json"))["changes"]
     return [(row["change"], row["actor"], row["action"], row["kind"], row["name"]) for row in rows]
 
@@ -27,7 +27,7 @@ def as_actor(home: Path, actor: str, *arguments: str) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A prompt that Ann has made and Bob has changed, and a task."""
+    """A prompt created by Ann and updated by Bob, and a task."""
     as_actor(tmp_path, "ann", "prompt", "add", "review", "one\ntwo\nthree\n", "-t", "code")
     as_actor(tmp_path, "bob", "prompt", "update", "review", "one\n2\nthree\n", "--title", "A review")
     as_actor(tmp_path, "ann", "task", "add", "Write tests", "-p", "auth")
@@ -147,7 +147,7 @@ def test_undo_of_several(home: Path) -> None:
         ("change back", "A review"),
     ]
     assert contents(home, "review") == "one\ntwo\nthree\n"
-    # As one: it is taken back as one.
+    # The undo is one batch, so it is undone at once.
     dittybag(home, "undo", "--yes")
     assert contents(home, "review") == "one\n2\nthree\n"
 
@@ -189,7 +189,7 @@ def test_later_changes_are_not_overwritten_unasked(home: Path) -> None:
     assert contents(home, "review") == "one\n2\nthree\n"
     dittybag(home, "undo", "3", "--yes", "--force")
     assert contents(home, "review") == "one\ntwo\nthree\n"
-    # A change of somebody else between two of one's own is a later one too.
+    # A change by someone else between two of one's own is a later change too.
     as_actor(home, "bob", "prompt", "update", "review", "--description", "Mine")
     as_actor(home, "ann", "prompt", "update", "review", "--description", "No, mine")
     as_actor(home, "bob", "prompt", "update", "review", "--description", "Mine again")

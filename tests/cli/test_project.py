@@ -1,4 +1,4 @@
-"""`dittybag project`, as a person and as a script use it."""
+"""`dittybag project`, with text and JSON output."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def test_projects_are_shared_and_unshared(tmp_path: Path) -> None:
     second = dittybag(tmp_path, "project", "share", "auth", "bob", "--read")
     assert (second.stdout, second.stderr) == ("User 'bob' can read project 'auth'\n", "")
     assert (
-        dittybag(tmp_path, "project", "members", "auth").stdout == "user   may\nalice  write\nbob    read\n"
+        dittybag(tmp_path, "project", "members", "auth").stdout
+        == "user   access\nalice  write\nbob    read\n"
     )
     dittybag(tmp_path, "project", "share", "auth", "bob")
     assert "bob    write" in dittybag(tmp_path, "project", "members", "auth").stdout

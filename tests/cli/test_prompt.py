@@ -1,4 +1,4 @@
-"""`dittybag prompt`, as a person at a terminal and as a script use it."""
+"""`dittybag prompt`, on a terminal and in scripts."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ required = true
 
 
 def editor(folder: Path, script: str) -> dict[str, str]:
-    """An editor that does what a shell script does with the file `$1`."""
+    """Return the variables for an editor that runs a shell script on the file `$1`."""
     file = folder / "editor"
     file.write_text(f"#!/bin/sh\n{script}\n")
     file.chmod(0o755)
-    # Drafts go where the test can find them.
+    # The temporary files go where the test can find them.
     drafts = folder / "drafts"
     drafts.mkdir(exist_ok=True)
     return {"EDITOR": str(file), "TMPDIR": str(drafts)}
@@ -133,7 +133,7 @@ def test_content_comes_from_an_argument_a_file_or_standard_input_and_leaves_byte
 
 def test_a_prompt_is_found_by_name_id_or_title(tmp_path: Path) -> None:
     key = data(dittybag(tmp_path, "prompt", "add", "one", "1", "--title", "Number One", "--json"))["id"]
-    # A name comes before a title.
+    # A name takes precedence over a title.
     dittybag(tmp_path, "prompt", "add", "two", "2", "--title", "one")
     for reference, says in {"one": "1", key: "1", key.upper(): "1", "Number One": "1", "two": "2"}.items():
         assert dittybag(tmp_path, "prompt", "show", reference).stdout == says
@@ -224,7 +224,7 @@ def test_what_cannot_be_done_is_said_on_standard_error(
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with two prompts, which nothing in the test above changes."""
+    """A data folder with two prompts, which the test above does not change."""
     home = tmp_path_factory.mktemp("full")
     dittybag(home, "prompt", "add", "there", "Words")
     dittybag(home, "prompt", "add", "other", "Other words")
@@ -340,7 +340,7 @@ def test_a_terminal_shows_a_header_and_colours_and_obeys_nothing(tmp_path: Path)
         "\x1b[33m-\x1b[0m one\n",
     ):
         assert styled in screen
-    # Every character is there, but for those that a terminal would obey.
+    # Only control characters are replaced.
     assert text.replace("\x1b", "�").replace("\x07", "�").replace("\x9b", "�") in plain(screen)
     for line in ("tags: fun", "argument: name (optional): Who", "updated just now, version 1"):
         assert line in plain(screen)
@@ -376,7 +376,7 @@ def test_the_editor_writes_new_prompts(tmp_path: Path) -> None:
     assert content(tmp_path, "greet") == "Hi\nyou"
     assert (tmp_path / "modes").read_text().split() == ["600", "700"]
     assert drafts(tmp_path) == []
-    # VISUAL comes before EDITOR, and may have arguments.
+    # VISUAL takes precedence over EDITOR, and may have arguments.
     visual = {**look, "VISUAL": "sed -i s/you/all/", "EDITOR": "false"}
     dittybag(tmp_path, "prompt", "edit", "greet", variables=visual)
     assert content(tmp_path, "greet") == "Hi\nall"
@@ -414,7 +414,7 @@ def test_what_would_be_refused_is_refused_before_it_is_written(tmp_path: Path) -
 
 def test_a_text_that_cannot_be_stored_is_kept(tmp_path: Path) -> None:
     dittybag(tmp_path, "prompt", "add", "other", "Words")
-    # The title is taken while the text is being written.
+    # Another prompt gets the title while the editor is open.
     update = f"{sys.executable} -m dittybag prompt update other --title Mine"
     busy = editor(tmp_path, f'echo "My words" > "$1"; {update}')
     screen = at_terminal(tmp_path, "prompt", "add", "x", "--title", "Mine", variables=busy, status=4)
@@ -431,7 +431,7 @@ def test_edit_changes_the_content_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "text"
     file.write_bytes(b"one\r\ntwo")
     dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), "-t", "a")
-    # Editors end a file with a newline; that alone is no change.
+    # A newline added by the editor is not a change.
     newline = editor(tmp_path, 'printf "\\n" >> "$1"')
     assert dittybag(tmp_path, "prompt", "edit", "x", variables=newline).stdout == "Prompt 'x' is unchanged\n"
     said = dittybag(tmp_path, "prompt", "edit", "x", variables=editor(tmp_path, 'echo " more" >> "$1"'))
@@ -464,7 +464,7 @@ def test_edit_never_overwrites_what_somebody_else_wrote_meanwhile(tmp_path: Path
 
 
 def _last_line(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
-    """A command whose editor had something to say as well."""
+    """Keep only the last line of standard error, after the output of the editor."""
     done.stderr = done.stderr.splitlines()[-1]
     return done
 

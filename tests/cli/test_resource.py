@@ -1,4 +1,4 @@
-"""`dittybag resource`: files of any kind go in, and come out byte for byte."""
+"""`dittybag resource`: files of any type, byte for byte."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PNG = b"\x89PNG\r\n\x1a\n\0\0\xff\xfe"
 
 
 def output(home: Path, *arguments: str, stdin: bytes = b"") -> bytes:
-    """The bytes that a command prints."""
+    """Return the bytes that a command prints."""
     return subprocess.run(
         [sys.executable, "-m", "dittybag", *arguments],
         cwd=ROOT,
@@ -112,7 +112,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
         ("noname", b"\0\1", "application/octet-stream"),
         ("noname", b"\xff", "application/octet-stream"),
         ("empty", b"", "text/plain"),
-        # A text that is none.
+        # Invalid UTF-8 in a text file.
         ("a.md", b"\xff\xfe", "application/octet-stream"),
         ("a.json", b"\0", "application/octet-stream"),
     ],
@@ -129,7 +129,7 @@ def test_large_files_are_stored_whole_and_larger_ones_refused_before_they_are_re
     assert output(tmp_path, "resource", "show", "large.bin") == content
     output(tmp_path, "resource", "add", "-", "--name", "piped", stdin=content)
     assert output(tmp_path, "resource", "show", "piped") == content
-    # A hole of a terabyte, in a process that may not have a gigabyte.
+    # A sparse file of one terabyte, in a process limited to less than a gigabyte.
     with file.open("r+b") as stream:
         stream.truncate(1 << 40)
 
@@ -153,7 +153,7 @@ def test_large_files_are_stored_whole_and_larger_ones_refused_before_they_are_re
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with two documents, which nothing in the test below changes."""
+    """A data folder with two resources, which the test below does not change."""
     home = tmp_path_factory.mktemp("full")
     (home / "words").write_text("Words")
     (home / "bytes").write_bytes(b"\xff")

@@ -1,4 +1,4 @@
-"""`dittybag search`: one query over everything."""
+"""`dittybag search`, over prompts, libraries, resources and tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dittybag serve`: its options, its variables, and what it says when they make no sense."""
+"""`dittybag serve`: options, environment variables and their error messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOOLS = '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
 
 
 def served(home: Path, *options: str, **variables: str) -> tuple[str, list[str]]:
-    """What the server calls itself, and the tools it shows."""
+    """Return the name of the server and its tools."""
     done = dittybag(home, "serve", *options, stdin=HELLO + TOOLS, variables=variables)
     hello, tools = map(msgspec.json.decode, done.stdout.splitlines())
     return hello["result"]["serverInfo"]["name"], [tool["name"] for tool in tools["result"]["tools"]]
@@ -38,7 +38,7 @@ def test_the_profile_is_an_option_or_a_variable(tmp_path: Path, profile: str, na
     assert by_option[0] == name
     assert served(tmp_path, f"--profile={profile}") == by_option
     assert served(tmp_path, DITTYBAG_PROFILE=profile) == by_option
-    # The option wins.
+    # The option takes precedence.
     assert served(tmp_path, "--profile", profile, DITTYBAG_PROFILE="all") == by_option
 
 

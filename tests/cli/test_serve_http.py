@@ -1,4 +1,4 @@
-"""`dittybag serve --http`: where it listens, what it tells of itself, and what clients hear of changes."""
+"""`dittybag serve --http`: addresses, tokens, health, metrics, logs and notifications."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.contracts.http_server_process import (
 )
 from tests.contracts.library_fixtures import ENVELOPE, ERAS, STATELESS, Machine, write_twig_library
 
-#: What a client may have to wait for news.
+#: How long a client waits for a notification.
 NEWS_SECONDS = 5.0
 
 
@@ -41,13 +41,13 @@ def host(tmp_path: Path) -> Iterator[HttpServerProcess]:
 
 @pytest.fixture(scope="module")
 def unwritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServerProcess]:
-    """A server for tests that change nothing."""
+    """A server for tests that do not change data."""
     with HttpServerProcess(*database(tmp_path_factory.mktemp("unwritten"))) as started:
         yield started
 
 
 def client_of(host: HttpServerProcess, stack: ExitStack) -> McpHttpClient:
-    """A client with a session of its own."""
+    """A client with its own session."""
     client = stack.enter_context(closing(McpHttpClient(host)))
     hello = {"jsonrpc": "2.0", "id": "hello", **initialize(ERAS[0])}
     assert "result" in client.exchange(msgspec.json.encode(hello))
@@ -60,7 +60,7 @@ def request(method: str, params: Json | None = None) -> Json:
 
 
 def eventually(is_so: Callable[[], bool]) -> None:
-    """Ask again and again, for a while."""
+    """Poll until the condition holds or time runs out."""
     deadline = time.monotonic() + NEWS_SECONDS
     while not is_so():
         assert time.monotonic() < deadline
@@ -70,7 +70,7 @@ def called(tool: str, **arguments: Any) -> Json:
     return request("tools/call", {"name": tool, "arguments": arguments})
 
 
-# Where it listens
+# Addresses
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def _has_ipv6() -> bool:
 
 
 def refusal(home: Path, address: str, status: int = 2) -> str:
-    """What it says when it does not listen there."""
+    """Return the error message for an address."""
     done = dittybag(home, "serve", f"--http={address}", status=status)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
@@ -173,7 +173,7 @@ def test_with_tokens_it_listens_everywhere(
         host.address = ("127.0.0.1", host.address[1])
         assert host.get("/healthz").status == 200
         assert host.post(request("ping"), "/mcp").status == 401
-        # Not under any name at all.
+        # An unknown host name is rejected.
         assert host.ask("GET", "/healthz", headers={"Host": "dittybag.example.org"}).status == 421
 
 
@@ -245,7 +245,7 @@ def test_every_answer_has_an_id_also_where_nobody_is_asked_who_they_are(unwritte
     with ExitStack() as stack:
         connection = stack.enter_context(closing(unwritten.connect()))
         frame = msgspec.json.encode(request("ping"))
-        # The same head again and again: answered at once.
+        # Identical headers on one connection take the fast path.
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         found += [send_request(connection, "POST", "/mcp", frame, headers) for _ in range(5)]
         named = send_request(connection, "POST", "/mcp", frame, {**headers, "X-Request-Id": "mine.1"})
@@ -294,7 +294,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         )
 
 
-# How it ends
+# Shutdown
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
@@ -311,7 +311,7 @@ def test_a_signal_ends_it_with_status_0_and_without_a_word(
     assert status == 0
 
 
-# Its pages
+# Web UI
 
 
 def test_it_says_that_it_is_alive(unwritten: HttpServerProcess) -> None:
@@ -359,7 +359,7 @@ def test_every_address_is_guarded(unwritten: HttpServerProcess, path: str) -> No
         assert foreign.status == 403
 
 
-# Whether it is ready
+# Health
 
 
 def test_it_says_that_it_is_ready(unwritten: HttpServerProcess) -> None:
@@ -368,7 +368,7 @@ def test_it_says_that_it_is_ready(unwritten: HttpServerProcess) -> None:
 
 
 def spoil(directory: Path) -> None:
-    """Write over the database and what belongs to it: nobody can read that, not even root."""
+    """Overwrite the database and its log files, so that not even root can read them."""
     for file in directory.iterdir():
         with file.open("r+b") as opened:
             opened.write(b"Not a database. " * (max(file.stat().st_size, 16) // 16))
@@ -380,7 +380,7 @@ def remove(directory: Path) -> None:
 
 
 def replace(directory: Path) -> None:
-    """Put another database in its place, as somebody does who copies a backup there."""
+    """Replace the database, as copying a backup over it does."""
     dittybag(directory / "other", "project", "create", "other", "--db", str(directory / "other.db"))
     (directory / "other.db").replace(directory / "dittybag.db")
 
@@ -407,7 +407,7 @@ def test_it_still_counts_when_its_database_cannot_be_read(host: HttpServerProces
     assert samples(answer.body.decode())[PING] == 1
 
 
-# What it counts
+# Metrics
 
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
@@ -420,7 +420,7 @@ VALUE = r"[+-]?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|Inf)|NaN"
 
 
 def samples(text: str) -> dict[Sample, float]:
-    """The samples of a text in the format of Prometheus, version 0.0.4, of which nothing may be left over."""
+    """Parse the Prometheus text format 0.0.4 and return its samples; every line must be valid."""
     assert text.endswith("\n")
     found: dict[Sample, float] = {}
     kinds: dict[str, str] = {}
@@ -449,7 +449,7 @@ def samples(text: str) -> dict[Sample, float]:
 
 
 def _check_histogram(name: str, found: dict[Sample, float]) -> None:
-    """Buckets are cumulative, the last has everything, and each histogram has its sum and its count."""
+    """Check that buckets are cumulative and that each histogram has a sum and a count."""
     series: dict[tuple[tuple[str, str], ...], list[tuple[float, float]]] = {}
     for (sample, labels), value in found.items():
         if sample == f"{name}_bucket":
@@ -564,7 +564,7 @@ def test_large_numbers_are_written_to_the_last_digit() -> None:
     assert list(samples(text).values())[1:] == [1_234_567, 7_654_321]
 
 
-# What it logs
+# Logs
 
 
 @pytest.mark.parametrize(
@@ -609,7 +609,7 @@ def test_requests_are_not_logged_unless_that_is_asked_for(host: HttpServerProces
     assert '"path"' not in host.end()[2]
 
 
-# What clients hear of
+# Notifications
 
 
 Heard = Callable[[], tuple[str, Json]]
@@ -617,7 +617,7 @@ Heard = Callable[[], tuple[str, Json]]
 
 @contextmanager
 def told(host: HttpServerProcess, version: str, *uris: str) -> Iterator[Heard]:
-    """A client that wants to know of everything and of these resources; the next that it hears."""
+    """Subscribe a client to all lists and these resources; yield a function that returns its next event."""
     with ExitStack() as stack:
         if version != STATELESS:
             client = client_of(host, stack)
@@ -671,11 +671,11 @@ def test_every_listener_hears_what_any_process_changes_in_the_store(
         updated = ("notifications/resources/updated", {"uri": "file:///notes.md"})
         assert sorted([first(), first()]) == sorted([RESOURCES, updated])
         assert second() == RESOURCES
-        # As long as before, so that the list stays as it is.
+        # The same length as before, so that the list does not change.
         host.post(called("update_resource", name="notes", content="two"))
         assert first() == updated
         writer.text("delete_prompt", name="theirs")
-        # Of the resource, only the one heard that had asked for it.
+        # Only the subscribed client is notified about the resource.
         assert [first(), second()] == [PROMPTS, PROMPTS]
 
 
@@ -695,7 +695,7 @@ def test_every_listener_hears_of_changes_in_libraries(tmp_path: Path, profile: s
             write_twig_library(folder, {"one": "1", "two": "2"})
             assert [first(), second()] == [PROMPTS, PROMPTS]
             while listed() != ["texts:one", "texts:two"]:
-                # Between two of the files that were written; there is more to hear.
+                # The server read between two of the writes; another notification follows.
                 assert first() == PROMPTS
 
 

@@ -1,4 +1,4 @@
-"""`dittybag tag`: the tags of prompts."""
+"""`dittybag tag`."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def test_a_tag_is_renamed_on_every_prompt_and_in_no_other_project(home: Path) ->
     assert tags(home) == {"z": 2, "y": 1}
     assert tags(home, "-p", "other") == {"x": 1}
     assert data(dittybag(home, "prompt", "show", "a", "--json"))["tags"] == ["z", "y"]
-    # Into one that is there.
+    # Rename to an existing tag.
     said = data(dittybag(home, "tag", "rename", "z", "y", "--json"))
     assert said == {"old": "z", "new": "y", "prompts": ["a", "b"]}
     assert tags(home) == {"y": 2}
     assert data(dittybag(home, "prompt", "show", "a", "--json"))["tags"] == ["y"]
-    # To what it is: nothing is written.
+    # Rename to the same name: no change.
     version = data(dittybag(home, "prompt", "show", "b", "--json"))["version"]
     dittybag(home, "tag", "rename", "y", "Y")
     assert data(dittybag(home, "prompt", "show", "b", "--json"))["version"] == version
@@ -72,7 +72,7 @@ def test_a_tag_is_renamed_in_one_transaction(home: Path) -> None:
         last: list[Any] = connection.execute(
             "SELECT seq, batch FROM changes ORDER BY seq DESC LIMIT 2"
         ).fetchall()
-    # What is done together belongs to the first change of it.
+    # The changes of a batch refer to its first change.
     first = last[1][0]
     assert last == [(first + 1, first), (first, None)]
 

@@ -1,4 +1,4 @@
-"""`dittybag task`: natural and quick."""
+"""`dittybag task`, with text and JSON output."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_task_is_added_shown_listed_updated_done_reopened_and_deleted(tmp_path
     )
     nothing = dittybag(tmp_path, "task", "list")
     assert (nothing.stdout, nothing.stderr) == ("", "No tasks found\n")
-    assert dittybag(tmp_path, "task", "done", "1").stdout == "Already done: task 1 'Write tests'\n"
+    assert dittybag(tmp_path, "task", "done", "1").stdout == "Already completed: task 1 'Write tests'\n"
     assert dittybag(tmp_path, "task", "reopen", "1").stdout == "Reopened task 1 'Write tests'\n"
     assert dittybag(tmp_path, "task", "reopen", "1").stdout == "Already open: task 1 'Write tests'\n"
     gone = dittybag(tmp_path, "task", "delete", "1", "2")
@@ -99,7 +99,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
 def test_due_dates_are_words(tmp_path: Path) -> None:
     before = datetime.now().astimezone()
     due = data(dittybag(tmp_path, "task", "add", "x", "-d", "tomorrow", "--json"))["due_date"]
-    # Midnight may pass meanwhile.
+    # The test may run across midnight.
     assert due in {f"{moment + timedelta(1):%Y-%m-%d}" for moment in (before, datetime.now().astimezone())}
     exact = data(dittybag(tmp_path, "task", "add", "x", "-d", "2999-03-01T17:00:00Z", "--json"))
     assert exact["due_date"] == "2999-03-01T17:00:00Z"
@@ -141,7 +141,7 @@ def test_lists_are_narrowed_and_cut(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with one task, which nothing in the test below changes."""
+    """A data folder with one task, which the test below does not change."""
     home = tmp_path_factory.mktemp("full")
     dittybag(home, "task", "add", "There")
     return home

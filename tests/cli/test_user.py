@@ -1,4 +1,4 @@
-"""`dittybag user` and `dittybag token`, as a person and as a script use them."""
+"""`dittybag user` and `dittybag token`, with text and JSON output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_users_are_added_listed_disabled_and_enabled(tmp_path: Path) -> None:
     refused = dittybag(tmp_path, "token", "create", "--user", "alice", "--scope", "read", status=4)
     assert (refused.stdout, refused.stderr) == ("", "error: User 'alice' is disabled\n")
     assert dittybag(tmp_path, "user", "enable", "alice").stdout == "Enabled user 'alice'\n"
-    # The old tokens stay what they are.
+    # The old tokens stay revoked.
     assert dittybag(tmp_path, "token", "list", "--user", "alice").stdout == ""
     created(tmp_path, "--user", "alice", "--scope", "read")
 
@@ -160,7 +160,7 @@ def test_tokens_are_listed_and_revoked(tmp_path: Path) -> None:
         assert token[8:20] not in listed
     assert dittybag(tmp_path, "token", "list", "--user", "bob").stdout.count("\n") == 2
     assert dittybag(tmp_path, "token", "revoke", "1", "3").stdout == (
-        "Revoked token 1 of alice\nRevoked token 3 of bob\n"
+        "Revoked token 1 of user 'alice'\nRevoked token 3 of user 'bob'\n"
     )
     # All or none.
     dittybag(tmp_path, "token", "revoke", "2", "99", status=3)

@@ -14,20 +14,20 @@ import click
 from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.output import json_option, print_json, print_table, terminal_safe
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
-from dittybag.clients.client_errors import Busy, ClientError, Foreign, Refused, Unreachable
-from dittybag.clients.known_clients import CLIENTS, SCOPES, Client, Machine, Scope
+from dittybag.clients.client_errors import ClientFileBusy, ClientFileError, ClientEntryForeign, ClientFileRefused, ClientFileUnreachable
+from dittybag.clients.known_clients import CLIENTS, SCOPES, McpClient, LocalMachine, ConfigScope
 from dittybag.config import home
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
-    from dittybag.clients.connector import Launch, Outcome, Standing, Target
+    from dittybag.clients.connector import Launch, ConnectResult, ConnectionStatus, ConfigTarget
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STATUSES: Final = {
-    Refused: ExitStatus.REFUSED,
-    Foreign: ExitStatus.CONFLICT,
-    Busy: ExitStatus.CONFLICT,
-    Unreachable: ExitStatus.STORAGE,
+    ClientFileRefused: ExitStatus.REFUSED,
+    ClientEntryForeign: ExitStatus.CONFLICT,
+    ClientFileBusy: ExitStatus.CONFLICT,
+    ClientFileUnreachable: ExitStatus.STORAGE,
 }
 _STATES: Final = {
     "other": "starts another program",
@@ -61,7 +61,7 @@ _MAX_LENGTH: Final = 2000
 @json_option
 def command(
     client: str | None,
-    scope: Scope | None,
+    scope: ConfigScope | None,
     name: str,
     profile: str | None,
     options: WorkspaceOptions,
@@ -87,7 +87,7 @@ def command(
     if not _NAME.fullmatch(name):
         raise click.UsageError("--name must be 1 to 64 letters, digits, '-' and '_'")
     try:
-        machine = Machine(os.environ, sys.platform, Path.home(), Path.cwd())
+        machine = LocalMachine(os.environ, sys.platform, Path.home(), Path.cwd())
     except (RuntimeError, OSError) as error:
         report(
             f"Cannot find your home folder or the current folder ({error})", "set HOME, or change the folder"
@@ -102,7 +102,7 @@ def command(
         target = _target(CLIENTS[client], scope or "user", machine, name)
         is_found = target.client.is_found(machine)
         _apply(target, _launch(options, profile), remove=remove, dry_run=dry_run, as_json=as_json)
-    except ClientError as error:
+    except ClientFileError as error:
         report(one_line(str(error), _MAX_LENGTH), error.advice, code=error.code)
         return _STATUSES[type(error)]
     if not (as_json or remove or dry_run):
@@ -112,15 +112,15 @@ def command(
 
 def connected_clients() -> list[str]:
     """Return the clients on this machine that start this program."""
-    machine = Machine(os.environ, sys.platform, Path.home(), Path.cwd())
+    machine = LocalMachine(os.environ, sys.platform, Path.home(), Path.cwd())
     standings = _standings(machine, "all", _launch(WorkspaceOptions(None, None), None))
     return sorted({target.client.name for target, _, found in standings if found.state == "connected"})
 
 
-def _target(client: Client, scope: Scope, machine: Machine, name: str) -> Target:
-    from dittybag.clients.connector import Target
+def _target(client: McpClient, scope: ConfigScope, machine: LocalMachine, name: str) -> ConfigTarget:
+    from dittybag.clients.connector import ConfigTarget
 
-    target = Target.of(client, scope, machine, name)
+    target = ConfigTarget.of(client, scope, machine, name)
     if target is None:
         raise click.UsageError(f"{client.title} has no project configuration; omit --scope project")
     return target
@@ -155,7 +155,7 @@ def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
     return Launch(command, prefix, tuple(arguments), variables)
 
 
-def _apply(target: Target, launch: Launch, *, remove: bool, dry_run: bool, as_json: bool) -> None:
+def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool, as_json: bool) -> None:
     from dittybag.clients.connector import connect, disconnect
 
     ours = home(os.environ)
@@ -188,7 +188,7 @@ def _print_diff(diff: str) -> None:
         click.secho(terminal_safe(line), fg=None if is_title else colour, bold=is_title or None)
 
 
-def _print_outcome(target: Target, outcome: Outcome) -> None:
+def _print_outcome(target: ConfigTarget, outcome: ConnectResult) -> None:
     title, file = target.client.title, one_line(str(target.file), _MAX_LENGTH)
     words = {
         "connected": f"Connected {title}: {file}",
@@ -206,18 +206,18 @@ def _print_outcome(target: Target, outcome: Outcome) -> None:
         click.echo(f"backup: {one_line(outcome.backup, _MAX_LENGTH)}", err=True)
 
 
-def _print_next_steps(target: Target, *, is_found: bool) -> None:
+def _print_next_steps(target: ConfigTarget, *, is_found: bool) -> None:
     client = target.client
     if not is_found:
         click.echo(f"note: {client.title} does not seem to be installed", err=True)
     if target.scope == "project":
         click.echo("note: the entry contains paths of this machine; other users may need their own", err=True)
-        if client.in_projects:
-            click.echo(f"note: {client.in_projects}", err=True)
+        if client.project_note:
+            click.echo(f"note: {client.project_note}", err=True)
     click.echo(f"next: {client.next_step}", err=True)
 
 
-def _list_clients(machine: Machine, name: str, launch: Launch, *, as_json: bool) -> None:
+def _list_clients(machine: LocalMachine, name: str, launch: Launch, *, as_json: bool) -> None:
     rows = list(_standings(machine, name, launch))
     if as_json:
         listed = [
@@ -254,18 +254,18 @@ def _list_clients(machine: Machine, name: str, launch: Launch, *, as_json: bool)
         click.echo("hint: to connect a client, run: dittybag connect CLIENT", err=True)
 
 
-def _standings(machine: Machine, name: str, launch: Launch) -> Iterator[tuple[Target, bool, Standing]]:
-    from dittybag.clients.connector import Target, standing
+def _standings(machine: LocalMachine, name: str, launch: Launch) -> Iterator[tuple[ConfigTarget, bool, ConnectionStatus]]:
+    from dittybag.clients.connector import ConfigTarget, standing
 
     for client in CLIENTS.values():
         found = client.is_found(machine)
         for scope in SCOPES:
-            target = Target.of(client, scope, machine, name)
+            target = ConfigTarget.of(client, scope, machine, name)
             if target is not None and (scope == "user" or os.path.lexists(target.file)):
                 yield target, found, standing(target, launch)
 
 
-def _state(standing: Standing, name: str) -> str:
+def _state(standing: ConnectionStatus, name: str) -> str:
     if standing.state == "connected":
         others = ", ".join(other for other in standing.names if other != name)
         return f"connected as {one_line(others)}" if name not in standing.names else "connected"
