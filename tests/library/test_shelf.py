@@ -228,12 +228,12 @@ async def test_a_library_without_room_is_left_out_and_says_so(
     monkeypatch.setattr(indexer, "_MAX_PROMPT_CHARS", 100)
     async with shelf(tmp_path, start=False) as opened:
         await opened.load()
-        assert opened._keeper is not None
+        assert opened._indexer is not None
         # However often it is looked at.
         for _ in range(2):
-            await opened._keeper.refresh(None)
+            await opened._indexer.refresh(None)
             assert await names(opened) == ["a:p"]
             _, left_out = await opened.reports()
             assert [problem.message for problem in left_out.problems] == [
-                "is left out: all libraries together have more than 64 MiB of prompts"
+                "skipped: all libraries together have more than 64 MiB of prompts"
             ]

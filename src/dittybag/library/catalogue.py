@@ -1,4 +1,4 @@
-"""The catalogue: which libraries there are, under which names."""
+"""The catalogue of loaded libraries, by folder and by name."""
 
 from __future__ import annotations
 
@@ -13,71 +13,73 @@ from dittybag.library.loaded_library import LoadedLibrary
 
 
 class Catalogue:
-    """All libraries, in the order in which the first of a name wins."""
+    """All libraries in order of precedence: the first library with a name is used."""
 
     def __init__(self) -> None:
-        #: By the path of their folder.
+        #: By folder path.
         self.libraries: dict[str, LoadedLibrary] = {}
-        self._named: dict[str, LoadedLibrary] = {}
+        self._by_name: dict[str, LoadedLibrary] = {}
         self._names: list[str] = []
-        #: While they are being read for the first time: all with smaller names are there.
-        self._frontier: str | None = ""
+        #: During the first load, all libraries with smaller names are loaded; None when it is finished.
+        self._loaded_before: str | None = ""
 
-    def arrange(self, libraries: Iterable[LoadedLibrary], frontier: str | None = None) -> None:
-        """These are all libraries from now on, or all with names before `frontier`."""
-        self._frontier = frontier
-        self.libraries = {library.place.folder.path: library for library in libraries}
-        self._named = {}
+    def set_libraries(self, libraries: Iterable[LoadedLibrary], loaded_before: str | None = None) -> None:
+        """Replace all libraries. During the first load, only those before `loaded_before` are complete."""
+        self._loaded_before = loaded_before
+        self.libraries = {library.folder.root.path: library for library in libraries}
+        self._by_name = {}
         for library in self.libraries.values():
             if library.name and library.stamps:
-                self._named.setdefault(library.name, library)
-        self._names = sorted(self._named)
+                self._by_name.setdefault(library.name, library)
+        self._names = sorted(self._by_name)
 
     def page(self, after: str, limit: int) -> list[LibraryPrompt] | None:
-        """Prompts in the order of their libraries and keys, from the one after `after` on.
+        """At most `limit` prompts after the name `after`, sorted by library and key.
 
-        Nothing if not enough libraries have been read to say so.
+        None if too few libraries have been loaded to know.
         """
         name, _, key = after.partition(":")
         found: list[LibraryPrompt] = []
-        end = None if self._frontier is None else bisect_left(self._names, self._frontier)
+        end = None if self._loaded_before is None else bisect_left(self._names, self._loaded_before)
         for library_name in self._names[bisect_left(self._names, name) : end]:
-            library = self._named[library_name]
+            library = self._by_name[library_name]
             found += (
-                library.prompt(draft)
-                for draft in library.drafts.values()
-                if library_name != name or draft.key > key
+                library.to_library_prompt(prompt)
+                for prompt in library.prompts.values()
+                if library_name != name or prompt.key > key
             )
             if len(found) >= limit:
                 return found[:limit]
         return found if end is None else None
 
     def find(self, name: str) -> tuple[LoadedLibrary, ParsedPrompt]:
-        """The prompt called `library:key`. Raises `LibraryPromptNotFound`."""
+        """The library and the prompt with the name `library:key`. Raises `LibraryPromptNotFound`."""
         library_name, _, key = name.partition(":")
-        library = self._named.get(library_name)
-        draft = library.drafts.get(key) if library is not None else None
-        if library is None or draft is None:
+        library = self._by_name.get(library_name)
+        prompt = library.prompts.get(key) if library is not None else None
+        if library is None or prompt is None:
             raise LibraryPromptNotFound(name)
-        return library, draft
+        return library, prompt
 
     def prompts(self, library: str) -> list[LibraryPrompt]:
-        """All prompts of the library of this name."""
-        found = self._named.get(library)
-        return [] if found is None else [found.prompt(draft) for draft in found.drafts.values()]
+        """All prompts of a library, sorted by key."""
+        found = self._by_name.get(library)
+        return [] if found is None else [found.to_library_prompt(prompt) for prompt in found.prompts.values()]
 
     def reports(self, paths: Iterable[str] | None = None) -> list[LibraryReport]:
-        """How libraries are doing, also those that nobody can ask for; with `paths`, only those in them."""
+        """Reports on all libraries, including hidden ones, or only on those in the folders `paths`."""
         chosen = self.libraries if paths is None else paths
         return [self._report(self.libraries[path]) for path in chosen]
 
     def _report(self, library: LoadedLibrary) -> LibraryReport:
-        first = self._named.get(library.name)
+        first = self._by_name.get(library.name)
         if not library.name:
-            problem = "the folder's name has no letter or digit that could name a library"
+            problem = (
+                "the folder's name has no letter or digit, so the library has no name; rename the folder"
+            )
         elif first is not None and first is not library:
-            other = display_path(first.place.folder.path)
-            problem = f"is hidden by another library called '{library.name}': {other}"
+            other = display_path(first.folder.root.path)
+            problem = f"hidden by another library with the name '{library.name}': {other}"
         else:
             return library.report()
         return library.report(FileProblem("", problem))

@@ -1,4 +1,4 @@
-"""A thread in which the disk is read: a slow disk delays those who need it, and nobody else."""
+"""A thread for disk access, so that a slow disk does not block the event loop."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ T = TypeVar("T")
 
 
 class DiskThread:
-    """Runs functions one after the other, in a thread that is started for the first of them."""
+    """Runs functions one after the other in a thread, which is started on first use."""
 
     def __init__(self) -> None:
         self._thread: ThreadPoolExecutor | None = None
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, function: Callable[[], T]) -> T:
         if self._thread is None:
             from concurrent.futures import ThreadPoolExecutor
 
             self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="dittybag-disk")
-        return await get_running_loop().run_in_executor(self._thread, work)
+        return await get_running_loop().run_in_executor(self._thread, function)
 
     def close(self) -> None:
-        """Forget what has not begun."""
+        """Cancel functions that have not started."""
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)

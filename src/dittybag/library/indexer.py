@@ -1,4 +1,4 @@
-"""Keeps a catalogue as the disk is: reads what is there, and again what has changed."""
+"""The library indexer: loads libraries into a catalogue and reloads changed ones."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from dittybag.library.parse_cache import CacheEntry, ParseCache
 from dittybag.library.render.child_reader import FileReader
 from dittybag.library.render.template_renderer import TemplateRenderer
 
-#: So many folders are looked at in one go; with a few prompts each they fill the first page of a list.
+#: Folders scanned at a time. With a few prompts each, they fill the first page of a list.
 _BATCH: Final = 64
-#: In characters: texts beyond this are read when they are needed.
-_TEXT_ROOM: Final = 32 * 1024 * 1024
-#: In characters: the prompts of all libraries that are not in files of their own.
-_FILE_ROOM: Final = 64 * 1024 * 1024
-_NO_ROOM: Final = FileProblem("", "is left out: all libraries together have more than 64 MiB of prompts")
-#: In characters: what is read before some of it is put to use.
-_READING_ROOM: Final = 16 * 1024 * 1024
-#: More lines than this at a time are of no use in a log.
-_MAX_LINES: Final = 20
+#: Templates beyond this total, in characters, are read on demand.
+_MAX_TEMPLATE_CHARS: Final = 32 * 1024 * 1024
+#: Maximum total length, in characters, of all prompts that are not templates in separate files.
+_MAX_PROMPT_CHARS: Final = 64 * 1024 * 1024
+_TOO_LARGE: Final = FileProblem("", "skipped: all libraries together have more than 64 MiB of prompts")
+#: Maximum length, in characters, of the content that one batch of scans holds in memory.
+_BATCH_CHARS: Final = 16 * 1024 * 1024
+#: Maximum number of problems that are logged at a time.
+_MAX_LOG_LINES: Final = 20
 
 _log = logging.getLogger("dittybag.library")
 
 
 class LibraryIndexer:
-    """Reads libraries into a catalogue."""
+    """Loads libraries into a catalogue."""
 
     def __init__(
         self,
@@ -44,145 +44,151 @@ class LibraryIndexer:
         *,
         quiet: bool,
     ) -> None:
-        """`quiet`: log nothing; somebody will look at the reports."""
+        """`quiet`: do not log problems, because the caller reads the reports."""
         self._quiet = quiet
         self._directories = directories
         self._catalogue = catalogue
-        # Of its own: whoever asks for a prompt does not wait while folders are looked through.
+        # A separate thread, so that requests for prompts do not wait for a scan.
         self._disk = DiskThread()
         self._reader = FileReader()
         self._loader = LibraryLoader(self._reader, renderer)
         self._cache = ParseCache(directories.home, directories.all)
-        self._kept: dict[str, CacheEntry] = {}
+        self._cached: dict[str, CacheEntry] = {}
         self._logged: set[tuple[str, FileProblem]] = set()
         self._logged_directories: set[tuple[str, str]] = set()
-        self.places = LibraryFolders((), ())
+        self.folders = LibraryFolders((), ())
 
-    async def begin(self, step: Callable[[], object]) -> None:
-        """Find out which prompts there are, as quickly as possible: what has not changed is not read.
+    async def load_first(self, progress: Callable[[], object]) -> None:
+        """Load all libraries for the first time, from the cache where files have not changed.
 
-        `step` is called when some more libraries can be listed. They come in the order of their names.
+        Libraries are loaded in the order of their names. `progress` is called after each batch.
         """
-        self._kept = await self._disk.run(self._cache.load)
-        self.places = places = await self._disk.run(self._directories.look)
-        order = sorted(places.all, key=lambda place: place.name)
+        self._cached = await self._disk.run(self._cache.load)
+        self.folders = folders = await self._disk.run(self._directories.scan)
+        order = sorted(folders.all, key=lambda folder: folder.name)
         found: dict[str, LoadedLibrary] = {}
-        async for library in self._libraries(order, complete=False):
-            found[library.place.folder.path] = library
+        async for library in self._load_all(order, complete=False):
+            found[library.folder.root.path] = library
             if len(found) % _BATCH == 0:
-                ordered = (found[place.folder.path] for place in places.all if place.folder.path in found)
-                self._catalogue.arrange(ordered, library.name)
-                step()
-        self._catalogue.arrange(found[place.folder.path] for place in places.all)
-        # What was kept has been reported when it was read.
-        self._report(path for path, library in found.items() if library.is_parsed)
+                ordered = (found[folder.root.path] for folder in folders.all if folder.root.path in found)
+                self._catalogue.set_libraries(ordered, library.name)
+                progress()
+        self._catalogue.set_libraries(found[folder.root.path] for folder in folders.all)
+        # Problems of cached libraries were logged when they were parsed.
+        self._log_problems(path for path, library in found.items() if library.is_parsed)
 
-    async def refresh(self, touched: set[str] | None) -> bool:
-        """Look again at the places that were touched, or at all; whether anything is different now."""
-        return await self._read(await self._disk.run(self._directories.look), touched)
+    async def refresh(self, changed_folders: set[str] | None) -> bool:
+        """Reload the changed folders, or all if None; return whether any library has changed."""
+        return await self._refresh(await self._disk.run(self._directories.scan), changed_folders)
 
-    async def keep(self) -> None:
-        """Have what is known at hand for the next start."""
-        known = {path: library.kept() for path, library in self._catalogue.libraries.items()}
-        kept = {path: entry for path, entry in known.items() if entry is not None}
-        if _stamps(kept) != _stamps(self._kept):
-            self._kept = kept
-            await self._disk.run(lambda: self._cache.save(kept))
+    async def save_cache(self) -> None:
+        """Write the parsed libraries to the cache if they have changed."""
+        known = {path: library.cache_entry() for path, library in self._catalogue.libraries.items()}
+        entries = {path: entry for path, entry in known.items() if entry is not None}
+        if _stamps(entries) != _stamps(self._cached):
+            self._cached = entries
+            await self._disk.run(lambda: self._cache.save(entries))
 
-    def folders(self) -> dict[str, int]:
-        """All folders in which something could change, with their inodes."""
-        found = {top: inode for top in self.places.tops() if (inode := _inode(top)) is not None}
+    def watched_folders(self) -> dict[str, int]:
+        """All folders to watch for changes, with their inodes."""
+        found = {top: inode for top in self.folders.watch_roots() if (inode := _inode(top)) is not None}
         for library in self._catalogue.libraries.values():
-            found |= library.folders()
+            found |= library.watched_folders()
         return found
 
     def close(self) -> None:
         self._reader.close()
         self._disk.close()
 
-    async def _read(self, places: LibraryFolders, touched: set[str] | None) -> bool:
-        self.places = places
-        self._report_directories()
+    async def _refresh(self, folders: LibraryFolders, changed_folders: set[str] | None) -> bool:
+        self.folders = folders
+        self._log_directory_problems()
         known = self._catalogue.libraries
-        different = bool(known.keys() - {place.folder.path for place in places.all})
-        libraries = {place.folder.path: known.get(place.folder.path) for place in places.all}
+        different = bool(known.keys() - {folder.root.path for folder in folders.all})
+        libraries = {folder.root.path: known.get(folder.root.path) for folder in folders.all}
         to_read = [
-            place
-            for place in places.all
-            if libraries[place.folder.path] is None or touched is None or place.real in touched
+            folder
+            for folder in folders.all
+            if libraries[folder.root.path] is None
+            or changed_folders is None
+            or folder.real_path in changed_folders
         ]
         changed: list[str] = []
-        room = _TEXT_ROOM - sum(library.text_length for library in known.values())
-        async for library in self._libraries(to_read, complete=True):
-            path = library.place.folder.path
+        room = _MAX_TEMPLATE_CHARS - sum(library.template_length for library in known.values())
+        async for library in self._load_all(to_read, complete=True):
+            path = library.folder.root.path
             old = libraries[path]
-            if library.differs(old):
+            if library.differs_from(old):
                 different = True
                 changed.append(path)
-            elif library.unread:
+            elif library.unreadable:
                 changed.append(path)
-            room += (old.text_length if old is not None else 0) - library.text_length
-            libraries[path] = library if room >= 0 else library.without_texts()
-            room += 0 if room >= 0 else library.text_length
-        self._catalogue.arrange(library for library in libraries.values() if library is not None)
-        self._report(changed)
+            room += (old.template_length if old is not None else 0) - library.template_length
+            libraries[path] = library if room >= 0 else library.without_templates()
+            room += 0 if room >= 0 else library.template_length
+        self._catalogue.set_libraries(library for library in libraries.values() if library is not None)
+        self._log_problems(changed)
         return different
 
-    async def _libraries(
-        self, places: Sequence[LibraryFolder], *, complete: bool
+    async def _load_all(
+        self, folders: Sequence[LibraryFolder], *, complete: bool
     ) -> AsyncIterator[LoadedLibrary]:
-        """The libraries in these places, read some at a time."""
+        """Load the libraries in these folders in batches."""
         known = self._catalogue.libraries
-        chosen = {place.folder.path for place in places}
-        room = _FILE_ROOM - sum(item.file_length for path, item in known.items() if path not in chosen)
+        paths = {folder.root.path for folder in folders}
+        room = _MAX_PROMPT_CHARS - sum(
+            library.prompt_length for path, library in known.items() if path not in paths
+        )
         start = 0
-        while start < len(places):
-            some = places[start : start + _BATCH]
-            old = [known.get(place.folder.path) or self._remembered(place) for place in some]
-            surveys = await self._disk.run(lambda: _surveys(some, old, complete=complete))  # noqa: B023  # awaited
-            start += len(surveys)
+        while start < len(folders):
+            batch = folders[start : start + _BATCH]
+            old = [known.get(folder.root.path) or self._from_cache(folder) for folder in batch]
+            scans = await self._disk.run(lambda: _scan_folders(batch, old, complete=complete))  # noqa: B023  # awaited
+            start += len(scans)
             loading = (
-                self._library(found, before, served=found.place.folder.path in known)
-                for found, before in zip(surveys, old, strict=False)
+                self._load_one(scan, previous, served=scan.folder.root.path in known)
+                for scan, previous in zip(scans, old, strict=False)
             )
             for library in await gather(*loading):
-                room -= library.file_length
-                yield library if room >= 0 else library.without_prompts(_NO_ROOM)
-                room += 0 if room >= 0 else library.file_length
+                room -= library.prompt_length
+                yield library if room >= 0 else library.without_prompts(_TOO_LARGE)
+                room += 0 if room >= 0 else library.prompt_length
 
-    def _remembered(self, place: LibraryFolder) -> LoadedLibrary | None:
-        kept = self._kept.get(place.folder.path)
-        return None if kept is None else LoadedLibrary(place, kept.stamps, kept.files)
+    def _from_cache(self, folder: LibraryFolder) -> LoadedLibrary | None:
+        entry = self._cached.get(folder.root.path)
+        return None if entry is None else LoadedLibrary(folder, entry.stamps, entry.files)
 
-    async def _library(self, found: FolderScan, old: LoadedLibrary | None, *, served: bool) -> LoadedLibrary:
-        if old is not None and not found.complete and found.stamps == old.stamps:
+    async def _load_one(self, scan: FolderScan, old: LoadedLibrary | None, *, served: bool) -> LoadedLibrary:
+        if old is not None and not scan.complete and scan.stamps == old.stamps:
             return old
-        return await self._loader.load(found, old, served=served)
+        return await self._loader.load(scan, old, served=served)
 
-    def _report_directories(self) -> None:
-        for directory, problem in self.places.problems.items():
+    def _log_directory_problems(self) -> None:
+        for directory, problem in self.folders.problems.items():
             if not self._quiet and (directory, problem) not in self._logged_directories:
                 self._logged_directories.add((directory, problem))
                 _log.warning("%s: %s", display_path(directory), problem)
 
-    def _report(self, paths: Iterable[str]) -> None:
+    def _log_problems(self, paths: Iterable[str]) -> None:
         """Log the errors in these folders that have not been logged before."""
         if self._quiet:
             return
-        news = [
+        new_problems = [
             (report.folder, problem)
             for report in self._catalogue.reports(paths)
             for problem in report.problems
             if problem.level == "error" and (report.folder, problem) not in self._logged
         ]
-        self._logged.update(news)
-        for folder, problem in news[:_MAX_LINES]:
+        self._logged.update(new_problems)
+        for folder, problem in new_problems[:_MAX_LOG_LINES]:
             line = "" if problem.line is None else f":{problem.line}"
             where = f"{display_path(folder)}/{problem.file}{line}".rstrip("/")
             _log.warning("%s: %s", where, problem.message)
-        if len(news) > _MAX_LINES:
-            more = len(news) - _MAX_LINES
-            _log.warning("and %d more problems with libraries; dittybag library check shows them all", more)
+        if len(new_problems) > _MAX_LOG_LINES:
+            rest = len(new_problems) - _MAX_LOG_LINES
+            _log.warning(
+                "and %d more problems in libraries; run dittybag library check to see them all", rest
+            )
 
 
 def _inode(folder: str) -> int | None:
@@ -192,25 +198,25 @@ def _inode(folder: str) -> int | None:
         return None
 
 
-def _surveys(
-    places: Sequence[LibraryFolder], old: Sequence[LoadedLibrary | None], *, complete: bool
+def _scan_folders(
+    folders: Sequence[LibraryFolder], old: Sequence[LoadedLibrary | None], *, complete: bool
 ) -> list[FolderScan]:
-    """Surveys of the first of these places, as many as fit into memory, at least one."""
-    surveys: list[FolderScan] = []
-    room = _READING_ROOM
-    for place, before in zip(places, old, strict=True):
+    """Scan the first of these folders, as many as fit into `_BATCH_CHARS`, at least one."""
+    scans: list[FolderScan] = []
+    room = _BATCH_CHARS
+    for folder, previous in zip(folders, old, strict=True):
         if room < 0:
             break
-        found = scan_folder(
-            place,
-            before.stamps if before is not None else {},
-            before.text_stamps() if before is not None else {},
+        scan = scan_folder(
+            folder,
+            previous.stamps if previous is not None else {},
+            previous.template_stamps() if previous is not None else {},
             complete=complete,
         )
-        room -= sum(map(len, found.contents.values())) + sum(map(len, found.texts.values()))
-        surveys.append(found)
-    return surveys
+        room -= sum(map(len, scan.contents.values())) + sum(map(len, scan.templates.values()))
+        scans.append(scan)
+    return scans
 
 
-def _stamps(kept: Mapping[str, CacheEntry]) -> dict[str, object]:
-    return {path: entry.stamps for path, entry in kept.items()}
+def _stamps(entries: Mapping[str, CacheEntry]) -> dict[str, object]:
+    return {path: entry.stamps for path, entry in entries.items()}

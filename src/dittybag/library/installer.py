@@ -145,7 +145,7 @@ def create(home: str, name: str) -> AddResult:
         _check_name_free(home, library)
         with atomic_install.staging_folder(home) as work:
             target = LimitedCopy(work / "library", path)
-            for file, text in starter_library.files(library).items():
+            for file, text in starter_library.starter_files(library).items():
                 target.write(file, (text.encode(),))
             now = _now()
             record = InstallRecord(

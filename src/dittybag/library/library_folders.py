@@ -1,4 +1,4 @@
-"""Where libraries are: the folders in some directories, and folders elsewhere that were linked."""
+"""Find library folders: those in the library directories, and linked folders elsewhere."""
 
 from __future__ import annotations
 
@@ -12,71 +12,71 @@ from dittybag.domain.libraries import library_name
 from dittybag.library import install_records
 from dittybag.library.safe_folder import SafeFolder
 
-#: More folders than this are not looked at.
+#: Further folders of a directory are ignored.
 MAX_LIBRARIES: Final = 10_000
 
 
 class LibraryFolder(Struct, frozen=True):
-    """A folder that may be a library, and what it would be called."""
+    """A folder that may be a library, and the library's name."""
 
-    #: Nothing if no character of the folder's name can be used.
+    #: Empty if the folder's name has no letter or digit.
     name: str
-    folder: SafeFolder
-    #: Where the folder is when all links have been followed.
-    real: str
+    root: SafeFolder
+    #: The path of the folder with all links resolved.
+    real_path: str
 
 
 class Directories(Struct, frozen=True):
-    """Where to look for libraries."""
+    """The directories that contain library folders."""
 
-    #: Dittybag's own data folder.
+    #: Dittybag's data folder.
     home: str
-    #: Directories of others, which come first.
-    others: tuple[str, ...] = ()
-    #: Only this folder, which is a library itself.
-    alone: str | None = None
+    #: Additional directories, which take precedence.
+    extra: tuple[str, ...] = ()
+    #: If set, only this folder is read, as one library.
+    single: str | None = None
 
     @property
     def all(self) -> tuple[str, ...]:
-        return (*self.others, install_records.libraries_folder(self.home))
+        return (*self.extra, install_records.libraries_folder(self.home))
 
     def exist(self) -> bool:
-        """Whether any of them is there, readable or not."""
+        """Whether any directory exists, readable or not."""
         return any(map(os.path.lexists, self.all))
 
-    def look(self) -> LibraryFolders:
-        """What is there now."""
-        if self.alone is not None:
-            real = os.path.realpath(self.alone)
+    def scan(self) -> LibraryFolders:
+        """Find the library folders that exist now."""
+        if self.single is not None:
+            real = os.path.realpath(self.single)
             return LibraryFolders(
-                (), (LibraryFolder(library_name(os.path.basename(real)), SafeFolder(self.alone), real),)
+                (), (LibraryFolder(library_name(os.path.basename(real)), SafeFolder(self.single), real),)
             )
         roots = tuple(dict.fromkeys(map(os.path.realpath, self.all)))
         problems: dict[str, str] = {}
-        found = [place for root in roots for place in _inside(root, problems)]
-        links = sorted(install_records.linked_folders(self.home, {place.name for place in found}).items())
+        found = [folder for root in roots for folder in _scan_directory(root, problems)]
+        links = sorted(install_records.linked_folders(self.home, {folder.name for folder in found}).items())
         found += [LibraryFolder(name, SafeFolder(path), os.path.realpath(path)) for name, path in links]
         return LibraryFolders(roots, tuple(found), problems)
 
 
 class LibraryFolders(Struct, frozen=True):
-    """All places, in the order in which the first of a name wins."""
+    """All library folders in order of precedence: the first with a name is used."""
 
-    #: The directories in which every folder is a place.
+    #: The directories in which every folder is a library.
     roots: tuple[str, ...]
     all: tuple[LibraryFolder, ...]
     #: Directories that cannot be read, and why.
     problems: dict[str, str] = {}
 
-    def tops(self) -> tuple[str, ...]:
-        """The directories, and the places that are not really in them."""
+    def watch_roots(self) -> tuple[str, ...]:
+        """The directories, and the library folders outside of them."""
         prefixes = tuple(os.path.join(root, "") for root in self.roots)
-        elsewhere = (place.real for place in self.all if not place.real.startswith(prefixes))
+        elsewhere = (folder.real_path for folder in self.all if not folder.real_path.startswith(prefixes))
         return tuple(dict.fromkeys((*self.roots, *elsewhere)))
 
-    def touched(self, paths: Iterable[str]) -> set[str]:
-        """The places, by where they really are, that these paths lead into."""
-        prefixes = [(os.path.join(folder, ""), folder in self.roots) for folder in self.tops()]
+    def containing(self, paths: Iterable[str]) -> set[str]:
+        """The real paths of the library folders that contain these paths."""
+        prefixes = [(os.path.join(folder, ""), folder in self.roots) for folder in self.watch_roots()]
         found = set()
         for path in paths:
             for prefix, is_root in prefixes:
@@ -86,20 +86,22 @@ class LibraryFolders(Struct, frozen=True):
         return found
 
 
-def _inside(root: str, problems: dict[str, str]) -> list[LibraryFolder]:
+def _scan_directory(root: str, problems: dict[str, str]) -> list[LibraryFolder]:
     try:
         with os.scandir(root) as entries:
             found = sorted((entry.name, entry.is_symlink()) for entry in entries if _may_be_library(entry))
     except FileNotFoundError:
-        # Nobody has put anything there yet.
+        # No library was added yet.
         return []
     except OSError as error:
-        problems[root] = f"the libraries in it cannot be read: {(error.strerror or 'unknown reason').lower()}"
+        problems[root] = (
+            f"cannot read this directory of libraries: {(error.strerror or 'unknown reason').lower()}"
+        )
         return []
-    return [_place(root, name, is_link=is_link) for name, is_link in found[:MAX_LIBRARIES]]
+    return [_library_folder(root, name, is_link=is_link) for name, is_link in found[:MAX_LIBRARIES]]
 
 
-def _place(root: str, name: str, *, is_link: bool) -> LibraryFolder:
+def _library_folder(root: str, name: str, *, is_link: bool) -> LibraryFolder:
     path = os.path.join(root, name)
     return LibraryFolder(library_name(name), SafeFolder(path), os.path.realpath(path) if is_link else path)
 
@@ -112,6 +114,6 @@ def _may_be_library(entry: os.DirEntry[str]) -> bool:
 
 
 def display_path(path: str) -> str:
-    """A path as people write it, with `~` for their own folder."""
+    """A path for messages, with `~` for the home directory."""
     own = os.path.expanduser("~")
     return f"~{path[len(own) :]}" if own != os.sep and path.startswith(os.path.join(own, "")) else path

@@ -1,6 +1,7 @@
-"""The shelf: the libraries of this machine, at hand and up to date. See `dittybag.domain.ports.Libraries`.
+"""The library service: serves the prompts of all libraries and reloads them when files change.
 
-Whoever has no libraries pays nothing for them: what reads and follows files is imported when there are some.
+It implements `dittybag.domain.ports.Libraries`. The modules that read and watch files are only imported if
+there are libraries.
 """
 
 from __future__ import annotations
@@ -29,60 +30,58 @@ if TYPE_CHECKING:
     from dittybag.library.loaded_library import LoadedLibrary
     from dittybag.library.refresh import LibraryRefresher
 
-#: How often to look for the first library.
-_LOOK_SECONDS: Final = 0.5
+#: How often to check for the first library.
+_POLL_SECONDS: Final = 0.5
 
-#: Of which no more are logged.
-_MAX_COMPLAINTS: Final = 100
+#: Maximum number of different rendering errors that are logged.
+_MAX_LOGGED: Final = 100
 
 _log = logging.getLogger("dittybag.library")
 
 
 class LibraryService:
-    """All libraries. Whoever asks before they have been read waits for that."""
+    """All libraries. Requests wait until the libraries are loaded."""
 
     def __init__(self, directories: Directories, renderer: TemplateRenderer) -> None:
         self._directories = directories
         self._renderer = renderer
         self._disk = DiskThread()
-        #: Nothing as long as there are no libraries.
+        #: None as long as there are no libraries.
         self._catalogue: Catalogue | None = None
         self._indexer: LibraryIndexer | None = None
-        self._follower: LibraryRefresher | None = None
+        self._refresher: LibraryRefresher | None = None
         self._task: Task[None] | None = None
         self._version = 0
         self._ready = Event()
-        #: Set when some more libraries have been read, and then replaced.
-        self._step = Event()
+        #: Set after each batch of libraries is loaded, and then replaced.
+        self._progress = Event()
         self._listeners: list[Callable[[], Any]] = []
-        self._complaints: set[tuple[str, str]] = set()
+        self._logged: set[tuple[str, str]] = set()
         self._closed = False
-
-    # Beginning and end
 
     def start(self) -> None:
         if self._closed:
             return
         if self._directories.exist():
-            self._task = get_running_loop().create_task(self._follow())
+            self._task = get_running_loop().create_task(self._run())
         else:
             self._ready.set()
-            get_running_loop().call_later(_LOOK_SECONDS, self.start)
+            get_running_loop().call_later(_POLL_SECONDS, self.start)
 
     async def load(self) -> None:
-        """Read everything once, completely, without following changes."""
-        await self._opened(quiet=True).refresh(None)
-        self._be_ready()
+        """Load all libraries once, without watching for changes."""
+        await self._create_indexer(quiet=True).refresh(None)
+        self._mark_ready()
 
     async def close(self) -> None:
         self._closed = True
         if self._task is not None:
             self._task.cancel()
-        for part in (self._follower, self._indexer, self._disk):
+        for part in (self._refresher, self._indexer, self._disk):
             if part is not None:
                 part.close()
 
-    def _opened(self, *, quiet: bool) -> LibraryIndexer:
+    def _create_indexer(self, *, quiet: bool) -> LibraryIndexer:
         from dittybag.library.catalogue import Catalogue
         from dittybag.library.indexer import LibraryIndexer
 
@@ -90,44 +89,42 @@ class LibraryService:
         self._indexer = LibraryIndexer(self._directories, self._catalogue, self._renderer, quiet=quiet)
         return self._indexer
 
-    async def _follow(self) -> None:
+    async def _run(self) -> None:
         late = self._ready.is_set()
-        indexer = self._opened(quiet=False)
+        indexer = self._create_indexer(quiet=False)
         try:
-            await indexer.load_first(self._stepped)
-        except Exception:  # noqa: BLE001  # whoever waits must not wait for ever; there is another look below
-            _log.exception("the libraries could not be read")
+            await indexer.load_first(self._signal_progress)
+        except Exception:  # noqa: BLE001  # waiting requests must continue; the refresher below scans again
+            _log.exception("cannot load the libraries")
             assert self._catalogue is not None
             self._catalogue.set_libraries(())
-        self._be_ready()
+        self._mark_ready()
         from dittybag.library.refresh import LibraryRefresher
 
-        self._follower = LibraryRefresher(indexer, self._changed, self._tell)
+        self._refresher = LibraryRefresher(indexer, self._bump_version, self._notify)
         if late:
-            # Somebody may have asked while there were none.
-            self._follower.tell_soon()
-        # Some clients start a server only to see what it has, and soon end it.
+            # Clients may have listed prompts while there were no libraries.
+            self._refresher.notify_soon()
+        # Some clients only start a server to list its prompts, and stop it soon after.
         await indexer.save_cache()
-        await self._follower.run()
+        await self._refresher.run()
 
-    def _be_ready(self) -> None:
-        self._changed()
+    def _mark_ready(self) -> None:
+        self._bump_version()
         self._ready.set()
-        self._stepped()
+        self._signal_progress()
 
-    def _stepped(self) -> None:
-        self._step.set()
-        self._step = Event()
+    def _signal_progress(self) -> None:
+        self._progress.set()
+        self._progress = Event()
 
-    def _changed(self) -> None:
+    def _bump_version(self) -> None:
         self._version += 1
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         if not self._closed:
             for listener in self._listeners:
                 listener()
-
-    # Questions
 
     def stamp(self) -> Hashable:
         return self._version
@@ -140,19 +137,19 @@ class LibraryService:
             found = None if self._catalogue is None else self._catalogue.page(after, limit)
             if found is not None:
                 return found
-            await self._step.wait()
+            await self._progress.wait()
         return []
 
     async def find(self, name: str) -> LibraryPrompt | None:
         try:
-            library, prompt = await self._found(name)
+            library, prompt = await self._find(name)
         except LibraryPromptNotFound:
             return None
         return library.to_library_prompt(prompt)
 
     async def render(self, name: str, values: Mapping[str, str]) -> str:
-        library, prompt = await self._found(name)
-        source = await self._source(library, prompt)
+        library, prompt = await self._find(name)
+        source = await self._read_source(library, prompt)
         if not prompt.template:
             return source
         folder = library.folder.root
@@ -161,37 +158,37 @@ class LibraryService:
                 source,
                 {**prompt.defaults, **values},
                 file=prompt.file,
-                partials=lambda file: self._partial(folder, file),
+                partials=lambda file: self._read_partial(folder, file),
             )
         except RenderingFailed as error:
             if error.line is not None and error.file is None and prompt.lines_before:
                 error = RenderingFailed(error.problem, line=error.line + prompt.lines_before)
-            self._complain(library, prompt, error)
+            self._log_once(library, prompt, error)
             raise error from None
 
-    def _complain(self, library: LoadedLibrary, prompt: ParsedPrompt, error: RenderingFailed) -> None:
-        """Log, once, that a prompt cannot be given: whoever asked for it may not be able to mend it."""
+    def _log_once(self, library: LoadedLibrary, prompt: ParsedPrompt, error: RenderingFailed) -> None:
+        """Log a rendering error once: the user who requested the prompt may not be its author."""
         file = display_path(os.path.join(library.folder.root.path, error.file or prompt.file))
         where = file if error.line is None else f"{file}:{error.line}"
-        if len(self._complaints) < _MAX_COMPLAINTS and (where, error.problem) not in self._complaints:
-            self._complaints.add((where, error.problem))
+        if len(self._logged) < _MAX_LOGGED and (where, error.problem) not in self._logged:
+            self._logged.add((where, error.problem))
             _log.warning("%s: %s", where, error.problem)
 
     async def source(self, name: str) -> tuple[LibraryPrompt, str, str]:
-        """A prompt, its file, and its text before anything is filled in."""
-        library, prompt = await self._found(name)
+        """A prompt, the path of its file, and its text before rendering."""
+        library, prompt = await self._find(name)
         file = os.path.join(library.folder.root.path, prompt.file)
-        return library.to_library_prompt(prompt), file, await self._source(library, prompt)
+        return library.to_library_prompt(prompt), file, await self._read_source(library, prompt)
 
     async def prompts(self, library: str) -> list[LibraryPrompt]:
-        """All prompts of a library."""
+        """All prompts of a library, sorted by key."""
         await self._ready.wait()
         return [] if self._catalogue is None else self._catalogue.prompts(library)
 
     async def search(self, query: str, limit: int) -> tuple[int, list[tuple[LibraryPrompt, str]]]:
-        """How many have `query` in name, title, description or text, in any case, and the first of them.
+        """Search names, titles, descriptions and texts, ignoring case.
 
-        Each comes with what stands around the match.
+        Returns the number of matches, and the first `limit` of them with the text around each match.
         """
         needle, total = fold(query), 0
         found: list[tuple[LibraryPrompt, str]] = []
@@ -201,8 +198,8 @@ class LibraryService:
                     _, _, text = await self.source(prompt.name)
                 except PromptUnusable:
                     text = ""
-                about = "\n".join((prompt.name, prompt.title or "", prompt.description or ""))
-                if needle in fold(about) or needle in fold(text):
+                summary = "\n".join((prompt.name, prompt.title or "", prompt.description or ""))
+                if needle in fold(summary) or needle in fold(text):
                     total += 1
                     if len(found) < limit:
                         found.append((prompt, snippet_around(text, query)))
@@ -210,15 +207,15 @@ class LibraryService:
 
     async def origins(self) -> dict[str, tuple[str, str]]:
         home = self._directories.home
-        found = await self._disk.run(lambda: install_records.read_records(home))
-        return {name: (origin.kind, origin.location) for name, origin in found.items()}
+        records = await self._disk.run(lambda: install_records.read_records(home))
+        return {name: (record.kind, record.location) for name, record in records.items()}
 
     async def reports(self) -> list[LibraryReport]:
         await self._ready.wait()
         return [] if self._catalogue is None else self._catalogue.reports()
 
     async def check(self) -> list[LibraryReport]:
-        """The reports after a closer look at every template."""
+        """Reports on all libraries, including a check of every template."""
         from dittybag.library.checker import LibraryChecker
 
         await self._ready.wait()
@@ -231,13 +228,13 @@ class LibraryService:
             reports.append(replace(report, problems=tuple(problems)))
         return reports
 
-    async def _found(self, name: str) -> tuple[LoadedLibrary, ParsedPrompt]:
+    async def _find(self, name: str) -> tuple[LoadedLibrary, ParsedPrompt]:
         await self._ready.wait()
         if self._catalogue is None:
             raise LibraryPromptNotFound(name)
         return self._catalogue.find(name)
 
-    async def _source(self, library: LoadedLibrary, prompt: ParsedPrompt) -> str:
+    async def _read_source(self, library: LoadedLibrary, prompt: ParsedPrompt) -> str:
         if prompt.text is not None:
             return prompt.text
         known = library.templates.get(prompt.file)
@@ -249,14 +246,14 @@ class LibraryService:
         except MissingFile as error:
             raise ContentFileMissing(display_path(os.path.join(folder.path, prompt.file))) from error
         except UnreadableFile as error:
-            raise RenderingFailed(f"{prompt.file} {error.problem}", line=error.line) from error
+            raise RenderingFailed(f"{prompt.file}: {error.problem}", line=error.line) from error
         return text
 
-    async def _partial(self, folder: SafeFolder, file: str) -> str | None:
+    async def _read_partial(self, folder: SafeFolder, file: str) -> str | None:
         try:
             _, text = await self._disk.run(lambda: folder.read_text(file, SOURCE_BYTES))
         except MissingFile:
             return None
         except UnreadableFile as error:
-            raise RenderingFailed(f"the included file '{file}' {error.problem}") from error
+            raise RenderingFailed(f"included file '{file}': {error.problem}") from error
         return text

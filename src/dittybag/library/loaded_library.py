@@ -1,4 +1,4 @@
-"""What a library holds, as it was last read from its files."""
+"""A loaded library: its prompts, templates and problems, as last read from its files."""
 
 from __future__ import annotations
 
@@ -16,180 +16,184 @@ from dittybag.library.safe_folder import Stamp
 
 
 class FileState(Struct, frozen=True, array_like=True):
-    """What a file says, or said when it was last in order."""
+    """The prompts of a file, from its current or its last good version."""
 
     format: str
-    drafts: tuple[ParsedPrompt, ...] = ()
+    prompts: tuple[ParsedPrompt, ...] = ()
     problems: tuple[FileProblem, ...] = ()
-    #: Some of it is what it said before.
+    #: Whether some prompts are from an earlier version of the file.
     stale: bool = False
 
 
-class TextState(Struct, frozen=True):
-    """A file that is nothing but a template, as it is or was when it was last in order."""
+class TemplateState(Struct, frozen=True):
+    """A file that contains only a template, in its current or its last good version."""
 
     stamp: Stamp
-    #: Nothing if there is no room for it; then it is read when it is needed.
+    #: None if the text is not held in memory; it is then read on demand.
     text: str | None
     problem: FileProblem | None = None
 
 
-_files = msgspec.msgpack.Decoder(dict[str, FileState])
+_decoder = msgspec.msgpack.Decoder(dict[str, FileState])
 
 
 class LoadedLibrary:
-    """One library. It is never changed: a library that was read again is another one."""
+    """One library. Immutable: reading it again creates a new object."""
 
     def __init__(
         self,
-        place: LibraryFolder,
+        folder: LibraryFolder,
         stamps: Mapping[str, Stamp],
         files: dict[str, FileState] | Raw,
         *,
-        texts: Mapping[str, TextState] | None = None,
+        templates: Mapping[str, TemplateState] | None = None,
         skipped: Mapping[str, str] | None = None,
-        unread: Mapping[str, FileProblem] | None = None,
-        folders: Mapping[str, int] | None = None,
+        unreadable: Mapping[str, FileProblem] | None = None,
+        inodes: Mapping[str, int] | None = None,
         complete: bool = False,
     ) -> None:
-        """`complete`: all files have been looked at, not only those that say which prompts there are."""
-        self.place = place
-        #: Of the files that say which prompts there are.
+        """`complete`: all files were scanned, not only those that define prompts."""
+        self.folder = folder
+        #: The stamps of the files that define prompts.
         self.stamps = stamps
-        self.texts: Mapping[str, TextState] = texts or {}
+        self.templates: Mapping[str, TemplateState] = templates or {}
         self.complete = complete
         self._files = files
         self._skipped = skipped or {}
-        #: Files that are there, but cannot be read.
-        self.unread: Mapping[str, FileProblem] = unread or {}
-        self._folders: Mapping[str, int] = folders or {}
-        self._drafts: dict[str, ParsedPrompt] | None = None
-        self._clashes: list[FileProblem] = []
+        #: Files that exist but cannot be read.
+        self.unreadable: Mapping[str, FileProblem] = unreadable or {}
+        self._inodes: Mapping[str, int] = inodes or {}
+        self._prompts: dict[str, ParsedPrompt] | None = None
+        self._duplicates: list[FileProblem] = []
 
     @property
     def name(self) -> str:
-        return self.place.name
+        return self.folder.name
 
     @property
     def files(self) -> dict[str, FileState]:
         if not isinstance(self._files, dict):
-            self._files = _files.decode(self._files)
+            self._files = _decoder.decode(self._files)
         return self._files
 
     @property
-    def unparsed(self) -> dict[str, FileState] | Raw:
-        """The files as they are at hand, for a library that differs in something else."""
+    def raw_files(self) -> dict[str, FileState] | Raw:
+        """The files, decoded or not, for a library that shares them."""
         return self._files
 
     @property
     def is_parsed(self) -> bool:
-        """Whether anybody has asked yet what is in the files."""
+        """Whether the files are decoded."""
         return isinstance(self._files, dict)
 
     @property
-    def drafts(self) -> dict[str, ParsedPrompt]:
-        """The prompts by their keys, in order. Of two with one key, the first file's is taken."""
-        if self._drafts is None:
+    def prompts(self) -> dict[str, ParsedPrompt]:
+        """The prompts by key, sorted. If two files define the same key, the first file wins."""
+        if self._prompts is None:
             found: dict[str, ParsedPrompt] = {}
             for file, state in sorted(self.files.items()):
-                for draft in state.drafts:
-                    first = found.setdefault(draft.key, draft)
-                    if first is not draft:
-                        problem = f"is another prompt called '{draft.key}', and {first.file} comes first"
-                        self._clashes.append(FileProblem(file, problem))
-            self._drafts = dict(sorted(found.items()))
-        return self._drafts
+                for prompt in state.prompts:
+                    first = found.setdefault(prompt.key, prompt)
+                    if first is not prompt:
+                        problem = f"prompt '{prompt.key}' is already defined in {first.file}; rename one"
+                        self._duplicates.append(FileProblem(file, problem))
+            self._prompts = dict(sorted(found.items()))
+        return self._prompts
 
-    def prompt(self, draft: ParsedPrompt) -> LibraryPrompt:
-        """A prompt of this library as lists show it."""
+    def to_library_prompt(self, prompt: ParsedPrompt) -> LibraryPrompt:
+        """A prompt of this library, for lists."""
         return LibraryPrompt(
             library=self.name,
-            key=draft.key,
-            title=draft.title,
-            description=draft.description,
-            arguments=draft.arguments,
+            key=prompt.key,
+            title=prompt.title,
+            description=prompt.description,
+            arguments=prompt.arguments,
         )
 
     def report(self, *more: FileProblem) -> LibraryReport:
-        """How it is doing; `more` is what only others know."""
+        """A report on this library; `more` are problems found elsewhere."""
         formats: dict[str, int] = {}
-        drafts = self.drafts
+        prompts = self.prompts
         for state in self.files.values():
-            given = sum(drafts.get(draft.key) is draft for draft in state.drafts)
-            formats[state.format] = formats.get(state.format, 0) + given
+            count = sum(prompts.get(prompt.key) is prompt for prompt in state.prompts)
+            formats[state.format] = formats.get(state.format, 0) + count
         skipped = dict(self._skipped)
         problems: list[FileProblem] = []
         for file, state in self.files.items():
-            if state.drafts or any(problem.level == "error" for problem in state.problems):
+            if state.prompts or any(problem.level == "error" for problem in state.problems):
                 problems += state.problems
             else:
-                # It looked like a prompt from outside, and is none.
-                skipped[file] = "; ".join(problem.message for problem in state.problems) or "holds no prompt"
-        problems += [text.problem for text in self.texts.values() if text.problem is not None]
+                # Its path looks like a prompt, but its content is not.
+                skipped[file] = (
+                    "; ".join(problem.message for problem in state.problems) or "contains no prompt"
+                )
+        problems += [text.problem for text in self.templates.values() if text.problem is not None]
         return LibraryReport(
             name=self.name,
-            folder=self.place.folder.path,
+            folder=self.folder.root.path,
             formats={name: count for name, count in formats.items() if count},
-            problems=(*more, *problems, *self.unread.values(), *self._clashes),
+            problems=(*more, *problems, *self.unreadable.values(), *self._duplicates),
             skipped=skipped,
         )
 
-    def folders(self) -> dict[str, int]:
-        """Where its files really are: the paths of folders, with their inodes."""
-        real = self.place.real
-        return {os.path.join(real, name) if name else real: inode for name, inode in self._folders.items()}
+    def watched_folders(self) -> dict[str, int]:
+        """The real paths of all folders of this library, with their inodes."""
+        real = self.folder.real_path
+        return {os.path.join(real, name) if name else real: inode for name, inode in self._inodes.items()}
 
     @property
-    def text_length(self) -> int:
-        """How much room the texts take that it holds."""
-        return sum(len(text.text) for text in self.texts.values() if text.text is not None)
+    def template_length(self) -> int:
+        """Total length of the templates held in memory."""
+        return sum(len(text.text) for text in self.templates.values() if text.text is not None)
 
     @property
-    def file_length(self) -> int:
-        """How much room its prompts take that are not in files of their own."""
+    def prompt_length(self) -> int:
+        """Total length of the prompts that are not templates in separate files."""
         if isinstance(self._files, Raw):
             return len(memoryview(self._files))
-        return sum(len(draft.text or "") for state in self._files.values() for draft in state.drafts)
+        return sum(len(prompt.text or "") for state in self._files.values() for prompt in state.prompts)
 
     def without_prompts(self, problem: FileProblem) -> LoadedLibrary:
-        """The same library, if there is no room for it. Nothing is known of its files: it is read again."""
+        """The same library without its prompts, which are read again at the next refresh."""
         return LoadedLibrary(
-            self.place, {}, {}, unread={"": problem}, folders=self._folders, complete=self.complete
+            self.folder, {}, {}, unreadable={"": problem}, inodes=self._inodes, complete=self.complete
         )
 
-    def without_texts(self) -> LoadedLibrary:
-        """The same library, if there is no room for its texts."""
-        texts = {file: TextState(state.stamp, None, state.problem) for file, state in self.texts.items()}
+    def without_templates(self) -> LoadedLibrary:
+        """The same library without the texts of its templates, which are then read on demand."""
+        templates = {
+            file: TemplateState(state.stamp, None, state.problem) for file, state in self.templates.items()
+        }
         return LoadedLibrary(
-            self.place,
+            self.folder,
             self.stamps,
             self._files,
-            texts=texts,
+            templates=templates,
             skipped=self._skipped,
-            unread=self.unread,
-            folders=self._folders,
+            unreadable=self.unreadable,
+            inodes=self._inodes,
             complete=self.complete,
         )
 
-    def differs(self, old: LoadedLibrary | None) -> bool:
-        """Whether somebody who knows the old one should be told."""
+    def differs_from(self, old: LoadedLibrary | None) -> bool:
+        """Whether clients that know the old version must be notified."""
         if old is None:
             return bool(self.stamps)
         if self.stamps != old.stamps:
             return True
-        return old.complete and _stamps(self.texts) != _stamps(old.texts)
+        return old.complete and _stamps(self.templates) != _stamps(old.templates)
 
-    def text_stamps(self) -> dict[str, Stamp]:
-        return _stamps(self.texts)
+    def template_stamps(self) -> dict[str, Stamp]:
+        return _stamps(self.templates)
 
-    def kept(self) -> CacheEntry | None:
-        """What a cache needs to know of it; nothing if it is to be read again at the next start."""
+    def cache_entry(self) -> CacheEntry | None:
+        """The entry for the cache; None if the library must be parsed again at the next start."""
         if isinstance(self._files, Raw):
             return CacheEntry(dict(self.stamps), self._files)
-        if self.unread or any(state.stale for state in self._files.values()):
+        if self.unreadable or any(state.stale for state in self._files.values()):
             return None
         return CacheEntry(dict(self.stamps), Raw(msgspec.msgpack.encode(self._files)))
 
 
-def _stamps(texts: Mapping[str, TextState]) -> dict[str, Stamp]:
-    return {file: state.stamp for file, state in texts.items()}
+def _stamps(templates: Mapping[str, TemplateState]) -> dict[str, Stamp]:
+    return {file: state.stamp for file, state in templates.items()}

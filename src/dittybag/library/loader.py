@@ -1,6 +1,6 @@
-"""Reads libraries: looks at the folders, and has what has changed since the last time parsed and checked.
+"""Load libraries: scan their folders, then parse and check the files that have changed.
 
-A file that was in order and no longer is keeps its last good version, and the problem is reported.
+If a served file becomes invalid, its last good version stays in use and the problem is reported.
 """
 
 from __future__ import annotations
@@ -16,247 +16,257 @@ from dittybag.domain.libraries import FILE_BYTES, SOURCE_BYTES, FileProblem
 from dittybag.library.formats import detect_formats
 from dittybag.library.formats.parsed_prompt import ParsedFile, ParsedPrompt
 from dittybag.library.library_folders import LibraryFolder
-from dittybag.library.loaded_library import FileState, LoadedLibrary, TextState
+from dittybag.library.loaded_library import FileState, LoadedLibrary, TemplateState
 from dittybag.library.render.child_reader import FileReader
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.library.safe_folder import FolderListing, MissingFile, SafeFolder, Stamp, UnreadableFile
 
 MANIFEST: Final = "twig.toml"
 
-#: What the files of a library may take to read: this, and so much for each of them.
-_PATIENCE_SECONDS: Final = 0.3
-_FILE_SECONDS: Final = 0.005
-#: So many are on their way to the child at a time: it is never without work, and soon stopped.
-_AT_ONCE: Final = 4
+#: The time limit for parsing the files of a library: a base, plus this much per file.
+_BASE_SECONDS: Final = 0.3
+_SECONDS_PER_FILE: Final = 0.005
+#: Enough to keep the child process busy, and few enough to stop soon after the time limit.
+_PARALLEL_FILES: Final = 4
 
-#: The files of a library that are read have at most so many bytes together.
-LIBRARY_BYTES: Final = 16 * 1024 * 1024
+#: Maximum total size of the files that are read in a library.
+MAX_LIBRARY_BYTES: Final = 16 * 1024 * 1024
 
 _STILL_SERVED: Final = "; its last good version is still served"
 
 
 class FolderScan(Struct, frozen=True):
-    """What was found in a folder. Only what has changed was read."""
+    """The files found in a library folder, with the content of those that have changed."""
 
-    place: LibraryFolder
-    #: The files that say which prompts there are, and how to read each.
+    folder: LibraryFolder
+    #: The format of each file that defines prompts.
     formats: dict[str, str]
     stamps: dict[str, Stamp]
     contents: dict[str, str]
-    unread: dict[str, FileProblem]
+    unreadable: dict[str, FileProblem]
     skipped: dict[str, str]
-    #: The files that are nothing but templates.
-    text_stamps: dict[str, Stamp]
-    texts: dict[str, str]
-    #: Where its files are, with inodes; nothing unless it is complete.
+    #: Files that contain only a template (`prompts/KEY.md` next to a manifest).
+    template_stamps: dict[str, Stamp]
+    templates: dict[str, str]
+    #: Paths and inodes of all folders; empty unless the scan is complete.
     folders: dict[str, int]
     complete: bool
 
 
 def scan_folder(
-    place: LibraryFolder, known: Mapping[str, Stamp], texts: Mapping[str, Stamp], *, complete: bool
+    folder: LibraryFolder, known: Mapping[str, Stamp], templates: Mapping[str, Stamp], *, complete: bool
 ) -> FolderScan:
-    """Look at a folder; what has other stamps than those known is read.
+    """List a folder and read the files whose stamps differ from `known` and `templates`.
 
-    `complete`: also look at files that are nothing but templates.
+    `complete`: include files that contain only a template.
     """
-    folder = place.folder
-    if not complete and (stamp := folder.stamp(MANIFEST)) is not None:
-        # It alone says which prompts there are.
+    root = folder.root
+    if not complete and (stamp := root.stamp(MANIFEST)) is not None:
+        # The manifest alone defines the prompts.
         listing = FolderListing({MANIFEST: stamp}, {}, {})
     else:
-        listing = folder.list()
+        listing = root.list()
     files = listing.files
     formats, skipped = detect_formats(list(files))
     stamps = {file: files[file] for file in formats}
-    fitting = _fitting(stamps)
-    contents, unread = _changed(folder, stamps, known, FILE_BYTES, fitting)
+    fitting = _within_limit(stamps)
+    contents, unreadable = _read_changed(root, stamps, known, FILE_BYTES, fitting)
     for file in stamps.keys() - fitting:
-        mib = LIBRARY_BYTES // 1024 // 1024
-        unread[file] = FileProblem(file, f"is left out: the prompts of a library have at most {mib} MiB")
-    text_stamps = {}
+        mib = MAX_LIBRARY_BYTES // 1024 // 1024
+        unreadable[file] = FileProblem(
+            file, f"skipped: the prompt files of a library can have at most {mib} MiB in total"
+        )
+    template_stamps = {}
     if complete and MANIFEST in formats:
-        text_stamps = {file: stamp for file, stamp in files.items() if is_text(file)}
-    new_texts, bad_texts = _changed(folder, text_stamps, texts, SOURCE_BYTES, _fitting(text_stamps))
-    for file in text_stamps:
+        template_stamps = {file: stamp for file, stamp in files.items() if is_prompt_template(file)}
+    new_templates, bad_templates = _read_changed(
+        root, template_stamps, templates, SOURCE_BYTES, _within_limit(template_stamps)
+    )
+    for file in template_stamps:
         skipped.pop(file, None)
     return FolderScan(
-        place=place,
+        folder=folder,
         formats=formats,
         stamps=stamps,
         contents=contents,
-        unread=unread | bad_texts,
-        skipped=skipped | listing.left_out,
-        text_stamps=text_stamps,
-        texts=new_texts,
+        unreadable=unreadable | bad_templates,
+        skipped=skipped | listing.skipped,
+        template_stamps=template_stamps,
+        templates=new_templates,
         folders=listing.folders,
         complete=complete,
     )
 
 
-def is_text(file: str) -> bool:
-    """Whether a file of a library with a manifest is the template of a prompt."""
+def is_prompt_template(file: str) -> bool:
+    """Whether a file next to a manifest can be the template of a prompt."""
     return file.startswith("prompts/") and file.endswith(".md") and file.count("/") == 1
 
 
-def _fitting(stamps: Mapping[str, Stamp]) -> set[str]:
-    """The files that are read, because there is room for them."""
+def _within_limit(stamps: Mapping[str, Stamp]) -> set[str]:
+    """The files that fit into `MAX_LIBRARY_BYTES`, in order."""
     fitting = set()
-    room = LIBRARY_BYTES
+    room = MAX_LIBRARY_BYTES
     for file, (_, size, _, _) in stamps.items():
-        # One that is too large is refused before it is read.
+        # A larger file is refused before it is read.
         room -= min(size, FILE_BYTES)
         if room >= 0:
             fitting.add(file)
     return fitting
 
 
-def _changed(
+def _read_changed(
     folder: SafeFolder,
     stamps: dict[str, Stamp],
     known: Mapping[str, Stamp],
-    most: int,
+    max_bytes: int,
     fitting: Container[str],
 ) -> tuple[dict[str, str], dict[str, FileProblem]]:
-    """The texts of the files that have changed, with their stamps put right, and what cannot be read."""
+    """The texts of the changed files, and the problems of unreadable ones. Updates `stamps`."""
     contents: dict[str, str] = {}
-    unread: dict[str, FileProblem] = {}
+    unreadable: dict[str, FileProblem] = {}
     for file, stamp in list(stamps.items()):
         if known.get(file) == stamp or file not in fitting:
             continue
         try:
-            stamps[file], contents[file] = folder.text(file, most)
+            stamps[file], contents[file] = folder.read_text(file, max_bytes)
         except MissingFile:
             del stamps[file]
         except UnreadableFile as error:
-            unread[file] = FileProblem(file, error.problem, error.line)
-    return contents, unread
+            unreadable[file] = FileProblem(file, error.problem, error.line)
+    return contents, unreadable
 
 
 class LibraryLoader:
-    """Makes libraries of what was found in folders."""
+    """Creates libraries from scanned folders."""
 
     def __init__(self, reader: FileReader, renderer: TemplateRenderer) -> None:
         self._reader = reader
         self._renderer = renderer
 
-    async def load(self, found: FolderScan, old: LoadedLibrary | None, *, served: bool) -> LoadedLibrary:
-        """The library in a folder, given what it was when it was last read.
+    async def load(self, scan: FolderScan, old: LoadedLibrary | None, *, served: bool) -> LoadedLibrary:
+        """Load the library of a scanned folder, reusing unchanged parts of `old`.
 
-        `served`: somebody has seen it as it was, and should not lose it to a slip of its author's.
+        `served`: the old version is in use, so its good files are kept if the new ones are invalid.
         """
-        unread = dict(found.unread)
-        if old is not None and found.stamps == old.stamps and not (unread or old.unread):
-            files: dict[str, FileState] | Raw = old.unparsed
+        unreadable = dict(scan.unreadable)
+        if old is not None and scan.stamps == old.stamps and not (unreadable or old.unreadable):
+            files: dict[str, FileState] | Raw = old.raw_files
         else:
-            files = await self._files(found, old, unread, served=served)
+            files = await self._load_files(scan, old, unreadable, served=served)
         return LoadedLibrary(
-            found.place,
-            found.stamps,
+            scan.folder,
+            scan.stamps,
             files,
-            texts=await self._texts(found, old, unread),
-            skipped=found.skipped,
-            unread=unread,
-            folders=found.folders,
-            complete=found.complete,
+            templates=await self._load_templates(scan, old, unreadable),
+            skipped=scan.skipped,
+            unreadable=unreadable,
+            inodes=scan.folders,
+            complete=scan.complete,
         )
 
-    async def _files(
-        self, found: FolderScan, old: LoadedLibrary | None, unread: dict[str, FileProblem], *, served: bool
+    async def _load_files(
+        self, scan: FolderScan, old: LoadedLibrary | None, unreadable: dict[str, FileProblem], *, served: bool
     ) -> dict[str, FileState]:
         files: dict[str, FileState] = {}
-        said = await self._said(found, unread)
-        for file, kind in found.formats.items():
-            if file not in found.stamps:
+        parsed = await self._parse_changed(scan, unreadable)
+        for file, kind in scan.formats.items():
+            if file not in scan.stamps:
                 continue
-            before = old.files.get(file) if old is not None else None
-            if file in said:
-                files[file] = await self._in_order(kind, said[file], before if served else None)
-            elif file in unread:
-                if served and before is not None and before.drafts:
-                    files[file] = _stale(before, (unread.pop(file),))
-            elif before is not None:
-                files[file] = before
-            elif old is not None and file in old.unread:
-                unread[file] = old.unread[file]
+            previous = old.files.get(file) if old is not None else None
+            if file in parsed:
+                files[file] = await self._with_last_good(kind, parsed[file], previous if served else None)
+            elif file in unreadable:
+                if served and previous is not None and previous.prompts:
+                    files[file] = _mark_stale(previous, (unreadable.pop(file),))
+            elif previous is not None:
+                files[file] = previous
+            elif old is not None and file in old.unreadable:
+                unreadable[file] = old.unreadable[file]
         return files
 
-    async def _said(self, found: FolderScan, unread: dict[str, FileProblem]) -> dict[str, ParsedFile]:
-        """What the files say now that have changed; those that take too long together are left unread."""
-        said: dict[str, ParsedFile] = {}
-        waiting = list(found.contents)
+    async def _parse_changed(
+        self, scan: FolderScan, unreadable: dict[str, FileProblem]
+    ) -> dict[str, ParsedFile]:
+        """Parse the changed files; files beyond the time limit are added to `unreadable`."""
+        parsed: dict[str, ParsedFile] = {}
+        waiting = list(scan.contents)
         spent = 0.0
-        while waiting and spent <= _PATIENCE_SECONDS + len(said) * _FILE_SECONDS:
-            some, waiting = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
-            answers = await gather(
-                *(self._reader.read(found.formats[file], file, found.contents[file]) for file in some)
+        while waiting and spent <= _BASE_SECONDS + len(parsed) * _SECONDS_PER_FILE:
+            batch, waiting = waiting[:_PARALLEL_FILES], waiting[_PARALLEL_FILES:]
+            results = await gather(
+                *(self._reader.read(scan.formats[file], file, scan.contents[file]) for file in batch)
             )
-            for file, (reading, seconds) in zip(some, answers, strict=True):
-                said[file] = reading
+            for file, (parsed_file, seconds) in zip(batch, results, strict=True):
+                parsed[file] = parsed_file
                 spent += seconds
         for file in waiting:
-            unread[file] = FileProblem(file, "is left out: the files of this library take too long to read")
-        return said
+            unreadable[file] = FileProblem(file, "skipped: the files of this library take too long to parse")
+        return parsed
 
-    async def _in_order(self, format: str, reading: ParsedFile, before: FileState | None) -> FileState:
-        """What a file says now, or what it said before if it says nothing useful any more."""
-        state = FileState(format, reading.drafts, reading.problems)
-        if before is None or not before.drafts:
+    async def _with_last_good(
+        self, format: str, parsed_file: ParsedFile, previous: FileState | None
+    ) -> FileState:
+        """The new state of a file, with the previous prompts in place of invalid ones."""
+        state = FileState(format, parsed_file.prompts, parsed_file.problems)
+        if previous is None or not previous.prompts:
             return state
-        if not reading.drafts and any(problem.level == "error" for problem in reading.problems):
-            return _stale(before, reading.problems)
-        good = {draft.key: draft for draft in before.drafts}
-        drafts: list[ParsedPrompt] = []
+        if not parsed_file.prompts and any(problem.level == "error" for problem in parsed_file.problems):
+            return _mark_stale(previous, parsed_file.problems)
+        good = {prompt.key: prompt for prompt in previous.prompts}
+        prompts: list[ParsedPrompt] = []
         stale = False
-        problems = list(reading.problems)
-        for draft in reading.drafts:
-            problem = await self._template_problem(draft.file, draft.text, draft)
-            if problem is not None and draft.key in good:
+        problems = list(parsed_file.problems)
+        for prompt in parsed_file.prompts:
+            problem = await self._template_problem(prompt.file, prompt.text, prompt)
+            if problem is not None and prompt.key in good:
                 stale = True
-                drafts.append(good[draft.key])
-                problems.append(_still_served(problem))
+                prompts.append(good[prompt.key])
+                problems.append(_with_still_served(problem))
             else:
-                drafts.append(draft)
-        return FileState(format, tuple(drafts), tuple(problems), stale=stale)
+                prompts.append(prompt)
+        return FileState(format, tuple(prompts), tuple(problems), stale=stale)
 
-    async def _texts(
-        self, found: FolderScan, old: LoadedLibrary | None, unread: dict[str, FileProblem]
-    ) -> dict[str, TextState]:
-        if not found.complete:
-            return dict(old.texts) if old is not None else {}
-        before = old.texts if old is not None else {}
-        texts: dict[str, TextState] = {}
-        for file, stamp in found.text_stamps.items():
-            known = before.get(file)
-            problem = unread.get(file)
-            if problem is None and (text := found.texts.get(file)) is not None:
+    async def _load_templates(
+        self, scan: FolderScan, old: LoadedLibrary | None, unreadable: dict[str, FileProblem]
+    ) -> dict[str, TemplateState]:
+        if not scan.complete:
+            return dict(old.templates) if old is not None else {}
+        previous = old.templates if old is not None else {}
+        templates: dict[str, TemplateState] = {}
+        for file, stamp in scan.template_stamps.items():
+            known = previous.get(file)
+            problem = unreadable.get(file)
+            if problem is None and (text := scan.templates.get(file)) is not None:
                 problem = None if known is None else await self._template_problem(file, text, None)
                 if problem is None:
-                    texts[file] = TextState(stamp, text)
+                    templates[file] = TemplateState(stamp, text)
             elif problem is None:
-                # As it was, or there is no room for it.
-                texts[file] = known if known is not None and known.stamp == stamp else TextState(stamp, None)
+                # Unchanged, or without its text because of the size limit.
+                templates[file] = (
+                    known if known is not None and known.stamp == stamp else TemplateState(stamp, None)
+                )
             if problem is not None and known is not None and known.text is not None:
-                unread.pop(file, None)
-                texts[file] = TextState(stamp, known.text, _still_served(problem))
-        return texts
+                unreadable.pop(file, None)
+                templates[file] = TemplateState(stamp, known.text, _with_still_served(problem))
+        return templates
 
     async def _template_problem(
-        self, file: str, text: str | None, draft: ParsedPrompt | None
+        self, file: str, text: str | None, prompt: ParsedPrompt | None
     ) -> FileProblem | None:
-        if text is None or (draft is not None and not draft.template):
+        if text is None or (prompt is not None and not prompt.template):
             return None
         try:
             await self._renderer.variables(text, file=file)
         except RenderingFailed as error:
-            before = draft.lines_before if draft is not None else 0
-            return FileProblem(file, error.problem, None if error.line is None else error.line + before)
+            offset = prompt.lines_before if prompt is not None else 0
+            return FileProblem(file, error.problem, None if error.line is None else error.line + offset)
         return None
 
 
-def _stale(state: FileState, problems: Iterable[FileProblem]) -> FileState:
-    return FileState(state.format, state.drafts, tuple(map(_still_served, problems)), stale=True)
+def _mark_stale(state: FileState, problems: Iterable[FileProblem]) -> FileState:
+    return FileState(state.format, state.prompts, tuple(map(_with_still_served, problems)), stale=True)
 
 
-def _still_served(problem: FileProblem) -> FileProblem:
+def _with_still_served(problem: FileProblem) -> FileProblem:
     return FileProblem(problem.file, problem.message + _STILL_SERVED, problem.line, problem.level)

@@ -1,4 +1,4 @@
-"""Follows the disk: has libraries read again when their files change, and says so, once for many changes."""
+"""Debounced refresh: reload libraries when their files change, and notify once per burst of changes."""
 
 from __future__ import annotations
 
@@ -10,109 +10,113 @@ from typing import Final
 from dittybag.library.indexer import LibraryIndexer
 from dittybag.library.watcher import FolderWatcher
 
-#: Listeners are told at most this often.
-_TELLING_SECONDS: Final = 0.55
-#: A burst may have been more than the system could tell of: look again when it is over.
-_SETTLING_SECONDS: Final = 1.0
-#: After so many changes at once, look at everything.
-_MANY_PATHS: Final = 2_000
-#: What was read is kept for the next start when nothing has happened for so long.
-_KEEPING_SECONDS: Final = 2.0
+#: Minimum time between two notifications.
+_NOTIFY_INTERVAL_SECONDS: Final = 0.55
+#: The system may drop events during a burst, so scan again when it is over.
+_SETTLE_SECONDS: Final = 1.0
+#: With this many changed paths or more, scan everything.
+_MAX_PATHS: Final = 2_000
+#: Write the cache after this long without changes.
+_IDLE_SECONDS: Final = 2.0
 
 _log = logging.getLogger("dittybag.library")
 
 
 class LibraryRefresher:
-    """Keeps the catalogue of a keeper up to date."""
+    """Keeps the catalogue of an indexer up to date."""
 
     def __init__(
-        self, keeper: LibraryIndexer, changed: Callable[[], object], tell: Callable[[], object]
+        self, indexer: LibraryIndexer, on_change: Callable[[], object], notify: Callable[[], object]
     ) -> None:
-        """`changed` is called at every change; `tell` soon after it, and not too often."""
-        self._keeper = keeper
-        self._changed = changed
-        self._listener = tell
+        """`on_change` is called after every change; `notify` shortly after it, at a limited rate."""
+        self._indexer = indexer
+        self._on_change = on_change
+        self._notify_listeners = notify
         self._loop = get_running_loop()
-        self._watcher = FolderWatcher(lambda paths: _soon(self._loop, lambda: self._note(paths)))
+        self._watcher = FolderWatcher(
+            lambda paths: _call_soon(self._loop, lambda: self._paths_changed(paths))
+        )
         self._wake = Event()
-        #: Places to look at again; nothing for all of them.
-        self._touched: set[str] | None = set()
-        #: Those that have been looked at, but not yet for the last time.
+        #: Folders to reload; None for all.
+        self._pending: set[str] | None = set()
+        #: Folders to scan once more when the current burst is over; None for all.
         self._unsettled: set[str] | None = set()
-        self._settling: TimerHandle | None = None
-        self._told_at = 0.0
-        self._telling: TimerHandle | None = None
+        self._settle_timer: TimerHandle | None = None
+        self._notified_at = 0.0
+        self._notify_timer: TimerHandle | None = None
         self._closed = False
 
     async def run(self) -> None:
-        """Follow, until this is cancelled. The watcher begins with having everything looked at."""
-        # Only a complete look shows which folders there are to watch.
-        self._note(None)
+        """Reload changed libraries until cancelled, starting with a complete scan."""
+        # Only a complete scan finds all folders to watch.
+        self._paths_changed(None)
         while True:
             await self._wake.wait()
             self._wake.clear()
-            touched, self._touched = self._touched, set()
+            folders, self._pending = self._pending, set()
             try:
-                if await self._keeper.refresh(touched):
-                    self._changed()
-                    self.tell_soon()
-                self._watcher.watch(self._keeper.folders(), self._keeper.places.tops())
-                await self._calm()
-            except Exception:  # noqa: BLE001  # the edge of this task: there is nobody to raise it to
-                _log.exception("the libraries could not be read again")
+                if await self._indexer.refresh(folders):
+                    self._on_change()
+                    self.notify_soon()
+                self._watcher.watch(self._indexer.watched_folders(), self._indexer.folders.watch_roots())
+                await self._save_when_idle()
+            except Exception:  # noqa: BLE001  # the edge of this task: no caller to raise to
+                _log.exception("cannot reload the libraries")
 
-    async def _calm(self) -> None:
-        """Wait for more to do; if there is nothing for a while, keep what is known for the next start."""
+    async def _save_when_idle(self) -> None:
+        """Wait for more changes; write the cache if there are none for a while."""
         try:
-            async with timeout(_KEEPING_SECONDS):
+            async with timeout(_IDLE_SECONDS):
                 await self._wake.wait()
         except TimeoutError:
-            await self._keeper.keep()
+            await self._indexer.save_cache()
 
     def close(self) -> None:
-        """Tell nothing any more."""
+        """Stop watching and notifying."""
         self._closed = True
         self._watcher.close()
-        for timer in (self._settling, self._telling):
+        for timer in (self._settle_timer, self._notify_timer):
             if timer is not None:
                 timer.cancel()
 
-    def _note(self, paths: Sequence[str] | None) -> None:
-        """Something has changed in these files; nothing for any."""
+    def _paths_changed(self, paths: Sequence[str] | None) -> None:
+        """Schedule a reload of the libraries that contain these paths; None for all."""
         if self._closed:
             return
-        touched = None
-        if paths is not None and len(paths) < _MANY_PATHS:
-            touched = self._keeper.places.touched(paths)
-        self._touched = _both(self._touched, touched)
+        folders = None
+        if paths is not None and len(paths) < _MAX_PATHS:
+            folders = self._indexer.folders.containing(paths)
+        self._pending = _union(self._pending, folders)
         self._wake.set()
         if paths is not None:
-            self._unsettled = _both(self._unsettled, touched)
-            if self._settling is not None:
-                self._settling.cancel()
-            self._settling = self._loop.call_later(_SETTLING_SECONDS, self._settle)
+            self._unsettled = _union(self._unsettled, folders)
+            if self._settle_timer is not None:
+                self._settle_timer.cancel()
+            self._settle_timer = self._loop.call_later(_SETTLE_SECONDS, self._settle)
 
     def _settle(self) -> None:
-        self._touched = _both(self._touched, self._unsettled)
+        self._pending = _union(self._pending, self._unsettled)
         self._unsettled = set()
         self._wake.set()
 
-    def tell_soon(self) -> None:
-        """Tell the listener, unless it is about to be told."""
-        if self._telling is None:
-            self._telling = self._loop.call_at(self._told_at + _TELLING_SECONDS, self._tell)
+    def notify_soon(self) -> None:
+        """Schedule a notification, unless one is scheduled already."""
+        if self._notify_timer is None:
+            self._notify_timer = self._loop.call_at(
+                self._notified_at + _NOTIFY_INTERVAL_SECONDS, self._notify
+            )
 
-    def _tell(self) -> None:
-        self._telling = None
-        self._told_at = self._loop.time()
-        self._listener()
-
-
-def _both(some: set[str] | None, others: set[str] | None) -> set[str] | None:
-    return None if some is None or others is None else some | others
+    def _notify(self) -> None:
+        self._notify_timer = None
+        self._notified_at = self._loop.time()
+        self._notify_listeners()
 
 
-def _soon(loop: AbstractEventLoop, work: Callable[[], object]) -> None:
-    """Have the loop do something, if it still does anything."""
+def _union(first: set[str] | None, second: set[str] | None) -> set[str] | None:
+    return None if first is None or second is None else first | second
+
+
+def _call_soon(loop: AbstractEventLoop, function: Callable[[], object]) -> None:
+    """Call a function in the loop's thread, unless the loop is closed."""
     if not loop.is_closed():
-        loop.call_soon_threadsafe(work)
+        loop.call_soon_threadsafe(function)

@@ -1,4 +1,4 @@
-"""A folder from which nothing leads out: its files, and what is in them."""
+"""A folder whose files are read without following links out of it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Final
 
 from msgspec import Struct
 
-#: When a file was changed, in every way that a file system tells.
+#: Modification time, size, inode and change time of a file; differs whenever the file has changed.
 Stamp = tuple[int, int, int, int]
 
-#: A library is not somebody's whole disk.
+#: Limits, in case a library is a whole home directory.
 MAX_FILES: Final = 10_000
 MAX_ENTRIES: Final = 20_000
 MAX_DEPTH: Final = 16
 
-#: Folders that hold something else, whatever is in them.
-_FOREIGN: Final = frozenset({"node_modules", "__pycache__"})
-#: Hidden folders hold what is nobody's business, but for the one in which people keep prompts.
-_SHOWN: Final = ".claude"
+#: Folders that never contain prompts.
+_IGNORED_FOLDERS: Final = frozenset({"node_modules", "__pycache__"})
+#: The only hidden folder that is read.
+_CLAUDE_FOLDER: Final = ".claude"
 
-_DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_OPEN_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
-#: A pipe must not make us wait for somebody to write into it.
-_FILE: Final = os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-_CHUNK: Final = 1024 * 1024
+#: Non-blocking: opening a FIFO would otherwise wait for a writer.
+_OPEN_FILE: Final = os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_CHUNK_BYTES: Final = 1024 * 1024
 
 
 class UnreadableFile(Exception):
-    """A file is not to be read; the message ends a sentence that begins with its name."""
+    """A file cannot or must not be read. `problem` is a phrase to follow the file name and a colon."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         self.problem = problem
@@ -39,20 +39,20 @@ class UnreadableFile(Exception):
 
 
 class MissingFile(UnreadableFile):
-    """There is no such file."""
+    """The file does not exist."""
 
     def __init__(self) -> None:
-        super().__init__("is not there")
+        super().__init__("not found")
 
 
 class FolderListing(Struct, frozen=True):
-    """The files of a folder, and what was left out of it."""
+    """The readable files of a folder, and what was skipped."""
 
     files: dict[str, Stamp]
-    #: The folders that hold them, with their inodes; the first is the folder itself, without a name.
+    #: Paths and inodes of all folders; the first is the folder itself, with an empty path.
     folders: dict[str, int]
-    #: Files and folders, and why they are not among the files.
-    left_out: dict[str, str]
+    #: Skipped files and folders, and why.
+    skipped: dict[str, str]
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
@@ -60,16 +60,16 @@ def stamp_of(status: os.stat_result) -> Stamp:
 
 
 class SafeFolder(Struct, frozen=True):
-    """A folder on disk. Names of files in it are relative, with "/"."""
+    """A folder on disk. File names are relative to it, with "/" as the separator."""
 
     path: str
 
     def stamp(self, file: str) -> Stamp | None:
-        """When an ordinary file of this name was changed; nothing if there is none."""
+        """The stamp of a regular file; None if there is no such file."""
         if os.sep not in file and (stamp := self._unlinked_stamp(file)) is not None:
-            # There is nothing on the way that could lead elsewhere.
+            # A plain name without a link cannot lead out of the folder.
             return stamp
-        inside = self._resolved(file)
+        inside = self._resolve(file)
         return None if inside is None else self._unlinked_stamp(inside)
 
     def _unlinked_stamp(self, file: str) -> Stamp | None:
@@ -80,89 +80,89 @@ class SafeFolder(Struct, frozen=True):
         return stamp_of(status) if stat.S_ISREG(status.st_mode) else None
 
     def list(self) -> FolderListing:
-        """All files below it that can be read."""
-        found = FolderListing({}, {}, {})
+        """List all readable files below the folder."""
+        listing = FolderListing({}, {}, {})
         try:
-            descriptor = os.open(self.path, _DIRECTORY)
+            descriptor = os.open(self.path, _OPEN_FOLDER)
         except OSError:
-            # It is gone, and so are its files.
-            return found
+            # The folder no longer exists.
+            return listing
         try:
-            self._walk(descriptor, "", 0, found)
+            self._walk(descriptor, "", 0, listing)
         finally:
             os.close(descriptor)
-        return found
+        return listing
 
-    def _walk(self, descriptor: int, inside: str, depth: int, found: FolderListing) -> None:
-        """Look through an open folder: by its name, it could be another one by now."""
-        found.folders[inside.rstrip("/")] = os.fstat(descriptor).st_ino
+    def _walk(self, descriptor: int, inside: str, depth: int, listing: FolderListing) -> None:
+        """List an open folder. A descriptor is used because its path could be replaced meanwhile."""
+        listing.folders[inside.rstrip("/")] = os.fstat(descriptor).st_ino
         with os.scandir(descriptor) as listed:
             entries = sorted(listed, key=lambda entry: entry.name)
         for entry in entries:
             name = inside + entry.name
-            if len(found.files) == MAX_FILES:
-                found.left_out[name] = f"is one too many: a library has at most {MAX_FILES} files"
+            if len(listing.files) == MAX_FILES:
+                listing.skipped[name] = f"too many files: a library can have at most {MAX_FILES:,}"
                 return
-            if len(found.files) + len(found.left_out) + len(found.folders) >= MAX_ENTRIES:
-                found.left_out[name] = (
-                    f"is one too many: at most {MAX_ENTRIES} files and folders are looked at"
+            if len(listing.files) + len(listing.skipped) + len(listing.folders) >= MAX_ENTRIES:
+                listing.skipped[name] = (
+                    f"too many entries: at most {MAX_ENTRIES:,} files and folders are scanned"
                 )
                 return
             try:
-                if (reason := _not_taken(entry, depth)) is not None:
-                    found.left_out[name if name.isprintable() else ascii(name)] = reason
+                if (reason := _skip_reason(entry, depth)) is not None:
+                    listing.skipped[name if name.isprintable() else ascii(name)] = reason
                 elif entry.is_dir(follow_symlinks=False):
-                    self._enter(descriptor, entry.name, name, depth, found)
+                    self._walk_subfolder(descriptor, entry.name, name, depth, listing)
                 elif not entry.is_symlink():
-                    found.files[name] = stamp_of(entry.stat(follow_symlinks=False))
+                    listing.files[name] = stamp_of(entry.stat(follow_symlinks=False))
                 elif (stamp := self.stamp(name)) is not None:
-                    found.files[name] = stamp
+                    listing.files[name] = stamp
                 else:
-                    found.left_out[name] = "is a link to something that is no file of this library"
+                    listing.skipped[name] = "a link to something other than a file in this library"
             except FileNotFoundError:
-                # It was there a moment ago.
+                # Deleted during the scan.
                 continue
             except OSError as error:
-                found.left_out[name] = f"cannot be read: {_reason(error)}"
+                listing.skipped[name] = f"cannot be read: {_describe(error)}"
 
-    def _enter(self, parent: int, name: str, path: str, depth: int, found: FolderListing) -> None:
-        descriptor = os.open(name, _DIRECTORY | _NO_FOLLOW, dir_fd=parent)
+    def _walk_subfolder(self, parent: int, name: str, path: str, depth: int, listing: FolderListing) -> None:
+        descriptor = os.open(name, _OPEN_FOLDER | _NO_FOLLOW, dir_fd=parent)
         try:
-            self._walk(descriptor, f"{path}/", depth + 1, found)
+            self._walk(descriptor, f"{path}/", depth + 1, listing)
         finally:
             os.close(descriptor)
 
-    def read(self, file: str, most: int) -> tuple[Stamp, bytes]:
-        """A file of at most so many bytes. Raises `UnreadableFile`."""
+    def read(self, file: str, max_bytes: int) -> tuple[Stamp, bytes]:
+        """The stamp and content of a file of at most `max_bytes`. Raises `UnreadableFile`."""
         try:
             descriptor = self._open(file)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR):
                 raise MissingFile from error
-            raise UnreadableFile(f"cannot be read: {_reason(error)}") from error
+            raise UnreadableFile(f"cannot be read: {_describe(error)}") from error
         try:
-            return _content(descriptor, most)
+            return _read_all(descriptor, max_bytes)
         except OSError as error:
-            raise UnreadableFile(f"cannot be read: {_reason(error)}") from error
+            raise UnreadableFile(f"cannot be read: {_describe(error)}") from error
         finally:
             os.close(descriptor)
 
-    def text(self, file: str, most: int) -> tuple[Stamp, str]:
-        """The text in a file. Raises `UnreadableFile`."""
-        stamp, content = self.read(file, most)
-        return stamp, decoded(content)
+    def read_text(self, file: str, max_bytes: int) -> tuple[Stamp, str]:
+        """The stamp and text of a file. Raises `UnreadableFile`."""
+        stamp, content = self.read(file, max_bytes)
+        return stamp, decode_text(content)
 
     def _open(self, file: str) -> int:
-        """Open a file, step by step, so that no link can lead out of the folder at any moment."""
+        """Open a file so that no link can lead out of the folder, even if links change meanwhile."""
         try:
             return self._open_unlinked(file)
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
                 raise
-            # A link on the way: it may lead to another file in here.
-            inside = self._resolved(file)
+            # The path has a link, which may lead to another file in this folder.
+            inside = self._resolve(file)
             if inside is None:
-                raise UnreadableFile("leads out of the library") from error
+                raise UnreadableFile("outside the library") from error
             if inside == file:
                 raise
             return self._open_unlinked(inside)
@@ -170,23 +170,23 @@ class SafeFolder(Struct, frozen=True):
     def _open_unlinked(self, file: str) -> int:
         parts = file.split("/")
         if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):
-            raise UnreadableFile("leads out of the library")
+            raise UnreadableFile("outside the library")
         if os.open not in os.supports_dir_fd:
-            if self._resolved(file) is None:
-                raise UnreadableFile("leads out of the library")
-            return os.open(os.path.join(self.path, *parts), _FILE)
-        at = os.open(self.path, _DIRECTORY)
+            if self._resolve(file) is None:
+                raise UnreadableFile("outside the library")
+            return os.open(os.path.join(self.path, *parts), _OPEN_FILE)
+        parent = os.open(self.path, _OPEN_FOLDER)
         try:
             for part in parts[:-1]:
-                inner = os.open(part, _DIRECTORY | _NO_FOLLOW, dir_fd=at)
-                os.close(at)
-                at = inner
-            return os.open(parts[-1], _FILE, dir_fd=at)
+                inner = os.open(part, _OPEN_FOLDER | _NO_FOLLOW, dir_fd=parent)
+                os.close(parent)
+                parent = inner
+            return os.open(parts[-1], _OPEN_FILE, dir_fd=parent)
         finally:
-            os.close(at)
+            os.close(parent)
 
-    def _resolved(self, file: str) -> str | None:
-        """Where a name leads to, seen from the folder; nothing if it leads out of it."""
+    def _resolve(self, file: str) -> str | None:
+        """The path after following links, relative to the folder; None if it is outside."""
         if "\0" in file:
             return None
         try:
@@ -198,45 +198,47 @@ class SafeFolder(Struct, frozen=True):
         return target[len(inside) :].replace(os.sep, "/") if target.startswith(inside) else None
 
 
-def _content(descriptor: int, most: int) -> tuple[Stamp, bytes]:
+def _read_all(descriptor: int, max_bytes: int) -> tuple[Stamp, bytes]:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        raise UnreadableFile("is not an ordinary file")
+        raise UnreadableFile("not a regular file")
     chunks = []
-    # What the system says of its size is only as true as it was a moment ago.
-    room = most + 1 if status.st_size <= most else 0
-    while room > 0 and (chunk := os.read(descriptor, min(room, _CHUNK))):
+    # The file may grow while it is read, so the size is also checked while reading.
+    room = max_bytes + 1 if status.st_size <= max_bytes else 0
+    while room > 0 and (chunk := os.read(descriptor, min(room, _CHUNK_BYTES))):
         chunks.append(chunk)
         room -= len(chunk)
     if room <= 0:
-        raise UnreadableFile(f"is larger than {most // 1024} KiB")
+        raise UnreadableFile(f"larger than {max_bytes // 1024} KiB")
     return stamp_of(status), b"".join(chunks)
 
 
-def decoded(content: bytes) -> str:
-    """The text of a file's content. Raises `UnreadableFile`."""
+def decode_text(content: bytes) -> str:
+    """Decode the content of a file. Raises `UnreadableFile`."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise UnreadableFile("is not a text in UTF-8", line) from error
+        raise UnreadableFile("not valid UTF-8", line) from error
     if "\0" in text:
-        raise UnreadableFile("is not a text", text.count("\n", 0, text.index("\0")) + 1)
+        raise UnreadableFile(
+            "not a text file (it contains a NUL byte)", text.count("\n", 0, text.index("\0")) + 1
+        )
     return text
 
 
-def _not_taken(entry: os.DirEntry[str], depth: int) -> str | None:
-    """Why something in a folder is not looked at, if it is not."""
+def _skip_reason(entry: os.DirEntry[str], depth: int) -> str | None:
+    """Why an entry of a folder is skipped; None if it is not."""
     if not entry.name.isprintable():
-        return "has a name that cannot be shown"
+        return "the name contains unprintable characters"
     if entry.is_dir(follow_symlinks=False):
-        if entry.name.startswith(".") and entry.name != _SHOWN:
-            return "is hidden"
-        if entry.name in _FOREIGN:
-            return "holds no prompts"
-        return f"is deeper than {MAX_DEPTH} folders" if depth >= MAX_DEPTH else None
-    return None if entry.is_symlink() or entry.is_file() else "is not an ordinary file"
+        if entry.name.startswith(".") and entry.name != _CLAUDE_FOLDER:
+            return "hidden"
+        if entry.name in _IGNORED_FOLDERS:
+            return "never contains prompts"
+        return f"nested more than {MAX_DEPTH} folders deep" if depth >= MAX_DEPTH else None
+    return None if entry.is_symlink() or entry.is_file() else "not a regular file"
 
 
-def _reason(error: OSError) -> str:
+def _describe(error: OSError) -> str:
     return (error.strerror or "unknown reason").lower()

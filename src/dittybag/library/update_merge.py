@@ -1,9 +1,9 @@
-"""Merging: what becomes of each file when a library is updated.
+"""Three-way merge of a library's files during an update.
 
-Three versions of a file decide: as it was installed, as it is here now, and as the source has it now. What
-nobody edited here follows the source. What was edited here stays as it is, whether the source has changed it
-too (then it is a conflict, and reported) or not. A deletion is an edit like any other: a file that was
-deleted here stays deleted, also when the source changes it, which is reported once.
+Each file is compared in three versions: as installed, as it is locally, and as it is in the source. Files
+without local edits follow the source. Files with local edits are kept; if the source has changed them too,
+they are reported as conflicts. Deleting a file is an edit: it stays deleted, and if the source changes it
+later, that is reported once.
 """
 
 from __future__ import annotations
@@ -14,45 +14,47 @@ from msgspec import Struct
 
 
 class MergePlan(Struct, frozen=True, kw_only=True):
-    """What becomes of the files. Nothing is in two of these, but that conflicts are kept."""
+    """What to do with each file. The groups do not overlap, except that conflicts are also kept."""
 
-    #: From the source, because they are new, or because they have changed.
+    #: New in the source, and changed in the source.
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    #: Gone from the source.
+    #: Removed from the source.
     removed: tuple[str, ...] = ()
-    #: Edited or deleted here, and left like that.
+    #: Edited or deleted locally, and left unchanged.
     kept: tuple[str, ...] = ()
-    #: Those of them that the source has changed as well.
+    #: The kept files that also changed in the source.
     conflicts: tuple[str, ...] = ()
-    #: Edited here, and about to be put aside.
+    #: Edited locally, to be backed up and replaced.
     replaced: tuple[str, ...] = ()
 
 
 def plan_merge(
     installed: Mapping[str, str],
-    here: Mapping[str, str],
+    local: Mapping[str, str],
     source: Mapping[str, str],
     *,
     overwrite: bool,
 ) -> MergePlan:
-    """Decide about every file. The mappings have the files' digests."""
-    sorted_into: dict[str, list[str]] = {field: [] for field in MergePlan.__struct_fields__}
-    for file in sorted({*installed, *here, *source}):
-        for field in _fate(installed.get(file), here.get(file), source.get(file), overwrite=overwrite):
-            sorted_into[field].append(file)
-    return MergePlan(**{field: tuple(files) for field, files in sorted_into.items()})
+    """Decide what to do with every file. The mappings contain the digests of the files."""
+    plan: dict[str, list[str]] = {field: [] for field in MergePlan.__struct_fields__}
+    for file in sorted({*installed, *local, *source}):
+        for field in _decide(installed.get(file), local.get(file), source.get(file), overwrite=overwrite):
+            plan[field].append(file)
+    return MergePlan(**{field: tuple(files) for field, files in plan.items()})
 
 
-def _fate(installed: str | None, here: str | None, source: str | None, *, overwrite: bool) -> tuple[str, ...]:
-    if here == source:
+def _decide(
+    installed: str | None, local: str | None, source: str | None, *, overwrite: bool
+) -> tuple[str, ...]:
+    if local == source:
         return ()
-    follow = "added" if here is None else "removed" if source is None else "changed"
-    if here == installed:
-        return (follow,)
+    action = "added" if local is None else "removed" if source is None else "changed"
+    if local == installed:
+        return (action,)
     if source is None and installed is None:
-        # Made here, and none of the source's business.
+        # A local file that the source never had.
         return ("kept",)
     if overwrite:
-        return (follow,) if here is None else (follow, "replaced")
+        return (action,) if local is None else (action, "replaced")
     return ("kept",) if source == installed else ("kept", "conflicts")

@@ -1,4 +1,4 @@
-"""Watches folders for changes, in a thread of its own."""
+"""A folder watcher that runs in its own thread."""
 
 from __future__ import annotations
 
@@ -13,90 +13,89 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
-#: Changes that follow each other faster than this are one burst ...
+#: Changes closer together than this are one burst ...
 _STEP_MS: Final = 50
-#: ... but nobody waits longer than this for the first of them.
+#: ... which is reported at the latest after this time.
 _BURST_MS: Final = 300
-#: How often to look whether the topmost folders are still the same.
-_LOOK_MS: Final = 500
-#: Where the system cannot tell of changes, folders are looked at this often.
+#: How often to check that the root folders were not replaced.
+_CHECK_MS: Final = 500
+#: Polling interval where the system has no change notifications.
 _POLL_MS: Final = 300
 
-#: Called in the watcher's thread with the paths that have changed; with nothing if it may be all of them.
+#: Called in the watcher's thread with the changed paths, or None if any path may have changed.
 FolderListener = Callable[[Sequence[str] | None], object]
 
 
-class _Wanted(Struct, frozen=True):
-    """What to watch."""
+class _WatchTargets(Struct, frozen=True):
+    """The folders to watch."""
 
     folders: dict[str, int]
-    tops: tuple[str, ...]
+    roots: tuple[str, ...]
 
 
-class _Question(Struct, frozen=True):
-    """What the system's part asks at every step."""
+class _StopEvent(Struct, frozen=True):
+    """Has the interface that watchfiles expects of a stop event."""
 
     is_set: Callable[[], bool]
 
 
 class FolderWatcher:
-    """Tells of changes in some folders, each alone, without those inside it.
+    """Watches individual folders, not recursively.
 
-    Which folders there are is for somebody else to find out: the system's own way of watching a whole tree
-    follows links out of it.
+    The caller lists all subfolders, because the system's recursive mode follows links out of the tree.
     """
 
     def __init__(self, listener: FolderListener) -> None:
         self._listener = listener
-        self._wanted = _Wanted({}, ())
-        self._ended = threading.Event()
+        self._targets = _WatchTargets({}, ())
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dittybag-watcher", daemon=True)
 
-    def watch(self, folders: Mapping[str, int], tops: Sequence[str]) -> None:
-        """Watch these folders from now on, each given with its inode: another one is not the same.
+    def watch(self, folders: Mapping[str, int], roots: Sequence[str]) -> None:
+        """Watch these folders, given with their inodes, instead of the previous ones.
 
-        `tops`: those that nobody above them is watched for, so that they may come and go unseen.
+        `roots`: folders whose parents are not watched. They are polled to detect replacement.
         """
-        wanted = _Wanted(dict(folders), tuple(tops))
-        if wanted != self._wanted:
-            self._wanted = wanted
-        if not self._thread.is_alive() and not self._ended.is_set():
+        targets = _WatchTargets(dict(folders), tuple(roots))
+        if targets != self._targets:
+            self._targets = targets
+        if not self._thread.is_alive() and not self._closed.is_set():
             self._thread.start()
 
     def close(self) -> None:
-        """Stop; nothing is told any more."""
-        self._ended.set()
+        """Stop watching. The listener is not called again."""
+        self._closed.set()
 
     def _run(self) -> None:
-        while not self._ended.is_set():
-            wanted = self._wanted
-            identities = _identities(wanted.tops)
-            notify = _notifier(list(wanted.folders))
-            # Whatever happened before somebody was watching.
-            self._tell(None)
+        while not self._closed.is_set():
+            targets = self._targets
+            identities = _identities(targets.roots)
+            notify = _create_notifier(list(targets.folders))
+            # Changes may have happened before watching started.
+            self._notify(None)
             with contextlib.closing(notify) if notify is not None else contextlib.nullcontext():
-                while not self._is_over(wanted) and identities == _identities(wanted.tops):
-                    self._wait(notify, wanted)
+                while not self._should_stop(targets) and identities == _identities(targets.roots):
+                    self._wait(notify, targets)
 
-    def _is_over(self, wanted: _Wanted) -> bool:
-        return self._ended.is_set() or wanted is not self._wanted
+    def _should_stop(self, targets: _WatchTargets) -> bool:
+        return self._closed.is_set() or targets is not self._targets
 
-    def _wait(self, notify: RustNotify | None, wanted: _Wanted) -> None:
-        """Wait for a change, for a while, or until something else is wanted."""
+    def _wait(self, notify: RustNotify | None, targets: _WatchTargets) -> None:
+        """Wait for a change, for a timeout, or until the targets change."""
         if notify is None:
-            self._ended.wait(_STEP_MS / 1000)
+            self._closed.wait(_STEP_MS / 1000)
             return
-        changes = notify.watch(_BURST_MS, _STEP_MS, _LOOK_MS, _Question(lambda: self._is_over(wanted)))
+        changes = notify.watch(_BURST_MS, _STEP_MS, _CHECK_MS, _StopEvent(lambda: self._should_stop(targets)))
         if isinstance(changes, set):
-            self._tell([path for _, path in changes])
+            self._notify([path for _, path in changes])
 
-    def _tell(self, paths: Sequence[str] | None) -> None:
-        if not self._ended.is_set():
+    def _notify(self, paths: Sequence[str] | None) -> None:
+        if not self._closed.is_set():
             self._listener(paths)
 
 
 def _identities(folders: Sequence[str]) -> list[tuple[int, int] | None]:
-    """Which folders these are; another one with the same name is not the same."""
+    """Device and inode of each folder, to detect replacement."""
     return [_identity(folder) for folder in folders]
 
 
@@ -108,22 +107,22 @@ def _identity(folder: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _notifier(folders: list[str]) -> RustNotify | None:
-    """Something that knows of changes in these folders, if there are any."""
+def _create_notifier(folders: list[str]) -> RustNotify | None:
+    """A notifier for these folders; None if there are none or they cannot be watched."""
     if not folders:
         return None
-    notifier = _extension()
+    notifier = _load_notifier_class()
     for polling in (False, True):
         try:
             return notifier(folders, False, polling, _POLL_MS, False, True)  # noqa: FBT003  # takes no keywords
         except (OSError, RuntimeError):
-            # There may be too many folders for the system to watch, or one has just vanished.
+            # Too many folders for the system to watch, or one was just deleted.
             continue
     return None
 
 
-def _extension() -> type[RustNotify]:
-    """The part of watchfiles that we need, without the rest, which takes ten times as long to import."""
+def _load_notifier_class() -> type[RustNotify]:
+    """Load only the native part of watchfiles: the whole package takes ten times as long to import."""
     from importlib.machinery import EXTENSION_SUFFIXES
     from importlib.util import find_spec, module_from_spec, spec_from_file_location
 

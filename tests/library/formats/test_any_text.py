@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dittybag.library.formats import FORMATS, ParsedFile, read
-from dittybag.library.formats.argument_declarations import usable
-from dittybag.library.formats.escaping import literal, quoted
+from dittybag.library.formats.argument_declarations import is_usable_name
+from dittybag.library.formats.escaping import escape, string_literal
 from tests.library.formats.rendering import ENVIRONMENT
 
 FILES = {
@@ -153,7 +153,7 @@ def test_any_text_is_read(format: str, content: str) -> None:
         arguments = [argument.name for argument in draft.arguments]
         assert len(arguments) == len(set(arguments)) <= 50
         assert set(draft.defaults) <= {argument.name for argument in draft.arguments if not argument.required}
-        assert format == "twig" or all(map(usable, arguments))
+        assert format == "twig" or all(map(is_usable_name, arguments))
         for line in (draft.title, draft.description, *(argument.description for argument in draft.arguments)):
             assert line is None or (line.strip() and len(line) <= 4000 and line.splitlines() == [line])
         if draft.template and format not in ("twig", "markdown", "prompty") and "{{" not in content.lower():
@@ -174,10 +174,10 @@ def test_what_is_translated_is_a_template(format: str, pieces: list[str]) -> Non
 
 @given(st.text(st.sampled_from("{}%#-+ x\n\r\t\\'\"~")) | st.text())
 def test_a_literal_comes_out_as_written(text: str) -> None:
-    assert ENVIRONMENT.render_str(literal(text)) == text
-    assert ENVIRONMENT.render_str(f"{{{{ x }}}}{literal(text)}{{{{ x }}}}", x="") == text
-    assert ENVIRONMENT.render_str(f"{literal(text)}{{% if x %}}y{{% endif %}}", x="") == text
-    assert ENVIRONMENT.render_str(f"{{{{ {quoted(text)} }}}}") == text
+    assert ENVIRONMENT.render_str(escape(text)) == text
+    assert ENVIRONMENT.render_str(f"{{{{ x }}}}{escape(text)}{{{{ x }}}}", x="") == text
+    assert ENVIRONMENT.render_str(f"{escape(text)}{{% if x %}}y{{% endif %}}", x="") == text
+    assert ENVIRONMENT.render_str(f"{{{{ {string_literal(text)} }}}}") == text
 
 
 @pytest.mark.parametrize("format", ["markdown", "skill"])
@@ -190,7 +190,7 @@ def test_a_text_that_declares_nothing_comes_out_as_written(format: str, text: st
 
 def test_an_unknown_format_is_an_error() -> None:
     (problem,) = read("docx", "a.docx", "text").problems
-    assert problem.message == "There is no format 'docx'"
+    assert problem.message == "Unknown format 'docx'"
 
 
 @pytest.mark.parametrize("file", ["", "/", ".md", "x" * 300 + ".md", "a\x00.md", "a\ud800.md"])

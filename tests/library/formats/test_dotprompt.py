@@ -143,13 +143,13 @@ def test_handlebars_become_jinja(template: str, expected: str) -> None:
         ("a\n{{> header}}", 2, "partial {{>header}}"),
         ("{{#> layout}}x{{/layout}}", 1, "cannot be translated"),
         ("{{#*inline 'x'}}{{/inline}}", 1, "cannot be translated"),
-        ("a\n\n{{add @index 1}}", 3, "no helper 'add'"),
-        ("{{#repeat 3}}x{{/repeat}}", 1, "no helper 'repeat'"),
+        ("a\n\n{{add @index 1}}", 3, "the helper 'add' is not supported"),
+        ("{{#repeat 3}}x{{/repeat}}", 1, "the helper 'repeat' is not supported"),
         ("{{#if (eq a b)}}{{/if}}", 1, "exactly one value"),
         ("{{#if age >= 18}}{{/if}}", 1, "exactly one value"),
         ("a\n{{#if x}}\nb", 2, "{{#if}} is not closed"),
-        ("a\n{{/if}}", 2, "{{/if}} closes nothing"),
-        ("{{#if x}}{{/each}}", 1, "{{/each}} closes nothing"),
+        ("a\n{{/if}}", 2, "{{/if}} does not close an open block"),
+        ("{{#if x}}{{/each}}", 1, "{{/each}} does not close an open block"),
         ("a\n{{else}}", 2, "not inside a block"),
         ("{{#each xs}}{{else if x}}{{/each}}", 1, "cannot be translated here"),
         ("{{#if x}}{{else}}{{else}}{{/if}}", 1, "not inside a block"),
@@ -159,11 +159,11 @@ def test_handlebars_become_jinja(template: str, expected: str) -> None:
         ("{{! a", 1, "comment"),
         ("{{{{raw}}}}{{{{/raw}}}}", 1, "raw blocks"),
         ("{{}}", 1, "cannot be translated"),
-        ("{{this}}", 1, "all arguments together"),
-        ("{{json this}}", 1, "all arguments together"),
+        ("{{this}}", 1, "refers to all arguments"),
+        ("{{json this}}", 1, "refers to all arguments"),
         ("{{@index}}", 1, "'@index' cannot"),
         ("{{@state.name}}", 1, "'@state.name' cannot"),
-        ("{{role}}", 1, "a role is written"),
+        ("{{role}}", 1, "a role must have the form"),
         ("{{media}}", 1, "needs url="),
         ("{{media url=}}", 1, "needs url="),
         ("{{a..b}}", 1, "cannot be translated"),
@@ -176,15 +176,15 @@ def test_what_cannot_be_translated_is_an_error_with_its_line(template: str, line
     assert read("dotprompt", "p.prompt", content).prompts == ()
     ((level, at, text),) = told("dotprompt", "p.prompt", content)
     assert (level, at) == ("error", line + 3)
-    assert text.startswith("This cannot be read: ")
+    assert text.startswith("The template cannot be translated: ")
     assert message in text
 
 
 def test_members_of_arguments_are_warned_about() -> None:
     content = "---\nmodel: x\n---\n\n{{user.name}}\n{{#each xs}}{{title}}{{/each}}"
     assert told("dotprompt", "p.prompt", content) == [
-        ("warning", 5, "'user.name' is empty: arguments are texts here, without members"),
-        ("warning", 6, "'title' is empty: arguments are texts here, without members"),
+        ("warning", 5, "'user.name' is always empty: arguments are text and have no members"),
+        ("warning", 6, "'title' is always empty: arguments are text and have no members"),
     ]
 
 

@@ -19,7 +19,7 @@ def test_a_pattern_takes_an_input() -> None:
     draft = pattern("# IDENTITY and PURPOSE\n\nYou sum {% up %}.\n\n# INPUT:\n")
     assert draft.key == "sum"
     assert draft.description == "You sum {% up %}."
-    assert draft.arguments == (Argument(name="input", description="What the pattern is applied to"),)
+    assert draft.arguments == (Argument(name="input", description="The text to apply the pattern to"),)
     assert rendered(draft) == "# IDENTITY and PURPOSE\n\nYou sum {% up %}.\n\n# INPUT:\n"
 
 

@@ -64,7 +64,7 @@ def test_front_matter_that_is_not_yaml_is_read_line_by_line(front: str, line: in
     assert reading.prompts[0].text == "body"
     (problem,) = reading.problems
     assert (problem.level, problem.line) == ("warning", line)
-    assert problem.message.startswith("Front matter is not valid YAML (")
+    assert problem.message.startswith("The front matter is not valid YAML (")
 
 
 def test_one_bad_field_does_not_spoil_the_others() -> None:

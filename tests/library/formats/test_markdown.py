@@ -72,11 +72,11 @@ def test_arguments_are_declared_in_many_ways(
 @pytest.mark.parametrize(
     ("declaration", "line", "message"),
     [
-        ("[a-b, ok]", 2, "Argument 'a-b' is left out: a template cannot use such a name"),
-        ("[not, ok]", 2, "Argument 'not' is left out: a template cannot use such a name"),
-        ("[ok, ok]", 2, "Argument 'ok' is declared twice; the first counts"),
-        ("\n  - ok\n  - {description: x, type: y}", 4, "An argument has no name; it is left out"),
-        ("\n  - ok\n  - [x]", 4, "An argument is neither a name nor a table with one; it is left out"),
+        ("[a-b, ok]", 2, "Argument 'a-b' is ignored: its name cannot be used in a template"),
+        ("[not, ok]", 2, "Argument 'not' is ignored: its name cannot be used in a template"),
+        ("[ok, ok]", 2, "Argument 'ok' is declared twice; the first declaration is used"),
+        ("\n  - ok\n  - {description: x, type: y}", 4, "An argument has no name; it is ignored"),
+        ("\n  - ok\n  - [x]", 4, "An argument is not a name or a table with a name; it is ignored"),
         ("\n  ok: {required: perhaps}", 3, "Argument 'ok': 'required' must be true or false"),
     ],
 )

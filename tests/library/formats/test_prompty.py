@@ -74,7 +74,7 @@ def test_mustache_that_cannot_be_translated_is_an_error() -> None:
 def test_an_input_that_jinja_cannot_use_is_left_out() -> None:
     content = "---\ninputs:\n  first-name: Ann\n---\nText"
     assert told("prompty", "a.prompty", content) == [
-        ("warning", 3, "Argument 'first-name' is left out: a template cannot use such a name")
+        ("warning", 3, "Argument 'first-name' is ignored: its name cannot be used in a template")
     ]
 
 

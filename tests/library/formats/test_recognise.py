@@ -52,18 +52,18 @@ def test_a_file_is_recognised_by_its_path(file: str, format: str) -> None:
         (".claude/agents/reviewer.md", "hidden"),
         (".claude/commands/.old/review.md", "hidden"),
         ("sub/.claude/commands/review.md", "hidden"),
-        ("README.md", "about the collection"),
-        ("git/readme.zh-CN.md", "about the collection"),
-        ("README_CLASSIC.md", "about the collection"),
-        ("License.txt", "about the collection"),
-        ("CHANGELOG.md", "about the collection"),
-        ("contributing.md", "about the collection"),
-        ("AGENTS.md", "about the collection"),
-        ("Claude.md", "about the collection"),
-        ("SECURITY.md", "about the collection"),
-        ("RELEASE_NOTES_v3.2.0.md", "about the collection"),
+        ("README.md", "documentation of the repository"),
+        ("git/readme.zh-CN.md", "documentation of the repository"),
+        ("README_CLASSIC.md", "documentation of the repository"),
+        ("License.txt", "documentation of the repository"),
+        ("CHANGELOG.md", "documentation of the repository"),
+        ("contributing.md", "documentation of the repository"),
+        ("AGENTS.md", "documentation of the repository"),
+        ("Claude.md", "documentation of the repository"),
+        ("SECURITY.md", "documentation of the repository"),
+        ("RELEASE_NOTES_v3.2.0.md", "documentation of the repository"),
         ("run.py", ".py files are not read"),
-        ("Makefile", "without an extension"),
+        ("Makefile", "the file has no extension"),
         ("_header.prompt", "a partial"),
         ("node_modules/x/commands/a.md", "installed package"),
         ("a\nb.md", "control character"),
@@ -80,8 +80,8 @@ def test_a_file_that_is_skipped_has_a_reason(file: str, reason: str) -> None:
 def test_a_twig_toml_decides_for_the_whole_library() -> None:
     formats, skipped = detect_formats(["twig.toml", "prompts/a.md", "partials/b.md", "skills/x/SKILL.md"])
     assert formats == {"twig.toml": "twig"}
-    assert skipped["prompts/a.md"] == "the text of a prompt, if twig.toml lists it"
-    assert "may include" in skipped["partials/b.md"]
+    assert skipped["prompts/a.md"] == "a template, read only if twig.toml lists its prompt"
+    assert "can include it" in skipped["partials/b.md"]
     assert "twig.toml" in skipped["skills/x/SKILL.md"]
 
 
@@ -105,7 +105,7 @@ def test_what_lies_beside_a_skill_belongs_to_it() -> None:
 def test_a_skill_inside_a_skill_is_one_of_its_own() -> None:
     formats, skipped = detect_formats(["SKILL.md", "notes.md", "sub/SKILL.md", "sub/notes.md"])
     assert formats == {"SKILL.md": "skill", "sub/SKILL.md": "skill"}
-    assert skipped["notes.md"] == "part of the skill that this library is"
+    assert skipped["notes.md"] == "part of the skill at the top level"
     assert skipped["sub/notes.md"] == "part of the skill sub"
 
 
@@ -121,7 +121,7 @@ def test_what_lies_beside_a_pattern_belongs_to_it() -> None:
 def test_documentation_is_skipped_only_beside_a_folder_made_for_prompts() -> None:
     assert detect_formats(["docs/write.md", "git/a.md"])[1] == {}
     assert detect_formats(["docs/write.md", "prompts/a.md"])[1] == {
-        "docs/write.md": "documentation or tests beside the prompts"
+        "docs/write.md": "documentation or tests"
     }
 
 
@@ -153,7 +153,7 @@ def test_a_prompt_is_called_by_its_path(file: str, key: str) -> None:
 def test_of_two_files_with_one_name_the_first_counts() -> None:
     formats, skipped = detect_formats(["prompts/a.md", "a.md", "commands/a.md", "a.prompty"])
     assert formats == {"a.md": "markdown"}
-    assert skipped["prompts/a.md"] == "it would be called 'a' like a.md; rename one of them"
+    assert skipped["prompts/a.md"] == "its prompt would have the name 'a', like a.md; rename one of them"
     assert len(skipped) == 3
 
 
@@ -181,7 +181,8 @@ def test_every_file_is_read_or_has_a_reason(files: list[str]) -> None:
 
 def test_recognising_loads_no_parser() -> None:
     program = (
-        "import sys; from dittybag.library.formats import detect_formats; detect_formats(['a.md', 'twig.toml']);"
+        "import sys; from dittybag.library.formats import detect_formats;"
+        "detect_formats(['a.md', 'twig.toml']);"
         "sys.exit(bool({'yaml', 'rtoml', 'minijinja'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

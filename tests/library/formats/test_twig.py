@@ -90,7 +90,7 @@ def test_what_is_no_library_has_one_error(content: str, line: int | None, messag
             "[[prompts.bad.arguments]]\nname = 'x'\n[[prompts.bad.arguments]]\nname = 'x'",
             "Prompt 'bad': argument 'x' is declared twice",
         ),
-        ("[prompts.'../bad']", "Prompt '../bad': its name must be usable as a file name"),
+        ("[prompts.'../bad']", "Prompt '../bad': its name must be a valid file name"),
         ("[prompts.'.bad']", "Prompt '.bad': its name must be"),
         ("[prompts.'a:b']", "Prompt 'a:b': its name must be"),
         ("[prompts.'a\\b']", "Prompt 'a\\b': its name must be"),
@@ -121,7 +121,7 @@ def test_an_argument_that_no_template_can_use_is_a_warning(name: str) -> None:
     content = f"[prompts.a]\n[[prompts.a.arguments]]\nname = '{name}'\n"
     ((level, line, message),) = told("twig", "twig.toml", content)
     assert (level, line) == ("warning", 1)
-    assert "a template cannot use such a name" in message
+    assert "its name cannot be used in a template" in message
     assert read("twig", "twig.toml", content).prompts[0].arguments == (Argument(name=name),)
 
 
@@ -132,8 +132,8 @@ def test_members_that_nobody_knows_may_be_typos() -> None:
     assert told("twig", "twig.toml", content) == [
         ("warning", 1, f"Prompt 'a': {message}")
         for message in (
-            "'descripton' is not known here (typo?); known: arguments, description",
-            "argument 'x': 'requird' is not known here (typo?); known: description, name, required",
+            "'descripton' is not a known field (typo?); known fields: arguments, description",
+            "argument 'x': 'requird' is not a known field (typo?); known fields: description, name, required",
         )
     ]
 

@@ -1,7 +1,6 @@
-"""Formats: from the files of a library to the prompts they describe.
+"""Prompt file formats: detect the format of a file and parse its prompts.
 
-`detect_formats` looks at paths only and is cheap. `read` parses text that strangers wrote, and belongs into a
-process that can be killed.
+`detect_formats` only uses paths and is cheap. `read` parses untrusted text and must run in a child process.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ FORMATS: Final = (
 
 
 def read(format: str, file: str, content: str) -> ParsedFile:
-    """The prompts in a file of this format, and what is wrong with it. Never raises."""
-    from dittybag.library.formats.format_readers import reading
+    """Parse the prompts of a file, and collect its problems. Never raises."""
+    from dittybag.library.formats.format_readers import parse_content
 
-    return reading(format, file, content)
+    return parse_content(format, file, content)

@@ -1,4 +1,4 @@
-"""Code spans: which parts of a Markdown text are code."""
+"""Find the code spans of a Markdown text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CodeSpans:
             at += len(line)
 
     def kind(self, at: int) -> Literal["fenced", "inline"] | None:
-        """What kind of code the character at this index is in; None if it is in none."""
+        """The kind of code at this index; None if it is not code."""
         index = bisect_right(self._starts, at) - 1
         return self._kinds[index] if index >= 0 and at < self._ends[index] else None
 
@@ -43,7 +43,7 @@ class CodeSpans:
         self._kinds.append(kind)
 
     def _inline(self, line: str, offset: int) -> None:
-        """As many backquotes as open it close it."""
+        """Find inline code: a run of backquotes is closed by a run of the same length."""
         ticks = [(found.start(), found.end()) for found in _TICKS.finditer(line)]
         following: dict[int, int] = {}
         partner = [0] * len(ticks)

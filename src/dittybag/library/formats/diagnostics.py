@@ -1,4 +1,4 @@
-"""Notes: what a reader finds wrong with one file, in the order it finds it."""
+"""The problems that a parser finds in one file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from dittybag.domain.errors import clip
 from dittybag.domain.libraries import FileProblem
 
-#: So many problems of one file are told; a person fixes those first.
+#: Maximum number of problems reported per file.
 MAX_PROBLEMS: Final = 100
 
 
@@ -19,11 +19,11 @@ class Diagnostics:
         self._found: list[FileProblem] = []
 
     def error(self, message: str, line: int | None = None) -> None:
-        """Something that costs a prompt."""
+        """Report a problem because of which a prompt is missing."""
         self._found.append(FileProblem(self.file, clip(message, 1000), line, "error"))
 
     def warning(self, message: str, line: int | None = None) -> None:
-        """Something that its author should know."""
+        """Report a problem that does not affect the list of prompts."""
         self._found.append(FileProblem(self.file, clip(message, 1000), line, "warning"))
 
     @property

@@ -1,4 +1,4 @@
-"""Literals: text that comes out of a template exactly as it is written."""
+"""Escape text for Jinja templates."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 import re
 from typing import Final
 
-# A brace at the end counts too: an expression may follow it.
+# Also a brace at the end: an expression may follow it.
 _OPENING: Final = re.compile(r"\{(?=[{%#]|\Z)")
 
 
-def literal(text: str) -> str:
-    """A piece of a template that renders as `text`, whatever stands next to it."""
+def escape(text: str) -> str:
+    """Template source that renders as `text`, whatever precedes or follows it."""
     return _OPENING.sub('{{ "{" }}', text)
 
 
-def quoted(text: str) -> str:
-    """An expression whose value is `text`."""
+def string_literal(text: str) -> str:
+    """A Jinja expression whose value is `text`."""
     return json.dumps(text, ensure_ascii=False)

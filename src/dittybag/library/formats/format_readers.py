@@ -1,4 +1,4 @@
-"""Readers: what each format makes of a file's content."""
+"""Dispatch the content of a file to the parser of its format."""
 
 from __future__ import annotations
 
@@ -17,76 +17,84 @@ from dittybag.library.formats import (
     twig,
 )
 from dittybag.library.formats.diagnostics import Diagnostics
-from dittybag.library.formats.front_matter import FrontMatterDocument, read_document
+from dittybag.library.formats.front_matter import FrontMatterDocument, parse_front_matter
 from dittybag.library.formats.parsed_prompt import ParsedFile, ParsedPrompt
 from dittybag.library.formats.prompt_names import key_of, key_problem
 
 
-def reading(format: str, file: str, content: str) -> ParsedFile:
-    """What is in a file of this format; never raises, whatever that is."""
-    notes = Diagnostics(file)
-    drafts: Iterable[ParsedPrompt] = ()
+def parse_content(format: str, file: str, content: str) -> ParsedFile:
+    """Parse the content of a file and collect its problems. Never raises."""
+    diagnostics = Diagnostics(file)
+    prompts: Iterable[ParsedPrompt] = ()
     content = content.removeprefix("\ufeff")
     key = "" if format == "twig" else key_of(format, file)
     if format not in _READERS:
-        notes.error(f"There is no format '{clip(format, 60)}'")
+        diagnostics.error(f"Unknown format '{clip(format, 60)}'")
     elif not content.strip():
-        notes.warning("The file is empty")
+        diagnostics.warning("The file is empty")
     elif format != "twig" and (key or format != "skill") and (problem := key_problem(key)):
-        notes.error(f"This cannot be a prompt: {problem}; rename it")
+        diagnostics.error(f"Not a valid prompt: {problem}; rename the file")
     else:
-        drafts = _READERS[format](file, key, content, notes)
-    return ParsedFile(drafts=tuple(drafts), problems=notes.problems)
+        prompts = _READERS[format](file, key, content, diagnostics)
+    return ParsedFile(prompts=tuple(prompts), problems=diagnostics.problems)
 
 
-def _twig(file: str, key: str, content: str, notes: Diagnostics) -> Iterable[ParsedPrompt]:
-    return list(twig.read(content, notes))
+def _twig(file: str, key: str, content: str, diagnostics: Diagnostics) -> Iterable[ParsedPrompt]:
+    return list(twig.read(content, diagnostics))
 
 
-def _llm_template(file: str, key: str, content: str, notes: Diagnostics) -> Iterable[ParsedPrompt]:
-    return list(llm_template.read(file, key, content, notes))
+def _llm_template(file: str, key: str, content: str, diagnostics: Diagnostics) -> Iterable[ParsedPrompt]:
+    return list(llm_template.read(file, key, content, diagnostics))
 
 
-def _fabric(file: str, key: str, content: str, notes: Diagnostics) -> Iterable[ParsedPrompt]:
-    return [fabric.draft(file, key, content, notes)]
+def _fabric(file: str, key: str, content: str, diagnostics: Diagnostics) -> Iterable[ParsedPrompt]:
+    return [fabric.parse(file, key, content, diagnostics)]
 
 
-def _markdown(file: str, key: str, content: str, notes: Diagnostics) -> Iterable[ParsedPrompt]:
-    document = read_document(content, notes)
-    is_command = claude_command.has_signs(document) and not claude_command.is_jinja(document, notes)
-    return _with_text(claude_command.draft if is_command else markdown.draft, file, key, document, notes)
+def _markdown(file: str, key: str, content: str, diagnostics: Diagnostics) -> Iterable[ParsedPrompt]:
+    document = parse_front_matter(content, diagnostics)
+    is_command = claude_command.looks_like_command(document) and not claude_command.uses_jinja(
+        document, diagnostics
+    )
+    return _parse_body(
+        claude_command.parse if is_command else markdown.parse, file, key, document, diagnostics
+    )
 
 
-def _claude_command(file: str, key: str, content: str, notes: Diagnostics) -> Iterable[ParsedPrompt]:
-    document = read_document(content, notes)
-    is_jinja = claude_command.is_jinja(document, notes)
-    return _with_text(markdown.draft if is_jinja else claude_command.draft, file, key, document, notes)
+def _claude_command(file: str, key: str, content: str, diagnostics: Diagnostics) -> Iterable[ParsedPrompt]:
+    document = parse_front_matter(content, diagnostics)
+    uses_jinja = claude_command.uses_jinja(document, diagnostics)
+    return _parse_body(
+        markdown.parse if uses_jinja else claude_command.parse, file, key, document, diagnostics
+    )
 
 
-def _skill(file: str, key: str, content: str, notes: Diagnostics) -> Iterable[ParsedPrompt]:
-    return _with_text(skill.draft, file, key, read_document(content, notes), notes)
+def _skill(file: str, key: str, content: str, diagnostics: Diagnostics) -> Iterable[ParsedPrompt]:
+    return _parse_body(skill.parse, file, key, parse_front_matter(content, diagnostics), diagnostics)
 
 
-def _dotprompt(file: str, key: str, content: str, notes: Diagnostics) -> Iterable[ParsedPrompt]:
-    return _with_text(dotprompt.draft, file, key, read_document(content, notes, comments_first=True), notes)
+def _dotprompt(file: str, key: str, content: str, diagnostics: Diagnostics) -> Iterable[ParsedPrompt]:
+    return _parse_body(
+        dotprompt.parse, file, key, parse_front_matter(content, diagnostics, comments_first=True), diagnostics
+    )
 
 
-def _prompty(file: str, key: str, content: str, notes: Diagnostics) -> Iterable[ParsedPrompt]:
-    return _with_text(prompty.draft, file, key, read_document(content, notes), notes)
+def _prompty(file: str, key: str, content: str, diagnostics: Diagnostics) -> Iterable[ParsedPrompt]:
+    return _parse_body(prompty.parse, file, key, parse_front_matter(content, diagnostics), diagnostics)
 
 
-def _with_text(
-    draft: Callable[[str, str, FrontMatterDocument, Diagnostics], ParsedPrompt | None],
+def _parse_body(
+    parse: Callable[[str, str, FrontMatterDocument, Diagnostics], ParsedPrompt | None],
     file: str,
     key: str,
     document: FrontMatterDocument,
-    notes: Diagnostics,
+    diagnostics: Diagnostics,
 ) -> Iterable[ParsedPrompt]:
     if not document.body.strip():
-        notes.warning("There is no text below the front matter")
+        diagnostics.warning("The file has no text below the front matter")
         return ()
-    made = draft(file, key, document, notes)
-    return () if made is None else (made,)
+    prompt = parse(file, key, document, diagnostics)
+    return () if prompt is None else (prompt,)
 
 
 _READERS: Final[dict[str, Callable[[str, str, str, Diagnostics], Iterable[ParsedPrompt]]]] = {

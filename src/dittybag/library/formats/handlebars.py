@@ -1,11 +1,10 @@
-"""Handlebars and Mustache templates, translated to Jinja.
+"""Translate Handlebars and Mustache templates to Jinja.
 
-Arguments are texts, so `{{#each xs}}` goes through the lines of `xs`, and a member (`{{a.b}}`) is always
-empty, which is warned about. Translated are variables, `#if`, `#unless`, `#each`, `#with`, `#ifEquals`,
+Arguments are text, so `{{#each xs}}` loops over the lines of `xs`, and a member (`{{a.b}}`) is always empty
+and causes a warning. Supported are variables, `#if`, `#unless`, `#each`, `#with`, `#ifEquals`,
 `#unlessEquals`, `else`, sections and inverted sections, comments, `~`, `../x`, `@root`, `@index`, `@first`,
-`@last`, and Dotprompt's `role`, `history`, `section`, `json` and `media`. What else there is (partials,
-other helpers, expressions in parentheses) cannot be translated, because the functions behind it are not in
-the file.
+`@last`, and Dotprompt's `role`, `history`, `section`, `json` and `media`. Partials, other helpers and
+subexpressions cannot be translated, because their code is not in the file.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from typing import Final, NoReturn
 from msgspec import Struct
 
 from dittybag.domain.errors import clip
-from dittybag.library.formats.argument_declarations import identifier
-from dittybag.library.formats.escaping import literal, quoted
-from dittybag.library.formats.handlebars_lexer import HandlebarsToken, Untranslatable, taken_apart
+from dittybag.library.formats.argument_declarations import to_identifier
+from dittybag.library.formats.escaping import escape, string_literal
+from dittybag.library.formats.handlebars_lexer import HandlebarsToken, Untranslatable, tokenise
 
-DEPTH: Final = 50
+MAX_DEPTH: Final = 50
 
 _WORD: Final = re.compile(
     r"\"[^\"]*\"|'[^']*'|\|[^|]*\||[^\s\"'|=]+=(?:\"[^\"]*\"|'[^']*'|[^\s\"']+)"
@@ -35,59 +34,59 @@ _LOOP: Final = {"index": "loop.index0", "first": "loop.first", "last": "loop.las
 
 
 class Translation(Struct, frozen=True):
-    """A Jinja template, and what it uses."""
+    """A Jinja template and the variables it uses."""
 
     text: str
     #: Whether there was anything to translate.
     changed: bool
-    #: The name in the template of every argument, by its name in the original, in the order of first use.
+    #: The name of every argument in the Jinja template, by its original name, in order of first use.
     names: dict[str, str]
-    #: Those that the template goes through line by line, by their names in the original.
+    #: Original names of the arguments that the template loops over.
     lists: frozenset[str]
-    #: Lines on which members of arguments are used, and which.
+    #: Line numbers and paths of used members of arguments.
     members: list[tuple[int, str]]
 
 
 class _Scope(Struct):
-    """What names mean inside a block."""
+    """The meaning of names inside a block."""
 
-    #: The value that the block is about; None at the top.
+    #: The expression for `this`; None at the top level.
     this: str | None = None
-    #: Names that the block gives to its values.
+    #: Names defined by the block.
     named: dict[str, str] = {}
 
 
 class _Block(Struct):
-    """A block that has not ended."""
+    """An open block."""
 
     name: str
     line: int
-    #: What ends it in Jinja.
+    #: The Jinja tag that closes it.
     ending: str
-    #: Whether it opened a scope that has not ended.
+    #: Whether it has an open scope.
     scoped: bool = False
     branching: bool = True
 
 
 class _Failure(Exception):
-    """Unwinds the translation of one text; it does not leave this module."""
+    """Aborts the translation of one text; it does not leave this module."""
 
     def __init__(self, problem: Untranslatable) -> None:
         self.problem = problem
 
 
-def translated(
+def translate(
     text: str, names: Mapping[str, str], *, flags: Collection[str] = (), mustache: bool = False
 ) -> Translation | Untranslatable:
-    """The Jinja template that does what `text` does.
+    """Translate `text` to an equivalent Jinja template.
 
-    `names` are those of the arguments that are declared, `flags` those for which the text `false` means no.
+    `names`: the declared arguments, by original name. `flags`: arguments for which the text `false` is false.
     """
-    pieces = taken_apart(text)
-    if isinstance(pieces, Untranslatable):
-        return pieces
+    tokens = tokenise(text)
+    if isinstance(tokens, Untranslatable):
+        return tokens
     try:
-        return _Translator(names, flags, mustache=mustache).translated(pieces)
+        return _Translator(names, flags, mustache=mustache).translate(tokens)
     except _Failure as failure:
         return failure.problem
 
@@ -124,26 +123,24 @@ class _Translator:
             "role": self._role_block,
         }
 
-    def translated(self, pieces: list[HandlebarsToken]) -> Translation:
+    def translate(self, tokens: list[HandlebarsToken]) -> Translation:
         after_role = False
-        for index, piece in enumerate(pieces):
-            self._line = piece.line
-            if piece.kind == "text":
-                self._out.append(
-                    literal(_without_first_break(piece.content) if after_role else piece.content)
-                )
+        for index, token in enumerate(tokens):
+            self._line = token.line
+            if token.kind == "text":
+                self._out.append(escape(_without_first_break(token.content) if after_role else token.content))
                 after_role = False
                 continue
             before = len(self._out)
-            self._tag(piece.content, used_as_list=_used_as_list(pieces, index))
-            after_role = (after_role and len(self._out) == before) or _is_role(piece.content)
+            self._tag(token.content, used_as_list=_used_as_list(tokens, index))
+            after_role = (after_role and len(self._out) == before) or _is_role(token.content)
         if self._blocks:
             block = self._blocks[-1]
             self._line = block.line
             self._fail(f"{{{{#{clip(block.name, 60)}}}}} is not closed")
         return Translation(
             text="".join(self._out),
-            changed=any(piece.kind == "tag" for piece in pieces) or len(pieces) > 1,
+            changed=any(token.kind == "tag" for token in tokens) or len(tokens) > 1,
             names=self._used,
             lists=frozenset(self._lists),
             members=self._members,
@@ -164,7 +161,7 @@ class _Translator:
         elif sigil in ("#", "^"):
             self._open(words, inverted=sigil == "^", used_as_list=used_as_list)
         elif sigil == ">":
-            self._fail(f"the partial {{{{>{clip(rest, 60)}}}}} is in another file; put its text here")
+            self._fail(f"the partial {{{{>{clip(rest, 60)}}}}} is in another file; insert its text here")
         elif sigil in ("=", "*") or not words:
             self._fail(f"{{{{{clip(content, 60)}}}}} cannot be translated")
         else:
@@ -175,14 +172,14 @@ class _Translator:
         if (helper is not None and words[0] not in self._declared) or (helper is not None and len(words) > 1):
             helper(words)
         elif len(words) > 1:
-            self._fail(f"there is no helper '{clip(words[0], 60)}' here")
+            self._fail(f"the helper '{clip(words[0], 60)}' is not supported")
         else:
             self._out.append(f"{{{{ {self._expression(words[0])} }}}}")
 
     def _role(self, words: list[str]) -> None:
         role = words[1].strip("\"'") if len(words) == 2 else ""
         if not role.isidentifier():
-            self._fail('a role is written {{role "system"}}')
+            self._fail('a role must have the form {{role "system"}}')
         if self._out and not self._out[-1].endswith("\n"):
             self._out.append("\n")
         self._out.append(f"{role}:\n")
@@ -198,22 +195,22 @@ class _Translator:
         self._out.append(f"{{{{ {self._expression(values[0])}|tojson }}}}")
 
     def _media(self, words: list[str]) -> None:
-        """A text has no place for pictures: their address stands there."""
+        """Media cannot be part of a text, so their URL is used."""
         address = next((word[4:] for word in words[1:] if word.startswith("url=")), None)
         if not address:
             self._fail("{{media}} needs url=")
         self._out.append(f"{{{{ {self._expression(address)} }}}}")
 
     def _open(self, words: list[str], *, inverted: bool, used_as_list: bool) -> None:
-        if len(self._blocks) >= DEPTH:
-            self._fail(f"blocks are nested more than {DEPTH} deep")
+        if len(self._blocks) >= MAX_DEPTH:
+            self._fail(f"blocks are nested more than {MAX_DEPTH} deep")
         if not words or words[0][0] in ">*":
             self._fail("this kind of block cannot be translated")
         opener = None if self._mustache or inverted else self._openers.get(words[0])
         if opener is not None:
             opener(words)
         elif len(words) > 1:
-            self._fail(f"there is no helper '{clip(words[0], 60)}' here")
+            self._fail(f"the helper '{clip(words[0], 60)}' is not supported")
         elif used_as_list and not inverted:
             self._loop(words[0], words[0], [])
         else:
@@ -222,11 +219,11 @@ class _Translator:
             self._blocks.append(_Block(words[0], self._line, "{% endif %}"))
 
     def _if(self, words: list[str]) -> None:
-        self._out.append(f"{{% if {self._test(self._only(words))} %}}")
+        self._out.append(f"{{% if {self._test(self._single_value(words))} %}}")
         self._blocks.append(_Block(words[0], self._line, "{% endif %}"))
 
     def _unless(self, words: list[str]) -> None:
-        self._out.append(f"{{% if not ({self._test(self._only(words))}) %}}")
+        self._out.append(f"{{% if not ({self._test(self._single_value(words))}) %}}")
         self._blocks.append(_Block(words[0], self._line, "{% endif %}"))
 
     def _equal(self, words: list[str]) -> None:
@@ -238,7 +235,7 @@ class _Translator:
         self._blocks.append(_Block(words[0], self._line, "{% endif %}"))
 
     def _with(self, words: list[str]) -> None:
-        value = self._expression(self._only(words))
+        value = self._expression(self._single_value(words))
         self._out.append(f"{{% if {value} %}}")
         self._scopes.append(_Scope(value))
         self._blocks.append(_Block(words[0], self._line, "{% endif %}", scoped=True))
@@ -248,25 +245,25 @@ class _Translator:
         if len(words) == 4 and words[2] == "as" and words[3][0] == "|":
             named = words[3].strip("|").split()
             words = words[:2]
-        self._loop("each", self._only(words), named)
+        self._loop("each", self._single_value(words), named)
 
     def _loop(self, block: str, path: str, named: list[str]) -> None:
         value = self._expression(path, is_list=True)
         self._loops += 1
         item = f"_item{self._loops}"
         self._out.append(f'{{% for {item} in ({value} or "")|lines %}}')
-        # An index belongs to its own loop, so only the value keeps its name in inner loops.
+        # `loop.index0` always belongs to the innermost loop, so only the value keeps its name in inner loops.
         self._scopes.append(_Scope(item, dict(zip(named, (item, "loop.index0"), strict=False))))
         self._blocks.append(_Block(block, self._line, "{% endfor %}", scoped=True))
 
     def _else(self, words: list[str]) -> None:
         if not self._blocks or not self._blocks[-1].branching:
-            self._fail("{{else}} is not inside a block that has one")
+            self._fail("{{else}} is not inside a block that allows it")
         block = self._blocks[-1]
         if words:
             if words[0] != "if" or block.scoped or block.ending != "{% endif %}":
                 self._fail(f"{{{{else {clip(words[0], 60)}}}}} cannot be translated here")
-            self._out.append(f"{{% elif {self._test(self._only(words))} %}}")
+            self._out.append(f"{{% elif {self._test(self._single_value(words))} %}}")
             return
         if block.scoped:
             self._scopes.pop()
@@ -275,14 +272,14 @@ class _Translator:
 
     def _close(self, name: str) -> None:
         if not self._blocks or self._blocks[-1].name != name:
-            self._fail(f"{{{{/{clip(name, 60)}}}}} closes nothing that is open")
+            self._fail(f"{{{{/{clip(name, 60)}}}}} does not close an open block")
         block = self._blocks.pop()
         if block.scoped:
             self._scopes.pop()
         if block.ending:
             self._out.append(block.ending)
 
-    def _only(self, words: list[str]) -> str:
+    def _single_value(self, words: list[str]) -> str:
         if len(words) != 2:
             self._fail(f"{{{{#{clip(' '.join(words), 60)}}}}} must have exactly one value")
         return words[1]
@@ -293,11 +290,11 @@ class _Translator:
 
     def _expression(self, word: str, *, is_list: bool = False, as_text: bool = False) -> str:
         if word[0] in "\"'":
-            return quoted(word[1:-1])
+            return string_literal(word[1:-1])
         if word in _LITERALS:
-            return quoted(word) if as_text else _LITERALS[word]
+            return string_literal(word) if as_text else _LITERALS[word]
         if _NUMBER.fullmatch(word):
-            return quoted(word) if as_text else word
+            return string_literal(word) if as_text else word
         if word.startswith("@") and not word.startswith("@root."):
             return self._data(word[1:])
         return self._path(word, is_list=is_list)
@@ -311,7 +308,7 @@ class _Translator:
         scope, rest = self._scope_of(path)
         if rest in ("", ".", "this"):
             if scope.this is None:
-                self._fail("'this' is all arguments together, which cannot be translated here")
+                self._fail("'this' refers to all arguments, which cannot be translated here")
             return scope.this
         rest = re.sub(r"^(?:this[./]|\./)", "", rest)
         own = rest != path and not path.startswith(("../", "@root."))
@@ -340,7 +337,7 @@ class _Translator:
         if path == "..":
             path, up = "", up + 1
         if up >= len(self._scopes):
-            # Handlebars counts `#if` blocks in old versions only; further up there is nothing.
+            # Beyond the top level, where old versions of Handlebars count `#if` blocks as levels.
             return self._scopes[0], path
         return self._scopes[-1 - up], path
 
@@ -363,7 +360,7 @@ class _Translator:
 
     def _argument(self, name: str) -> str:
         if name not in self._used:
-            found = self._declared.get(name) or identifier(name, self._taken)
+            found = self._declared.get(name) or to_identifier(name, self._taken)
             if found is None:
                 self._fail(f"'{clip(name, 60)}' cannot be the name of an argument")
             self._used[name] = found
@@ -372,7 +369,7 @@ class _Translator:
 
 
 def _member(value: str, name: str) -> str:
-    return f"{value}.{name}" if _NAME.fullmatch(name) else f"{value}[{quoted(name)}]"
+    return f"{value}.{name}" if _NAME.fullmatch(name) else f"{value}[{string_literal(name)}]"
 
 
 def _is_role(content: str) -> bool:
@@ -380,19 +377,19 @@ def _is_role(content: str) -> bool:
 
 
 def _without_first_break(text: str) -> str:
-    """The line of a role ends by itself."""
+    """Remove the first line break: a role already ends its line."""
     return re.sub(r"\A[ \t]*(?:\r?\n)?", "", text)
 
 
-def _used_as_list(pieces: list[HandlebarsToken], index: int) -> bool:
-    """Whether a section is about each line of its value: `{{#xs}} - {{.}} {{/xs}}`."""
-    name = pieces[index].content[1:].strip()
-    if pieces[index].content[:1] != "#" or " " in name:
+def _used_as_list(tokens: list[HandlebarsToken], index: int) -> bool:
+    """Whether a section loops over the lines of its value: `{{#xs}} - {{.}} {{/xs}}`."""
+    name = tokens[index].content[1:].strip()
+    if tokens[index].content[:1] != "#" or " " in name:
         return False
-    for piece in pieces[index + 1 : index + 1 + 1000]:
-        if piece.kind == "tag":
-            if piece.content in (".", "this", "&."):
+    for token in tokens[index + 1 : index + 1 + 1000]:
+        if token.kind == "tag":
+            if token.content in (".", "this", "&."):
                 return True
-            if piece.content[:1] == "/" and piece.content[1:].strip() == name:
+            if token.content[:1] == "/" and token.content[1:].strip() == name:
                 return False
     return False

@@ -1,34 +1,37 @@
 """Markdown: a `.md` file with optional front matter.
 
-`title` (or `name`), `description` and `arguments` are read; the last may also be called `args`,
-`variables`, `inputs` or `parameters`, and is a list of names, a list of tables with `name`, `description`,
+`title` (or `name`), `description` and `arguments` are read. `arguments` may also be called `args`,
+`variables`, `inputs` or `parameters`. It is a list of names, a list of tables with `name`, `description`,
 `required`, `default` and `choices` (or `enum`, `options`), or a mapping from names to descriptions or such
-tables. Arguments are optional unless they say `required: true`. A file that declares arguments is a Jinja
-template; any other is handed out as it is, because much of what is written about prompts, templates and
-workflows is full of braces.
-Without a description, the first line that says something describes the prompt.
+tables. Arguments are optional unless they have `required: true`. A file that declares arguments is a Jinja
+template. Any other file is used verbatim, because texts about prompts and templates often contain braces.
+Without a description, the first meaningful line is the description.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from dittybag.library.formats.argument_declarations import DeclaredArgument, declared, signature
+from dittybag.library.formats.argument_declarations import (
+    DeclaredArgument,
+    build_signature,
+    parse_declarations,
+)
 from dittybag.library.formats.diagnostics import Diagnostics
 from dittybag.library.formats.front_matter import FrontMatterDocument
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
-from dittybag.library.formats.summary_text import described, first_line, titled
+from dittybag.library.formats.summary_text import first_line, normalise_description, normalise_title
 
 _ARGUMENTS: Final = ("arguments", "args", "variables", "inputs", "parameters")
 
 
-def draft(file: str, key: str, document: FrontMatterDocument, notes: Diagnostics) -> ParsedPrompt:
-    """The prompt in a Markdown file."""
-    found = signature(declared_arguments(document, notes), notes, rename=False)
+def parse(file: str, key: str, document: FrontMatterDocument, diagnostics: Diagnostics) -> ParsedPrompt:
+    """Parse a Markdown file."""
+    found = build_signature(parse_declared_arguments(document, diagnostics), diagnostics, rename=False)
     return ParsedPrompt(
         key=key,
-        title=titled(document.text("title") or document.text("name")),
-        description=description(document, notes),
+        title=normalise_title(document.text("title") or document.text("name")),
+        description=description(document, diagnostics),
         arguments=found.arguments,
         defaults=found.defaults,
         text=document.body,
@@ -38,17 +41,19 @@ def draft(file: str, key: str, document: FrontMatterDocument, notes: Diagnostics
     )
 
 
-def description(document: FrontMatterDocument, notes: Diagnostics) -> str | None:
-    """What the front matter says about the text, else how it begins."""
-    said = document.fields.get("description")
-    if said is not None and not isinstance(said.value, str):
-        notes.warning("'description' must be text", said.line)
-    return described(document.text("description")) or first_line(document.body)
+def description(document: FrontMatterDocument, diagnostics: Diagnostics) -> str | None:
+    """The description in the front matter, or else the first meaningful line of the text."""
+    node = document.fields.get("description")
+    if node is not None and not isinstance(node.value, str):
+        diagnostics.warning("'description' must be text", node.line)
+    return normalise_description(document.text("description")) or first_line(document.body)
 
 
-def declared_arguments(document: FrontMatterDocument, notes: Diagnostics) -> list[DeclaredArgument]:
-    """The arguments that the front matter declares, under the first of their names that is there."""
+def parse_declared_arguments(
+    document: FrontMatterDocument, diagnostics: Diagnostics
+) -> list[DeclaredArgument]:
+    """The arguments in the front matter, from the first field that declares any."""
     for field in _ARGUMENTS:
         if field in document.fields:
-            return list(declared(document.fields[field], notes, scalar="description"))
+            return list(parse_declarations(document.fields[field], diagnostics, scalar="description"))
     return []

@@ -1,4 +1,4 @@
-"""Drafts: prompts as their files describe them, before any template is looked at."""
+"""The result of parsing a file: its prompts and problems."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from dittybag.domain.prompts import Argument
 
 
 class ParsedPrompt(Struct, frozen=True, kw_only=True):
-    """A prompt as its file describes it."""
+    """A prompt as parsed from its file. Its template is not checked yet."""
 
     key: str
     title: str | None = None
     description: str | None = None
     arguments: tuple[Argument, ...] = ()
-    #: Values for arguments that are not given; such arguments are optional.
+    #: Default values of optional arguments.
     defaults: dict[str, str] = {}
-    #: None if the text is the whole of `file`.
+    #: None if the text is the content of `file`.
     text: str | None = None
-    #: Whether the text is a Jinja template; else it is handed out verbatim.
+    #: Whether the text is a Jinja template; otherwise it is used verbatim.
     template: bool = False
-    #: Where the text is, relative to the library.
+    #: The file with the text, relative to the library.
     file: str
-    #: Lines of the file that stand before `text`, for line numbers in errors.
+    #: Number of lines before `text` in the file, for line numbers in errors.
     lines_before: int = 0
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True):
-    """What a file turned out to hold."""
+    """The prompts and problems of a file."""
 
-    drafts: tuple[ParsedPrompt, ...] = ()
+    prompts: tuple[ParsedPrompt, ...] = ()
     problems: tuple[FileProblem, ...] = ()

@@ -1,10 +1,10 @@
-"""Paths: what a prompt is called that lives in a file of this path.
+"""Prompt keys: derive the name of a prompt from the path of its file.
 
-A key is the path without its extension, joined by dots: `git/commit.md` is `git.commit`. A skill or a
-Fabric pattern is called by its folder. Folders that only hold the collection are left out at the front
-(`.claude/commands/`, `data/patterns/`, `prompts/` and the like), and once more inside a plugin:
-`plugins/git/commands/commit.md` is `git.commit`. A colon separates libraries from keys, so it becomes a dot
-too. A key depends on nothing but the path, so it stays the same whatever else is added to a library.
+A key is the path without its extension, joined by dots: `git/commit.md` is `git.commit`. A skill or a Fabric
+pattern is named after its folder. Leading folders that only contain the collection (`.claude/commands/`,
+`data/patterns/`, `prompts/` and so on) are dropped, and once more inside a plugin:
+`plugins/git/commands/commit.md` is `git.commit`. A colon separates the library from the key, so colons become
+dots. A key only depends on the path, so it does not change when other files are added.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dittybag.library.formats.summary_text import titled
+from dittybag.library.formats.summary_text import normalise_title
 
-KEY_LENGTH: Final = 200
+MAX_KEY_LENGTH: Final = 200
 
 CONTAINERS: Final = frozenset(
     {".claude", "commands", "skills", "prompts", "patterns", "templates", "plugins"}
@@ -23,7 +23,7 @@ _FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff:]"
 
 
 def key_of(format: str, file: str) -> str:
-    """The key of the prompt in `file`; empty for a `SKILL.md` at the top, which is called by its own name."""
+    """The key of the prompt in `file`; empty for a top-level `SKILL.md`."""
     parts = file.split("/")
     if format in ("skill", "fabric"):
         parts = parts[:-1]
@@ -37,19 +37,19 @@ def key_of(format: str, file: str) -> str:
 
 
 def key_problem(key: str) -> str | None:
-    """Why this cannot be the key of a prompt, if it cannot."""
+    """Why a key is not valid; None if it is valid."""
     if not key.strip(". "):
-        return "its path leaves no name for a prompt"
-    if len(key) > KEY_LENGTH:
-        return f"its path makes a name of {len(key)} characters; at most {KEY_LENGTH} are allowed"
+        return "its path contains no characters for a name"
+    if len(key) > MAX_KEY_LENGTH:
+        return f"its path results in a name of {len(key)} characters; the maximum is {MAX_KEY_LENGTH}"
     if _FORBIDDEN.search(key):
-        return "its path has a control character, which the name of a prompt must not have"
+        return "its path contains a control character"
     return None
 
 
-def own_key(name: str | None) -> str:
-    """The key of a skill that is a whole library, from what it calls itself."""
-    key = "-".join((titled(name) or "").replace(":", " ").replace("/", " ").split())
+def skill_key(name: str | None) -> str:
+    """The key of a top-level skill, from the `name` in its front matter."""
+    key = "-".join((normalise_title(name) or "").replace(":", " ").replace("/", " ").split())
     return "skill" if key_problem(key) else key
 
 
@@ -59,7 +59,7 @@ def _stem(name: str) -> str:
 
 
 def _container_depth(parts: list[str]) -> int:
-    """How many leading folders only hold the collection; the last part always stays."""
+    """The number of leading folders that only contain the collection. The last part is always kept."""
     depth = 0
     while depth < len(parts) - 1:
         if parts[depth] in CONTAINERS:

@@ -1,4 +1,4 @@
-"""Wording: descriptions and titles, made fit for the one line that lists give them."""
+"""Normalise descriptions and titles to one line for lists."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import Final
 from dittybag.domain.prompts import DESCRIPTION_LENGTH, TITLE_LENGTH
 from dittybag.domain.text import one_line
 
-#: As much of a text as is searched for a line that describes it.
-_LOOKED_AT: Final = 8000
+#: Number of characters searched for a line that describes the text.
+_SEARCH_LENGTH: Final = 8000
 _ROLE: Final = re.compile(r"(?:system|user|assistant|model|developer)\s*:", re.IGNORECASE)
-_NO_WORDS: Final = re.compile(r"(?:```|~~~|<!--|-->|!\[|\[!\[).*|[\W_]*|<[^>]*>|\[//\].*")
+_WITHOUT_WORDS: Final = re.compile(r"(?:```|~~~|<!--|-->|!\[|\[!\[).*|[\W_]*|<[^>]*>|\[//\].*")
 _MARKS: Final = re.compile(r"^(?:#{1,6}(?=\s)|>|[-*+](?=\s)|\d{1,3}[.)](?=\s))\s*")
 
 
-def described(text: str | None) -> str | None:
-    """A description as lists show it."""
-    return _fit(text, DESCRIPTION_LENGTH)
+def normalise_description(text: str | None) -> str | None:
+    """A description as one line of limited length; None if it is empty."""
+    return _normalise(text, DESCRIPTION_LENGTH)
 
 
-def titled(text: str | None) -> str | None:
-    """A title as lists show it."""
-    return _fit(text, TITLE_LENGTH)
+def normalise_title(text: str | None) -> str | None:
+    """A title as one line of limited length; None if it is empty."""
+    return _normalise(text, TITLE_LENGTH)
 
 
 def first_line(text: str, *, headings: bool = True) -> str | None:
-    """The first line that says something, for texts that nobody has described.
+    """The first meaningful line of a text, to be used as its description.
 
-    Headings count unless they are the same in every text of a format.
+    `headings`: whether a heading is preferred over the text below it.
     """
     fallback = None
-    for line in text[:_LOOKED_AT].splitlines():
+    for line in text[:_SEARCH_LENGTH].splitlines():
         stripped = line.strip()
-        if not stripped or _ROLE.fullmatch(stripped) or _NO_WORDS.fullmatch(stripped):
+        if not stripped or _ROLE.fullmatch(stripped) or _WITHOUT_WORDS.fullmatch(stripped):
             continue
-        found = _fit(_MARKS.sub("", stripped).replace("**", "").strip("# "), TITLE_LENGTH)
+        found = _normalise(_MARKS.sub("", stripped).replace("**", "").strip("# "), TITLE_LENGTH)
         if not found:
             continue
         if headings or not stripped.startswith("#"):
@@ -44,7 +44,7 @@ def first_line(text: str, *, headings: bool = True) -> str | None:
     return fallback
 
 
-def _fit(text: str | None, most: int) -> str | None:
+def _normalise(text: str | None, max_length: int) -> str | None:
     if not text:
         return None
-    return " ".join(one_line(text, len(text)).split())[:most].strip() or None
+    return " ".join(one_line(text, len(text)).split())[:max_length].strip() or None

@@ -1,4 +1,4 @@
-"""Nodes: a YAML document as plain data that knows its lines."""
+"""Parse YAML into nodes that know their line numbers."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-#: Nothing that describes a prompt is nested deeper.
-DEPTH: Final = 20
-_NOTHING: Final = frozenset({"", "~", "null", "Null", "NULL"})
+#: Prompt metadata is never nested deeper.
+MAX_DEPTH: Final = 20
+_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE: Final = frozenset({"true", "yes", "on", "1"})
 _FALSE: Final = frozenset({"false", "no", "off", "0"})
 
 
 class YamlNode(Struct, frozen=True):
-    """A value and where it stands; every scalar is text."""
+    """A value and its line. Every scalar is text."""
 
     value: str | list[YamlNode] | dict[str, YamlNode]
     line: int
-    #: Whether it is text without quotes, in which a few words mean nothing at all.
+    #: Whether it is a scalar without quotes, so that words such as `null` mean None.
     plain: bool = False
 
 
 class YamlProblem(Struct, frozen=True):
-    """Why a text is not read as YAML."""
+    """Why a text cannot be parsed as YAML."""
 
     message: str
     line: int | None
 
 
-class _Lines:
-    """Which line of a file a place in a text is on. YAML knows more line ends than other people do."""
+class _LineIndex:
+    """Maps offsets in a text to line numbers of its file, counting only `\\n` as a line end."""
 
     def __init__(self, text: str, lines_before: int) -> None:
         self._ends = [found.start() for found in re.finditer("\n", text)]
@@ -44,41 +44,41 @@ class _Lines:
         return bisect_left(self._ends, index) + self._first
 
 
-class _Open(Struct):
-    """A list or mapping that has not ended."""
+class _OpenCollection(Struct):
+    """A list or mapping that is not closed."""
 
     value: list[YamlNode] | dict[str, YamlNode]
     line: int
     key: str | None = None
 
 
-def parsed(text: str, lines_before: int = 0) -> YamlNode | YamlProblem | None:
-    """The document in `text`, which begins after so many lines of its file; None if there is none.
+def parse_yaml(text: str, lines_before: int = 0) -> YamlNode | YamlProblem | None:
+    """Parse the document in `text`; None if it is empty. `lines_before`: lines of the file before `text`.
 
-    Anchors and aliases are refused: a few lines of them can stand for more data than there is memory.
+    Anchors and aliases are refused, because a few lines can expand to more data than fits into memory.
     """
-    import yaml  # type: ignore[import-untyped]  # has no types of its own
+    import yaml  # type: ignore[import-untyped]  # has no type hints
 
-    lines = _Lines(text, lines_before)
+    lines = _LineIndex(text, lines_before)
     try:
-        return _built(yaml.parse(text, Loader=yaml.CBaseLoader), lines)
+        return _build(yaml.parse(text, Loader=yaml.CBaseLoader), lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         return YamlProblem(str(error.problem or error.context), lines[mark.index] if mark else None)
     except yaml.reader.ReaderError as error:
         at = text.find(chr(error.character)) if isinstance(error.character, int) else -1
-        message = f"it has a character that YAML does not allow ({error.reason})"
+        message = f"it contains a character that YAML does not allow ({error.reason})"
         return YamlProblem(message, lines[at] if at >= 0 else None)
     except (yaml.YAMLError, UnicodeError) as error:
         return YamlProblem(str(error), None)
 
 
-def _built(events: Iterable[Any], lines: _Lines) -> YamlNode | YamlProblem | None:
-    """Without recursion: how deep a text is nested is up to its author."""
+def _build(events: Iterable[Any], lines: _LineIndex) -> YamlNode | YamlProblem | None:
+    """Build nodes from parser events, without recursion: the text may be nested to any depth."""
     import yaml
 
     root: YamlNode | None = None
-    opened: list[_Open] = []
+    open_collections: list[_OpenCollection] = []
     for event in events:
         line = lines[event.start_mark.index]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
@@ -86,25 +86,27 @@ def _built(events: Iterable[Any], lines: _Lines) -> YamlNode | YamlProblem | Non
         if isinstance(event, yaml.DocumentStartEvent) and root is not None:
             return YamlProblem("there is more than one document", line)
         if isinstance(event, yaml.CollectionStartEvent):
-            if len(opened) >= DEPTH:
-                return YamlProblem(f"it is nested more than {DEPTH} deep", line)
-            opened.append(_Open({} if isinstance(event, yaml.MappingStartEvent) else [], line))
+            if len(open_collections) >= MAX_DEPTH:
+                return YamlProblem(f"it is nested more than {MAX_DEPTH} levels deep", line)
+            open_collections.append(
+                _OpenCollection({} if isinstance(event, yaml.MappingStartEvent) else [], line)
+            )
             continue
         if isinstance(event, yaml.CollectionEndEvent):
-            ended = opened.pop()
-            node = YamlNode(ended.value, ended.line)
+            closed = open_collections.pop()
+            node = YamlNode(closed.value, closed.line)
         elif isinstance(event, yaml.ScalarEvent):
             node = YamlNode(event.value, line, not event.style)
         else:
             continue
-        if not opened:
+        if not open_collections:
             root = node
-        elif not _placed(node, opened[-1]):
+        elif not _add_to(node, open_collections[-1]):
             return YamlProblem("a key is not text", line)
     return root
 
 
-def _placed(node: YamlNode, into: _Open) -> bool:
+def _add_to(node: YamlNode, into: _OpenCollection) -> bool:
     if isinstance(into.value, list):
         into.value.append(node)
     elif into.key is not None:
@@ -118,20 +120,20 @@ def _placed(node: YamlNode, into: _Open) -> bool:
 
 
 def text_of(node: YamlNode | None) -> str | None:
-    """A scalar's text; None for nothing, lists and mappings."""
-    if node is None or not isinstance(node.value, str) or (node.plain and node.value in _NOTHING):
+    """The text of a scalar; None for null, lists and mappings."""
+    if node is None or not isinstance(node.value, str) or (node.plain and node.value in _NULLS):
         return None
     return node.value
 
 
-def truth_of(node: YamlNode | None) -> bool | None:
-    """A scalar as yes or no; None if it is neither."""
+def bool_of(node: YamlNode | None) -> bool | None:
+    """A scalar as a boolean; None if it is not one."""
     text = (text_of(node) or "").strip().lower()
     return True if text in _TRUE else False if text in _FALSE else None
 
 
 def argument_text(node: YamlNode | None) -> str | None:
-    """Any value as the text of an argument: a scalar's own, else JSON. None for nothing."""
+    """Any value as the text of an argument: a scalar as is, other values as JSON. None for null."""
     if node is None or isinstance(node.value, str):
         return text_of(node)
     return json.dumps(_data(node), ensure_ascii=False)

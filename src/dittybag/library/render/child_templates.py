@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import minijinja
 
-from dittybag.library.render.includes import included
+from dittybag.library.render.includes import resolve_include
 
 #: See `dittybag.domain.libraries`, which is too slow to import here.
 _OUTPUT_BYTES: Final = 1024 * 1024
@@ -83,7 +83,7 @@ def _environment(files: dict[str, str | None]) -> minijinja.Environment:
         undefined_behavior="chainable",
         keep_trailing_newline=True,
         auto_escape_callback=lambda name: False,
-        path_join_callback=lambda name, parent: included(name, parent.partition(_NUMBER)[0]),
+        path_join_callback=lambda name, parent: resolve_include(name, parent.partition(_NUMBER)[0]),
     )
     # It shows what is inside the engine.
     environment.remove_global("debug")

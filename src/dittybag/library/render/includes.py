@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def included(name: str, parent: str) -> str:
+def resolve_include(name: str, parent: str) -> str:
     """`./name` and `../name` are beside the file that includes them; other names begin at the library.
 
     A name that leads out of the library stays as it is, and is refused when it is to be read.

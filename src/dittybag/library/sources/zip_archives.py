@@ -85,7 +85,7 @@ def _read_directory(file: BinaryIO, target: LimitedCopy) -> tuple[list[ZipEntry]
     if disk or directory_disk or count_here != count:
         raise target.refusal("the archive is split into several files; join them first")
     if _IN_ZIP64 in (size, offset) or count == 0xFFFF:
-        raise target.refusal("Zip64 archives are not supported")
+        raise target.refusal("Zip64 archives are not supported; unpack it and add the folder")
     if offset + size != end_offset:
         raise target.refusal("the archive is damaged: its directory is not at the recorded offset")
     if size > DIRECTORY_BYTES or count > target.limits.entries:
