@@ -33,17 +33,16 @@ def command(file: str, options: WorkspaceOptions, *, force: bool, as_json: bool)
     path = os.path.expanduser(file)  # noqa: PTH111
     try:
         with progress() as show:
-            made = back_up(settings, path, force=force, tell=show or (lambda text: None))
+            backup = back_up(settings, path, force=force, tell=show or (lambda text: None))
     except FileRefused as error:
         return report_file_error(error, settings.database)
-    warnings = [problem.message for problem in made.problems]
+    warnings = [problem.message for problem in backup.problems]
     if as_json:
-        files = {"file": made.file, "database": settings.database}
-        print_json({**files, "bytes": made.bytes, "change": made.change, "warnings": warnings})
+        files = {"file": backup.file, "database": settings.database}
+        print_json({**files, "bytes": backup.bytes, "change": backup.change, "warnings": warnings})
         return None
-    click.echo(
-        f"Backed up {printable_path(settings.database)} to {printable_path(made.file)} ({made.bytes:,} bytes)"
-    )
+    source, target = printable_path(settings.database), printable_path(backup.file)
+    click.echo(f"Backed up {source} to {target} ({backup.bytes:,} bytes)")
     print_warnings(
         warnings, "the backup is an exact copy, but the database has these problems; run `dittybag doctor`"
     )

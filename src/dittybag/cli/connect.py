@@ -14,13 +14,19 @@ import click
 from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.output import json_option, print_json, print_table, terminal_safe
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
-from dittybag.clients.client_errors import ClientFileBusy, ClientFileError, ClientEntryForeign, ClientFileRefused, ClientFileUnreachable
-from dittybag.clients.known_clients import CLIENTS, SCOPES, McpClient, LocalMachine, ConfigScope
+from dittybag.clients.client_errors import (
+    ClientEntryForeign,
+    ClientFileBusy,
+    ClientFileError,
+    ClientFileRefused,
+    ClientFileUnreachable,
+)
+from dittybag.clients.known_clients import CLIENTS, SCOPES, ConfigScope, LocalMachine, McpClient
 from dittybag.config import home
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
-    from dittybag.clients.connector import Launch, ConnectResult, ConnectionStatus, ConfigTarget
+    from dittybag.clients.connector import ConfigTarget, ConnectionStatus, ConnectResult, Launch
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STATUSES: Final = {
@@ -113,8 +119,8 @@ def command(
 def connected_clients() -> list[str]:
     """Return the clients on this machine that start this program."""
     machine = LocalMachine(os.environ, sys.platform, Path.home(), Path.cwd())
-    standings = _standings(machine, "all", _launch(WorkspaceOptions(None, None), None))
-    return sorted({target.client.name for target, _, found in standings if found.state == "connected"})
+    statuses = _statuses(machine, "all", _launch(WorkspaceOptions(None, None), None))
+    return sorted({target.client.name for target, _, status in statuses if status.state == "connected"})
 
 
 def _target(client: McpClient, scope: ConfigScope, machine: LocalMachine, name: str) -> ConfigTarget:
@@ -190,14 +196,14 @@ def _print_diff(diff: str) -> None:
 
 def _print_outcome(target: ConfigTarget, outcome: ConnectResult) -> None:
     title, file = target.client.title, one_line(str(target.file), _MAX_LENGTH)
-    words = {
+    messages = {
         "connected": f"Connected {title}: {file}",
         "updated": f"Updated {title}: {file}",
         "unchanged": f"{title} is already connected: {file}",
         "removed": f"Disconnected {title}: {file}",
         "absent": f"{title} was not connected: {file}",
     }
-    click.echo(words[outcome.state])
+    click.echo(messages[outcome.state])
     if outcome.has_previous and outcome.state == "removed":
         click.echo(f"note: the entry '{target.name}' that existed before was restored", err=True)
     elif outcome.has_previous:
@@ -218,7 +224,7 @@ def _print_next_steps(target: ConfigTarget, *, is_found: bool) -> None:
 
 
 def _list_clients(machine: LocalMachine, name: str, launch: Launch, *, as_json: bool) -> None:
-    rows = list(_standings(machine, name, launch))
+    rows = list(_statuses(machine, name, launch))
     if as_json:
         listed = [
             {
@@ -226,12 +232,12 @@ def _list_clients(machine: LocalMachine, name: str, launch: Launch, *, as_json: 
                 "title": target.client.title,
                 "scope": target.scope,
                 "found": found,
-                "state": standing.state,
-                "names": standing.names,
-                "problem": standing.problem or None,
+                "state": status.state,
+                "names": status.names,
+                "problem": status.problem or None,
                 "file": str(target.file),
             }
-            for target, found, standing in rows
+            for target, found, status in rows
         ]
         print_json({"clients": listed})
         return
@@ -242,32 +248,34 @@ def _list_clients(machine: LocalMachine, name: str, launch: Launch, *, as_json: 
                 target.client.name,
                 target.scope,
                 "yes" if found else "no",
-                _state(standing, name),
+                _state(status, name),
                 one_line(str(target.file), _MAX_LENGTH),
             )
-            for target, found, standing in rows
+            for target, found, status in rows
         ],
         shrinkable=(3, 4),
         styles=lambda row: {"fg": _COLOURS.get(rows[row][2].state), "dim": not rows[row][1] or None},
     )
-    if any(found and standing.state == "absent" for _, found, standing in rows):
+    if any(found and status.state == "absent" for _, found, status in rows):
         click.echo("hint: to connect a client, run: dittybag connect CLIENT", err=True)
 
 
-def _standings(machine: LocalMachine, name: str, launch: Launch) -> Iterator[tuple[ConfigTarget, bool, ConnectionStatus]]:
-    from dittybag.clients.connector import ConfigTarget, standing
+def _statuses(
+    machine: LocalMachine, name: str, launch: Launch
+) -> Iterator[tuple[ConfigTarget, bool, ConnectionStatus]]:
+    from dittybag.clients.connector import ConfigTarget, connection_status
 
     for client in CLIENTS.values():
         found = client.is_found(machine)
         for scope in SCOPES:
             target = ConfigTarget.of(client, scope, machine, name)
             if target is not None and (scope == "user" or os.path.lexists(target.file)):
-                yield target, found, standing(target, launch)
+                yield target, found, connection_status(target, launch)
 
 
-def _state(standing: ConnectionStatus, name: str) -> str:
-    if standing.state == "connected":
-        others = ", ".join(other for other in standing.names if other != name)
-        return f"connected as {one_line(others)}" if name not in standing.names else "connected"
-    words = _STATES[standing.state]
-    return f"{words}: {one_line(standing.problem)}" if standing.problem else words
+def _state(status: ConnectionStatus, name: str) -> str:
+    if status.state == "connected":
+        others = ", ".join(other for other in status.names if other != name)
+        return f"connected as {one_line(others)}" if name not in status.names else "connected"
+    label = _STATES[status.state]
+    return f"{label}: {one_line(status.problem)}" if status.problem else label

@@ -39,8 +39,8 @@ def command(source: str, target: str, *, as_json: bool) -> int:
     ):
         report("Source and target are the same database", "choose another target with --to", code="REFUSED")
         return ExitStatus.REFUSED
-    with progress() as tell:
-        copied = copy(first, second, tell or (lambda words: None))
+    with progress() as show_progress:
+        copied = copy(first, second, show_progress or (lambda text: None))
     if as_json:
         print_json({"changes": copied.changes, "copied": copied.copied, "things": copied.entities})
         return ExitStatus.OK

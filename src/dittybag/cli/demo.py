@@ -294,21 +294,21 @@ def _request_text(request: dict[str, Any], width: int) -> str:
 def _answer_text(step: TourStep, width: int) -> str:
     """Format a response: its duration, and the text of the result."""
     result: Any = step.answer.get("result") or step.answer["error"]
-    took = f"<- {step.milliseconds:.1f} ms"
+    header = f"<- {step.milliseconds:.1f} ms"
     if step.request["method"] == "initialize":
-        took = f"<- {step.milliseconds:.0f} ms after the process was started"
+        header = f"<- {step.milliseconds:.0f} ms after the process was started"
         result = {"serverInfo": result["serverInfo"], "capabilities": list(result["capabilities"])}
     elif step.request["method"] == "prompts/get":
-        return f"{took}\n{result['messages'][0]['content']['text']}"
+        return f"{header}\n{result['messages'][0]['content']['text']}"
     elif "content" in result:
         text = result["content"][0]["text"]
         if not text.startswith("{"):
-            return f"{took}\n{text}"
+            return f"{header}\n{text}"
         result = msgspec.json.decode(text)
     lines = _format_json(_clip_texts(result), width).splitlines()
     if len(lines) > _MAX_LINES + 2:
         lines = [*lines[:_MAX_LINES], f"... and {len(lines) - _MAX_LINES} more lines"]
-    return "\n".join([took, *lines])
+    return "\n".join([header, *lines])
 
 
 def _clip_texts(value: Any) -> Any:

@@ -107,9 +107,11 @@ def _print_summary(target: str, counts: dict[str, int], *, as_json: bool) -> Non
     if as_json:
         print_json({"target": target, **counts})
         return
-    words = [format_count(counts[kind], kind.removesuffix("s")) for kind in ("prompts", "resources", "tasks")]
+    counted = [
+        format_count(counts[kind], kind.removesuffix("s")) for kind in ("prompts", "resources", "tasks")
+    ]
     past = f", with {format_count(counts['changes'], 'change')} of history" if counts["changes"] else ""
     files = f"; {format_count(counts['files'], 'file')} changed" if "files" in counts else ""
     click.echo(
-        f"Exported {', '.join(words[:-1])} and {words[-1]} to {target}{past}{files}", err=target == "-"
+        f"Exported {', '.join(counted[:-1])} and {counted[-1]} to {target}{past}{files}", err=target == "-"
     )

@@ -60,13 +60,13 @@ def command(
 
     async def work(session: WorkspaceSession) -> tuple[list[Change], dict[int, str]]:
         workspace = session.workspace
-        chosen = None if project is None else (await workspace.projects.find(project)).id
+        project_id = None if project is None else (await workspace.projects.find(project)).id
         found = await workspace.history.page_all(
-            chosen, kind=kind, name=item, actor=actor, since=since, before=before, limit=limit
+            project_id, kind=kind, name=item, actor=actor, since=since, before=before, limit=limit
         )
         if not found and item is not None:
             known = await workspace.history.page_all(
-                chosen, kind=kind, entity=item, before=before, limit=limit
+                project_id, kind=kind, entity=item, before=before, limit=limit
             )
             found = [
                 change

@@ -123,7 +123,7 @@ def _report_import_error(error: DittybagError) -> int:
 def _format_hints() -> list[str]:
     from dittybag.assembly.import_export import FORMATS
 
-    return [f"--as {name}: {words}" for name, words in FORMATS.items()]
+    return [f"--as {name}: {description}" for name, description in FORMATS.items()]
 
 
 def _indent(lines: list[str]) -> list[str]:
@@ -164,8 +164,8 @@ def _print_summary(taken: Taken, *, dry_run: bool) -> None:
 
 
 def _counts(counts: dict[Any, int]) -> str:
-    words = [format_count(count, kind) for kind, count in counts.items() if count]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    counted = [format_count(count, kind) for kind, count in counts.items() if count]
+    return " and ".join([", ".join(counted[:-1]), counted[-1]] if len(counted) > 1 else counted)
 
 
 def _print_lines(title: str, lines: list[str]) -> None:

@@ -52,9 +52,9 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
     from dittybag.assembly.local_libraries import installer
 
     try:
-        with progress() as tell:
+        with progress() as show_progress:
             added = installer.add(
-                home(os.environ), source, name=name, folder=folder, link=link, progress=tell
+                home(os.environ), source, name=name, folder=folder, link=link, progress=show_progress
             )
     except LibraryExists as error:
         report(
@@ -63,11 +63,9 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
             f"to update the existing library, run: dittybag library update {error.name}",
         )
         return exit_status(error)
-    words = "Linked" if link else "Added"
+    verb = "Linked" if link else "Added"
     count = "" if link else f", {format_count(len(added.record.files), 'file')}"
-    _print_added(
-        added, f"{words} library '{added.name}' from {added.record.location}{count}", as_json=as_json
-    )
+    _print_added(added, f"{verb} library '{added.name}' from {added.record.location}{count}", as_json=as_json)
     return ExitStatus.OK
 
 
@@ -152,8 +150,8 @@ def remove(name: str, *, yes: bool, as_json: bool) -> int:
 def _update(name: str, *, overwrite: bool) -> UpdateResult:
     from dittybag.assembly.local_libraries import installer
 
-    with progress() as tell:
-        return installer.update(home(os.environ), name, overwrite=overwrite, progress=tell)
+    with progress() as show_progress:
+        return installer.update(home(os.environ), name, overwrite=overwrite, progress=show_progress)
 
 
 def _update_all(*, overwrite: bool, as_json: bool) -> int:
@@ -182,7 +180,7 @@ def _update_all(*, overwrite: bool, as_json: bool) -> int:
     return status
 
 
-def _print_added(added: AddResult, words: str, *, as_json: bool) -> None:
+def _print_added(added: AddResult, message: str, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
@@ -197,7 +195,7 @@ def _print_added(added: AddResult, words: str, *, as_json: bool) -> None:
             }
         )
         return
-    click.echo(words)
+    click.echo(message)
     click.echo(f"  {added.path}")
     _print_left_out(added.left_out)
     click.echo(f"hint: to check it, run: dittybag library check {added.name}")
@@ -251,10 +249,10 @@ def _print_left_out(left_out: Sequence[SkippedFile]) -> None:
     _print_files("Skipped:", [f"{item.file}: {item.reason}" for item in left_out])
 
 
-def _print_files(words: str, files: Sequence[str]) -> None:
+def _print_files(title: str, files: Sequence[str]) -> None:
     if not files:
         return
-    click.echo(words)
+    click.echo(title)
     for file in files[:_MAX_LINES]:
         click.echo(f"  {one_line(file, 1000)}")
     if len(files) > _MAX_LINES:

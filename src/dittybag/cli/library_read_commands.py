@@ -30,7 +30,7 @@ def list_libraries(*, as_json: bool) -> None:
     Example:
       dittybag library list
     """
-    reports = _with_libraries(lambda shelf: shelf.reports())
+    reports = _with_libraries(lambda libraries: libraries.reports())
     kinds = _install_kinds()
     if as_json:
         print_json({"libraries": [_library_data(item, kinds.get(item.name)) for item in reports]})
@@ -67,7 +67,7 @@ def show(name: str, *, as_json: bool) -> None:
 
 
 def _show_prompt(name: str, *, as_json: bool) -> None:
-    prompt, file, text = _with_libraries(lambda shelf: shelf.source(name))
+    prompt, file, text = _with_libraries(lambda libraries: libraries.source(name))
     if as_json:
         print_json({**_prompt_data(prompt), "file": file, "text": text})
         return
@@ -84,14 +84,14 @@ def _show_prompt(name: str, *, as_json: bool) -> None:
 
 
 def _show_library(name: str, *, as_json: bool) -> None:
-    async def found(shelf: LibraryService) -> tuple[LibraryReport, Sequence[LibraryPrompt]]:
+    async def find(libraries: LibraryService) -> tuple[LibraryReport, Sequence[LibraryPrompt]]:
         wanted = library_name(name)
-        chosen = next((item for item in await shelf.reports() if item.name == wanted and wanted), None)
+        chosen = next((item for item in await libraries.reports() if item.name == wanted and wanted), None)
         if chosen is None:
             raise LibraryNotFound(name)
-        return chosen, await shelf.prompts(wanted)
+        return chosen, await libraries.prompts(wanted)
 
-    report, prompts = _with_libraries(found)
+    report, prompts = _with_libraries(find)
     if as_json:
         about = _library_data(report, _install_kinds().get(report.name))
         about["problems"] = [_problem_data(item) for item in report.problems]
@@ -153,14 +153,14 @@ def check(name: str | None, *, skipped: bool, as_json: bool) -> int:
                     click.echo(f"{os.path.join(report.folder, file)}: {reason}")  # noqa: PTH118
         prompts = sum(report.prompts for report in reports)
         others = sum(len(report.skipped) for report in reports)
-        words = f"{format_count(len(reports), 'library', 'libraries')}, {format_count(prompts, 'prompt')}"
+        totals = f"{format_count(len(reports), 'library', 'libraries')}, {format_count(prompts, 'prompt')}"
         found = f"{format_count(errors, 'error')}, {format_count(warnings, 'warning')}"
         hidden = (
             f", {format_count(others, 'other file')} (use --skipped to list them)"
             if others and not skipped
             else ""
         )
-        click.secho(f"{words}: {found}{hidden}", fg="red" if errors else "yellow" if warnings else "green")
+        click.secho(f"{totals}: {found}{hidden}", fg="red" if errors else "yellow" if warnings else "green")
     return ExitStatus.REFUSED if errors else ExitStatus.OK
 
 
@@ -169,8 +169,8 @@ def _check_reports(name: str | None) -> list[LibraryReport]:
         folder = os.path.abspath(os.path.expanduser(name))  # noqa: PTH100, PTH111
         if not os.path.isdir(folder):  # noqa: PTH112
             raise LibraryNotFound(name)
-        return _with_libraries(lambda shelf: shelf.check(), alone=folder)
-    reports = _with_libraries(lambda shelf: shelf.check())
+        return _with_libraries(lambda libraries: libraries.check(), alone=folder)
+    reports = _with_libraries(lambda libraries: libraries.check())
     if name is None:
         return reports
     chosen = [item for item in reports if item.name and item.name == library_name(name)]

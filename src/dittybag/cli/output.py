@@ -49,8 +49,8 @@ def print_table(
         _fit(widths, shrinkable, shutil.get_terminal_size().columns)
     for number, line in enumerate(lines):
         cells = [
-            pad(cell, most, right=column in right)
-            for column, (cell, most) in enumerate(zip(line, widths, strict=True))
+            pad(cell, columns, right=column in right)
+            for column, (cell, columns) in enumerate(zip(line, widths, strict=True))
         ]
         style = {"bold": True} if number == 0 else styles(number - 1)
         click.secho("  ".join(cells).rstrip(), **style)
@@ -87,10 +87,10 @@ def pad(text: str, columns: int, *, right: bool = False) -> str:
     return space + text if right else text + space
 
 
-def clip_line(text: str, most: int = _MAX_LENGTH) -> str:
+def clip_line(text: str, max_length: int = _MAX_LENGTH) -> str:
     """Return an untrusted text on one line, without control characters and cut to a maximum length."""
-    line = one_line(text, most + 1)
-    return line if len(line) <= most else f"{line[:most]}..."
+    line = one_line(text, max_length + 1)
+    return line if len(line) <= max_length else f"{line[:max_length]}..."
 
 
 def terminal_safe(text: str) -> str:

@@ -249,13 +249,13 @@ def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) 
     """
     addresses = [PromptAddress(any=name) for name in names]
     with suggest_prompts(options):
-        gone = options.run(lambda session: session.workspace.prompts.delete_all(session.caller, addresses))
+        deleted = options.run(lambda session: session.workspace.prompts.delete_all(session.caller, addresses))
     if as_json:
-        print_json({"deleted": [{"id": prompt.id, "name": prompt.name} for prompt in gone]})
+        print_json({"deleted": [{"id": prompt.id, "name": prompt.name} for prompt in deleted]})
         return
-    for prompt in gone:
+    for prompt in deleted:
         click.echo(f"Deleted prompt '{prompt.name}'")
-    click.echo(f"hint: to restore {'it' if len(gone) == 1 else 'them'}, run: dittybag undo", err=True)
+    click.echo(f"hint: to restore {'it' if len(deleted) == 1 else 'them'}, run: dittybag undo", err=True)
 
 
 def _print_result(prompt: Prompt, message: str, *, as_json: bool) -> None:

@@ -280,13 +280,13 @@ def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) 
       dittybag resource delete api.md
     """
     with _suggest_resources(options):
-        gone = options.run(lambda session: session.workspace.resources.delete_all(session.caller, names))
+        deleted = options.run(lambda session: session.workspace.resources.delete_all(session.caller, names))
     if as_json:
-        print_json({"deleted": [{"id": resource.id, "name": resource.name} for resource in gone]})
+        print_json({"deleted": [{"id": resource.id, "name": resource.name} for resource in deleted]})
         return
-    for resource in gone:
+    for resource in deleted:
         click.echo(f"Deleted resource '{resource.name}'")
-    click.echo(f"hint: to restore {'it' if len(gone) == 1 else 'them'}, run: dittybag undo", err=True)
+    click.echo(f"hint: to restore {'it' if len(deleted) == 1 else 'them'}, run: dittybag undo", err=True)
 
 
 @contextmanager

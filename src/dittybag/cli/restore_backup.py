@@ -71,7 +71,7 @@ def report_file_error(error: FileRefused, database: str, *, restoring: bool = Fa
     """Report why a backup file cannot be written or restored, and return the exit status."""
     path = printable_path(error.path)
     quoted = shlex.quote(path)
-    words: dict[Reason, tuple[ExitStatus, str, str, str]] = {
+    cases: dict[Reason, tuple[ExitStatus, str, str, str]] = {
         "missing": (ExitStatus.NOT_FOUND, "NOT_FOUND", f"File {path} does not exist", _SEARCH),
         "no folder": (
             ExitStatus.NOT_FOUND,
@@ -105,6 +105,6 @@ def report_file_error(error: FileRefused, database: str, *, restoring: bool = Fa
             else f"no backup was made; run: dittybag doctor --db {shlex.quote(printable_path(database))}",
         ),
     }
-    status, code, message, hint = words[error.reason]
+    status, code, message, hint = cases[error.reason]
     report(message, hint, code=code)
     return status

@@ -43,13 +43,13 @@ def command(
     """
     wanted = kinds or _KINDS
 
-    async def work(all: LibrarySession) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    async def work(library_session: LibrarySession) -> tuple[list[dict[str, Any]], dict[str, int]]:
         stored = [kind for kind in ("prompt", "resource", "task") if kind in wanted]
-        session = all.session
+        session = library_session.session
         hits, totals = await session.workspace.search.all_kinds(session.caller, query, stored, limit)
         rows = [{"kind": hit.kind, "id": hit.id, "title": hit.title, "snippet": hit.snippet} for hit in hits]
         if "library" in wanted:
-            totals["library"], found = await all.libraries.search(query, limit)
+            totals["library"], found = await library_session.libraries.search(query, limit)
             rows += [
                 {
                     "kind": "library",
@@ -70,10 +70,10 @@ def command(
         click.secho(f"  {row['id']}", dim=True)
         if snippet := clip_line(row["snippet"], 200):
             click.echo(f"  {_highlight_match(snippet, query)}")
-    words = ", ".join(
+    counted = ", ".join(
         format_count(total, *_LABELS[kind]) for kind, total in totals.items() if total or kind in kinds
     )
-    click.echo(words or "No results", err=True)
+    click.echo(counted or "No results", err=True)
 
 
 _LABELS: Final[dict[str, tuple[str, ...]]] = {

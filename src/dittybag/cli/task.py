@@ -188,8 +188,8 @@ def _row(task: Task, now: datetime, *, with_done: bool) -> tuple[str, ...]:
 def _due(task: Task, now: datetime) -> str:
     if task.due_date is None:
         return ""
-    words = local_time.format_due(task.due_date, now) if sys.stdout.isatty() else task.due_date
-    return f"{words} (overdue)" if _is_overdue(task, now) else words
+    due = local_time.format_due(task.due_date, now) if sys.stdout.isatty() else task.due_date
+    return f"{due} (overdue)" if _is_overdue(task, now) else due
 
 
 def _is_overdue(task: Task, now: datetime) -> bool:
@@ -306,13 +306,13 @@ def delete(ids: tuple[int, ...], options: WorkspaceOptions, *, as_json: bool) ->
     Example:
       dittybag task delete 3
     """
-    gone = options.run(lambda session: session.workspace.tasks.delete_all(session.caller, ids))
+    deleted = options.run(lambda session: session.workspace.tasks.delete_all(session.caller, ids))
     if as_json:
-        print_json({"deleted": [{"id": task.id, "title": task.title} for task in gone]})
+        print_json({"deleted": [{"id": task.id, "title": task.title} for task in deleted]})
         return
-    for task in gone:
+    for task in deleted:
         click.echo(f"Deleted task {task.id} '{terminal_safe(clip_line(task.title))}'")
-    click.echo(f"hint: to restore {'it' if len(gone) == 1 else 'them'}, run: dittybag undo", err=True)
+    click.echo(f"hint: to restore {'it' if len(deleted) == 1 else 'them'}, run: dittybag undo", err=True)
 
 
 @command.command("stats")

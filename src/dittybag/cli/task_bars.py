@@ -73,20 +73,20 @@ def _numbers(count: _TaskCount) -> dict[str, int]:
 def _draw(title: str, counts: Sequence[_TaskCount]) -> None:
     click.secho(title, bold=True)
     drawn = counts[:_MAX_BARS]
-    most = max(count.total for count in drawn)
+    longest = max(count.total for count in drawn)
     column = min(_LABEL, max(display_width(count.label) for count in drawn))
     numbers = [f"{count.completed:,}/{count.total:,}" for count in drawn]
     room = max(len(number) for number in numbers)
     for count, number in zip(drawn, numbers, strict=True):
-        click.echo(f"  {pad(count.label, column)}  {number:>{room}}  {_bar(count, most)}")
+        click.echo(f"  {pad(count.label, column)}  {number:>{room}}  {_bar(count, longest)}")
     if len(counts) > len(drawn):
         click.echo(f"  and {len(counts) - len(drawn):,} more; use --json to see all")
 
 
-def _bar(count: _TaskCount, most: int) -> str:
+def _bar(count: _TaskCount, longest: int) -> str:
     """Return a bar whose length is the number of tasks and whose filled part is the completed ones."""
     full, empty = ("█", "░") if _supports_blocks() else ("#", ".")
-    length = max(1, round(_LENGTH * count.total / most))
+    length = max(1, round(_LENGTH * count.total / longest))
     filled = length * count.completed // count.total
     return click.style(full * filled, fg="green") + empty * (length - filled)
 

@@ -94,18 +94,18 @@ def create(
       dittybag token create --user alice --scope read --expires 30d
       TOKEN=$(dittybag token create --user ci --scope write --label deploy)
     """
-    made = options.run(
+    created = options.run(
         lambda session: session.workspace.accounts.create_token(
             name, scope, actor=session.caller.actor, label=label, expires_at=expires
         )
     )
     if as_json:
-        print_json({"token": made.text, **_token_data(_ListedToken(made.token, "active"))})
+        print_json({"token": created.text, **_token_data(_ListedToken(created.token, "active"))})
         return
-    token = made.token
+    token = created.token
     until = "" if token.expires_at is None else f", until {iso(token.expires_at)}"
     click.echo(f"Token {token.id} for {token.user} ({token.scope}{until}). It is shown only once:", err=True)
-    click.echo(made.text)
+    click.echo(created.text)
 
 
 @command.command("list")

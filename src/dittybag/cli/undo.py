@@ -94,13 +94,13 @@ def command(
 
     async def make_plan(session: WorkspaceSession) -> _Plan:
         history = session.workspace.history
-        chosen = None if project is None else (await session.workspace.projects.find(project)).id
+        project_id = None if project is None else (await session.workspace.projects.find(project)).id
         if change is not None:
             found = [await history.get(change)]
         elif since is not None:
-            found = await history.page_all(chosen, actor=actor, since=since, limit=_MAX_CHANGES)
+            found = await history.page_all(project_id, actor=actor, since=since, limit=_MAX_CHANGES)
         else:
-            found = await _last_changes(session, chosen, last or 1)
+            found = await _last_changes(session, project_id, last or 1)
         # Change 1 created the workspace itself.
         together = await history.batches_of(change for change in found if change.seq > 1)
         return _Plan(together, await history.later_changes(together), await project_names(session))

@@ -56,6 +56,6 @@ def welcome() -> None:
     else:
         steps = _FIRST_STEPS
     width = max(len(command) for command, _ in steps)
-    for command, words in steps:
-        click.echo(f"  {click.style(command.ljust(width), fg='cyan')}  {words}")
+    for command, description in steps:
+        click.echo(f"  {click.style(command.ljust(width), fg='cyan')}  {description}")
     click.echo("\nRun dittybag --help for all commands.")
