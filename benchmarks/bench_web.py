@@ -19,7 +19,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 from tests.e2e.serving import Served
-from tests.web.browsing import Browsing
+from tests.web.browser_client import BrowserClient
 
 from benchmarks.report_output import machine, table, tell
 from benchmarks.sample_data import (
@@ -82,7 +82,7 @@ class Measured(Struct, frozen=True):
 class Visit:
     """A signed-in browser with one connection."""
 
-    def __init__(self, browsing: Browsing) -> None:
+    def __init__(self, browsing: BrowserClient) -> None:
         held = "; ".join(f"{name}={value}" for name, value in browsing.cookies.items())
         self._headers = {"Cookie": held}
         self._connection = http.client.HTTPConnection("127.0.0.1", browsing.served.port, timeout=60)
@@ -114,7 +114,7 @@ def measure(items: int, rounds: int) -> list[Measured]:
         copied(files.workspace, Path(name), "full") as full,
         Served(Path(name), "--db", str(full)) as served,
     ):
-        visit = Visit(Browsing.signed_in(served))
+        visit = Visit(BrowserClient.sign_in(served))
         chosen = paths(visit)
         firsts = {}
         for path in chosen:

@@ -1,4 +1,4 @@
-"""Two texts side by side."""
+"""Side-by-side diffs."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dittybag.web.side_by_side import DiffRow, Piece, side_by_side
+from dittybag.web.side_by_side import DiffRow, TextSpan, side_by_side
 
 _LINES = st.lists(st.sampled_from(["", "a", "b c", "b d", "the end"]), max_size=30).map("\n".join)
 
 
-def _text(pieces: tuple[Piece, ...]) -> str:
-    return "".join(piece.text for piece in pieces)
+def _text(spans: tuple[TextSpan, ...]) -> str:
+    return "".join(span.text for span in spans)
 
 
-def _marked(pieces: tuple[Piece, ...]) -> list[str]:
-    return [piece.text for piece in pieces if piece.is_marked]
+def _highlighted(spans: tuple[TextSpan, ...]) -> list[str]:
+    return [span.text for span in spans if span.is_highlighted]
 
 
 def _side(rows: list[DiffRow], text: str, *, is_old: bool) -> str:
-    """A side put together again: what the rows do not show is taken from the text."""
+    """Rebuild one side from the rows; skipped lines are taken from the text."""
     lines: list[str] = []
     for row in rows:
         if row.kind == "skipped":
@@ -32,7 +32,7 @@ def _side(rows: list[DiffRow], text: str, *, is_old: bool) -> str:
 
 
 @given(_LINES, _LINES)
-def test_both_texts_are_all_there(old: str, new: str) -> None:
+def test_the_rows_contain_both_texts(old: str, new: str) -> None:
     rows = side_by_side(old, new)
     if old == new:
         assert rows == []
@@ -42,14 +42,14 @@ def test_both_texts_are_all_there(old: str, new: str) -> None:
     assert all((row.kind == "same") == (row.old == row.new) for row in rows if row.kind != "skipped")
 
 
-def test_only_what_differs_is_marked() -> None:
+def test_only_differing_words_are_highlighted() -> None:
     (row,) = side_by_side("Name the three gaps.", "Name the two worst gaps.")
-    assert (_marked(row.old), _marked(row.new)) == (["three"], ["two worst"])
+    assert (_highlighted(row.old), _highlighted(row.new)) == (["three"], ["two worst"])
     (row,) = side_by_side("one", "two")
-    assert (_marked(row.old), _marked(row.new)) == ([], [])
+    assert (_highlighted(row.old), _highlighted(row.new)) == ([], [])
 
 
-def test_equal_lines_far_from_a_change_are_counted() -> None:
+def test_unchanged_lines_far_from_a_difference_are_only_counted() -> None:
     old = "\n".join(f"line {number}" for number in range(1, 101))
     rows = side_by_side(old, old.replace("line 50\n", "line fifty\n"))
     assert [(row.kind, row.count or row.old_number) for row in rows] == [
@@ -72,7 +72,7 @@ def test_equal_lines_far_from_a_change_are_counted() -> None:
     ],
     ids=["lines", "one-line", "alike", "words", "empty"],
 )
-def test_the_largest_texts_are_compared_in_bounded_time_and_space(old: str, new: str) -> None:
+def test_large_texts_produce_a_limited_number_of_rows(old: str, new: str) -> None:
     rows = side_by_side(old, new)
     assert len(rows) <= 1001
     assert sum(len(_text(row.old)) + len(_text(row.new)) for row in rows) < 100_000

@@ -1,0 +1,142 @@
+"""Users of an issuer of OAuth tokens, on a real server."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.cli.running import dittybag
+from tests.identity.jwt_builder import AUDIENCE, ISSUER, Key, good_claims, rsa_key
+from tests.protocol.transports.http.spawned_server import SpawnedServer
+from tests.web.browser_client import BrowserClient
+
+METADATA = "https://dittybag.example.com/.well-known/oauth-protected-resource/mcp"
+
+
+def claims(**others: Any) -> dict[str, Any]:
+    """What a token says that is good now."""
+    now = int(time.time())
+    return good_claims(iat=now - 10, exp=now + 600, **others)
+
+
+@pytest.fixture(scope="module")
+def key() -> Key:
+    return rsa_key("one")
+
+
+@pytest.fixture
+def served(tmp_path: Path, key: Key, monkeypatch: pytest.MonkeyPatch) -> SpawnedServer:
+    keys = tmp_path / "keys.json"
+    keys.write_bytes(msgspec.json.encode({"keys": [key.jwk]}))
+    monkeypatch.setenv("DITTYBAG_OAUTH_ISSUER", ISSUER)
+    monkeypatch.setenv("DITTYBAG_OAUTH_AUDIENCE", AUDIENCE)
+    monkeypatch.setenv("DITTYBAG_OAUTH_JWKS", str(keys))
+    return SpawnedServer.product(tmp_path / "home", "--auth", "tokens")
+
+
+def post_call(
+    running: SpawnedServer, token: str | None, tool: str | None = None, **arguments: Any
+) -> tuple[int, http.client.HTTPMessage, Any]:
+    """Call a tool, or list all of them; the status, the headers and the answer."""
+    params: dict[str, Any] = {} if tool is None else {"name": tool, "arguments": arguments}
+    method = "tools/list" if tool is None else "tools/call"
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=10)
+    try:
+        connection.request("POST", "/mcp", body, headers)
+        reply = connection.getresponse()
+        return reply.status, reply.headers, msgspec.json.decode(reply.read())
+    finally:
+        connection.close()
+
+
+def names(answer: Any) -> set[str]:
+    return {tool["name"] for tool in answer["result"]["tools"]}
+
+
+def test_users_of_an_issuer(tmp_path: Path, served: SpawnedServer, key: Key) -> None:
+    with served as running:
+        status, _, answer = post_call(running, key.token(claims()))
+        assert status == 200
+        assert "task_create" in names(answer)
+        status, _, answer = post_call(running, key.token(claims(sub="bob", scope="dittybag:read")))
+        assert status == 200
+        assert "task_create" not in names(answer)
+        # Each has tasks of their own, and is named in the log.
+        assert post_call(running, key.token(claims()), "task_create", title="Ann's")[0] == 200
+        listed = post_call(running, key.token(claims()), "task_list")[2]
+        assert "Ann's" in msgspec.json.encode(listed).decode()
+        other = post_call(running, key.token(claims(sub="bob")), "task_list")[2]
+        assert "Ann's" not in msgspec.json.encode(other).decode()
+        history = dittybag(tmp_path / "home", "history", "--kind", "task", "--json").stdout
+        assert '"actor":"ann' in history
+        # Our own tokens go on working, and a user who is disabled here is nobody.
+        dittybag(tmp_path / "home", "user", "add", "eve")
+        own = dittybag(
+            tmp_path / "home", "token", "create", "--user", "eve", "--scope", "read"
+        ).stdout.strip()
+        assert post_call(running, own)[0] == 200
+        assert post_call(running, key.token(claims(sub="eve")))[0] == 200
+        dittybag(tmp_path / "home", "user", "disable", "eve")
+        deadline = time.monotonic() + 5
+        while post_call(running, key.token(claims(sub="eve")))[0] == 200:
+            assert time.monotonic() < deadline
+
+
+def test_what_clients_are_told(served: SpawnedServer, key: Key) -> None:
+    with served as running:
+        status, headers, _ = post_call(running, None)
+        assert (status, headers["WWW-Authenticate"]) == (401, f'Bearer resource_metadata="{METADATA}"')
+        for bad in (key.token(claims(aud="https://elsewhere.example.com")), "not-a-token", key.token()[:-5]):
+            status, headers, _ = post_call(running, bad)
+            assert status == 401
+            assert headers["WWW-Authenticate"] == (
+                f'Bearer error="invalid_token", resource_metadata="{METADATA}"'
+            )
+        status, headers, _ = post_call(running, key.token(claims(scope="openid")))
+        assert status == 403
+        assert 'error="insufficient_scope", scope="dittybag:read' in headers["WWW-Authenticate"]
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=10)
+        for path in ("/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"):
+            connection.request("GET", path)
+            reply = connection.getresponse()
+            about = msgspec.json.decode(reply.read())
+            assert reply.status == 200
+            assert (about["resource"], about["authorization_servers"]) == (AUDIENCE, [ISSUER])
+        connection.close()
+
+
+def test_people_sign_in_to_the_pages_with_such_a_token(
+    tmp_path: Path, served: SpawnedServer, key: Key
+) -> None:
+    with served as running:
+        assert BrowserClient(running).post("/sign-in", {"token": "not-a-token"}).status == 403
+        assert post_call(running, key.token(claims()), "task_create", title="Ann's")[0] == 200
+        ann = BrowserClient.sign_in_with_token(running, key.token(claims()))
+        assert "Ann&#x27;s" in ann.get("/p/default/tasks").text
+        bob = BrowserClient.sign_in_with_token(running, key.token(claims(sub="bob", scope="dittybag:read")))
+        assert "Ann&#x27;s" not in bob.get("/p/default/tasks").text
+        change = bob.ask("POST", "/p/default/tasks", b"", {"X-Form-Secret": bob.secret})
+        assert change.status == 403
+        # A user who is disabled here is nobody.
+        dittybag(tmp_path / "home", "user", "add", "ann")
+        dittybag(tmp_path / "home", "user", "disable", "ann")
+        deadline = time.monotonic() + 5
+        while ann.get("/p/default/tasks").status == 200:
+            assert time.monotonic() < deadline
+
+
+def test_settings_that_make_no_sense(tmp_path: Path) -> None:
+    serve = ("serve", "--http", "127.0.0.1:0", "--auth", "tokens")
+    half = dittybag(tmp_path, *serve, status=2, variables={"DITTYBAG_OAUTH_ISSUER": ISSUER})
+    assert "DITTYBAG_OAUTH_AUDIENCE" in half.stderr
+    wrong = {"DITTYBAG_OAUTH_ISSUER": "http://far.example.com", "DITTYBAG_OAUTH_AUDIENCE": AUDIENCE}
+    assert "OAuth" in dittybag(tmp_path, *serve, status=2, variables=wrong).stderr

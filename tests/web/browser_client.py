@@ -1,0 +1,100 @@
+"""A minimal HTTP client for the web UI: cookies and forms, without JavaScript."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from tests.e2e.serving import Served
+
+_TIMEOUT_SECONDS: Final = 20
+
+
+class BrowserResponse(Struct, frozen=True):
+    """An HTTP response."""
+
+    status: int
+    #: By lower-case name; the last of several with the same name.
+    headers: dict[str, str]
+    text: str
+    cookies: dict[str, str]
+
+
+class HasPort(Protocol):
+    """A server on this machine."""
+
+    @property
+    def port(self) -> int: ...
+
+
+class BrowserClient:
+    """A browser session with a server."""
+
+    def __init__(self, served: HasPort) -> None:
+        self.served = served
+        self.cookies: dict[str, str] = {}
+
+    @classmethod
+    def sign_in(cls, served: Served, token: str = "") -> BrowserClient:
+        """Sign in with a link printed by the server, or with a token."""
+        if token:
+            return cls.sign_in_with_token(served, token)
+        client = cls(served)
+        response = client.get(served.new_link().removeprefix(served.origin))
+        assert response.status == 200, response
+        assert "dittybag-session" in client.cookies
+        return client
+
+    @classmethod
+    def sign_in_with_token(cls, served: HasPort, token: str) -> BrowserClient:
+        client = cls(served)
+        response = client.post("/sign-in", {"token": token})
+        assert response.status == 200, response
+        assert "dittybag-session" in client.cookies
+        return client
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> BrowserResponse:
+        """Send a request with the stored cookies, and store new ones."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=_TIMEOUT_SECONDS)
+        cookie_header = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        connection.request(
+            method, path, body, {**({"Cookie": cookie_header} if cookie_header else {}), **(headers or {})}
+        )
+        response = connection.getresponse()
+        text = response.read().decode("utf-8", "replace")
+        headers_by_name = {name.lower(): value for name, value in response.getheaders()}
+        new_cookies = {}
+        for name, value in response.getheaders():
+            if name.lower() == "set-cookie":
+                key, _, rest = value.partition("=")
+                new_cookies[key] = rest
+                self.cookies[key] = rest.partition(";")[0]
+        connection.close()
+        return BrowserResponse(response.status, headers_by_name, text, new_cookies)
+
+    def get(self, path: str, **headers: str) -> BrowserResponse:
+        return self.request("GET", path, headers=_header_names(headers))
+
+    def post(self, path: str, form: Mapping[str, str] | None = None, **headers: str) -> BrowserResponse:
+        """Send a form; the CSRF secret is not added."""
+        body = urlencode(form or {}).encode()
+        content_type = {"Content-Type": "application/x-www-form-urlencoded"}
+        return self.request("POST", path, body, content_type | _header_names(headers))
+
+    @property
+    def secret(self) -> str:
+        """The CSRF secret of this session."""
+        found = re.search(r'name="form-secret" content="([0-9a-f]+)"', self.get("/p/default").text)
+        assert found is not None
+        return found[1]
+
+
+def _header_names(headers: Mapping[str, Any]) -> dict[str, str]:
+    return {name.replace("_", "-"): value for name, value in headers.items()}

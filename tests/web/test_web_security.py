@@ -1,0 +1,324 @@
+"""Authentication, permissions and cross-origin protection of the web UI, for every route."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dittybag.web.browser_requests import Route
+from dittybag.web.pages import ROUTES
+from tests.cli.running import data, dittybag
+from tests.e2e.sample import fill
+from tests.e2e.serving import Served
+from tests.web.browser_client import BrowserClient
+
+PROJECT = "/p/auth-module"
+#: Values for path parameters; the entities need not exist.
+PATH_PARAMETERS = {"id": "1", "seq": "1", "client": "cursor", "number": "1"}
+
+
+def path_of(route: Route) -> str:
+    """Return a path that the route matches."""
+    pattern = re.sub(r"\{(\w+)\}", lambda name: PATH_PARAMETERS.get(name[1], "x"), route.pattern)
+    return PROJECT + (pattern if pattern != "/" else "")
+
+
+def route_name(route: Route) -> str:
+    return f"{route.method} {route.pattern}"
+
+
+EVERY_ROUTE = pytest.mark.parametrize("route", ROUTES, ids=route_name)
+EVERY_GET_ROUTE = pytest.mark.parametrize(
+    "route", [route for route in ROUTES if route.method == "GET"], ids=route_name
+)
+WRITE_ROUTES = [route for route in ROUTES if route.method != "GET"]
+EVERY_WRITE_ROUTE = pytest.mark.parametrize("route", WRITE_ROUTES, ids=route_name)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    fill(home)
+    return home
+
+
+@pytest.fixture(scope="module")
+def served(home: Path) -> Iterator[Served]:
+    with Served(home) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def signed_in(served: Served) -> BrowserClient:
+    return BrowserClient.sign_in(served)
+
+
+@pytest.fixture(scope="module")
+def token_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server that requires tokens."""
+    home = tmp_path_factory.mktemp("guarded")
+    fill(home)
+    dittybag(home, "user", "add", "ann")
+    with Served(home, "--auth", "tokens") as served:
+        yield served
+
+
+def token(served: Served, user: str = "ann", scope: str = "write") -> str:
+    created = data(dittybag(served.home, "token", "create", "--user", user, "--scope", scope, "--json"))
+    return str(created["text"] if "text" in created else created["token"])
+
+
+class TestSigningIn:
+    @EVERY_ROUTE
+    def test_no_page_is_shown_without_signing_in(
+        self, served: Served, token_server: Served, route: Route
+    ) -> None:
+        for server in (served, token_server):
+            response = BrowserClient(server).request(route.method, path_of(route))
+            assert (response.status, response.headers["location"]) == (303, "/sign-in")
+            assert response.text == ""
+
+    @EVERY_ROUTE
+    def test_an_unknown_cookie_is_rejected(self, token_server: Served, route: Route) -> None:
+        stranger = BrowserClient(token_server)
+        stranger.cookies["dittybag-session"] = "A" * 43
+        assert stranger.request(route.method, path_of(route)).headers["location"] == "/sign-in"
+
+    def test_a_fragment_request_redirects_the_browser_to_sign_in(self, token_server: Served) -> None:
+        response = BrowserClient(token_server).get(f"{PROJECT}/prompts", hx_request="true")
+        assert (response.status, response.headers["hx-redirect"], response.text) == (401, "/sign-in", "")
+
+    def test_the_cookie_is_http_only_and_same_site(self, served: Served) -> None:
+        client = BrowserClient(served)
+        response = client.get(served.new_link().removeprefix(served.origin))
+        flags = set(response.cookies["dittybag-session"].split("; ")[1:])
+        assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= flags
+
+    def test_the_cookie_is_secure_over_tls(self, token_server: Served) -> None:
+        client = BrowserClient(token_server)
+        response = client.post("/sign-in", {"token": token(token_server)}, x_forwarded_proto="https")
+        assert "Secure" in response.cookies["dittybag-session"].split("; ")
+
+    def test_no_sign_in_link_is_printed_when_tokens_are_required(self, token_server: Served) -> None:
+        assert "key=" not in token_server.log
+        assert BrowserClient(token_server).post("/sign-in/link").status == 303
+        assert "key=" not in token_server.log
+
+    @pytest.mark.parametrize("text", ["", "dittybag_wrong", "x" * 10_000, "\x00", "Bearer x"])
+    def test_a_bad_token_is_refused(self, token_server: Served, text: str) -> None:
+        client = BrowserClient(token_server)
+        response = client.post("/sign-in", {"token": text})
+        assert response.status == 403
+        assert "dittybag-session" not in client.cookies
+        assert "not valid" in response.text
+
+    def test_signing_out_ends_the_session(self, served: Served) -> None:
+        client = BrowserClient.sign_in(served)
+        stored = client.cookies["dittybag-session"]
+        assert client.post("/sign-out", {"form_secret": client.secret}).status == 303
+        client.cookies["dittybag-session"] = stored
+        assert client.get(PROJECT).headers["location"] == "/sign-in"
+
+    def test_a_session_survives_a_server_restart(self, tmp_path: Path) -> None:
+        with Served(tmp_path) as first:
+            client = BrowserClient.sign_in(first)
+        with Served(tmp_path) as second:
+            client.served = second
+            assert client.get("/p/default").status == 200
+
+    def test_the_database_does_not_contain_the_session_cookie(
+        self, served: Served, signed_in: BrowserClient
+    ) -> None:
+        stored = b"".join(file.read_bytes() for file in served.home.iterdir() if ".db" in file.name)
+        assert signed_in.cookies["dittybag-session"].encode() not in stored
+
+    def test_a_revoked_token_ends_its_sessions_within_five_seconds(self, token_server: Served) -> None:
+        client = BrowserClient.sign_in(token_server, token(token_server))
+        assert client.get(PROJECT).status == 200
+        tokens = data(dittybag(token_server.home, "token", "list", "--json"))["tokens"]
+        stream = open_event_stream(client, f"{PROJECT}/live")
+        dittybag(token_server.home, "token", "revoke", *(str(item["id"]) for item in tokens))
+        started = time.monotonic()
+        received = b""
+        while not received.endswith(b"0\r\n\r\n"):
+            received += stream.recv(4096)
+            assert time.monotonic() - started < 5
+        stream.close()
+        while (response := client.get(PROJECT)).status != 303:
+            assert response.status == 404
+            assert time.monotonic() - started < 5
+        assert response.headers["location"] == "/sign-in"
+
+
+class TestCrossOriginRequests:
+    @EVERY_WRITE_ROUTE
+    def test_a_write_without_the_csrf_secret_is_rejected(
+        self, signed_in: BrowserClient, route: Route
+    ) -> None:
+        for form in ({}, {"form_secret": ""}, {"form_secret": "0" * 64}):
+            response = signed_in.request(
+                route.method,
+                path_of(route),
+                b"&".join(f"{name}={value}".encode() for name, value in form.items()),
+                {"Content-Type": "application/x-www-form-urlencoded"},
+            )
+            assert response.status == 403
+            assert "This form is out of date" in response.text
+
+    @EVERY_WRITE_ROUTE
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"Origin": "https://evil.example"},
+            {"Origin": "null"},
+            {"Origin": "http://127.0.0.1:1"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site"},
+        ],
+        ids=lambda headers: " ".join(next(iter(headers.items()))),
+    )
+    def test_a_write_from_another_origin_is_rejected(
+        self, signed_in: BrowserClient, route: Route, headers: dict[str, str]
+    ) -> None:
+        secret = {"X-Form-Secret": signed_in.secret}
+        response = signed_in.request(route.method, path_of(route), b"", secret | headers)
+        assert response.status == 403
+
+    @EVERY_ROUTE
+    def test_another_host_name_is_rejected(self, signed_in: BrowserClient, route: Route) -> None:
+        response = signed_in.request(route.method, path_of(route), headers={"Host": "evil.example"})
+        assert response.status == 421
+
+    def test_signing_in_and_out_from_another_origin_is_rejected(
+        self, served: Served, signed_in: BrowserClient
+    ) -> None:
+        foreign = "cross-site"
+        assert BrowserClient(served).post("/sign-in", {"token": "x"}, sec_fetch_site=foreign).status == 403
+        assert BrowserClient(served).post("/sign-in/link", sec_fetch_site=foreign).status == 403
+        out = signed_in.post("/sign-out", {"form_secret": signed_in.secret}, sec_fetch_site=foreign)
+        assert out.status == 403
+        assert signed_in.post("/sign-out", {}).status == 403
+        assert signed_in.get("/p/default").status == 200
+
+    @EVERY_GET_ROUTE
+    def test_the_headers_forbid_reading_from_another_origin(
+        self, signed_in: BrowserClient, route: Route
+    ) -> None:
+        response = signed_in.get(path_of(route), origin=f"http://127.0.0.1:{signed_in.served.port}")
+        assert not [name for name in response.headers if name.startswith("access-control-")]
+        assert response.headers["cross-origin-resource-policy"] == "same-origin"
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["x-frame-options"] == "DENY"
+        policy = response.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+
+
+@pytest.fixture(scope="module")
+def read_only(home: Path) -> Iterator[BrowserClient]:
+    with Served(home, "--read-only") as served:
+        yield BrowserClient.sign_in(served)
+
+
+@pytest.fixture(scope="module")
+def reader(token_server: Served) -> BrowserClient:
+    return BrowserClient.sign_in(token_server, token(token_server, scope="read"))
+
+
+@pytest.fixture(scope="module")
+def outsider(token_server: Served) -> BrowserClient:
+    dittybag(token_server.home, "user", "add", "bea")
+    dittybag(token_server.home, "project", "create", "private")
+    dittybag(token_server.home, "project", "share", "private", "ann")
+    client = BrowserClient.sign_in(token_server, token(token_server, "bea"))
+    client.cookies["form secret"] = client.secret
+    return client
+
+
+class TestPermissions:
+    @EVERY_WRITE_ROUTE
+    def test_a_read_only_server_rejects_every_write(self, read_only: BrowserClient, route: Route) -> None:
+        response = read_only.request(route.method, path_of(route), b"", {"X-Form-Secret": read_only.secret})
+        assert response.status == 403
+        assert "--read-only" in response.text
+
+    @EVERY_WRITE_ROUTE
+    def test_a_read_token_changes_nothing(
+        self, token_server: Served, reader: BrowserClient, route: Route
+    ) -> None:
+        before = self._latest_changes(token_server)
+        response = reader.request(route.method, path_of(route), b"", {"X-Form-Secret": reader.secret})
+        assert response.status in (200, 403, 404, 409, 422)
+        assert self._latest_changes(token_server) == before
+
+    def _latest_changes(self, served: Served) -> str:
+        return dittybag(served.home, "history", "--limit", "5", "--json").stdout
+
+    @EVERY_ROUTE
+    def test_a_project_without_access_looks_like_a_missing_one(
+        self, outsider: BrowserClient, route: Route
+    ) -> None:
+        foreign = path_of(route).replace(PROJECT, "/p/private")
+        missing = path_of(route).replace(PROJECT, "/p/missing")
+        secret = {"X-Form-Secret": outsider.cookies["form secret"]}
+        first, second = (outsider.request(route.method, path, b"", secret) for path in (foreign, missing))
+        assert first.status == second.status == 404
+        assert first.text.replace("private", "missing") == second.text
+
+
+def open_event_stream(client: BrowserClient, path: str) -> socket.socket:
+    """Open an event stream and wait until it has started."""
+    stream = socket.create_connection(("127.0.0.1", client.served.port), timeout=10)
+    cookie_header = f"Cookie: dittybag-session={client.cookies['dittybag-session']}\r\n"
+    stream.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{cookie_header}\r\n".encode())
+    received = b""
+    while b"retry:" not in received:
+        received += stream.recv(4096)
+    assert b" 200 " in received
+    return stream
+
+
+def test_project_changes_are_sent_only_to_members(tmp_path: Path) -> None:
+    for user in ("ann", "bea"):
+        dittybag(tmp_path, "user", "add", user)
+    dittybag(tmp_path, "project", "share", "default", "ann")
+    with Served(tmp_path, "--auth", "tokens") as served:
+        member_token, foreign_token = token(served, "ann"), token(served, "bea")
+        member = open_event_stream(BrowserClient.sign_in(served, member_token), "/p/default/live")
+        outsider = open_event_stream(BrowserClient.sign_in(served, foreign_token), "/p/default/live")
+        served.call("create_prompt", token=member_token, name="one", content="Words")
+        assert b"data: prompt" in member.recv(4096)
+        # The task is the first event: the prompt was not sent.
+        served.call("task_create", token=foreign_token, title="Mine")
+        assert b"data: task" in outsider.recv(4096)
+        member.close()
+        outsider.close()
+
+
+def test_an_event_stream_ends_when_access_to_the_project_ends(token_server: Served) -> None:
+    for command in (["create", "shared"], ["share", "shared", "ann"], ["share", "shared", "cleo"]):
+        if command[-1] == "cleo":
+            dittybag(token_server.home, "user", "add", "cleo")
+        dittybag(token_server.home, "project", *command)
+    stream = open_event_stream(
+        BrowserClient.sign_in(token_server, token(token_server, "cleo")), "/p/shared/live"
+    )
+    dittybag(token_server.home, "project", "unshare", "shared", "cleo")
+    started = time.monotonic()
+    received = b""
+    while not received.endswith(b"0\r\n\r\n"):
+        received += stream.recv(4096)
+        assert time.monotonic() - started < 5
+    stream.close()
+
+
+def test_text_is_escaped_in_error_pages(signed_in: BrowserClient) -> None:
+    """Templates escape every value."""
+    response = signed_in.get("/p/%3Cscript%3Ealert(1)%3C%2Fscript%3E/prompts")
+    assert response.status == 404
+    assert "<script>alert" not in response.text
