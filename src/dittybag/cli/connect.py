@@ -119,7 +119,7 @@ def command(
 def connected_clients() -> list[str]:
     """Return the clients on this machine that start this program."""
     machine = LocalMachine(os.environ, sys.platform, Path.home(), Path.cwd())
-    statuses = _statuses(machine, "all", _launch(WorkspaceOptions(None, None), None))
+    statuses = _statuses(machine, "dittybag", _launch(WorkspaceOptions(None, None), None))
     return sorted({target.client.name for target, _, status in statuses if status.state == "connected"})
 
 
