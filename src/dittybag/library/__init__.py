@@ -1,1 +1,1 @@
-"""Prompt files on disk: find, read, watch and render them."""
+"""Prompt libraries: find, parse, watch, render and install prompt files."""

@@ -31,8 +31,8 @@ TOO_LARGE = "{{ '%999999999d'|format(1) }}"
 TOO_DEEP = "{{ " + "-" * 60_000 + "1 }}"
 
 TOO_LONG = "it takes longer than 250 ms"
-TOO_MUCH = "it needs more memory or nesting than it may have"
-NO_START = "the process for it could not be started"
+TOO_MUCH = "it needs too much memory or nesting"
+NO_START = "the child process could not be started"
 
 
 Opened = TypeVar("Opened", Worker, WorkerPool, TemplateRenderer, FileReader)
@@ -93,7 +93,7 @@ async def is_gone(process: int) -> None:
 
 async def only_child(worker: Worker) -> int:
     """The child of the only worker there is, when it has nothing to do."""
-    assert await said(worker.ask(frame("ready"))) == "ready"
+    assert await said(worker.submit(frame("ready"))) == "ready"
     (child,) = children()
     return child
 
@@ -127,7 +127,7 @@ async def renderer() -> AsyncIterator[TemplateRenderer]:
 
 async def test_jobs_are_answered_in_the_order_in_which_they_were_asked(worker: Worker) -> None:
     finished: list[asyncio.Future[bytes]] = []
-    answers = [worker.ask(frame("{{ n }}", n=str(number))) for number in range(100)]
+    answers = [worker.submit(frame("{{ n }}", n=str(number))) for number in range(100)]
     for answer in answers:
         answer.add_done_callback(finished.append)
     assert [await said(answer) for answer in answers] == [str(number) for number in range(100)]
@@ -141,13 +141,13 @@ async def test_one_child_does_all_the_jobs_of_a_worker(worker: Worker) -> None:
 
 
 async def test_a_crew_starts_no_more_children_than_it_needs() -> None:
-    async with closing(WorkerPool("templates", 2)) as crew:
+    async with closing(WorkerPool("templates", 2)) as pool:
         for _ in range(5):
-            assert await said(crew.ask(job("alone"))) == "alone"
+            assert await said(pool.submit(job("alone"))) == "alone"
         assert len(children()) == 1
         # Long enough to be under way when the next one comes.
         slow = "{% for i in range(99999) %}{% endfor %}two"
-        assert await asyncio.gather(*(said(crew.ask(job(slow))) for _ in range(9))) == ["two"] * 9
+        assert await asyncio.gather(*(said(pool.submit(job(slow))) for _ in range(9))) == ["two"] * 9
         assert len(children()) == 2
 
 
@@ -203,13 +203,13 @@ async def test_sources_and_values_that_are_too_large_reach_no_child(renderer: Te
 
 async def test_an_answer_that_nobody_waits_for_is_nobody_else_s(worker: Worker) -> None:
     await only_child(worker)
-    unwanted = [worker.ask(frame("unwanted")) for _ in range(3)]
-    wanted = worker.ask(frame("wanted"))
+    unwanted = [worker.submit(frame("unwanted")) for _ in range(3)]
+    wanted = worker.submit(frame("wanted"))
     for answer in unwanted:
         answer.cancel()
     assert await said(wanted) == "wanted"
-    unwanted = [worker.ask(frame(ENDLESS))]
-    wanted = worker.ask(frame("wanted again"))
+    unwanted = [worker.submit(frame(ENDLESS))]
+    wanted = worker.submit(frame("wanted again"))
     unwanted[0].cancel()
     assert await said(wanted) == "wanted again"
 
@@ -225,11 +225,11 @@ async def test_an_answer_that_nobody_waits_for_is_nobody_else_s(worker: Worker) 
 async def test_a_job_that_kills_its_child_is_blamed_and_those_around_it_are_answered(
     worker: Worker, source: str, problem: str
 ) -> None:
-    before = worker.ask(frame("before"))
-    bomb = worker.ask(frame(source))
-    after = [worker.ask(frame("{{ n }}", n=str(number))) for number in range(20)]
-    again = worker.ask(frame(source))
-    last = worker.ask(frame("last"))
+    before = worker.submit(frame("before"))
+    bomb = worker.submit(frame(source))
+    after = [worker.submit(frame("{{ n }}", n=str(number))) for number in range(20)]
+    again = worker.submit(frame(source))
+    last = worker.submit(frame("last"))
     assert await said(before) == "before"
     assert await blamed(bomb) == problem
     assert [await said(answer) for answer in after] == [str(number) for number in range(20)]
@@ -239,12 +239,12 @@ async def test_a_job_that_kills_its_child_is_blamed_and_those_around_it_are_answ
 
 
 async def test_a_crew_answers_others_while_one_job_is_stuck() -> None:
-    async with closing(WorkerPool("templates", 2)) as crew:
-        await asyncio.gather(crew.ask(job("a")), crew.ask(job("b")))
-        stuck = asyncio.ensure_future(crew.ask(job(ENDLESS)))
+    async with closing(WorkerPool("templates", 2)) as pool:
+        await asyncio.gather(pool.submit(job("a")), pool.submit(job("b")))
+        stuck = asyncio.ensure_future(pool.submit(job(ENDLESS)))
         await asyncio.sleep(0)
         for _ in range(20):
-            assert await said(crew.ask(job("meanwhile"))) == "meanwhile"
+            assert await said(pool.submit(job("meanwhile"))) == "meanwhile"
         assert not stuck.done()
         assert await blamed(stuck) == TOO_LONG
 
@@ -264,7 +264,7 @@ async def test_a_file_that_takes_too_long_has_a_problem_and_the_next_is_read() -
 async def test_a_child_that_has_been_stopped_is_replaced(worker: Worker) -> None:
     child = await only_child(worker)
     os.kill(child, signal.SIGSTOP)
-    lost, next_one = worker.ask(frame("lost")), worker.ask(frame("next"))
+    lost, next_one = worker.submit(frame("lost")), worker.submit(frame("next"))
     assert await blamed(lost) == TOO_LONG
     assert await said(next_one) == "next"
     await is_gone(child)
@@ -272,7 +272,7 @@ async def test_a_child_that_has_been_stopped_is_replaced(worker: Worker) -> None
 
 async def test_a_child_that_is_killed_while_it_works_is_replaced(worker: Worker) -> None:
     child = await only_child(worker)
-    lost, next_one = worker.ask(frame(ENDLESS)), worker.ask(frame("next"))
+    lost, next_one = worker.submit(frame(ENDLESS)), worker.submit(frame("next"))
     os.kill(child, signal.SIGKILL)
     assert await blamed(lost) == TOO_MUCH
     assert await said(next_one) == "next"
@@ -298,8 +298,8 @@ async def test_a_program_that_is_not_there_fails_all_jobs_until_it_is(
     with monkeypatch.context() as patch:
         patch.setattr(sys, "executable", "/nowhere/python")
         for _ in range(3):
-            assert await blamed(worker.ask(frame("x"))) == NO_START
-    assert await said(worker.ask(frame("x"))) == "x"
+            assert await blamed(worker.submit(frame("x"))) == NO_START
+    assert await said(worker.submit(frame("x"))) == "x"
 
 
 async def test_a_program_that_ends_at_once_is_tried_a_few_times(
@@ -307,15 +307,15 @@ async def test_a_program_that_ends_at_once_is_tried_a_few_times(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(sys, "executable", "/bin/false")
-        assert await blamed(worker.ask(frame("x"))) == NO_START
-        answers = [worker.ask(frame("x")) for _ in range(5)]
+        assert await blamed(worker.submit(frame("x"))) == NO_START
+        answers = [worker.submit(frame("x")) for _ in range(5)]
         assert [await blamed(answer) for answer in answers] == [NO_START] * 5
-    assert await said(worker.ask(frame("x"))) == "x"
+    assert await said(worker.submit(frame("x"))) == "x"
 
 
 async def test_closing_leaves_no_process_even_while_it_works(worker: Worker) -> None:
     child = await only_child(worker)
-    answers = [worker.ask(frame(ENDLESS)) for _ in range(3)]
+    answers = [worker.submit(frame(ENDLESS)) for _ in range(3)]
     worker.close()
     assert all(answer.cancelled() for answer in answers)
     await is_gone(child)
@@ -323,7 +323,7 @@ async def test_closing_leaves_no_process_even_while_it_works(worker: Worker) -> 
 
 
 async def test_closing_leaves_no_process_even_while_it_starts(worker: Worker) -> None:
-    answer = worker.ask(frame("x"))
+    answer = worker.submit(frame("x"))
     (child,) = children()
     worker.close()
     assert answer.cancelled()
@@ -334,7 +334,7 @@ async def test_nothing_is_left_of_many_deaths(worker: Worker) -> None:
     await only_child(worker)
     before = descriptors()
     for _ in range(10):
-        assert await blamed(worker.ask(frame(TOO_LARGE))) == TOO_MUCH
+        assert await blamed(worker.submit(frame(TOO_LARGE))) == TOO_MUCH
     await only_child(worker)
     assert descriptors() <= before
 
@@ -360,9 +360,9 @@ async def test_a_child_has_its_wire_and_no_other_file(worker: Worker) -> None:
 
 @pytest.mark.parametrize("role", ["templates", "files"])
 async def test_a_child_can_open_and_write_and_start_nothing(role: str) -> None:
-    async with closing(WorkerPool(role, 1)) as crew:
+    async with closing(WorkerPool(role, 1)) as pool:
         files = {"format": "markdown", "file": "a.md", "content": "x"}
-        await crew.ask(job("x") if role == "templates" else files)
+        await pool.submit(job("x") if role == "templates" else files)
         (child,) = children()
         lines = of_process(child, "limits").read_text().splitlines()[1:]
         size = int(of_process(child, "statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
@@ -383,8 +383,8 @@ from dittybag.library.render.worker_pool import Worker
 async def main():
     worker = Worker("templates")
     first, *rest = json.load(sys.stdin)
-    await worker.ask(first.encode())
-    answers = [worker.ask(frame.encode()) for frame in rest]
+    await worker.submit(first.encode())
+    answers = [worker.submit(frame.encode()) for frame in rest]
     await asyncio.sleep(0)
     print(worker._child._process.pid, flush=True)
     await asyncio.Event().wait()

@@ -1,1 +1,1 @@
-"""Rendering and parsing of foreign text, in processes that may die of it."""
+"""Render and parse untrusted text in child processes."""

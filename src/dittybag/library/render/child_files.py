@@ -1,4 +1,4 @@
-"""Inside the child: what a library's file says."""
+"""Runs in the child process: parse a library file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import msgspec
 from dittybag.library.formats import FORMATS, read
 
 
-def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a job of `dittybag.library.render.child_reader`."""
+def run_job(job: dict[str, Any]) -> dict[str, Any]:
+    """Run a job of `dittybag.library.render.child_reader`."""
     reading: dict[str, Any] = msgspec.to_builtins(read(job["format"], job["file"], job["content"]))
     return reading
 
 
-# What readers import when they are first used cannot be imported later.
+# Parsers import modules on first use. After `apply_limits` that would be too late.
 for _format in FORMATS:
     read(_format, "file", "---\nname: value\n---\n{{ text }}")

@@ -1,6 +1,6 @@
-"""The program of a child process: a job a line in, an answer a line out, until its parent hangs up.
+"""The main program of a child process: reads one job per line and writes one result per line.
 
-It reads and writes JSON with the standard library, because whatever it imports delays a render.
+It uses the standard library's JSON module, because every other import delays the first render.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Final
 
-from dittybag.library.render.resource_limits import confine, deadline
+from dittybag.library.render.resource_limits import apply_limits, deadline
 
-#: The parent sends no longer jobs.
+#: The parent never sends a longer job.
 _JOB_BYTES: Final = 64 * 1024 * 1024
 
 
 def main(role: str) -> None:
-    """Do the jobs of a role: "templates" or "files"."""
-    answer = _answer_of(role)
+    """Run the jobs of a role, "templates" or "files", until the parent closes the socket."""
+    run_job = _job_runner(role)
     # Standard input is one end of a socket pair.
-    wire = socket.socket(fileno=0)
-    lines = wire.makefile("rb")
-    confine()
-    wire.sendall(b"{}\n")
+    connection = socket.socket(fileno=0)
+    lines = connection.makefile("rb")
+    apply_limits()
+    connection.sendall(b"{}\n")
     while line := lines.readline(_JOB_BYTES):
         with deadline():
             begun = perf_counter()
-            result = answer(json.loads(line))
-            # A job may be one of several that belong together, and have to share the time.
+            result = run_job(json.loads(line))
+            # Reported to the parent, because related jobs share one time limit.
             result["seconds"] = perf_counter() - begun
             text = json.dumps(result)
-        wire.sendall(text.encode() + b"\n")
+        connection.sendall(text.encode() + b"\n")
 
 
-def _answer_of(role: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _job_runner(role: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     if role == "files":
         from dittybag.library.render import child_files
 
-        return child_files.answer
+        return child_files.run_job
     from dittybag.library.render import child_templates
 
-    return child_templates.answer
+    return child_templates.run_job
 
 
 if __name__ == "__main__":

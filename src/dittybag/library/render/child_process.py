@@ -1,4 +1,4 @@
-"""A child process that does jobs, one a line, and may die of any of them."""
+"""A child process that runs jobs from a socket, and may crash on any of them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from typing import Final, Protocol
 
 from dittybag.library.render.resource_limits import DEADLINE_SECONDS, TOO_LONG
 
-#: A child that has not said hello by then never will.
+#: A child that is not ready by then has failed to start.
 _START_SECONDS: Final = 10.0
-#: A child ends itself at the deadline. If it cannot, it is killed a little later.
+#: A child ends itself at the deadline. If that fails, it is killed a little later.
 _GRACE_SECONDS: Final = 0.15
-#: A child that was killed is gone at once, unless the machine is in trouble.
-_END_SECONDS: Final = 0.5
-#: How long to look for an answer before the event loop gets its turn, as for requests (decision 3) ...
-_MOMENT_SECONDS: Final = 0.0002
-#: ... and how many jobs are not waited for after one that took longer.
-_RELUCTANCE: Final = 64
+#: A killed child normally exits immediately.
+_EXIT_SECONDS: Final = 0.5
+#: How long to poll for a result before returning to the event loop, as for requests (decision 3) ...
+_SPIN_SECONDS: Final = 0.0002
+#: ... and for how many jobs polling is skipped after a job that took longer.
+_SPIN_PAUSE_JOBS: Final = 64
 _READ_BYTES: Final = 256 * 1024
-#: No honest answer is longer.
-_ANSWER_BYTES: Final = 32 * 1024 * 1024
+#: A child never sends a longer result, unless it is compromised.
+_MAX_RESULT_BYTES: Final = 32 * 1024 * 1024
 
-_TOO_MUCH: Final = "it needs more memory or nesting than it may have"
+_TOO_MANY_RESOURCES: Final = "it needs too much memory or nesting"
 
 _PROGRAM: Final = """\
 import sys
@@ -40,28 +40,28 @@ main(sys.argv[1])
 
 
 class ChildOwner(Protocol):
-    """Whose child it is."""
+    """The object that is notified about results and the exit of a child."""
 
-    def answered(self, line: bytes) -> bool:
-        """Called for every answer, in the order of the jobs; whether there is more to do."""
+    def on_result(self, line: bytes) -> bool:
+        """Called for every result, in the order of the jobs. Returns whether more jobs are waiting."""
         ...
 
-    def died(self, child: ChildProcess, problem: str, *, ready: bool) -> None:
-        """Called once, when it has ended. `ready`: it had begun to work."""
+    def on_exit(self, child: ChildProcess, problem: str, *, ready: bool) -> None:
+        """Called once, after the child has exited. `ready`: it had started successfully."""
         ...
 
 
 class ChildProcess:
-    """A process and the wire to it."""
+    """A process and the socket to it."""
 
     def __init__(self, owner: ChildOwner, role: str, loop: AbstractEventLoop) -> None:
-        """Raises `OSError` if there can be no process."""
+        """Start the process. Raises `OSError`."""
         self._owner = owner
         self._loop = loop
         self._ready = False
         self._overdue = False
         self._busy = False
-        self._reluctance = 0
+        self._spin_pause = 0
         self._received = bytearray()
         self._unsent = bytearray()
         ours, theirs = socket.socketpair()
@@ -81,107 +81,107 @@ class ChildProcess:
         finally:
             theirs.close()
         ours.setblocking(False)  # noqa: FBT003
-        self._wire = ours
+        self._socket = ours
         self._poll = select.poll()
         self._poll.register(ours, select.POLLIN)
         loop.add_reader(ours, self._read)
-        self._timer = loop.call_later(_START_SECONDS, self._give_up)
+        self._timer = loop.call_later(_START_SECONDS, self._on_timeout)
 
-    def send(self, frame: bytes, *, alone: bool) -> None:
-        """Send a job. `alone`: it begins at once, because there is no other before it."""
+    def send(self, frame: bytes, *, is_first: bool) -> None:
+        """Send a job. `is_first`: no other job is running, so the child starts it immediately."""
         self._unsent += frame
         self._write()
-        if alone:
+        if is_first:
             self._busy = True
             if self._ready:
-                self._await_answer()
+                self._await_result()
 
     def _write(self) -> None:
         try:
-            del self._unsent[: self._wire.send(self._unsent)]
+            del self._unsent[: self._socket.send(self._unsent)]
         except BlockingIOError:
             pass
         except OSError:
-            # It has ended, which the reader finds out too.
+            # The child has exited, which `_read` handles.
             self._unsent.clear()
         if self._unsent:
-            self._loop.add_writer(self._wire, self._write)
+            self._loop.add_writer(self._socket, self._write)
         else:
-            self._loop.remove_writer(self._wire)
+            self._loop.remove_writer(self._socket)
 
-    def _await_answer(self) -> None:
+    def _await_result(self) -> None:
         self._timer.cancel()
-        self._timer = self._loop.call_later(DEADLINE_SECONDS + _GRACE_SECONDS, self._give_up)
-        if self._reluctance:
-            self._reluctance -= 1
+        self._timer = self._loop.call_later(DEADLINE_SECONDS + _GRACE_SECONDS, self._on_timeout)
+        if self._spin_pause:
+            self._spin_pause -= 1
             return
-        # To fall asleep and to be woken takes as long as an ordinary job.
-        until = perf_counter() + _MOMENT_SECONDS
+        # Sleeping and waking up takes as long as a typical job.
+        until = perf_counter() + _SPIN_SECONDS
         while perf_counter() < until:
             if self._poll.poll(0):
                 self._read()
                 return
-        self._reluctance = _RELUCTANCE
+        self._spin_pause = _SPIN_PAUSE_JOBS
 
     def _read(self) -> None:
         try:
-            data = self._wire.recv(_READ_BYTES)
+            data = self._socket.recv(_READ_BYTES)
         except BlockingIOError:
             return
         except OSError:
             data = b""
         if not data:
-            self._hang_up()
+            self._disconnect()
             return
         self._received += data
         if b"\n" in data:
-            self._take_answers()
-        elif len(self._received) > _ANSWER_BYTES:
+            self._handle_results()
+        elif len(self._received) > _MAX_RESULT_BYTES:
             self.kill()
 
-    def _take_answers(self) -> None:
+    def _handle_results(self) -> None:
         *lines, rest = bytes(self._received).split(b"\n")
         self._received = bytearray(rest)
         for line in lines:
             if not self._ready:
                 self._ready = True
             else:
-                self._busy = self._owner.answered(line)
+                self._busy = self._owner.on_result(line)
         self._timer.cancel()
         if self._busy:
-            self._timer = self._loop.call_later(DEADLINE_SECONDS + _GRACE_SECONDS, self._give_up)
+            self._timer = self._loop.call_later(DEADLINE_SECONDS + _GRACE_SECONDS, self._on_timeout)
 
-    def _hang_up(self) -> None:
-        if self._wire.fileno() >= 0:
+    def _disconnect(self) -> None:
+        if self._socket.fileno() >= 0:
             self._timer.cancel()
-            self._loop.remove_reader(self._wire)
-            self._loop.remove_writer(self._wire)
-            self._wire.close()
+            self._loop.remove_reader(self._socket)
+            self._loop.remove_writer(self._socket)
+            self._socket.close()
             self._reap()
 
     def _reap(self) -> None:
         if self._process.poll() is None:
-            # It is about to end: its end of the wire is closed.
+            # It is about to exit: it has closed its socket.
             self._loop.call_later(0.001, self._reap)
             return
         late = self._overdue or self._process.returncode == -getattr(signal, "SIGALRM", 14)
-        self._owner.died(self, TOO_LONG if late else _TOO_MUCH, ready=self._ready)
+        self._owner.on_exit(self, TOO_LONG if late else _TOO_MANY_RESOURCES, ready=self._ready)
 
-    def _give_up(self) -> None:
+    def _on_timeout(self) -> None:
         self._overdue = True
         self.kill()
 
-    def end(self) -> None:
-        """Kill it, and wait for that: there may be no event loop any more that could do so."""
+    def terminate(self) -> None:
+        """Kill the process and wait for its exit, without the event loop, which may be closed."""
         self.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_SECONDS)
+            self._process.wait(_EXIT_SECONDS)
 
     def kill(self) -> None:
         self._process.kill()
-        self._hang_up()
+        self._disconnect()
 
 
 def _command(role: str) -> list[str]:
-    # Without `site`: it would look for packages again that have been found here already.
+    # Without `site`, which would search for packages again.
     return [sys.executable, "-I", "-S", "-c", _PROGRAM, role, *filter(None, sys.path)]

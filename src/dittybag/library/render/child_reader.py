@@ -1,4 +1,4 @@
-"""Files of a library read in a child process."""
+"""Parse library files in a child process."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from dittybag.library.render.resource_limits import DEADLINE_SECONDS
 from dittybag.library.render.worker_pool import WorkerCrashed, WorkerPool
 
 
-class _Answer(ParsedFile, frozen=True, kw_only=True):
+class _ParsedFileResult(ParsedFile, frozen=True, kw_only=True):
     seconds: float
 
 
-_answer = msgspec.json.Decoder(_Answer)
+_result_decoder = msgspec.json.Decoder(_ParsedFileResult)
 
 
 class FileReader:
-    """Reads what files say; its child is started when it is first needed."""
+    """Parses library files in a child process, which is started on first use."""
 
     def __init__(self) -> None:
-        # A second one would take longer to start than it saves.
-        self._crew = WorkerPool("files", 1)
+        # A second child would take longer to start than it saves.
+        self._pool = WorkerPool("files", 1)
 
     async def read(self, format: str, file: str, content: str) -> tuple[ParsedFile, float]:
-        """What a file says, and the seconds it took to find out.
+        """Parse a file; return the result and the seconds it took.
 
-        A file that is too much for the child is a problem like any other.
+        If the child crashes or exceeds its limits, that is reported as a problem of the file.
         """
         job = {"format": format, "file": file, "content": content}
         try:
-            answer = _answer.decode(await self._crew.ask(job))
-        except WorkerCrashed as death:
-            problem = FileProblem(file, f"cannot be read: {death.problem}")
+            result = _result_decoder.decode(await self._pool.submit(job))
+        except WorkerCrashed as crash:
+            problem = FileProblem(file, f"cannot be read: {crash.problem}")
             return ParsedFile(problems=(problem,)), DEADLINE_SECONDS
-        return answer, answer.seconds
+        return result, result.seconds
 
     def close(self) -> None:
-        """End the child."""
-        self._crew.close()
+        """Stop the child process."""
+        self._pool.close()

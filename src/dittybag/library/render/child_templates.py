@@ -1,4 +1,4 @@
-"""Inside the child: what a template makes of its values, and which values it asks for."""
+"""Runs in the child process: render a template, or find its variables."""
 
 from __future__ import annotations
 
@@ -10,63 +10,62 @@ import minijinja
 
 from dittybag.library.render.includes import resolve_include
 
-#: See `dittybag.domain.libraries`, which is too slow to import here.
+#: The value of `dittybag.domain.libraries.OUTPUT_BYTES`, which is too slow to import here.
 _OUTPUT_BYTES: Final = 1024 * 1024
 
-#: How deep to look for the error in a file that is included in one that is included.
-_MAX_INCLUDES: Final = 10
-_INCLUDED: Final = re.compile(r'error in "(.+)"')
+#: Maximum depth of nested includes when searching for the origin of an error.
+_MAX_INCLUDE_DEPTH: Final = 10
+_ERROR_IN_FILE: Final = re.compile(r'error in "(.+)"')
 
-
-#: So many are ready at a time, with at most 64 KiB each.
+#: Maximum number of compiled templates, of at most 64 KiB each.
 _MAX_TEMPLATES: Final = 64
-#: Between the file's name and what makes the name unique. No file has it in its name, and no template can
-#: guess it: otherwise it could include those of other libraries.
-_NUMBER: Final = f"\0{os.urandom(16).hex()}"
+#: Separates the file name from the number that makes a template name unique. It is random and contains NUL,
+#: so no template can include a template of another library by guessing its name.
+_NAME_SEPARATOR: Final = f"\0{os.urandom(16).hex()}"
 
 
-class _Wanted(Exception):
-    """The template includes a file that did not come with the job."""
+class _IncludeNeeded(Exception):
+    """The template includes a file that is not part of the job."""
 
     def __init__(self, file: str) -> None:
         self.file = file
 
 
-def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a job of `dittybag.library.render.template_renderer`."""
+def run_job(job: dict[str, Any]) -> dict[str, Any]:
+    """Run a job of `dittybag.library.render.template_renderer`."""
     files: dict[str, str | None] = job.get("files", {})
     source, file = job["source"], job["file"]
-    # The engine has a `self` of its own, and takes no value for it.
+    # The engine reserves the name `self`.
     values = {name: value for name, value in job.get("values", {}).items() if name != "self"}
-    # One that has loaded files would remember them.
-    environment = _environment(files) if files else _BARE
+    # An environment caches the files it has loaded, so it cannot be shared.
+    environment = _environment(files) if files else _SHARED
     try:
         if "values" not in job:
             free = environment.undeclared_variables_in_str(source)
-            return {"variables": sorted(free - _BARE.globals.keys())}
+            return {"variables": sorted(free - _SHARED.globals.keys())}
         if files:
             text = environment.render_str(source, file, **values)
         else:
-            text = environment.render_template(_compiled(source, file), **values)
+            text = environment.render_template(_compile(source, file), **values)
     except minijinja.TemplateError as error:
-        return _broken(_innermost(error, environment, values), file)
-    except _Wanted as wanted:
-        return {"wanted": wanted.file}
+        return _failure(_innermost_error(error, environment, values), file)
+    except _IncludeNeeded as needed:
+        return {"needed_file": needed.file}
     if len(text) > _OUTPUT_BYTES or len(text.encode()) > _OUTPUT_BYTES:
         return {"problem": "the result is larger than 1 MiB"}
     return {"text": text}
 
 
-def _compiled(source: str, file: str) -> str:
-    """The name under which the engine has a template ready. Raises `TemplateError`."""
+def _compile(source: str, file: str) -> str:
+    """Compile a template unless it is cached; return its name. Raises `TemplateError`."""
     if (name := _names.get((source, file))) is not None:
         return name
     if len(_names) == _MAX_TEMPLATES:
-        _BARE.clear_templates()
+        _SHARED.clear_templates()
         _names.clear()
-    # Files of different libraries may have the same name.
-    name = f"{file}{_NUMBER}{len(_names)}"
-    _BARE.add_template(name, source)
+    # Files in different libraries may have the same name.
+    name = f"{file}{_NAME_SEPARATOR}{len(_names)}"
+    _SHARED.add_template(name, source)
     _names[source, file] = name
     return name
 
@@ -74,7 +73,7 @@ def _compiled(source: str, file: str) -> str:
 def _environment(files: dict[str, str | None]) -> minijinja.Environment:
     def load(file: str) -> str | None:
         if file not in files:
-            raise _Wanted(file)
+            raise _IncludeNeeded(file)
         return files[file]
 
     environment = minijinja.Environment(
@@ -83,24 +82,24 @@ def _environment(files: dict[str, str | None]) -> minijinja.Environment:
         undefined_behavior="chainable",
         keep_trailing_newline=True,
         auto_escape_callback=lambda name: False,
-        path_join_callback=lambda name, parent: resolve_include(name, parent.partition(_NUMBER)[0]),
+        path_join_callback=lambda name, parent: resolve_include(name, parent.partition(_NAME_SEPARATOR)[0]),
     )
-    # It shows what is inside the engine.
+    # It exposes internals of the engine.
     environment.remove_global("debug")
     return environment
 
 
-_BARE: Final = _environment({})
-#: The templates that it has ready.
+_SHARED: Final = _environment({})
+#: Names of the compiled templates, by source and file.
 _names: dict[tuple[str, str], str] = {}
 
 
-def _innermost(
+def _innermost_error(
     error: minijinja.TemplateError, environment: minijinja.Environment, values: dict[str, str]
 ) -> minijinja.TemplateError:
-    """The error in an included file, which the engine hides behind that of the file that includes it."""
-    for _ in range(_MAX_INCLUDES):
-        found = _INCLUDED.fullmatch(error.detail or "") if error.kind == "BadInclude" else None
+    """The original error in an included file, which the engine replaces by one in the including file."""
+    for _ in range(_MAX_INCLUDE_DEPTH):
+        found = _ERROR_IN_FILE.fullmatch(error.detail or "") if error.kind == "BadInclude" else None
         if found is None:
             break
         try:
@@ -108,24 +107,24 @@ def _innermost(
         except minijinja.TemplateError as inner:
             error = inner
         else:
-            # It fails only with what the including file has set.
+            # It only fails with variables that the including file sets.
             break
     return error
 
 
-def _broken(error: minijinja.TemplateError, file: str) -> dict[str, Any]:
-    words = _in_words(error.kind) if error.kind != "Unknown" else "it cannot be rendered"
+def _failure(error: minijinja.TemplateError, file: str) -> dict[str, Any]:
+    words = _kind_in_words(error.kind) if error.kind != "Unknown" else "it cannot be rendered"
     return {
         "problem": error.detail or words,
         "line": error.line,
-        "file": (error.name or file).partition(_NUMBER)[0],
+        "file": (error.name or file).partition(_NAME_SEPARATOR)[0],
     }
 
 
-def _in_words(kind: str) -> str:
+def _kind_in_words(kind: str) -> str:
     """`UndefinedError` is "undefined error"."""
     return "".join(f" {c.lower()}" if c.isupper() else c for c in kind).strip()
 
 
-# What the engine imports when it first fails cannot be imported later.
-answer({"source": "{% if %}", "file": "", "values": {}})
+# The engine imports modules on its first error. After `apply_limits` that would be too late.
+run_job({"source": "{% if %}", "file": "", "values": {}})

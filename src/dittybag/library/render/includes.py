@@ -1,12 +1,12 @@
-"""Which file of a library an include means. Both sides of the wire agree on it."""
+"""Resolve the file names of includes, in the same way in parent and child."""
 
 from __future__ import annotations
 
 
 def resolve_include(name: str, parent: str) -> str:
-    """`./name` and `../name` are beside the file that includes them; other names begin at the library.
+    """Resolve `./name` and `../name` relative to the including file, other names relative to the library.
 
-    A name that leads out of the library stays as it is, and is refused when it is to be read.
+    A name that leads out of the library is returned unchanged, and refused when it is read.
     """
     if not name.startswith(("./", "../")):
         return name

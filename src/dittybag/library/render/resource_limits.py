@@ -1,4 +1,4 @@
-"""What a process may use while it handles foreign text: some memory, a moment, and nothing else."""
+"""Resource limits of child processes that handle untrusted text."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-#: One job takes at most so long.
+#: Maximum time for one job.
 DEADLINE_SECONDS: Final = 0.25
 TOO_LONG: Final = f"it takes longer than {1000 * DEADLINE_SECONDS:.0f} ms"
-#: On top of what the process has when it begins.
+#: Maximum memory, in addition to what the process uses when the limits are applied.
 MEMORY_BYTES: Final = 96 * 1024 * 1024
 
 
-def confine() -> None:
-    """From now on: no new file, no new process, little memory. What is needed must have been imported."""
+def apply_limits() -> None:
+    """Limit memory, and forbid opening files and starting processes. Imports must be done before."""
     try:
         import resource
     except ImportError:
-        # Windows has no such limits; the deadline still holds there, because the parent keeps it too.
+        # Windows has no such limits. The parent still enforces the deadline.
         return
     limits = {
         "RLIMIT_AS": _address_space() + MEMORY_BYTES,
@@ -28,11 +28,11 @@ def confine() -> None:
         "RLIMIT_NOFILE": 3,
         "RLIMIT_NPROC": 0,
     }
-    for name, most in limits.items():
-        # Not every system has or honours each of them.
+    for name, limit in limits.items():
+        # Not every system supports all of them.
         if (number := getattr(resource, name, None)) is not None:
             try:
-                resource.setrlimit(number, (most, most))
+                resource.setrlimit(number, (limit, limit))
             except (OSError, ValueError):
                 continue
 
@@ -47,7 +47,7 @@ def _address_space() -> int:
 
 @contextmanager
 def deadline() -> Iterator[None]:
-    """The process is killed by its system if this takes too long, whatever it may be doing."""
+    """The system kills the process if the block takes too long, even inside native code."""
     if not hasattr(signal, "setitimer"):
         yield
         return

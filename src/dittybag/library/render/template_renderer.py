@@ -1,4 +1,4 @@
-"""Templates rendered in a child process. See `dittybag.domain.ports.Renderer`."""
+"""Render templates in child processes. Implements `dittybag.domain.ports.Renderer`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dittybag.library.render.resource_limits import DEADLINE_SECONDS, TOO_LONG
 if TYPE_CHECKING:
     from dittybag.library.render.worker_pool import WorkerPool
 
-#: A template and what it includes are at most so many files.
+#: Maximum number of files that a template can include.
 _MAX_FILES: Final = 50
 
-#: Two, so that a template that is stuck does not keep the others waiting.
-_CHILDREN: Final = 2
+#: Two, so that a slow template does not block the others.
+_POOL_SIZE: Final = 2
 
 
-class _Answer(Struct):
-    """What the child answers; which fields there are says what it is."""
+class _RenderResult(Struct):
+    """The result of a job. Which fields are set depends on the kind of result."""
 
     text: str | None = None
-    wanted: str | None = None
+    needed_file: str | None = None
     variables: tuple[str, ...] = ()
     problem: str | None = None
     line: int | None = None
@@ -35,14 +35,14 @@ class _Answer(Struct):
     seconds: float = 0.0
 
 
-_answer = msgspec.json.Decoder(_Answer)
+_result_decoder = msgspec.json.Decoder(_RenderResult)
 
 
 class TemplateRenderer:
-    """Renders templates; its children are started when they are first needed."""
+    """Renders templates in child processes, which are started on first use."""
 
     def __init__(self) -> None:
-        self._crew: WorkerPool | None = None
+        self._pool: WorkerPool | None = None
 
     async def render(
         self, source: str, values: Mapping[str, str], *, file: str = "", partials: Partials | None = None
@@ -52,54 +52,54 @@ class TemplateRenderer:
         files: dict[str, str | None] = {}
         spent = 0.0
         while True:
-            answer = await self._ask(
+            result = await self._submit(
                 {"source": source, "file": file, "values": dict(values), "files": files}, file
             )
-            if answer.text is not None:
-                return answer.text
-            wanted = answer.wanted
-            if wanted is None or wanted in files:
+            if result.text is not None:
+                return result.text
+            needed_file = result.needed_file
+            if needed_file is None or needed_file in files:
                 raise RenderingFailed("the template could not be rendered")
-            spent += answer.seconds
+            spent += result.seconds
             if spent > DEADLINE_SECONDS:
                 raise RenderingFailed(TOO_LONG)
             if len(files) == _MAX_FILES:
                 raise RenderingFailed(f"it includes more than {_MAX_FILES} files")
-            files[wanted] = None if partials is None else await partials(wanted)
-            _check_size("".join(filter(None, files.values())), "what it includes", OUTPUT_BYTES)
+            files[needed_file] = None if partials is None else await partials(needed_file)
+            _check_size("".join(filter(None, files.values())), "its includes", OUTPUT_BYTES)
 
     async def variables(self, source: str, *, file: str = "") -> tuple[str, ...]:
         _check_size(source, "it", SOURCE_BYTES)
-        return (await self._ask({"source": source, "file": file}, file)).variables
+        return (await self._submit({"source": source, "file": file}, file)).variables
 
-    async def _ask(self, job: dict[str, object], file: str) -> _Answer:
-        # Most servers never render anything, and all of them should start in a blink.
+    async def _submit(self, job: dict[str, object], file: str) -> _RenderResult:
+        # Imported on first use: most servers never render a template.
         from dittybag.library.render.worker_pool import WorkerCrashed, WorkerPool
 
-        if self._crew is None:
-            self._crew = WorkerPool("templates", _CHILDREN)
+        if self._pool is None:
+            self._pool = WorkerPool("templates", _POOL_SIZE)
         try:
-            answer = _answer.decode(await self._crew.ask(job))
-        except WorkerCrashed as death:
-            raise RenderingFailed(death.problem) from death
-        if answer.problem is not None:
-            elsewhere = answer.file if answer.file != file else None
-            raise RenderingFailed(answer.problem, line=answer.line, file=elsewhere)
-        return answer
+            result = _result_decoder.decode(await self._pool.submit(job))
+        except WorkerCrashed as crash:
+            raise RenderingFailed(crash.problem) from crash
+        if result.problem is not None:
+            elsewhere = result.file if result.file != file else None
+            raise RenderingFailed(result.problem, line=result.line, file=elsewhere)
+        return result
 
     @property
     def restarts(self) -> int:
-        return self._crew.deaths if self._crew is not None else 0
+        return self._pool.crashes if self._pool is not None else 0
 
     def close(self) -> None:
-        """End the children."""
-        if self._crew is not None:
-            self._crew.close()
+        """Stop the child processes."""
+        if self._pool is not None:
+            self._pool.close()
 
 
-def _check_size(text: str, what: str, most: int) -> None:
-    # A character has at most four bytes: most texts need not be encoded to know that they fit.
-    if len(text) * 4 > most and len(text.encode(errors="replace")) > most:
-        kib = most // 1024
+def _check_size(text: str, what: str, max_bytes: int) -> None:
+    # A character has at most four bytes, so short texts need not be encoded.
+    if len(text) * 4 > max_bytes and len(text.encode(errors="replace")) > max_bytes:
+        kib = max_bytes // 1024
         verb = "are" if what.endswith("s") else "is"
         raise RenderingFailed(f"{what} {verb} larger than {kib} KiB")
