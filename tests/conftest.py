@@ -9,8 +9,8 @@ import pytest
 
 #: What watches the clock: it would be disturbed by others, and disturb them.
 _ALONE: Final = (
-    "tests/accounts/test_gate.py",
-    "tests/accounts/test_streams.py",
+    "tests/accounts/test_token_authentication.py",
+    "tests/accounts/test_stream_authentication.py",
     "tests/cli/test_commands.py",
     "tests/contracts/test_library_notifications.py",
     "tests/contracts/test_change_notifications.py",

@@ -1,4 +1,4 @@
-"""The backends that keep the storage contract; a further one is a further entry here."""
+"""The storage backends that the contract tests run on."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tests.databases import Server, running
 
 
 class Backend(Protocol):
-    """Somewhere to keep stores."""
+    """Creates and opens stores of one kind."""
 
-    #: Whether its stores know at any moment that nothing has changed; others have no stamps.
+    #: Whether its stores have stamps.
     stamps: bool
-    #: How many examples a test may try that thinks of its own and opens a store for each.
+    #: Number of examples of property tests that open a store for each example.
     examples: int
 
-    def new_place(self) -> str:
-        """Where no store is yet."""
+    def new_location(self) -> str:
+        """Return a location without a store."""
         ...
 
-    async def open(self, place: str) -> Store:
-        """The store in a place; it is made if it is not there. It may be opened any number of times."""
+    async def open(self, location: str) -> Store:
+        """Open the store at a location, creating it if needed. It can be opened several times."""
         ...
 
 
 class SqliteFiles:
-    """Stores in SQLite files of one folder."""
+    """Stores in SQLite files in one folder."""
 
     stamps = True
     examples = 120
@@ -41,11 +41,11 @@ class SqliteFiles:
         self._folder = folder
         self._numbers = count(1)
 
-    def new_place(self) -> str:
+    def new_location(self) -> str:
         return str(self._folder / f"{next(self._numbers)}.db")
 
-    async def open(self, place: str) -> Store:
-        return SqliteStore(place)
+    async def open(self, location: str) -> Store:
+        return SqliteStore(location)
 
 
 class PostgresSchemas:
@@ -58,11 +58,11 @@ class PostgresSchemas:
         self._server = server
         self._numbers = count(1)
 
-    def new_place(self) -> str:
+    def new_location(self) -> str:
         return self._server.socket_url(schema=f"Store {next(self._numbers)}")
 
-    async def open(self, place: str) -> Store:
-        return await PostgresStore.open(place)
+    async def open(self, location: str) -> Store:
+        return await PostgresStore.open(location)
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def sqlite(folder: Path) -> Iterator[Backend]:
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[Backend]:
-    """Without pg_trgm."""
+    """PostgreSQL without pg_trgm."""
     with running("carried") as server:
         assert not server.has_trigrams
         yield PostgresSchemas(server)
@@ -85,7 +85,7 @@ def postgres_with_trigrams(folder: Path) -> Iterator[Backend]:
         yield PostgresSchemas(server)
 
 
-#: Each is given a folder of its own.
+#: Each gets its own folder.
 BACKENDS: dict[str, Callable[[Path], AbstractContextManager[Backend]]] = {
     "sqlite": sqlite,
     "postgres": postgres,

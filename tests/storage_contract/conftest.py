@@ -1,4 +1,4 @@
-"""A store of every backend for the tests of the storage contract."""
+"""Fixtures of the storage contract: a store of every backend."""
 
 from __future__ import annotations
 
@@ -9,22 +9,31 @@ import pytest
 
 from dittybag.domain.ports import Store
 from tests.storage_contract.backends import BACKENDS, Backend
-from tests.storage_contract.desk import Desk, OpenStore, desk_at
+from tests.storage_contract.store_session import OpenStore, StoreSession, open_session
 
-#: Where it makes a difference that PostgreSQL has trigrams; all other tests run without.
-_WITH_TRIGRAMS = ("test_search", "test_search_in_bulk", "test_prompts", "test_replay")
+#: Modules that also run on PostgreSQL with trigrams; the results of all others do not depend on them.
+_WITH_TRIGRAMS = (
+    "test_text_search",
+    "test_text_search_at_scale",
+    "test_prompt_storage",
+    "test_log_replay",
+)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    def makes_no_difference(item: pytest.Item) -> bool:
-        chosen = getattr(item, "callspec", None)
-        is_with = chosen is not None and chosen.params.get("backend") == "postgres-trigrams"
-        return is_with and item.path.parent == Path(__file__).parent and item.path.stem not in _WITH_TRIGRAMS
+    def is_redundant(item: pytest.Item) -> bool:
+        callspec = getattr(item, "callspec", None)
+        has_trigrams = callspec is not None and callspec.params.get("backend") == "postgres-trigrams"
+        return (
+            has_trigrams
+            and item.path.parent == Path(__file__).parent
+            and item.path.stem not in _WITH_TRIGRAMS
+        )
 
-    left_out = [item for item in items if makes_no_difference(item)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not makes_no_difference(item)]
+    deselected = [item for item in items if is_redundant(item)]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if not is_redundant(item)]
 
 
 @pytest.fixture(scope="session", params=BACKENDS)
@@ -36,22 +45,22 @@ def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def with_stamps(backend: Backend) -> None:
-    """Only where stores have stamps."""
+    """Skip the test on backends without stamps."""
     if not backend.stamps:
         pytest.skip("stores of this backend have no stamps")
 
 
 @pytest.fixture
 async def open_store(backend: Backend) -> AsyncIterator[OpenStore]:
-    """Opens one and the same store, each time as a further process would."""
-    place = backend.new_place()
+    """Return a function that opens the same store again, as another process would."""
+    location = backend.new_location()
     opened: list[Store] = []
 
-    async def open_it() -> Store:
-        opened.append(await backend.open(place))
+    async def open_again() -> Store:
+        opened.append(await backend.open(location))
         return opened[-1]
 
-    yield open_it
+    yield open_again
     for store in opened:
         await store.close()
 
@@ -62,6 +71,6 @@ async def store(open_store: OpenStore) -> Store:
 
 
 @pytest.fixture
-async def desk(store: Store) -> Desk:
-    """Somebody at work in the default project."""
-    return await desk_at(store)
+async def session(store: Store) -> StoreSession:
+    """A session in the default project."""
+    return await open_session(store)

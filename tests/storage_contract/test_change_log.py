@@ -1,4 +1,4 @@
-"""The change log: every write exactly one row, and together they are the tables."""
+"""The change log has exactly one entry per write and leads to the tables."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from dittybag.domain.changes import Action, Change, Kind, key_of
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Transaction
 from dittybag.services.prompt_service import PromptAddress
-from tests.storage_contract.desk import ACTOR, Desk, desk_at
-from tests.storage_contract.ledger import ALL, check_books, log
+from tests.storage_contract.log_consistency import ALL, check_log, read_log
+from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
 
-UseCase = Callable[[Desk], Awaitable[Any]]
+UseCase = Callable[[StoreSession], Awaitable[Any]]
 
 
-async def furnish(desk: Desk) -> None:
-    """Something of every kind to work on: task 1, and prompt, resource and project `old`."""
-    await desk.prompt("old", tags=["a"])
-    await desk.resource("old", "Words")
-    await desk.task("old")
-    await desk.workspace.projects.create("old", actor=ACTOR)
+async def create_samples(session: StoreSession) -> None:
+    """Create an entity of every kind: task 1, and prompt, resource and project `old`."""
+    await session.prompt("old", tags=["a"])
+    await session.resource("old", "Words")
+    await session.task("old")
+    await session.workspace.projects.create("old", actor=ACTOR)
 
 
 ONE_ROW: list[tuple[Action, Kind, UseCase]] = [
-    ("create", "project", lambda desk: desk.workspace.projects.create("new", actor=ACTOR)),
-    ("update", "project", lambda desk: desk.workspace.projects.rename("old", "new", actor=ACTOR)),
-    ("delete", "project", lambda desk: desk.workspace.projects.delete("old", actor=ACTOR)),
-    ("create", "prompt", lambda desk: desk.prompt("new", "Text", tags=["x"], description="d")),
-    ("update", "prompt", lambda desk: desk.change_prompt("old", content="Text", tags=("y",))),
-    ("delete", "prompt", lambda desk: desk.delete_prompt("old")),
-    ("create", "resource", lambda desk: desk.resource("new", bytes(range(256)))),
-    ("update", "resource", lambda desk: desk.change_resource("old", content="Text")),
-    ("delete", "resource", lambda desk: desk.delete_resource("old")),
-    ("create", "task", lambda desk: desk.task("new", notes="n")),
-    ("update", "task", lambda desk: desk.workspace.tasks.update(desk.caller, 1, title="other")),
-    ("update", "task", lambda desk: desk.workspace.tasks.complete(desk.caller, 1)),
-    ("delete", "task", lambda desk: desk.workspace.tasks.delete(desk.caller, 1)),
+    ("create", "project", lambda session: session.workspace.projects.create("new", actor=ACTOR)),
+    ("update", "project", lambda session: session.workspace.projects.rename("old", "new", actor=ACTOR)),
+    ("delete", "project", lambda session: session.workspace.projects.delete("old", actor=ACTOR)),
+    ("create", "prompt", lambda session: session.prompt("new", "Text", tags=["x"], description="d")),
+    ("update", "prompt", lambda session: session.change_prompt("old", content="Text", tags=("y",))),
+    ("delete", "prompt", lambda session: session.delete_prompt("old")),
+    ("create", "resource", lambda session: session.resource("new", bytes(range(256)))),
+    ("update", "resource", lambda session: session.change_resource("old", content="Text")),
+    ("delete", "resource", lambda session: session.delete_resource("old")),
+    ("create", "task", lambda session: session.task("new", notes="n")),
+    ("update", "task", lambda session: session.workspace.tasks.update(session.caller, 1, title="other")),
+    ("update", "task", lambda session: session.workspace.tasks.complete(session.caller, 1)),
+    ("delete", "task", lambda session: session.workspace.tasks.delete(session.caller, 1)),
 ]
 
 
-async def whole_log(desk: Desk) -> list[Change]:
-    """The log of all projects that these tests know."""
-    return await log(desk.store, range(1, 10))
+async def full_log(session: StoreSession) -> list[Change]:
+    """Return the log of all projects in these tests."""
+    return await read_log(session.store, range(1, 10))
 
 
 @pytest.mark.parametrize(
     ("action", "kind", "use_case"), ONE_ROW, ids=[f"{row[0]} {row[1]} {n}" for n, row in enumerate(ONE_ROW)]
 )
-async def test_a_write_is_one_row_with_what_was_there_before_and_after(
-    desk: Desk, action: Action, kind: Kind, use_case: UseCase
+async def test_a_write_is_logged_as_one_change_with_the_state_before_and_after(
+    session: StoreSession, action: Action, kind: Kind, use_case: UseCase
 ) -> None:
-    await furnish(desk)
-    old = await whole_log(desk)
-    entity = await use_case(desk)
-    added = (await whole_log(desk))[len(old) :]
+    await create_samples(session)
+    old = await full_log(session)
+    entity = await use_case(session)
+    added = (await full_log(session))[len(old) :]
     assert [(change.action, change.kind, change.entity) for change in added] == [
         (action, kind, key_of(entity))
     ]
@@ -69,79 +69,81 @@ async def test_a_write_is_one_row_with_what_was_there_before_and_after(
         assert change.after == entity
         assert (change.before is None) is (action == "create")
     if kind in ("prompt", "resource"):
-        assert change.project == desk.project
+        assert change.project == session.project
     elif kind == "task":
         assert change.project is None
-    await check_books(desk.store, *range(2, 10))
+    await check_log(session.store, *range(2, 10))
 
 
 REFUSED: list[UseCase] = [
-    lambda desk: desk.workspace.projects.create("old", actor=ACTOR),
-    lambda desk: desk.workspace.projects.rename("old", "default", actor=ACTOR),
-    lambda desk: desk.workspace.projects.delete("none", actor=ACTOR),
-    lambda desk: desk.prompt("old"),
-    lambda desk: desk.prompt("bad name"),
-    lambda desk: desk.prompt("new", title="old"),
-    lambda desk: desk.change_prompt("none", content="x"),
-    lambda desk: desk.change_prompt("old", content=""),
-    lambda desk: desk.workspace.prompts.delete(desk.caller, PromptAddress(id="none")),
-    lambda desk: desk.resource("old", "new content", uri="x:new"),
-    lambda desk: desk.resource("new", "new content", uri="file:///old"),
-    lambda desk: desk.change_resource("old", content="not base64!", mime_type="image/png"),
-    lambda desk: desk.change_resource("none", content="x"),
-    lambda desk: desk.task("", priority=9),
-    lambda desk: desk.workspace.tasks.update(desk.caller, 99, title="x"),
-    lambda desk: desk.workspace.tasks.delete(desk.caller, 99),
-    lambda desk: desk.undo(10**6),
+    lambda session: session.workspace.projects.create("old", actor=ACTOR),
+    lambda session: session.workspace.projects.rename("old", "default", actor=ACTOR),
+    lambda session: session.workspace.projects.delete("none", actor=ACTOR),
+    lambda session: session.prompt("old"),
+    lambda session: session.prompt("bad name"),
+    lambda session: session.prompt("new", title="old"),
+    lambda session: session.change_prompt("none", content="x"),
+    lambda session: session.change_prompt("old", content=""),
+    lambda session: session.workspace.prompts.delete(session.caller, PromptAddress(id="none")),
+    lambda session: session.resource("old", "new content", uri="x:new"),
+    lambda session: session.resource("new", "new content", uri="file:///old"),
+    lambda session: session.change_resource("old", content="not base64!", mime_type="image/png"),
+    lambda session: session.change_resource("none", content="x"),
+    lambda session: session.task("", priority=9),
+    lambda session: session.workspace.tasks.update(session.caller, 99, title="x"),
+    lambda session: session.workspace.tasks.delete(session.caller, 99),
+    lambda session: session.undo(10**6),
 ]
 
 
 @pytest.mark.parametrize("use_case", REFUSED, ids=range(len(REFUSED)))
-async def test_what_is_refused_is_not_logged(desk: Desk, use_case: UseCase) -> None:
-    await furnish(desk)
-    old = await whole_log(desk)
+async def test_a_refused_write_is_not_logged(session: StoreSession, use_case: UseCase) -> None:
+    await create_samples(session)
+    old = await full_log(session)
     with pytest.raises(DittybagError):
-        await use_case(desk)
-    assert await whole_log(desk) == old
-    await check_books(desk.store)
+        await use_case(session)
+    assert await full_log(session) == old
+    await check_log(session.store)
 
 
-async def test_what_changes_nothing_is_not_logged(desk: Desk) -> None:
-    await furnish(desk)
-    await desk.workspace.tasks.complete(desk.caller, 1)
-    old = await whole_log(desk)
-    await desk.workspace.tasks.complete(desk.caller, 1)
-    await desk.workspace.projects.rename("old", "old", actor=ACTOR)
-    await desk.workspace.history.restore(desk.caller, old[-1].seq)
-    await desk.workspace.prompts.recent(desk.caller, 10, 0)
-    await desk.workspace.search.all_kinds(desk.caller, "old", ["prompt", "task"], 10)
-    assert await whole_log(desk) == old
+async def test_an_operation_without_effect_is_not_logged(session: StoreSession) -> None:
+    await create_samples(session)
+    await session.workspace.tasks.complete(session.caller, 1)
+    old = await full_log(session)
+    await session.workspace.tasks.complete(session.caller, 1)
+    await session.workspace.projects.rename("old", "old", actor=ACTOR)
+    await session.workspace.history.restore(session.caller, old[-1].seq)
+    await session.workspace.prompts.recent(session.caller, 10, 0)
+    await session.workspace.search.all_kinds(session.caller, "old", ["prompt", "task"], 10)
+    assert await full_log(session) == old
 
 
-async def test_deleting_a_project_logs_everything_in_it_as_one_batch(desk: Desk) -> None:
-    garden = await desk_at(desk.store, "garden")
-    things: list[Any] = [await garden.prompt("p1"), await garden.prompt("p2"), await garden.resource("r")]
-    things.append(await desk.workspace.projects.find("garden"))
-    old = await whole_log(desk)
-    await desk.workspace.projects.delete("garden", actor=ACTOR)
-    added = (await whole_log(desk))[len(old) :]
+async def test_deleting_a_project_logs_its_contents_in_one_batch(session: StoreSession) -> None:
+    garden = await open_session(session.store, "garden")
+    entities: list[Any] = [await garden.prompt("p1"), await garden.prompt("p2"), await garden.resource("r")]
+    entities.append(await session.workspace.projects.find("garden"))
+    old = await full_log(session)
+    await session.workspace.projects.delete("garden", actor=ACTOR)
+    added = (await full_log(session))[len(old) :]
     assert [(change.action, change.before, change.after) for change in added] == [
-        ("delete", thing, None) for thing in things
+        ("delete", entity, None) for entity in entities
     ]
     assert {change.batch for change in added} == {added[0].seq}
     assert {change.project for change in added} == {garden.project}
-    await check_books(desk.store, garden.project)
+    await check_log(session.store, garden.project)
 
 
-async def test_a_page_of_changes_has_the_newest_first_of_this_project_and_of_no_project(desk: Desk) -> None:
-    garden = await desk_at(desk.store, "garden")
+async def test_a_page_of_changes_has_this_project_and_tasks_newest_first(
+    session: StoreSession,
+) -> None:
+    garden = await open_session(session.store, "garden")
     for number in range(6):
-        await desk.prompt(f"p{number}")
+        await session.prompt(f"p{number}")
         await garden.prompt(f"g{number}")
-        await desk.task(f"t{number}")
-    everything = await whole_log(desk)
-    for here in (desk, garden):
-        expected = [change for change in everything if change.project in (None, here.project)][::-1]
+        await session.task(f"t{number}")
+    everyentity = await full_log(session)
+    for here in (session, garden):
+        expected = [change for change in everyentity if change.project in (None, here.project)][::-1]
         assert await here.workspace.history.page(here.caller, limit=ALL) == expected
         paged: list[Change] = []
         while page := await here.workspace.history.page(
@@ -155,40 +157,40 @@ async def test_a_page_of_changes_has_the_newest_first_of_this_project_and_of_no_
             assert found == [change for change in expected if change.kind == kind]
 
 
-async def test_the_history_of_one_thing_is_found_by_its_id(desk: Desk) -> None:
-    prompt = await desk.prompt("p")
-    await desk.prompt("other")
-    await desk.change_prompt("p", content="x")
-    await desk.delete_prompt("p")
-    expected = [change for change in await whole_log(desk) if change.entity == prompt.id][::-1]
+async def test_the_history_of_an_entity_is_found_by_its_id(session: StoreSession) -> None:
+    prompt = await session.prompt("p")
+    await session.prompt("other")
+    await session.change_prompt("p", content="x")
+    await session.delete_prompt("p")
+    expected = [change for change in await full_log(session) if change.entity == prompt.id][::-1]
     assert [change.action for change in expected] == ["delete", "update", "create"]
-    assert await desk.workspace.history.page(desk.caller, entity=prompt.id) == expected
-    assert await desk.workspace.history.page(desk.caller, kind="prompt", entity=prompt.id) == expected
-    assert await desk.workspace.history.page(desk.caller, kind="task", entity=prompt.id) == []
-    latest = await desk.read(lambda transaction: transaction.changes.latest("prompt", prompt.id))
+    assert await session.workspace.history.page(session.caller, entity=prompt.id) == expected
+    assert await session.workspace.history.page(session.caller, kind="prompt", entity=prompt.id) == expected
+    assert await session.workspace.history.page(session.caller, kind="task", entity=prompt.id) == []
+    latest = await session.read(lambda transaction: transaction.changes.latest("prompt", prompt.id))
     assert latest == expected[0]
-    assert await desk.read(lambda transaction: transaction.changes.latest("task", prompt.id)) is None
+    assert await session.read(lambda transaction: transaction.changes.latest("task", prompt.id)) is None
 
 
-async def test_an_id_that_things_of_two_kinds_have_finds_both_histories(desk: Desk) -> None:
-    task = await desk.task("t")
-    assert str(task.id) == str(desk.project)
-    page = await desk.workspace.history.page(desk.caller, entity=str(task.id))
+async def test_an_id_shared_by_entities_of_two_kinds_finds_both_histories(session: StoreSession) -> None:
+    task = await session.task("t")
+    assert str(task.id) == str(session.project)
+    page = await session.workspace.history.page(session.caller, entity=str(task.id))
     assert [change.kind for change in page] == ["task", "project"]
 
 
 @pytest.mark.parametrize("seq", [0, -1, 10**6, 2**63, -(2**63) - 1, 10**30])
-async def test_a_number_that_no_change_has_finds_none(desk: Desk, seq: int) -> None:
-    assert await desk.read(lambda transaction: transaction.changes.get(seq)) is None
-    page = await desk.workspace.history.page(desk.caller, before=seq)
+async def test_an_unknown_seq_finds_no_change(session: StoreSession, seq: int) -> None:
+    assert await session.read(lambda transaction: transaction.changes.get(seq)) is None
+    page = await session.workspace.history.page(session.caller, before=seq)
     assert len(page) == (1 if seq > 1 else 0)
 
 
-async def test_a_change_is_found_by_its_number(desk: Desk) -> None:
-    await furnish(desk)
-    changes = await whole_log(desk)
+async def test_a_change_is_found_by_its_seq(session: StoreSession) -> None:
+    await create_samples(session)
+    changes = await full_log(session)
 
     async def work(transaction: Transaction) -> list[Change | None]:
         return [await transaction.changes.get(change.seq) for change in changes]
 
-    assert await desk.read(work) == changes
+    assert await session.read(work) == changes

@@ -1,4 +1,4 @@
-"""Boards and lists of tasks in a store: whatever is chosen, the right ones come in the right order."""
+"""Boards and filtered lists of tasks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from dittybag.domain.errors import ChangedMeanwhile, Outdated, TaskNotFound
 from dittybag.domain.tasks import ENERGIES, Task, TaskFilter, TaskGrouping, TaskOrder
-from tests.storage_contract.desk import Desk, desk_at
-from tests.storage_contract.ledger import check_books
+from tests.storage_contract.log_consistency import check_log
+from tests.storage_contract.store_session import StoreSession, open_session
 
 DUES = (
     None,
@@ -25,7 +25,7 @@ DUES = (
     "2026-03-02",
     "2026-03-09T00:00:00+02:00",
 )
-#: It is an hour later here than in UTC.
+#: The local time zone is one hour ahead of UTC.
 NOW = ("2026-03-01T18:00", "2026-03-01T17:00")
 OVERDUE = DUES[1:3] + DUES[4:5]
 
@@ -37,11 +37,11 @@ ORDERS: dict[TaskOrder, Callable[[Task], Any]] = {
 }
 
 
-async def filled(desk: Desk) -> list[Task]:
-    """Tasks of all kinds, some of them done."""
+async def create_samples(session: StoreSession) -> list[Task]:
+    """Create various tasks, some of them completed."""
     tasks = []
     for number in range(54):
-        task = await desk.task(
+        task = await session.task(
             f"{'Ärger' if number % 4 == 0 else 'Joy'} {number}",
             project=(None, "p", "q", "ß")[number % 7 % 4],
             priority=number * 7 % 5 + 1,
@@ -49,13 +49,15 @@ async def filled(desk: Desk) -> list[Task]:
             due_date=DUES[number % len(DUES)],
             notes="hidden needle " + "n" * 300 if number % 6 == 0 else None,
         )
-        tasks.append(await desk.workspace.tasks.complete(desk.caller, task.id) if number % 3 == 1 else task)
-    other = await desk_at(desk.store, user="other")
+        tasks.append(
+            await session.workspace.tasks.complete(session.caller, task.id) if number % 3 == 1 else task
+        )
+    other = await open_session(session.store, user="other")
     await other.task("Joy of others", project="p")
     return tasks
 
 
-def fits(task: Task, choice: TaskFilter) -> bool:
+def matches(task: Task, choice: TaskFilter) -> bool:
     day = (task.due_date or "")[:10]
     return (
         task.completed == choice.completed
@@ -87,24 +89,24 @@ CHOICES = (
 )
 
 
-async def test_lists_have_what_was_chosen_in_order_and_pages(desk: Desk) -> None:
-    tasks = await filled(desk)
+async def test_lists_have_the_filtered_tasks_in_order(session: StoreSession) -> None:
+    tasks = await create_samples(session)
     for choice, order in product(CHOICES, ORDERS):
-        expected = [task.id for task in sorted(tasks, key=ORDERS[order]) if fits(task, choice)]
+        expected = [task.id for task in sorted(tasks, key=ORDERS[order]) if matches(task, choice)]
         for limit, offset in ((100, 0), (3, 0), (4, 5), (5, 1000)):
-            found = await desk.workspace.tasks.listing(
-                desk.caller, choice, order=order, limit=limit, offset=offset
+            found = await session.workspace.tasks.listing(
+                session.caller, choice, order=order, limit=limit, offset=offset
             )
             got = [task.id for task in found.tasks]
             assert (found.total, got) == (len(expected), expected[offset : offset + limit]), (choice, order)
 
 
 @pytest.mark.parametrize("by", ["priority", "project", "energy"])
-async def test_boards_have_the_first_of_each_column(desk: Desk, by: TaskGrouping) -> None:
-    tasks = await filled(desk)
+async def test_boards_have_the_first_tasks_of_each_column(session: StoreSession, by: TaskGrouping) -> None:
+    tasks = await create_samples(session)
     for choice in CHOICES:
         order: TaskOrder = "done" if choice.completed else "priority"
-        chosen = [task for task in sorted(tasks, key=ORDERS[order]) if fits(task, choice)]
+        chosen = [task for task in sorted(tasks, key=ORDERS[order]) if matches(task, choice)]
         known: dict[str, list[Any]] = {"priority": [5, 4, 3, 2, 1], "energy": ["deep", "medium", "light"]}
         keys = known.get(by, [])
         wanted = getattr(choice, by)
@@ -115,8 +117,8 @@ async def test_boards_have_the_first_of_each_column(desk: Desk, by: TaskGrouping
             keys = sorted(set(sizes), key=lambda name: (-sizes.count(name), name))
         columns = [(key, [task.id for task in chosen if (getattr(task, by) or "") == key]) for key in keys]
         for first, width in ((0, 8), (1, 2), (7, 3)):
-            board = await desk.workspace.tasks.board(
-                desk.caller, choice, by, order=order, limit=2, width=width, first=first
+            board = await session.workspace.tasks.board(
+                session.caller, choice, by, order=order, limit=2, width=width, first=first
             )
             found = [
                 (column.key, column.total, [task.id for task in column.tasks]) for column in board.columns
@@ -127,63 +129,65 @@ async def test_boards_have_the_first_of_each_column(desk: Desk, by: TaskGrouping
             ], choice
 
 
-async def test_a_list_has_only_the_beginning_of_notes(desk: Desk) -> None:
-    task = await desk.task("t", project="p", notes="ü" * 1000, due_date="2026-03-01", energy="deep")
-    found = await desk.workspace.tasks.listing(desk.caller, TaskFilter(), order="priority", limit=1, offset=0)
+async def test_a_list_has_only_the_start_of_the_notes(session: StoreSession) -> None:
+    task = await session.task("t", project="p", notes="ü" * 1000, due_date="2026-03-01", energy="deep")
+    found = await session.workspace.tasks.listing(
+        session.caller, TaskFilter(), order="priority", limit=1, offset=0
+    )
     [listed] = found.tasks
     assert listed.notes == "ü" * 160
     for name in ("id", "title", "project", "priority", "energy", "time_estimate", "due_date", "version"):
         assert getattr(listed, name) == getattr(task, name)
 
 
-async def test_it_is_known_when_tasks_were_done(desk: Desk) -> None:
-    tasks = [await desk.task(f"t{number}") for number in range(3)]
-    done = [await desk.workspace.tasks.complete(desk.caller, task.id) for task in tasks[:2]]
+async def test_completions_are_counted_by_time(session: StoreSession) -> None:
+    tasks = [await session.task(f"t{number}") for number in range(3)]
+    done = [await session.workspace.tasks.complete(session.caller, task.id) for task in tasks[:2]]
     times = [task.completed_at or 0 for task in done]
     expected: dict[int, int] = {}
     for time in times:
         expected[time // 900_000_000] = expected.get(time // 900_000_000, 0) + 1
-    assert await desk.workspace.tasks.completion_counts(desk.caller, times[0]) == expected
-    assert await desk.workspace.tasks.completion_counts(desk.caller, times[1] + 1) == {}
+    assert await session.workspace.tasks.completion_counts(session.caller, times[0]) == expected
+    assert await session.workspace.tasks.completion_counts(session.caller, times[1] + 1) == {}
 
 
-async def test_only_who_knows_the_latest_version_changes_a_task(desk: Desk) -> None:
-    task = await desk.task("First")
-    changed = await desk.workspace.tasks.update(desk.caller, task.id, version=1, title="Second")
+async def test_an_update_with_an_outdated_version_is_refused(session: StoreSession) -> None:
+    task = await session.task("First")
+    changed = await session.workspace.tasks.update(session.caller, task.id, version=1, title="Second")
     assert (changed.title, changed.version) == ("Second", 2)
     with pytest.raises(Outdated):
-        await desk.workspace.tasks.update(desk.caller, task.id, version=1, title="Third")
-    assert await desk.workspace.tasks.get(desk.caller, task.id) == changed
+        await session.workspace.tasks.update(session.caller, task.id, version=1, title="Third")
+    assert await session.workspace.tasks.get(session.caller, task.id) == changed
 
 
-async def test_the_latest_change_of_a_task_is_taken_back(desk: Desk) -> None:
-    use = desk.workspace.tasks
-    first = await desk.task("First", notes="n")
-    await use.complete(desk.caller, first.id)
+async def test_the_latest_change_of_a_task_can_be_undone(session: StoreSession) -> None:
+    use = session.workspace.tasks
+    first = await session.task("First", notes="n")
+    await use.complete(session.caller, first.id)
 
     async def latest() -> int:
-        return (await use.latest_change(desk.caller, first.id)).seq
+        return (await use.latest_change(session.caller, first.id)).seq
 
     completed = await latest()
-    assert await use.undo_latest(desk.caller, first.id, completed) == replace(first, version=3)
+    assert await use.undo_latest(session.caller, first.id, completed) == replace(first, version=3)
     with pytest.raises(ChangedMeanwhile):
-        await use.undo_latest(desk.caller, first.id, completed)
-    await use.delete(desk.caller, first.id)
-    assert await use.undo_latest(desk.caller, first.id, await latest()) == replace(first, version=4)
-    # Taking back what was taken back does it again.
-    assert await use.undo_latest(desk.caller, first.id, await latest()) is None
-    new = await desk.task("New")
-    created = await use.latest_change(desk.caller, new.id)
-    assert await use.undo_latest(desk.caller, new.id, created.seq) is None
-    other = await desk_at(desk.store, user="other")
+        await use.undo_latest(session.caller, first.id, completed)
+    await use.delete(session.caller, first.id)
+    assert await use.undo_latest(session.caller, first.id, await latest()) == replace(first, version=4)
+    # Undoing the undo restores the change.
+    assert await use.undo_latest(session.caller, first.id, await latest()) is None
+    new = await session.task("New")
+    created = await use.latest_change(session.caller, new.id)
+    assert await use.undo_latest(session.caller, new.id, created.seq) is None
+    other = await open_session(session.store, user="other")
     theirs = await other.task("Theirs")
     change = await other.workspace.tasks.latest_change(other.caller, theirs.id)
     for use_case in (
-        use.latest_change(desk.caller, theirs.id),
-        use.undo_latest(desk.caller, theirs.id, change.seq),
+        use.latest_change(session.caller, theirs.id),
+        use.undo_latest(session.caller, theirs.id, change.seq),
     ):
         with pytest.raises(TaskNotFound):
             await use_case
     with pytest.raises(TaskNotFound):
-        await use.latest_change(desk.caller, 10**9)
-    await check_books(desk.store, users=[desk.caller.user, "other"])
+        await use.latest_change(session.caller, 10**9)
+    await check_log(session.store, users=[session.caller.user, "other"])

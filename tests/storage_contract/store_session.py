@@ -1,4 +1,4 @@
-"""A desk: somebody at work in one project of a store."""
+"""A session of a caller in one project of a store."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ OpenStore: TypeAlias = Callable[[], Awaitable[Store]]
 ACTOR = "tester"
 
 
-class Desk(Struct, frozen=True):
-    """A workspace and a caller, with the shortest way to each use case."""
+class StoreSession(Struct, frozen=True):
+    """A workspace and a caller, with shortcuts for the use cases."""
 
     workspace: Workspace
     caller: Caller
@@ -49,7 +49,7 @@ class Desk(Struct, frozen=True):
         return (await self.workspace.prompts.delete(self.caller, PromptAddress(name=name)))[0]
 
     async def resource(self, name: str, content: str | bytes = "Words", **more: Any) -> Resource:
-        """A resource; `bytes` for a binary one."""
+        """Create a resource; binary if `content` is `bytes`."""
         if isinstance(content, bytes):
             content = b64encode(content).decode()
             more = {"mime_type": "application/octet-stream", **more}
@@ -78,19 +78,21 @@ class Desk(Struct, frozen=True):
         return await self.store.read(work)
 
     async def read(self, ask: Callable[[Transaction], Awaitable[T]], *, slow: bool = False) -> T:
-        """What a transaction answers."""
+        """Run a read transaction."""
         return await self.store.read(ask, slow=slow)
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         return await self.store.write(work, actor=ACTOR)
 
 
-async def desk_at(store: Store, project: str = DEFAULT_PROJECT, user: str = DEFAULT_USER) -> Desk:
-    """A desk in a project; it is made if there is none of that name."""
+async def open_session(
+    store: Store, project: str = DEFAULT_PROJECT, user: str = DEFAULT_USER
+) -> StoreSession:
+    """Return a session in a project, which is created if needed."""
     workspace = Workspace(store)
 
     async def find(transaction: Transaction) -> Project | None:
         return await transaction.projects.by_name(project)
 
     found = await store.read(find) or await workspace.projects.create(project, actor=ACTOR)
-    return Desk(workspace, Caller(found.id, ACTOR, user))
+    return StoreSession(workspace, Caller(found.id, ACTOR, user))

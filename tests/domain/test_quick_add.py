@@ -1,4 +1,4 @@
-"""A task in one line of words."""
+"""Quick add: parsing a task from one line."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TODAY = date(2026, 3, 1)
         ("Pay due 2026-12-24 the rest", {"title": "Pay the rest", "due_date": "2026-12-24"}),
         ("Meet due 2026-12-24 17:00 there", {"title": "Meet there", "due_date": "2026-12-24T17:00"}),
         ("x !1 !2", {"title": "x", "priority": 2}),
-        # What means nothing else is a part of the title.
+        # Words that are not recognised stay in the title.
         ("Due diligence", {"title": "Due diligence"}),
         ("Overdue books are due", {"title": "Overdue books are due"}),
         ("due 2026-02-31 x", {"title": "due 2026-02-31 x"}),
@@ -62,9 +62,9 @@ TODAY = date(2026, 3, 1)
         ('"', {"title": '"'}),
     ],
 )
-def test_words_are_understood(text: str, fields: dict[str, Any]) -> None:
+def test_a_line_is_parsed_into_fields(text: str, fields: dict[str, Any]) -> None:
     assert task_fields(text, TODAY) == fields
 
 
-def test_a_line_of_any_length_is_read_soon() -> None:
+def test_a_very_long_line_is_parsed_quickly() -> None:
     assert task_fields("due " * 100_000, TODAY)["title"].count("due") == 100_000

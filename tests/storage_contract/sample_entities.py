@@ -1,4 +1,4 @@
-"""One thing of every kind, with ways to make, change and delete it below the services."""
+"""Sample entities of every kind, created, changed and deleted below the services."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dittybag.domain.tasks import DEFAULT_USER, Task
 KINDS: tuple[Kind, ...] = ("project", "prompt", "resource", "task")
 
 
-async def make(transaction: Transaction, kind: Kind, project: int, label: str) -> Any:
-    """Store a new thing that is called `label`; as it is stored."""
+async def create_entity(transaction: Transaction, kind: Kind, project: int, label: str) -> Any:
+    """Create an entity with the name or title `label` and return it as stored."""
     times: dict[str, Any] = {"created_at": transaction.now, "updated_at": transaction.now}
     entity: Entity
     if kind == "project":
@@ -52,7 +52,7 @@ async def make(transaction: Transaction, kind: Kind, project: int, label: str) -
 
 
 async def change(transaction: Transaction, entity: Any, label: str) -> Any:
-    """Give a thing another label; as it is stored."""
+    """Change the name or title of an entity and return it as stored."""
     field = "title" if isinstance(entity, Prompt | Task) else "name"
     changed = replace(entity, **{field: label}, updated_at=transaction.now, version=entity.version + 1)
     return await transaction.write("update", entity, changed)

@@ -1,4 +1,4 @@
-"""Dittybag that is killed when it has carried out a call with a key, and before it has answered."""
+"""A Dittybag server that is killed after it executed a call with a key and before it responds."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ async def _die(*_: Any) -> None:
 
 
 if __name__ == "__main__":
-    assert hasattr(IdempotencyService, "keep")
+    assert hasattr(IdempotencyService, "save_result")
     IdempotencyService.save_result = _die  # type: ignore[method-assign, assignment]
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""Search finds exactly what a naive comparison of all texts finds, in any case of letters."""
+"""Search finds exactly what a naive case-insensitive comparison of all texts finds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from msgspec import Struct
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
-from tests.storage_contract.desk import Desk, desk_at
+from tests.storage_contract.store_session import StoreSession, open_session
 
-#: Letters whose cases are odd, signs with a meaning in some query language, and words that have one.
+#: Letters with unusual case mappings, and characters and words with a meaning in query languages.
 ODDITIES = [
     *"ßẞsSİiIıςσΣſKkÅåŉǰﬀﬁΐᾳᏸᲀꭰႠⅧΩ",
     *"%_\\'\"*-^()[]{}:;+~!?#@&|=<>,./ \t\n\r\x01\x7f\u00a0\u2028\ufeff\ufffd\uffff\U0010ffff",
@@ -48,22 +48,22 @@ LINE = TEXT.map(lambda text: "".join(c for c in text if c.isprintable() or c == 
 NAMES = st.text("abAB_-.", min_size=1, max_size=8)
 CASES = st.sampled_from([str, str.upper, str.lower, str.title, str.swapcase, str.casefold])
 
-#: A failing example takes a while to be made small.
+#: Hypothesis needs time to shrink a failing example.
 pytestmark = pytest.mark.timeout(600)
 
-#: Numbers for names, so that examples do not meet.
+#: Numbers for unique names, so that examples do not interfere.
 numbers = count(1)
 
 searching = settings(
     max_examples=60,
     deadline=None,
-    # A store for all examples: each has a project or a user of its own in it.
+    # One store for all examples: each has its own project or user.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 
 class Query(Struct, frozen=True):
-    """What to look for: a text of its own, or a piece of one that is stored, in other cases."""
+    """A query: random text, or a part of a stored text with other case."""
 
     text: str
     of: int
@@ -71,7 +71,7 @@ class Query(Struct, frozen=True):
     length: int
     recase: Any
 
-    def taken_from(self, texts: list[str]) -> str:
+    def resolve(self, texts: list[str]) -> str:
         if not texts or self.of < 0:
             return self.text
         text = texts[self.of % len(texts)]
@@ -93,7 +93,7 @@ QUERIES = st.lists(
     max_size=8,
 )
 
-#: What to do, to which of the things there are, and the texts to use.
+#: The operation, the index of the entity, and the texts to use.
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["create", "create", "update", "update", "delete", "undo"]),
@@ -107,26 +107,26 @@ STEPS = st.lists(
 )
 
 
-def asked(
+def resolve_queries(
     queries: list[Query], texts: list[str], steps: list[tuple[str, int, str, str, int]]
 ) -> Iterator[str]:
-    """The queries themselves, and all texts that are there or ever were."""
+    """Return the resolved queries, and all current and former texts."""
     for query in queries:
-        yield query.taken_from(texts)
+        yield query.resolve(texts)
     for _, _, line, text, _ in steps:
         yield line
         yield text
 
 
-def found(query: str, *texts: str | None) -> bool:
-    """The naive search."""
+def contains(query: str, *texts: str | None) -> bool:
+    """Return whether any text contains the query, by naive comparison."""
     return any(query.casefold() in text.casefold() for text in texts if text is not None)
 
 
-async def undo_newest(desk: Desk) -> None:
-    newest = await desk.newest_change()
+async def undo_newest(session: StoreSession) -> None:
+    newest = await session.newest_change()
     if newest.kind != "project":
-        await desk.undo(newest.seq)
+        await session.undo(newest.seq)
 
 
 @searching
@@ -135,9 +135,9 @@ async def undo_newest(desk: Desk) -> None:
 @example([("create", 0, "x", "İstanbul", 0)], [Query("i\u0307stanbul", -1, 0, 0, str)])
 @example([("create", 0, "x", "ΟΔΥΣΣΕΥΣ", 0)], [Query("οδυσσευς", -1, 0, 0, str)])
 async def test_prompts_are_found_by_title_and_content(
-    desk: Desk, steps: list[tuple[str, int, str, str, int]], queries: list[Query]
+    session: StoreSession, steps: list[tuple[str, int, str, str, int]], queries: list[Query]
 ) -> None:
-    here = await desk_at(desk.store, f"project {next(numbers)}")
+    here = await open_session(session.store, f"project {next(numbers)}")
 
     async def stored() -> list[Prompt]:
         prompts = await here.read(lambda transaction: transaction.prompts.in_project(here.project))
@@ -159,14 +159,14 @@ async def test_prompts_are_found_by_title_and_content(
 
     prompts = await stored()
     texts = [text for prompt in prompts for text in (prompt.title, prompt.content)]
-    for query in asked(queries, texts, steps):
-        expected = [prompt for prompt in prompts if found(query, prompt.title, prompt.content)]
+    for query in resolve_queries(queries, texts, steps):
+        expected = [prompt for prompt in prompts if contains(query, prompt.title, prompt.content)]
         page = await here.workspace.prompts.search(here.caller, query, 100, 0)
         assert [item.id for item in page.prompts] == [prompt.id for prompt in expected], query
         assert page.total == len(expected)
         for item, prompt in zip(page.prompts, expected, strict=True):
-            if found(query, prompt.content) and len(query.casefold()) <= 60:
-                assert found(query, item.snippet), (query, item.snippet)
+            if contains(query, prompt.content) and len(query.casefold()) <= 60:
+                assert contains(query, item.snippet), (query, item.snippet)
         for offset in range(len(expected) + 2):
             part_of = await here.workspace.prompts.search(here.caller, query, 1, offset)
             assert (part_of.prompts, part_of.total) == (page.prompts[offset : offset + 1], len(expected))
@@ -175,9 +175,9 @@ async def test_prompts_are_found_by_title_and_content(
 @searching
 @given(steps=STEPS, queries=QUERIES)
 async def test_tasks_are_found_by_title_and_notes(
-    desk: Desk, steps: list[tuple[str, int, str, str, int]], queries: list[Query]
+    session: StoreSession, steps: list[tuple[str, int, str, str, int]], queries: list[Query]
 ) -> None:
-    here = await desk_at(desk.store, user=f"user {next(numbers)}")
+    here = await open_session(session.store, user=f"user {next(numbers)}")
 
     async def stored() -> list[Task]:
         return await here.workspace.tasks.page(
@@ -199,12 +199,12 @@ async def test_tasks_are_found_by_title_and_notes(
 
     tasks = await stored()
     texts = [text for task in tasks for text in (task.title, task.notes or "")]
-    for query in asked(queries, texts, steps):
+    for query in resolve_queries(queries, texts, steps):
         for title, notes in ((True, True), (True, False), (False, True)):
             expected = [
                 task
                 for task in tasks
-                if (title and found(query, task.title)) or (notes and found(query, task.notes))
+                if (title and contains(query, task.title)) or (notes and contains(query, task.notes))
             ]
             for limit in (None, 1, 100):
                 assert await here.workspace.tasks.search(
@@ -214,10 +214,10 @@ async def test_tasks_are_found_by_title_and_notes(
 
 @searching
 @given(steps=STEPS, names=st.lists(NAMES, min_size=10, max_size=10, unique=True), queries=QUERIES)
-async def test_resources_are_found_by_name_title_and_text_but_not_by_bytes(
-    desk: Desk, steps: list[tuple[str, int, str, str, int]], names: list[str], queries: list[Query]
+async def test_resources_are_found_by_name_title_and_text_but_not_by_binary_content(
+    session: StoreSession, steps: list[tuple[str, int, str, str, int]], names: list[str], queries: list[Query]
 ) -> None:
-    here = await desk_at(desk.store, f"project {next(numbers)}")
+    here = await open_session(session.store, f"project {next(numbers)}")
 
     async def stored() -> list[Resource]:
         resources = await here.read(lambda transaction: transaction.resources.in_project(here.project))
@@ -247,9 +247,9 @@ async def test_resources_are_found_by_name_title_and_text_but_not_by_bytes(
     resources = await stored()
     contents = {item.id: (await here.content(item)).decode() if item.is_text else "" for item in resources}
     texts = [text for item in resources for text in (item.name, item.title or "", contents[item.id]) if text]
-    for query in asked(queries, texts, steps):
+    for query in resolve_queries(queries, texts, steps):
         expected = [
-            item for item in resources if found(query, item.name, item.title, contents[item.id] or None)
+            item for item in resources if contains(query, item.name, item.title, contents[item.id] or None)
         ]
 
         async def search(
@@ -262,41 +262,43 @@ async def test_resources_are_found_by_name_title_and_text_but_not_by_bytes(
         total, hits = await search(100, 0)
         assert ([item for item, _ in hits], total) == (expected, len(expected)), query
         for item, snippet in hits:
-            if found(query, contents[item.id]) and len(query.casefold()) <= 60:
-                assert found(query, snippet), (query, snippet)
+            if contains(query, contents[item.id]) and len(query.casefold()) <= 60:
+                assert contains(query, snippet), (query, snippet)
         for offset in range(len(expected) + 2):
             assert await search(1, offset) == (len(expected), hits[offset : offset + 1])
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 999, 1000])
-async def test_long_and_short_queries_find_their_text_in_a_long_one(desk: Desk, length: int) -> None:
+async def test_long_and_short_queries_match_in_a_long_text(session: StoreSession, length: int) -> None:
     needle = "".join(chr(0x4E00 + number) for number in range(length))
-    await desk.prompt("hit", "x" * 50_000 + needle + "x" * 50_000)
-    await desk.prompt("miss", "x" * 50_000 + needle[:-1] + "!" + needle[-1] + "x")
-    page = await desk.workspace.prompts.search(desk.caller, needle, 10, 0)
+    await session.prompt("hit", "x" * 50_000 + needle + "x" * 50_000)
+    await session.prompt("miss", "x" * 50_000 + needle[:-1] + "!" + needle[-1] + "x")
+    page = await session.workspace.prompts.search(session.caller, needle, 10, 0)
     expected = ["miss", "hit"] if length == 1 else ["hit"]
     assert [item.name for item in page.prompts] == expected
     assert needle[:100] in page.prompts[-1].snippet
 
 
-async def test_an_empty_query_finds_everything(desk: Desk) -> None:
+async def test_an_empty_query_finds_everything(session: StoreSession) -> None:
     for number in range(3):
-        await desk.prompt(f"p{number}")
-        await desk.resource(f"r{number}")
-        await desk.task(f"t{number}")
-    page = await desk.workspace.prompts.search(desk.caller, "", 10, 0)
+        await session.prompt(f"p{number}")
+        await session.resource(f"r{number}")
+        await session.task(f"t{number}")
+    page = await session.workspace.prompts.search(session.caller, "", 10, 0)
     assert ([item.name for item in page.prompts], page.total) == (["p2", "p1", "p0"], 3)
-    hits, totals = await desk.workspace.search.all_kinds(desk.caller, "", ["prompt", "resource", "task"], 2)
+    hits, totals = await session.workspace.search.all_kinds(
+        session.caller, "", ["prompt", "resource", "task"], 2
+    )
     assert totals == {"prompt": 3, "resource": 3, "task": 3}
     assert [hit.title for hit in hits] == ["p2", "p1", "r2", "r1", "t0", "t1"]
 
 
-async def test_one_search_finds_all_kinds_as_their_tools_address_them(desk: Desk) -> None:
-    prompt = await desk.prompt("p", "A needle in a prompt")
-    resource = await desk.resource("r", "A NEEDLE in a text", title="Title")
-    task = await desk.task("needle", notes="Sew")
-    hits, totals = await desk.workspace.search.all_kinds(
-        desk.caller, "Needle", ["prompt", "resource", "task"], 10
+async def test_one_search_finds_all_kinds_with_their_addresses(session: StoreSession) -> None:
+    prompt = await session.prompt("p", "A needle in a prompt")
+    resource = await session.resource("r", "A NEEDLE in a text", title="Title")
+    task = await session.task("needle", notes="Sew")
+    hits, totals = await session.workspace.search.all_kinds(
+        session.caller, "Needle", ["prompt", "resource", "task"], 10
     )
     assert [(hit.kind, hit.id, hit.title) for hit in hits] == [
         ("prompt", prompt.id, "p"),
@@ -304,7 +306,7 @@ async def test_one_search_finds_all_kinds_as_their_tools_address_them(desk: Desk
         ("task", task.id, "needle"),
     ]
     assert totals == {"prompt": 1, "resource": 1, "task": 1}
-    assert await desk.workspace.search.all_kinds(desk.caller, "needle", ["task"], 10) == (
+    assert await session.workspace.search.all_kinds(session.caller, "needle", ["task"], 10) == (
         hits[2:],
         {"task": 1},
     )

@@ -1,4 +1,4 @@
-"""Texts and numbers at the edge of what there is: kept as they are, or not there, and never an error."""
+"""Boundary values of texts and numbers are stored unchanged or not found, without an error."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Transaction
-from tests.storage_contract.desk import Desk
-from tests.storage_contract.ledger import check_books
+from tests.storage_contract.log_consistency import check_log
+from tests.storage_contract.store_session import StoreSession
 
 Lookup = Callable[[Transaction, int, str], Awaitable[Any]]
 
@@ -42,47 +42,47 @@ LOOKUPS: dict[str, Lookup] = {
 
 
 @pytest.mark.parametrize("text", ["\0", "a\0", "\0a", "p\0", "default\0"])
-async def test_a_text_that_can_be_nowhere_is_found_nowhere(desk: Desk, text: str) -> None:
-    await desk.prompt("p", tags=("p",))
-    await desk.resource("p", uri="x:1")
-    await desk.task("p")
+async def test_a_text_that_cannot_be_stored_is_not_found(session: StoreSession, text: str) -> None:
+    await session.prompt("p", tags=("p",))
+    await session.resource("p", uri="x:1")
+    await session.task("p")
     for what, look in LOOKUPS.items():
-        found = await desk.read(lambda transaction, look=look: look(transaction, desk.project, text))  # type: ignore[misc]
+        found = await session.read(lambda transaction, look=look: look(transaction, session.project, text))  # type: ignore[misc]
         assert not found, what
 
 
-async def test_a_tag_that_can_be_nowhere_hides_no_other(desk: Desk) -> None:
-    await desk.prompt("p", "needle", tags=("t",))
+async def test_a_tag_that_cannot_be_stored_does_not_affect_other_tags(session: StoreSession) -> None:
+    await session.prompt("p", "needle", tags=("t",))
 
     async def work(transaction: Transaction) -> list[int]:
         prompts = transaction.prompts
         return [
-            (await prompts.by_tags(desk.project, ["\0", "t"], 10, 0))[0],
-            (await prompts.search(desk.project, "needle", 10, 0, ["\0", "t"]))[0],
-            (await prompts.by_tags(desk.project, ["\0"], 10, 0))[0],
-            (await prompts.search(desk.project, "needle", 10, 0, ["\0"]))[0],
-            len(await prompts.existing_tags(desk.project, ["\0", "t"])),
+            (await prompts.by_tags(session.project, ["\0", "t"], 10, 0))[0],
+            (await prompts.search(session.project, "needle", 10, 0, ["\0", "t"]))[0],
+            (await prompts.by_tags(session.project, ["\0"], 10, 0))[0],
+            (await prompts.search(session.project, "needle", 10, 0, ["\0"]))[0],
+            len(await prompts.existing_tags(session.project, ["\0", "t"])),
         ]
 
-    assert await desk.read(work) == [1, 1, 0, 0, 1]
+    assert await session.read(work) == [1, 1, 0, 0, 1]
 
 
-async def test_the_longest_texts_are_kept_and_told_from_each_other(desk: Desk) -> None:
+async def test_the_longest_texts_are_stored_and_distinguished(session: StoreSession) -> None:
     title, uri = "𝔗" * 199, "x:" + "🎒" * 2045
     for last in "ab":
-        await desk.prompt(f"p{last}" + "n" * 253, "€" * 300_000 + last, title=title + last)
-        await desk.resource(f"r{last}", "€" * 1_000_000 + last, uri=uri + last, title=title + last)
-        await desk.task("𝔗" * 499 + last, notes="𝔫" * 99_999 + last, project="𝔭" * 99 + last)
+        await session.prompt(f"p{last}" + "n" * 253, "€" * 300_000 + last, title=title + last)
+        await session.resource(f"r{last}", "€" * 1_000_000 + last, uri=uri + last, title=title + last)
+        await session.task("𝔗" * 499 + last, notes="𝔫" * 99_999 + last, project="𝔭" * 99 + last)
     for last in "ab":
 
         async def look(transaction: Transaction, last: str = last) -> list[Any]:
-            prompt = await transaction.prompts.by_title(desk.project, title + last)
-            resource = await transaction.resources.by_uri(desk.project, uri + last)
+            prompt = await transaction.prompts.by_title(session.project, title + last)
+            resource = await transaction.resources.by_uri(session.project, uri + last)
             assert prompt is not None
             assert resource is not None
             content = await transaction.content(resource.sha256)
             (task,) = await transaction.tasks.page(
-                desk.caller.user,
+                session.caller.user,
                 project="𝔭" * 99 + last,
                 priority=None,
                 completed=True,
@@ -91,30 +91,30 @@ async def test_the_longest_texts_are_kept_and_told_from_each_other(desk: Desk) -
             )
             return [prompt.content[-1], content.decode()[-1], (task.notes or "")[-1]]
 
-        assert await desk.read(look) == [last] * 3
-        page = await desk.workspace.prompts.search(desk.caller, "€" * 900 + last, 10, 0)
+        assert await session.read(look) == [last] * 3
+        page = await session.workspace.prompts.search(session.caller, "€" * 900 + last, 10, 0)
         assert page.total == 1
     with pytest.raises(DittybagError):
-        await desk.resource("rc", uri=uri + "a")
-    await check_books(desk.store)
+        await session.resource("rc", uri=uri + "a")
+    await check_log(session.store)
 
 
-async def test_orders_are_those_of_bytes(desk: Desk) -> None:
+async def test_sort_order_is_by_bytes(session: StoreSession) -> None:
     names = ["Z", "a", "B", "b", "-x", "_x", ".x", "1", "10", "9", "aB", "a-b", "ab", "a_b"]
     for name in names:
-        await desk.prompt(name, tags=(f"t{name}".replace(".", "-").lower(),))
-        await desk.resource(name, uri=f"x:{name}")
-        await desk.workspace.projects.create(name, actor="x")
+        await session.prompt(name, tags=(f"t{name}".replace(".", "-").lower(),))
+        await session.resource(name, uri=f"x:{name}")
+        await session.workspace.projects.create(name, actor="x")
     in_order = sorted(names, key=str.encode)
 
     async def look(transaction: Transaction) -> list[list[str]]:
         return [
-            await transaction.prompts.names(desk.project, 100),
-            [uri.removeprefix("x:") for uri in await transaction.resources.uris(desk.project, "X:", 100)],
+            await transaction.prompts.names(session.project, 100),
+            [uri.removeprefix("x:") for uri in await transaction.resources.uris(session.project, "X:", 100)],
             [name for name in await transaction.projects.names("", 100) if name != "default"],
         ]
 
-    assert await desk.read(look) == [in_order] * 3
-    tags = [tag.name for tag in await desk.workspace.prompts.tags(desk.caller)]
+    assert await session.read(look) == [in_order] * 3
+    tags = [tag.name for tag in await session.workspace.prompts.tags(session.caller)]
     counts = {tag: sum(tag == f"t{name}".replace(".", "-").lower() for name in names) for tag in tags}
     assert tags == sorted(tags, key=lambda tag: (-counts[tag], tag.encode()))

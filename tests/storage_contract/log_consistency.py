@@ -1,4 +1,4 @@
-"""The books: what is in a store, and what its log says should be."""
+"""Checks that the tables of a store match its change log."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dittybag.domain.changes import KINDS, Change, Entity, Kind, key_of, kind_of
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.tasks import DEFAULT_USER
 
-Holdings: TypeAlias = dict[tuple[Kind, str], Entity]
+EntitiesByKey: TypeAlias = dict[tuple[Kind, str], Entity]
 
-#: More than any test makes.
+#: More than any test creates.
 ALL = 1_000_000
 
 
-async def holdings(store: Store, users: Iterable[str] = (DEFAULT_USER,)) -> Holdings:
-    """Everything in the tables. The content of every resource must be the one it names."""
+async def stored_entities(store: Store, users: Iterable[str] = (DEFAULT_USER,)) -> EntitiesByKey:
+    """Return all entities in the tables. Checks the hash and size of every resource's content."""
 
     async def work(transaction: Transaction) -> list[Entity]:
         found: list[Entity] = []
@@ -40,8 +40,8 @@ async def holdings(store: Store, users: Iterable[str] = (DEFAULT_USER,)) -> Hold
     return {(kind_of(entity), key_of(entity)): entity for entity in await store.read(work)}
 
 
-async def log(store: Store, projects: Iterable[int]) -> list[Change]:
-    """All changes in these projects and in none, the oldest first."""
+async def read_log(store: Store, projects: Iterable[int]) -> list[Change]:
+    """Return all changes of these projects and of tasks, oldest first."""
 
     async def work(transaction: Transaction) -> list[Change]:
         found: dict[int, Change] = {}
@@ -55,12 +55,14 @@ async def log(store: Store, projects: Iterable[int]) -> list[Change]:
     return await store.read(work)
 
 
-def replay_log(changes: Iterable[Change]) -> Holdings:
-    """What there is after these changes. Each must begin where the one before it ended."""
-    state: Holdings = {}
+def replay_log(changes: Iterable[Change]) -> EntitiesByKey:
+    """Return the entities after these changes. Each must start from the state the previous one left."""
+    state: EntitiesByKey = {}
     for change in changes:
         key = (change.kind, change.entity)
-        assert change.before == state.pop(key, None), f"change {change.seq} does not begin where {key} was"
+        assert change.before == state.pop(key, None), (
+            f"change {change.seq} does not start from the state of {key}"
+        )
         for entity in (change.before, change.after):
             if entity is not None:
                 assert type(entity) is KINDS[change.kind]
@@ -71,13 +73,13 @@ def replay_log(changes: Iterable[Change]) -> Holdings:
     return state
 
 
-async def check_books(store: Store, *past_projects: int, users: Iterable[str] = (DEFAULT_USER,)) -> None:
-    """The log must account for all that is in the tables. `past_projects`: those that are gone."""
-    held = await holdings(store, users)
-    living = [int(key) for kind, key in held if kind == "project"]
-    assert replay_log(await log(store, [*living, *past_projects])) == held
+async def check_log(store: Store, *deleted_projects: int, users: Iterable[str] = (DEFAULT_USER,)) -> None:
+    """Check that the log leads to the tables. `deleted_projects`: deleted projects."""
+    stored = await stored_entities(store, users)
+    existing = [int(key) for kind, key in stored if kind == "project"]
+    assert replay_log(await read_log(store, [*existing, *deleted_projects])) == stored
 
 
-def timeless(entity: Entity | None) -> Entity | None:
-    """A thing without its version, which only grows."""
+def without_version(entity: Entity | None) -> Entity | None:
+    """Return an entity without its version, which always increases."""
     return None if entity is None else replace(entity, version=0)

@@ -1,4 +1,4 @@
-"""Stamps and news: whoever changes something, everybody else learns of it."""
+"""Stamps and change notifications reach all processes that have a store open."""
 
 from __future__ import annotations
 
@@ -11,69 +11,69 @@ import pytest
 from dittybag.domain.changes import ChangeNotification, Kind
 from dittybag.domain.errors import DittybagError
 from dittybag.domain.ports import Store, Transaction
-from tests.storage_contract.desk import ACTOR, Desk, OpenStore, desk_at
-from tests.storage_contract.things import make
+from tests.storage_contract.sample_entities import create_entity
+from tests.storage_contract.store_session import ACTOR, OpenStore, StoreSession, open_session
 
-SOON = 1.0
+TIMEOUT = 1.0
 
 
-class Listener:
-    """Hears the news of a store."""
+class RecordingListener:
+    """Records the notifications of a store."""
 
     def __init__(self, store: Store) -> None:
-        self.heard: list[ChangeNotification] = []
+        self.received: list[ChangeNotification] = []
         self._more = asyncio.Event()
-        store.subscribe(self._hear)
+        store.subscribe(self._receive)
 
-    def _hear(self, news: Sequence[ChangeNotification]) -> None:
-        self.heard += news
+    def _receive(self, notifications: Sequence[ChangeNotification]) -> None:
+        self.received += notifications
         self._more.set()
 
     async def until(self, wanted: ChangeNotification) -> None:
-        """Wait for a piece of news. Fails if it does not come soon."""
-        await self._wait(lambda: wanted in self.heard)
+        """Wait for a notification. Fails after a timeout."""
+        await self._wait(lambda: wanted in self.received)
 
     async def until_count(self, count: int) -> None:
-        """Wait for so many pieces of news. Fails if they do not come soon."""
-        await self._wait(lambda: len(self.heard) >= count)
+        """Wait for a number of notifications. Fails after a timeout."""
+        await self._wait(lambda: len(self.received) >= count)
 
     async def _wait(self, enough: Callable[[], bool]) -> None:
-        async with asyncio.timeout(SOON):
+        async with asyncio.timeout(TIMEOUT):
             while not enough():
                 self._more.clear()
                 await self._more.wait()
 
 
-UseCase = Callable[[Desk], Awaitable[Any]]
+UseCase = Callable[[StoreSession], Awaitable[Any]]
 
 CHANGES: list[tuple[Kind, UseCase]] = [
-    ("prompt", lambda desk: desk.prompt("new")),
-    ("prompt", lambda desk: desk.change_prompt("old", content="x")),
-    ("prompt", lambda desk: desk.delete_prompt("old")),
-    ("resource", lambda desk: desk.resource("new")),
-    ("resource", lambda desk: desk.change_resource("old", content="x")),
-    ("resource", lambda desk: desk.delete_resource("old")),
+    ("prompt", lambda session: session.prompt("new")),
+    ("prompt", lambda session: session.change_prompt("old", content="x")),
+    ("prompt", lambda session: session.delete_prompt("old")),
+    ("resource", lambda session: session.resource("new")),
+    ("resource", lambda session: session.change_resource("old", content="x")),
+    ("resource", lambda session: session.delete_resource("old")),
 ]
 
 
-async def furnished(open_store: OpenStore) -> tuple[Desk, Desk, Store]:
-    """Two desks at one store, in two projects, and another process's view of it."""
-    here = await desk_at(await open_store())
-    there = await desk_at(here.store, "there")
-    for desk in (here, there):
-        await desk.prompt("old")
-        await desk.resource("old")
+async def open_two_projects(open_store: OpenStore) -> tuple[StoreSession, StoreSession, Store]:
+    """Return two sessions in two projects of one store, and the store as another process opens it."""
+    here = await open_session(await open_store())
+    there = await open_session(here.store, "there")
+    for session in (here, there):
+        await session.prompt("old")
+        await session.resource("old")
     return here, there, await open_store()
 
 
 @pytest.mark.usefixtures("with_stamps")
 @pytest.mark.parametrize(("kind", "use_case"), CHANGES)
-async def test_a_stamp_changes_at_once_and_only_where_something_changed(
+async def test_a_stamp_changes_immediately_and_only_for_the_changed_kind_and_project(
     open_store: OpenStore, kind: Kind, use_case: UseCase
 ) -> None:
-    here, there, other = await furnished(open_store)
+    here, there, other = await open_two_projects(open_store)
     kinds: list[Kind] = ["prompt", "resource"]
-    places = [(each, desk.project) for each in kinds for desk in (here, there)]
+    places = [(each, session.project) for each in kinds for session in (here, there)]
     for store in (here.store, other):
         before = {place: store.stamp(*place) for place in places}
         assert {place: store.stamp(*place) for place in places} == before
@@ -86,7 +86,7 @@ async def test_a_stamp_changes_at_once_and_only_where_something_changed(
 
 @pytest.mark.usefixtures("with_stamps")
 async def test_a_stamp_never_returns_to_an_earlier_value(open_store: OpenStore) -> None:
-    here, _, other = await furnished(open_store)
+    here, _, other = await open_two_projects(open_store)
     seen = [other.stamp("prompt", here.project)]
     for number in range(10):
         await here.change_prompt("old", content=str(number % 2))
@@ -96,31 +96,35 @@ async def test_a_stamp_never_returns_to_an_earlier_value(open_store: OpenStore) 
 
 @pytest.mark.usefixtures("with_stamps")
 async def test_the_stamp_of_a_project_changes_when_it_is_renamed(open_store: OpenStore) -> None:
-    here, there, other = await furnished(open_store)
-    before = [other.stamp("project", desk.project) for desk in (here, there)]
+    here, there, other = await open_two_projects(open_store)
+    before = [other.stamp("project", session.project) for session in (here, there)]
     await here.workspace.projects.rename("there", "elsewhere", actor=ACTOR)
-    after = [other.stamp("project", desk.project) for desk in (here, there)]
+    after = [other.stamp("project", session.project) for session in (here, there)]
     assert (after[0] == before[0], after[1] == before[1]) == (True, False)
 
 
-async def test_what_fails_or_only_reads_changes_no_stamp_and_makes_no_news(open_store: OpenStore) -> None:
-    here, _, other = await furnished(open_store)
+async def test_reads_and_failed_writes_change_no_stamp_and_send_no_notification(
+    open_store: OpenStore,
+) -> None:
+    here, _, other = await open_two_projects(open_store)
     before = other.stamp("prompt", here.project)
-    listener = Listener(other)
+    listener = RecordingListener(other)
     with pytest.raises(DittybagError):
         await here.prompt("old")
     await here.workspace.prompts.recent(here.caller, 10, 0)
     assert other.stamp("prompt", here.project) == before
-    task = await here.task("news to wait for")
+    task = await here.task("notification to wait for")
     await listener.until(ChangeNotification("task", None))
     assert task.id
-    assert listener.heard == [ChangeNotification("task", None)]
+    assert listener.received == [ChangeNotification("task", None)]
 
 
 @pytest.mark.parametrize("whose", ["own", "another process's"])
-async def test_a_listener_hears_soon_of_every_change(open_store: OpenStore, whose: str) -> None:
-    here, there, other = await furnished(open_store)
-    listener = Listener(here.store if whose == "own" else other)
+async def test_a_listener_is_notified_of_every_change_within_a_second(
+    open_store: OpenStore, whose: str
+) -> None:
+    here, there, other = await open_two_projects(open_store)
+    listener = RecordingListener(here.store if whose == "own" else other)
     place = there.project
     await there.prompt("p")
     await listener.until(ChangeNotification("prompt", place))
@@ -135,47 +139,47 @@ async def test_a_listener_hears_soon_of_every_change(open_store: OpenStore, whos
     await listener.until(ChangeNotification("resource", place, ("x:1",), listed=False))
     await there.delete_resource("r")
     await listener.until_count(7)
-    assert listener.heard == [
+    assert listener.received == [
         ChangeNotification("prompt", place),
         ChangeNotification("resource", place, ("x:1",)),
         ChangeNotification("task", None),
         ChangeNotification("project", place),
-        # The size, which lists show, was another before.
+        # The size is shown in lists, and it changed.
         ChangeNotification("resource", place, ("x:1",)),
         ChangeNotification("resource", place, ("x:1",), listed=False),
         ChangeNotification("resource", place, ("x:1",)),
     ]
 
 
-async def test_every_listener_hears_every_change_once_and_in_order(open_store: OpenStore) -> None:
-    here, _, other = await furnished(open_store)
-    listeners = [Listener(here.store), Listener(other), Listener(other)]
+async def test_every_listener_is_notified_of_every_change_once_and_in_order(open_store: OpenStore) -> None:
+    here, _, other = await open_two_projects(open_store)
+    listeners = [RecordingListener(here.store), RecordingListener(other), RecordingListener(other)]
     uris = [f"x:{number}" for number in range(60)]
     await asyncio.gather(*(here.resource(f"r{number}", uri=uri) for number, uri in enumerate(uris)))
     for listener in listeners:
         await listener.until_count(len(uris))
-        assert listener.heard == [ChangeNotification("resource", here.project, (uri,)) for uri in uris]
+        assert listener.received == [ChangeNotification("resource", here.project, (uri,)) for uri in uris]
 
 
-async def test_a_listener_hears_the_last_of_very_many_changes_made_at_once(open_store: OpenStore) -> None:
-    here, there, other = await furnished(open_store)
-    listener = Listener(other)
+async def test_a_listener_is_notified_of_the_last_of_very_many_changes(open_store: OpenStore) -> None:
+    here, there, other = await open_two_projects(open_store)
+    listener = RecordingListener(other)
     before = other.stamp("resource", there.project)
 
     async def work(transaction: Transaction) -> None:
         for number in range(1500):
-            await make(transaction, "task", here.project, str(number))
-        await make(transaction, "resource", there.project, "last")
+            await create_entity(transaction, "task", here.project, str(number))
+        await create_entity(transaction, "resource", there.project, "last")
 
     await here.write(work)
     assert before is None or other.stamp("resource", there.project) != before
     await listener.until(ChangeNotification("resource", there.project, ("x:last",)))
 
 
-async def test_nothing_is_heard_from_a_store_that_is_closed(open_store: OpenStore) -> None:
-    here, _, other = await furnished(open_store)
-    closed, open_listener = Listener(other), Listener(here.store)
+async def test_a_closed_store_sends_no_notifications(open_store: OpenStore) -> None:
+    here, _, other = await open_two_projects(open_store)
+    closed, open_listener = RecordingListener(other), RecordingListener(here.store)
     await other.close()
     await here.prompt("p")
     await open_listener.until(ChangeNotification("prompt", here.project))
-    assert closed.heard == []
+    assert closed.received == []

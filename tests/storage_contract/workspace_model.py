@@ -1,4 +1,4 @@
-"""A model of a workspace: dicts, and the rules of the domain in their plainest form."""
+"""A model of a workspace: dicts with the rules of the domain in their simplest form."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
-from tests.storage_contract.ledger import Holdings
+from tests.storage_contract.log_consistency import EntitiesByKey
 
 
-class Line(Struct, frozen=True):
-    """One row of the log, as far as a model can know it."""
+class ModelChange(Struct, frozen=True):
+    """An entry of the log without the fields that only a store knows."""
 
     batch: int
     action: Action
@@ -36,51 +36,51 @@ class Line(Struct, frozen=True):
     after: Entity | None
 
 
-class Model:
-    """What there is, and how it came about."""
+class WorkspaceModel:
+    """The entities of a workspace and its log."""
 
     def __init__(self) -> None:
-        self.held: Holdings = {}
-        self.lines: list[Line] = []
+        self.entities: EntitiesByKey = {}
+        self.changes: list[ModelChange] = []
         self._batch = 0
 
     @contextmanager
     def use_case(self) -> Iterator[None]:
-        """All that is written inside belongs together; after an error none of it has been."""
-        held, lines = dict(self.held), list(self.lines)
+        """Group writes into one batch, and roll them back after an error."""
+        entities, changes = dict(self.entities), list(self.changes)
         self._batch += 1
         try:
             yield
         except DittybagError:
-            self.held, self.lines = held, lines
+            self.entities, self.changes = entities, changes
             raise
 
     def write(self, action: Action, before: Entity | None, after: Entity | None) -> None:
         entity = after if after is not None else before
         assert entity is not None
         key = (kind_of(entity), key_of(entity))
-        assert self.held.pop(key, None) == before
+        assert self.entities.pop(key, None) == before
         if after is not None:
-            self.held[key] = after
-        self.lines.append(Line(self._batch, action, *key, before, after))
+            self.entities[key] = after
+        self.changes.append(ModelChange(self._batch, action, *key, before, after))
 
     def all(self, kind: Kind, project: int | None = None) -> list[Any]:
-        """Everything of a kind, in the order of creation."""
+        """Return all entities of a kind in creation order."""
         found = [
             entity
-            for (each, _), entity in self.held.items()
+            for (each, _), entity in self.entities.items()
             if each == kind and (project is None or project_of(entity) == project)
         ]
         return sorted(found, key=lambda entity: getattr(entity, "number", entity.id))
 
     def require_project(self, project: int) -> Project:
-        found = self.held.get(("project", str(project)))
+        found = self.entities.get(("project", str(project)))
         if not isinstance(found, Project):
             raise ProjectGone
         return found
 
-    def require_room(self, entity: Entity) -> None:
-        """Raises what stands in the way of a thing with this name, title or URI."""
+    def require_unique(self, entity: Entity) -> None:
+        """Raise a conflict if another entity has the name, title or URI."""
         if isinstance(entity, Task):
             return
         kind = kind_of(entity)
@@ -98,8 +98,8 @@ class Model:
         if isinstance(entity, Resource) and any(other.uri == entity.uri for other in others):
             raise UriTaken(entity.uri, "")
 
-    def empty(self, project: Project) -> None:
-        """Delete what is in a project, as is done before it is deleted."""
+    def delete_contents(self, project: Project) -> None:
+        """Delete the contents of a project, as before its deletion."""
         if project.name == DEFAULT_PROJECT:
             raise ProjectProtected(project.name)
         kinds: list[Kind] = ["prompt", "resource"]
@@ -107,29 +107,31 @@ class Model:
             for entity in self.all(kind, project.id):
                 self.write("delete", entity, None)
 
-    def put(self, kind: Kind, key: str, wanted: Entity | None) -> None:
-        """Make a thing again what it once was."""
-        current = self.held.get((kind, key))
+    def restore_to(self, kind: Kind, key: str, wanted: Entity | None) -> None:
+        """Restore an entity to a former state."""
+        current = self.entities.get((kind, key))
         if wanted is None:
             if isinstance(current, Project):
-                self.empty(current)
+                self.delete_contents(current)
             if current is not None:
                 self.write("restore", current, None)
             return
-        last = next(line for line in reversed(self.lines) if (line.kind, line.entity) == (kind, key))
+        last = next(
+            change for change in reversed(self.changes) if (change.kind, change.entity) == (kind, key)
+        )
         version = (last.after or last.before).version + 1  # type: ignore[union-attr]
         restored = replace(wanted, version=version)
         if current is None or replace(current, version=version) != restored:
-            self.require_room(restored)
+            self.require_unique(restored)
             self.write("restore", current, restored)
 
     def undo(self, index: int) -> None:
-        batch = [line for line in self.lines if line.batch == self.lines[index].batch]
+        batch = [change for change in self.changes if change.batch == self.changes[index].batch]
         with self.use_case():
-            for line in reversed(batch):
-                self.put(line.kind, line.entity, line.before)
+            for change in reversed(batch):
+                self.restore_to(change.kind, change.entity, change.before)
 
     def restore(self, index: int) -> None:
-        line = self.lines[index]
+        change = self.changes[index]
         with self.use_case():
-            self.put(line.kind, line.entity, line.after)
+            self.restore_to(change.kind, change.entity, change.after)

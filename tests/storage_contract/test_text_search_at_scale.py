@@ -1,4 +1,4 @@
-"""Search in a store of some size: whatever is asked for, every backend finds the same, in the same order."""
+"""Search in a larger store: every backend finds the same matches in the same order."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from dittybag.domain.ports import Transaction
 from dittybag.domain.prompts import Prompt, PromptSummary
 from dittybag.domain.text import fold, snippet_around
-from tests.storage_contract.desk import Desk
+from tests.storage_contract.store_session import StoreSession
 
 DOCUMENTS = 10_000
 QUERIES = 1_000
 LIMIT = 20
 
-#: Letters whose cases are odd, signs that mean something to LIKE, to regular expressions, to SQL or to
-#: full-text search, marks that combine, and words of all sorts.
+#: Letters with unusual case mappings, special characters of LIKE, regular expressions, SQL and full-text
+#: search, combining marks, and various words.
 PIECES = [
     *"abcdeABCDE ßẞſKkÅåİıIiςσΣŉǰﬀﬁﬄΐᾳᏸꭰႠⅧΩ%_\\'\"*-^$()[]{}:;+~!?#@&|=<>,./\t\n\u00a0\u2028\ufeff\uffff",
     *["👩‍👩‍👧", "🇩🇪", "e\u0301", "é", "i\u0307", "\u0327\u0301", "שלום", "漢字", "仮名", "हिन्दी", "ไทย"],
@@ -47,7 +47,7 @@ CASES = (str, str.upper, str.lower, str.title, str.swapcase, str.casefold)
 
 
 def documents(chance: random.Random) -> list[tuple[str, str]]:
-    """Titles, no two of which are equal, and contents."""
+    """Return unique titles, and contents."""
     return [
         (
             f"{number} {text(chance, 4)}".replace("\n", " ")
@@ -65,7 +65,7 @@ def text(chance: random.Random, most: int) -> str:
 
 
 def queries(chance: random.Random, stored: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Pieces of what is there in other cases, and texts that may not be there, many of them very short."""
+    """Yield parts of stored texts with other case, and texts that may not occur, many of them very short."""
     for number in range(QUERIES):
         if number % 3 == 0:
             yield text(chance, chance.choice([1, 1, 2, 3, 5]))
@@ -77,7 +77,7 @@ def queries(chance: random.Random, stored: Sequence[tuple[str, str]]) -> Iterato
 
 
 @pytest.mark.timeout(300)
-async def test_a_thousand_nasty_queries_find_exactly_what_is_there(desk: Desk) -> None:
+async def test_a_thousand_difficult_queries_find_exactly_the_matches(session: StoreSession) -> None:
     chance = random.Random(20261120)
     stored = documents(chance)
 
@@ -86,7 +86,7 @@ async def test_a_thousand_nasty_queries_find_exactly_what_is_there(desk: Desk) -
             prompt = Prompt(
                 number=0,
                 id=transaction.new_id(),
-                project=desk.project,
+                project=session.project,
                 name=f"p{number}",
                 title=title,
                 content=content,
@@ -96,7 +96,7 @@ async def test_a_thousand_nasty_queries_find_exactly_what_is_there(desk: Desk) -
             await transaction.write("create", None, prompt)
 
     for start in range(0, DOCUMENTS, 1000):
-        await desk.write(partial(store, start))
+        await session.write(partial(store, start))
 
     newest_first = [(title, content, fold(title), fold(content)) for title, content in reversed(stored)]
     matches = empty = 0
@@ -112,9 +112,9 @@ async def test_a_thousand_nasty_queries_find_exactly_what_is_there(desk: Desk) -
         async def ask(
             transaction: Transaction, query: str = query, offset: int = offset
         ) -> tuple[int, list[PromptSummary]]:
-            return await transaction.prompts.search(desk.project, query, LIMIT, offset)
+            return await transaction.prompts.search(session.project, query, LIMIT, offset)
 
-        total, page = await desk.read(ask, slow=True)
+        total, page = await session.read(ask, slow=True)
         assert total == len(expected), query
         assert [(item.title, item.snippet) for item in page] == [
             (title, snippet_around(content, query)) for title, content in expected[offset : offset + LIMIT]

@@ -1,4 +1,4 @@
-"""Replaying a log: another store becomes the same, with the same numbers, and goes on from there."""
+"""Replaying a log recreates the same store with the same sequence numbers."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from dittybag.domain.errors import Invalid
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
 from tests.storage_contract.backends import Backend
-from tests.storage_contract.desk import ACTOR, Desk, desk_at
-from tests.storage_contract.ledger import ALL, check_books, holdings
+from tests.storage_contract.log_consistency import ALL, check_log, stored_entities
+from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
 
 
-async def furnish(desk: Desk) -> None:
-    """A history with everything in it: changed, deleted and brought back."""
-    garden = await desk_at(desk.store, "garden")
-    await desk.workspace.projects.create("gone", actor=ACTOR)
-    await desk.prompt("street", "Größe 10%", tags=("x", "y"))
+async def create_samples(session: StoreSession) -> None:
+    """Create a history with updates, deletions and restored entities."""
+    garden = await open_session(session.store, "garden")
+    await session.workspace.projects.create("gone", actor=ACTOR)
+    await session.prompt("street", "Größe 10%", tags=("x", "y"))
     await garden.prompt("p", "old")
     await garden.change_prompt("p", content="new", tags=("y",))
     await garden.resource("r", "Text")
     await garden.change_resource("r", content="Other text")
-    await desk.resource("bytes", bytes(range(256)))
+    await session.resource("bytes", bytes(range(256)))
     for number in range(4):
-        await desk.task(f"t{number}", notes="Some")
-    await desk.workspace.tasks.complete(desk.caller, 2)
-    # The last numbers that were given are in use no more.
-    await desk.workspace.tasks.delete(desk.caller, 4)
-    await desk.workspace.projects.delete("gone", actor=ACTOR)
+        await session.task(f"t{number}", notes="Some")
+    await session.workspace.tasks.complete(session.caller, 2)
+    # The last assigned numbers are no longer in use.
+    await session.workspace.tasks.delete(session.caller, 4)
+    await session.workspace.projects.delete("gone", actor=ACTOR)
     await garden.delete_prompt("p")
     await garden.undo((await garden.newest_change()).seq)
 
@@ -69,33 +69,33 @@ async def replay(store: Store, log: list[Change], contents: list[bytes]) -> None
     await store.write(work, actor="importer")
 
 
-async def test_a_replayed_log_makes_the_same_store_and_it_goes_on_from_there(
-    backend: Backend, desk: Desk
+async def test_a_replayed_log_recreates_the_store_and_later_writes_continue_from_it(
+    backend: Backend, session: StoreSession
 ) -> None:
-    await furnish(desk)
-    log = await log_of(desk.store)
-    copy = await backend.open(backend.new_place())
+    await create_samples(session)
+    log = await log_of(session.store)
+    copy = await backend.open(backend.new_location())
     try:
-        await replay(copy, log, await contents_of(desk.store, log))
+        await replay(copy, log, await contents_of(session.store, log))
         assert await log_of(copy) == log
-        assert await holdings(copy) == await holdings(desk.store)
-        there = await desk_at(copy)
+        assert await stored_entities(copy) == await stored_entities(session.store)
+        there = await open_session(copy)
         assert (await there.task("next")).id == 5
         assert (await there.workspace.projects.create("next", actor=ACTOR)).id == 4
         assert (await there.prompt("next")).number == len(log) + 3
         assert [prompt.name for prompt in (await search(there, "GRÖSSE 10%"))] == ["street"]
         page, _ = await there.workspace.prompts.by_tags(there.caller, ["x"], 10, 0)
         assert [prompt.name for prompt in page.prompts] == ["street"]
-        await check_books(copy, 3)
+        await check_log(copy, 3)
     finally:
         await copy.close()
 
 
-async def test_what_happened_elsewhere_is_repeated_bit_by_bit(backend: Backend, desk: Desk) -> None:
-    await furnish(desk)
-    log = await log_of(desk.store)
-    contents = await contents_of(desk.store, log)
-    copy = await backend.open(backend.new_place())
+async def test_a_log_can_be_replayed_in_parts(backend: Backend, session: StoreSession) -> None:
+    await create_samples(session)
+    log = await log_of(session.store)
+    contents = await contents_of(session.store, log)
+    copy = await backend.open(backend.new_location())
     try:
         await replay(copy, log[:5], contents)
         for start in range(5, len(log), 4):
@@ -105,57 +105,59 @@ async def test_what_happened_elsewhere_is_repeated_bit_by_bit(backend: Backend, 
 
             await copy.write(work, actor="importer")
         assert await log_of(copy) == log
-        assert await holdings(copy) == await holdings(desk.store)
-        there = await desk_at(copy)
+        assert await stored_entities(copy) == await stored_entities(session.store)
+        there = await open_session(copy)
         assert [prompt.name for prompt in (await search(there, "GRÖSSE 10%"))] == ["street"]
         assert (await there.task("next")).id == 5
         assert (await there.newest_change()).seq == len(log) + 1
-        await check_books(copy, 3)
+        await check_log(copy, 3)
     finally:
         await copy.close()
 
 
-async def search(desk: Desk, query: str) -> Any:
-    return (await desk.workspace.prompts.search(desk.caller, query, 10, 0)).prompts
+async def search(session: StoreSession, query: str) -> Any:
+    return (await session.workspace.prompts.search(session.caller, query, 10, 0)).prompts
 
 
-async def test_a_log_that_contradicts_itself_is_refused_and_nothing_of_it_is_kept(
-    backend: Backend, desk: Desk
+async def test_an_inconsistent_log_is_refused_and_nothing_is_stored(
+    backend: Backend, session: StoreSession
 ) -> None:
-    await furnish(desk)
-    log = await log_of(desk.store)
-    contents = await contents_of(desk.store, log)
-    copy = await backend.open(backend.new_place())
+    await create_samples(session)
+    log = await log_of(session.store)
+    contents = await contents_of(session.store, log)
+    copy = await backend.open(backend.new_location())
     try:
-        before = await log_of(copy), await holdings(copy)
+        before = await log_of(copy), await stored_entities(copy)
         prompt = next(change for change in log if change.kind == "prompt")
         again = replace(prompt, seq=log[-1].seq + 1, batch=log[-1].seq + 1)
-        with pytest.raises(Invalid, match=f"change {again.seq} does not fit"):
+        with pytest.raises(Invalid, match=f"change {again.seq} conflicts with"):
             await replay(copy, [*log, again], contents)
-        assert (await log_of(copy), await holdings(copy)) == before
+        assert (await log_of(copy), await stored_entities(copy)) == before
         await replay(copy, log, contents)
         assert await log_of(copy) == log
-        with pytest.raises(ValueError, match="happened here already"):
+        with pytest.raises(ValueError, match="already contains changes"):
             await replay(copy, log, contents)
         assert await log_of(copy) == log
     finally:
         await copy.close()
 
 
-async def test_a_store_is_untouched_until_something_happens_in_it(desk: Desk) -> None:
+async def test_a_store_has_only_its_initial_change_until_the_first_write(session: StoreSession) -> None:
     async def untouched(transaction: Transaction) -> Change | None:
         return await transaction.initial_change()
 
-    first = await desk.read(untouched)
+    first = await session.read(untouched)
     assert first is not None
     assert getattr(first.after, "name", None) == DEFAULT_PROJECT
-    await desk.task("t")
-    assert await desk.read(untouched) is None
+    await session.task("t")
+    assert await session.read(untouched) is None
 
 
-async def test_things_of_all_projects_and_users_come_in_the_order_of_their_creation(desk: Desk) -> None:
-    await furnish(desk)
-    held = await holdings(desk.store)
+async def test_entities_of_all_projects_and_users_are_paged_in_creation_order(
+    session: StoreSession,
+) -> None:
+    await create_samples(session)
+    held = await stored_entities(session.store)
 
     async def paged(kind: Kind, transaction: Transaction) -> list[Any]:
         found: list[Any] = []
@@ -167,19 +169,19 @@ async def test_things_of_all_projects_and_users_come_in_the_order_of_their_creat
         return found
 
     for kind in KINDS:
-        things = await desk.read(partial(paged, kind))
+        things = await session.read(partial(paged, kind))
         expected = [entity for (each, _), entity in held.items() if each == kind]
         assert things == sorted(expected, key=lambda thing: getattr(thing, "number", thing.id))
 
 
-async def test_a_thing_is_found_by_its_fields_wherever_it_is(desk: Desk) -> None:
-    await furnish(desk)
-    for (kind, _), entity in (await holdings(desk.store)).items():
+async def test_an_entity_is_found_by_its_fields_in_any_project(session: StoreSession) -> None:
+    await create_samples(session)
+    for (kind, _), entity in (await stored_entities(session.store)).items():
         fields: dict[str, Any] = {"id": entity.id, "version": entity.version}
         if kind == "task":
-            fields["user"] = desk.caller.user
-        assert await desk.read(partial(find, kind, fields)) == entity
-        assert await desk.read(partial(find, kind, {**fields, "version": 99})) is None
+            fields["user"] = session.caller.user
+        assert await session.read(partial(find, kind, fields)) == entity
+        assert await session.read(partial(find, kind, {**fields, "version": 99})) is None
 
 
 async def find(kind: Kind, fields: dict[str, Any], transaction: Transaction) -> Any:

@@ -1,0 +1,261 @@
+"""Use cases of the web UI: history pages, undo plans, usage counts and quick search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from msgspec.structs import replace
+
+from dittybag.domain.accounts import Principal
+from dittybag.domain.changes import Change, Kind
+from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound, NotAllowed
+from dittybag.domain.ports import Transaction
+from dittybag.domain.tasks import DEFAULT_USER, Task
+from dittybag.services.history_service import ChangeFilter
+from dittybag.services.project_overview import ProjectCounts
+from tests.storage_contract.backends import Backend
+from tests.storage_contract.log_consistency import ALL
+from tests.storage_contract.sample_entities import create_entity
+from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
+
+TASKS: tuple[Kind, ...] = ("task",)
+
+
+def seqs(changes: Iterable[Change]) -> list[int]:
+    return [change.seq for change in changes]
+
+
+def as_user(session: StoreSession, user: str, **fields: object) -> StoreSession:
+    """Return the same session for a user with a token."""
+    principal = Principal(user, "write", "write")
+    return StoreSession(
+        session.workspace, replace(session.caller, user=user, principal=replace(principal, **fields))
+    )
+
+
+async def create_samples(session: StoreSession) -> StoreSession:
+    """Create prompts, a resource and tasks of two users. Returns a session in a second project."""
+    garden = await open_session(session.store, "garden")
+    for number in range(4):
+        await session.prompt(f"p{number}")
+        await garden.prompt(f"g{number}")
+        await session.task(f"t{number}")
+        await as_user(session, "anna").task(f"anna's {number}")
+    await session.resource("view", "Words", title="ÜBERBLICK")
+    await session.change_prompt("p1", title="überall")
+    return garden
+
+
+async def test_paging_through_the_history_shows_every_change_once(session: StoreSession) -> None:
+    await create_samples(session)
+    history = session.workspace.history
+    for caller in (session.caller, as_user(session, DEFAULT_USER).caller):
+        expected = seqs(await history.page(caller, limit=ALL))
+        found: list[int] = []
+        older: int | None = None
+        while True:
+            page = await history.browse(caller, before=older, limit=3)
+            assert len(page.changes) <= 3
+            found += seqs(page.changes)
+            if (older := page.older) is None:
+                break
+        assert found == expected
+        back: list[int] = []
+        newer: int | None = 0
+        while newer is not None:
+            page = await history.browse(caller, after=newer, limit=3)
+            back += reversed(seqs(page.changes))
+            newer = page.newer
+        assert back == expected[::-1]
+
+
+async def test_changes_are_filtered_by_kind_actor_and_name(session: StoreSession) -> None:
+    garden = await create_samples(session)
+    other = StoreSession(session.workspace, replace(session.caller, actor="cursor"))
+    await other.prompt("late")
+    history = session.workspace.history
+    everything = await history.page(session.caller, limit=ALL)
+
+    async def found(**wanted: object) -> list[int]:
+        return seqs(
+            (await history.browse(session.caller, replace(ChangeFilter(), **wanted), limit=ALL)).changes
+        )
+
+    assert await found(kind="task") == [change.seq for change in everything if change.kind == "task"]
+    assert await found(actor="cursor") == [everything[0].seq]
+    assert await found(actor="nobody") == []
+    assert len(await found(text="überBLICK")) == 1
+    # The current title finds the change that set it.
+    assert await found(text="ÜBERALL") == [everything[1].seq]
+    assert await found(text="%") == []
+    assert len(await found(text="g1")) == 0
+    assert len(await found(text="g1", all_projects=True)) == 1
+    assert len(await found(all_projects=True)) == len(everything) + 5
+    actors = await history.actors(session.caller, ChangeFilter())
+    assert actors == sorted({change.actor for change in everything})
+    assert "cursor" not in await history.actors(garden.caller, ChangeFilter())
+
+
+async def test_a_user_with_a_token_sees_no_changes_of_others(session: StoreSession) -> None:
+    garden = await create_samples(session)
+    anna = as_user(session, "anna")
+    history = session.workspace.history
+    page = await history.browse(anna.caller, limit=ALL)
+    assert {change.project for change in page.changes} == {None, session.project}
+    tasks = [change.after for change in page.changes if isinstance(change.after, Task)]
+    assert {task.user for task in tasks} == {"anna"}
+    foreign = [
+        (await history.browse(session.caller, ChangeFilter(text="t3"), limit=1)).changes[0].seq,
+        *(change.seq for change in await history.page(garden.caller, kind="prompt", limit=1)),
+        10**6,
+    ]
+    for seq in foreign:
+        with pytest.raises(ChangeNotFound):
+            await history.get_with_contents(anna.caller, seq)
+        with pytest.raises(ChangeNotFound):
+            await history.plan_undo(anna.caller, seq)
+        with pytest.raises(ChangeNotFound):
+            await history.undo_in_any_project(anna.caller, seq, seen=seq)
+    with pytest.raises(NotAllowed):
+        await history.browse(anna.caller, ChangeFilter(all_projects=True))
+    with pytest.raises(NotAllowed):
+        await history.actors(anna.caller, ChangeFilter(all_projects=True))
+    reader = as_user(session, "anna", scope="read")
+    with pytest.raises(NotAllowed):
+        await history.undo_in_any_project(reader.caller, page.changes[0].seq, seen=ALL)
+
+
+async def test_a_page_has_the_current_addresses_of_entities(session: StoreSession) -> None:
+    prompt, resource, task = await session.prompt("p"), await session.resource("r"), await session.task("t")
+    await session.change_resource("r", uri="x:new")
+    await session.prompt("gone")
+    await session.delete_prompt("gone")
+    assert (await session.workspace.history.browse(session.caller)).addresses == {
+        ("project", str(session.project)): "default",
+        ("prompt", prompt.id): prompt.id,
+        ("resource", resource.id): "x:new",
+        ("task", str(task.id)): str(task.id),
+    }
+
+
+async def test_the_scanned_window_is_limited_by_count_and_bytes(session: StoreSession) -> None:
+    for name in ("a", "b", "c"):
+        await session.prompt(name, "x" * 10_000)
+    newest = (await session.newest_change()).seq
+
+    async def window_start(count: int, size: int) -> int:
+        return await session.read(
+            lambda transaction: transaction.changes.window_start(newest + 1, count, size)
+        )
+
+    assert await window_start(100, 10**6) == 1
+    assert await window_start(2, 10**6) == newest - 1
+    assert await window_start(100, 21_000) == newest - 1
+    assert await window_start(100, 1) == newest
+
+
+async def test_pages_of_large_changes_are_smaller(session: StoreSession) -> None:
+    for number in range(9):
+        await session.prompt(f"p{number}", "x" * 1024 * 1024)
+    page = await session.workspace.history.browse(session.caller)
+    assert 1 < len(page.changes) < 9
+    assert page.older == page.changes[-1].seq
+
+
+async def test_an_undo_plan_lists_its_effects_and_later_changes_make_it_stale(session: StoreSession) -> None:
+    garden = await open_session(session.store, "garden")
+    for number in range(3):
+        await garden.prompt(f"g{number}")
+    await session.workspace.projects.delete("garden", actor=ACTOR)
+    history = session.workspace.history
+    last = (await history.browse(session.caller, ChangeFilter(all_projects=True), limit=1)).changes[0]
+    plan = await history.plan_undo(session.caller, last.seq)
+    assert (plan.total, len(plan.batch), plan.later, plan.seen) == (4, 4, [], last.seq)
+    assert plan.batch[0] == last
+    done = await history.undo_in_any_project(session.caller, last.seq, seen=plan.seen)
+    assert seqs(done.changes) == seqs(plan.batch)[::-1]
+    assert done.by is not None
+    assert len((await history.plan_undo(session.caller, done.by)).batch) == 4
+    # The restoring changes are newer than the plan.
+    with pytest.raises(ChangedMeanwhile):
+        await history.undo_in_any_project(session.caller, last.seq, seen=plan.seen)
+    again = await history.plan_undo(session.caller, last.seq)
+    assert len(again.later) == 4
+    assert (await history.undo_in_any_project(session.caller, last.seq, seen=again.seen)).by is None
+
+
+async def test_usage_counts_continue_from_the_cached_count(session: StoreSession) -> None:
+    garden = await create_samples(session)
+    overview = session.workspace.overview
+
+    async def today(of: StoreSession) -> tuple[int, int]:
+        usage = await overview.usage(of.caller, ACTOR)
+        assert (len(usage.days), usage.since) == (30, None)
+        assert not any(day.total for day in usage.days[:-1])
+        return usage.days[-1].people, usage.days[-1].agents
+
+    anna = as_user(session, "anna")
+    # The owner sees the tasks of all users; users with a token see their own.
+    assert await today(session) == (4 + 4 + 4 + 2, 0)
+    assert await today(anna) == (4 + 4 + 2, 0)
+    assert await today(garden) == (1 + 4 + 4 + 4, 0)
+    agent = StoreSession(session.workspace, replace(session.caller, actor="claude-code"))
+    await agent.prompt("by an agent".replace(" ", "-"))
+    await StoreSession(session.workspace, replace(session.caller, actor="anna via web")).task("by hand")
+    assert await today(session) == (15, 1)
+    assert await today(session) == (15, 1)
+    assert await today(anna) == (10, 1)
+    assert await today(garden) == (14, 0)
+    assert await overview.count_contents(session.caller) == ProjectCounts(5, 1, 5)
+    assert await overview.count_contents(anna.caller) == ProjectCounts(5, 1, 4)
+
+
+async def test_quick_search_finds_titles_first_and_only_the_callers_tasks(session: StoreSession) -> None:
+    garden = await open_session(session.store, "garden")
+    await session.prompt("one", "The Straße is long")
+    await session.prompt("strasse-two", "x", title="Street")
+    await session.prompt("three", "x", title="STRASSE 100%")
+    await garden.prompt("strasse")
+    await session.resource("map", "# Straße\n", title="Map")
+    await session.resource("strasse.png", b"\0\1")
+    await session.task("Walk", notes="along the strasse")
+    await as_user(session, "anna").task("strasse")
+    search = session.workspace.search
+
+    async def found(query: str, limit: int = 9, of: StoreSession = session) -> list[tuple[str, str]]:
+        hits = await search.quick_search(of.caller, query, ("prompt", "resource", "task"), limit)
+        return [(hit.kind, hit.title) for hit in hits]
+
+    prompts = [("prompt", "STRASSE 100%"), ("prompt", "Street"), ("prompt", "one")]
+    others = [("resource", "strasse.png"), ("resource", "Map"), ("task", "Walk")]
+    assert await found("strasse") == prompts + others
+    assert await found("straße", 1) == [prompts[0], others[0], others[2]]
+    assert await found("0%") == [("prompt", "STRASSE 100%")]
+    assert await found("_") == []
+    assert await found('"') == []
+    assert await found("strasse", of=as_user(session, "anna")) == [*prompts, *others[:2], ("task", "strasse")]
+
+
+async def test_quick_search_finds_a_users_tasks_among_very_many_others(
+    backend: Backend, session: StoreSession
+) -> None:
+    # This many matter where one index holds the texts of all users.
+    count = 5001 if backend.stamps else 50
+    rare = await as_user(session, "anna").task("a needle of Anna's")
+
+    async def many(transaction: Transaction) -> None:
+        for number in range(count):
+            await create_entity(transaction, "task", session.project, f"needle {number}")
+
+    await session.write(many)
+    await as_user(session, "anna").task("the newest needle")
+    search = session.workspace.search
+    theirs = await search.quick_search(as_user(session, "anna").caller, "NEEDLE", TASKS, 9)
+    assert [(hit.id, hit.title) for hit in theirs] == [
+        (count + 2, "the newest needle"),
+        (rare.id, rare.title),
+    ]
+    ours = await search.quick_search(session.caller, "needle", TASKS, 9)
+    assert len(ours) == 9
+    assert all(hit.title.startswith("needle ") for hit in ours)
