@@ -39,7 +39,7 @@ def test_the_terminal_shows_another_link_when_a_browser_asks_for_one(served: Ser
     served.forget_log()
     page.get_by_role("button", name="Print a new link").click()
     page.get_by_text("The server printed a new link in its terminal").wait_for()
-    page.goto(served.wait_for(r"(\S+key=\S+) \(works once\)"))
+    page.goto(served.wait_for(r"(\S+key=\S+) \(link works once\)"))
     page.wait_for_url(f"{served.origin}/p/default")
 
 
