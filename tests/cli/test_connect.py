@@ -204,7 +204,7 @@ def test_all_clients_and_how_things_stand(person: Person) -> None:
     assert rows["gemini", "user"]["names"] == ["bag"]
     assert rows["codex", "user"]["state"] == "other"
     assert rows["zed", "user"]["state"] == "unreadable"
-    assert rows["zed", "user"]["problem"].startswith("it is not valid JSON")
+    assert rows["zed", "user"]["problem"].startswith("not valid JSON")
     assert rows["claude-code", "project"]["file"] == str(person.folder / ".mcp.json")
 
     done = person.connect()
@@ -215,7 +215,7 @@ def test_all_clients_and_how_things_stand(person: Person) -> None:
     assert any(line.split()[:4] == ["cursor", "user", "yes", "connected"] for line in lines)
     assert "connected as bag" in done.stdout
     assert "starts another program" in done.stdout
-    assert "cannot be read: it is not valid JSON" in done.stdout
+    assert "cannot be read: not valid JSON" in done.stdout
     assert "\x1b" not in done.stdout
 
 
@@ -308,7 +308,7 @@ def test_a_file_that_cannot_be_edited_is_left_alone(
     file = person.write(".cursor/mcp.json", text)
     done = person.connect("cursor", *arguments, status=status)
     assert done.stderr.startswith(f"error: {file}: ")
-    assert "\nhint: nothing was changed: " in done.stderr
+    assert "\nhint: nothing was changed; " in done.stderr
     assert failure(person.connect("cursor", *arguments, "--json", status=status))["code"] == code
     assert file.read_text() == text
     assert not (person.ours / "connect" / "backups").exists()

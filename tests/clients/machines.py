@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dittybag.clients.connector import Launch, Outcome, Target, connect, disconnect
-from dittybag.clients.known_clients import CLIENTS, Machine, Scope
+from dittybag.clients.connector import ConfigTarget, ConnectResult, Launch, connect, disconnect
+from dittybag.clients.known_clients import CLIENTS, ConfigScope, LocalMachine
 
 LAUNCH = Launch("/opt/dittybag/bin/dittybag", (), ("serve",), {"DITTYBAG_HOME": "/srv/bag"})
 OTHER = Launch("/opt/dittybag/bin/dittybag", (), ("serve", "--project", "auth module"))
@@ -15,10 +15,12 @@ OTHER = Launch("/opt/dittybag/bin/dittybag", (), ("serve", "--project", "auth mo
 class Place:
     """A client's file, and Dittybag's own folder."""
 
-    def __init__(self, folder: Path, client: str, scope: Scope = "user", name: str = "dittybag") -> None:
-        self.machine = Machine({}, "linux", folder / "home", folder / "work")
+    def __init__(
+        self, folder: Path, client: str, scope: ConfigScope = "user", name: str = "dittybag"
+    ) -> None:
+        self.machine = LocalMachine({}, "linux", folder / "home", folder / "work")
         self.ours = folder / "dittybag"
-        target = Target.of(CLIENTS[client], scope, self.machine, name)
+        target = ConfigTarget.resolve(CLIENTS[client], scope, self.machine, name)
         assert target is not None
         self.target = target
         self.file = target.file
@@ -35,10 +37,10 @@ class Place:
     def text(self) -> str:
         return self.read().decode()
 
-    def connect(self, launch: Launch = LAUNCH, *, dry_run: bool = False) -> Outcome:
+    def connect(self, launch: Launch = LAUNCH, *, dry_run: bool = False) -> ConnectResult:
         return connect(self.target, launch, str(self.ours), dry_run=dry_run)
 
-    def remove(self, *, dry_run: bool = False) -> Outcome:
+    def remove(self, *, dry_run: bool = False) -> ConnectResult:
         return disconnect(self.target, str(self.ours), dry_run=dry_run)
 
     def entry(self, name: str = "dittybag") -> Any:
@@ -47,7 +49,7 @@ class Place:
     def goes_there_and_back(self, before: bytes) -> None:
         """Connect, again, otherwise, and remove: the file is what it was before."""
         assert self.connect().state in ("connected", "updated")
-        assert LAUNCH.starts(self.entry())
+        assert LAUNCH.matches(self.entry())
         connected = self.read()
         assert self.connect().state == "unchanged"
         assert self.read() == connected

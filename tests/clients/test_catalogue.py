@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from dittybag.clients.known_clients import CLIENTS, Machine, Scope
+from dittybag.clients.known_clients import CLIENTS, ConfigScope, LocalMachine
 
 HOME = Path("/home/me")
 WORK = Path("/work/site")
 
 
-def file(client: str, scope: Scope = "user", platform: str = "linux", **environ: str) -> str | None:
-    found = CLIENTS[client].file(scope, Machine(environ, platform, HOME, WORK))
+def file(client: str, scope: ConfigScope = "user", platform: str = "linux", **environ: str) -> str | None:
+    found = CLIENTS[client].file(scope, LocalMachine(environ, platform, HOME, WORK))
     return None if found is None else found.as_posix()
 
 
@@ -109,25 +109,25 @@ def test_claude_desktop_of_the_windows_store_has_a_folder_of_its_own(tmp_path: P
     roaming = tmp_path / "Packages" / "Claude_pzs8" / "LocalCache" / "Roaming"
     roaming.mkdir(parents=True)
     environ = {"APPDATA": "/x", "LOCALAPPDATA": str(tmp_path)}
-    found = CLIENTS["claude-desktop"].file("user", Machine(environ, "win32", HOME, WORK))
+    found = CLIENTS["claude-desktop"].file("user", LocalMachine(environ, "win32", HOME, WORK))
     assert found == roaming / "Claude" / "claude_desktop_config.json"
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_is_found_by_its_folder_or_its_program(tmp_path: Path, client: str) -> None:
     known = CLIENTS[client]
-    machine = Machine({"PATH": str(tmp_path / "bin")}, "linux", tmp_path / "home", tmp_path)
+    machine = LocalMachine({"PATH": str(tmp_path / "bin")}, "linux", tmp_path / "home", tmp_path)
     machine.home.mkdir()
-    assert not known.is_found(machine)
+    assert not known.is_installed(machine)
     for program in known.programs:
         (tmp_path / "bin").mkdir(exist_ok=True)
         (tmp_path / "bin" / program).write_text("#!/bin/sh\n")
-        assert not known.is_found(machine)
+        assert not known.is_installed(machine)
         (tmp_path / "bin" / program).chmod(0o755)
-        assert known.is_found(machine)
+        assert known.is_installed(machine)
         (tmp_path / "bin" / program).unlink()
     path = known.file("user", machine)
     assert path is not None
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
-    assert known.is_found(machine)
+    assert known.is_installed(machine)

@@ -15,12 +15,17 @@ from typing import Any
 import pytest
 
 from dittybag.clients import config_files
-from dittybag.clients.client_errors import Busy, Foreign, Refused, Unreachable
-from dittybag.clients.connector import Launch, standing
-from dittybag.clients.known_clients import CLIENTS, Scope
+from dittybag.clients.client_errors import (
+    ClientEntryForeign,
+    ClientFileBusy,
+    ClientFileRefused,
+    ClientFileUnreachable,
+)
+from dittybag.clients.connector import Launch, connection_status
+from dittybag.clients.known_clients import CLIENTS, ConfigScope
 from tests.clients.machines import LAUNCH, OTHER, Place
 
-PLACES: list[tuple[str, Scope]] = [
+PLACES: list[tuple[str, ConfigScope]] = [
     (name, scope)
     for name, client in CLIENTS.items()
     for scope in ("user", "project")
@@ -36,7 +41,9 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.mark.parametrize(("client", "scope"), PLACES)
-def test_a_file_that_was_not_there_is_made_and_removed(tmp_path: Path, client: str, scope: Scope) -> None:
+def test_a_file_that_was_not_there_is_made_and_removed(
+    tmp_path: Path, client: str, scope: ConfigScope
+) -> None:
     (tmp_path / "home").mkdir()
     place = Place(tmp_path, client, scope)
     assert place.connect().backup is None
@@ -164,7 +171,7 @@ def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
     link = tmp_path / "home" / ".cursor" / "mcp.json"
     link.parent.mkdir(parents=True)
     link.symlink_to(link)
-    with pytest.raises(Unreachable):
+    with pytest.raises(ClientFileUnreachable):
         Place(tmp_path, "cursor").connect()
     assert link.is_symlink()
 
@@ -172,11 +179,11 @@ def test_a_loop_of_links_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda path: path.write_bytes(b'{"a": "\xff"}'), "it is not text in UTF-8"),
-        (lambda path: path.write_text("{}", "utf-16"), "it is not text in UTF-8"),
-        (lambda path: path.mkdir(), "it is not a file"),
-        (os.mkfifo, "it is not a file"),
-        (lambda path: path.write_bytes(b" " * (config_files.MOST_BYTES + 1)), "it is larger than 16 MiB"),
+        (lambda path: path.write_bytes(b'{"a": "\xff"}'), "not UTF-8 text"),
+        (lambda path: path.write_text("{}", "utf-16"), "not UTF-8 text"),
+        (lambda path: path.mkdir(), "not a regular file"),
+        (os.mkfifo, "not a regular file"),
+        (lambda path: path.write_bytes(b" " * (config_files.MAX_FILE_BYTES + 1)), "larger than 16 MiB"),
     ],
 )
 def test_what_is_no_text_file_is_refused(place: Place, make: object, problem: str) -> None:
@@ -184,10 +191,10 @@ def test_what_is_no_text_file_is_refused(place: Place, make: object, problem: st
     place.file.parent.mkdir(parents=True)
     make(place.file)
     for attempt in (place.connect, place.remove):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ClientFileRefused) as refused:
             attempt()
         assert refused.value.problem == problem
-    assert standing(place.target, LAUNCH).problem == problem
+    assert connection_status(place.target, LAUNCH).problem == problem
     assert [path.name for path in place.file.parent.iterdir()] == ["mcp.json"]
 
 
@@ -204,7 +211,7 @@ def test_a_large_file_is_no_trouble(place: Place) -> None:
 def test_a_write_protected_file_is_left_alone(place: Place) -> None:
     before = place.write("{}")
     place.file.chmod(0o444)
-    with pytest.raises(Refused, match="write-protected"):
+    with pytest.raises(ClientFileRefused, match="write-protected"):
         place.connect()
     assert place.read() == before
     assert [path.name for path in place.file.parent.iterdir()] == ["mcp.json"]
@@ -223,7 +230,7 @@ def test_what_the_system_forbids_is_not_done(mode: int) -> None:
         with _as_nobody():
             if os.geteuid() == place.file.stat().st_uid and mode == 0o777:
                 pytest.skip("there is nobody else to be")
-            with pytest.raises(Unreachable, match=r"Permission denied|not permitted"):
+            with pytest.raises(ClientFileUnreachable, match=r"Permission denied|not permitted"):
                 place.connect()
         place.file.parent.chmod(0o755)
         assert place.read() == before
@@ -297,7 +304,7 @@ def _deadly(function: Callable[..., None], left: list[int]) -> Callable[..., Non
 def test_a_file_in_the_place_of_a_folder(place: Place) -> None:
     place.file.parent.parent.mkdir(parents=True)
     place.file.parent.write_text("here")
-    with pytest.raises(Unreachable, match="Not a directory"):
+    with pytest.raises(ClientFileUnreachable, match="Not a directory"):
         place.connect()
     assert place.file.parent.read_text() == "here"
 
@@ -305,7 +312,7 @@ def test_a_file_in_the_place_of_a_folder(place: Place) -> None:
 def test_no_folder_of_our_own_no_edit(place: Place) -> None:
     before = place.write("{}")
     place.ours.write_text("here")
-    with pytest.raises(Unreachable, match="dittybag/connect: it cannot be reached"):
+    with pytest.raises(ClientFileUnreachable, match="dittybag/connect: cannot be accessed"):
         place.connect()
     assert place.read() == before
 
@@ -314,7 +321,7 @@ def test_a_backup_that_fails_stops_everything(place: Place) -> None:
     before = place.write("{}")
     (place.ours / "connect").mkdir(parents=True)
     (place.ours / "connect" / "backups").write_text("here")
-    with pytest.raises(Unreachable):
+    with pytest.raises(ClientFileUnreachable):
         place.connect()
     assert place.read() == before
 
@@ -367,7 +374,7 @@ def test_an_edit_that_was_stopped_half_way_is_taken_back_all_the_same(place: Pla
 
 def test_an_entry_of_another_program_is_not_removed(place: Place) -> None:
     before = place.write('{"mcpServers": {"dittybag": {"command": "/bin/bag", "args": ["serve"]}}}')
-    with pytest.raises(Foreign):
+    with pytest.raises(ClientEntryForeign):
         place.remove()
     assert place.read() == before
 
@@ -388,15 +395,15 @@ def test_an_entry_that_was_made_by_hand_is_removed(place: Place, entry: object) 
 
 
 def test_how_things_stand(place: Place) -> None:
-    assert standing(place.target, LAUNCH).state == "absent"
+    assert connection_status(place.target, LAUNCH).state == "absent"
     place.connect(OTHER)
-    assert standing(place.target, LAUNCH).names == ("dittybag",)
+    assert connection_status(place.target, LAUNCH).names == ("dittybag",)
     moved = Launch("/usr/bin/python3", ("-m", "dittybag"))
-    assert standing(place.target, moved).state == "other"
+    assert connection_status(place.target, moved).state == "other"
     place.write(json.dumps({"mcpServers": {"x": {"command": LAUNCH.command, "args": ["serve"]}, "y": 1}}))
-    assert standing(place.target, LAUNCH).names == ("x",)
+    assert connection_status(place.target, LAUNCH).names == ("x",)
     place.write("[")
-    assert standing(place.target, LAUNCH).state == "unreadable"
+    assert connection_status(place.target, LAUNCH).state == "unreadable"
 
 
 @pytest.mark.parametrize(
@@ -417,7 +424,7 @@ def test_texts_that_would_not_arrive_as_they_are(
     place = Place(tmp_path, client)
     launch = Launch(text)
     if is_refused:
-        with pytest.raises(Refused):
+        with pytest.raises(ClientFileRefused):
             place.connect(launch)
         assert not place.file.exists()
     else:
@@ -456,7 +463,7 @@ def test_a_client_that_writes_meanwhile_loses_nothing(place: Place, monkeypatch:
     place.remove()
     assert place.text() == '{"n": 1}'
     times[0] = 1000
-    with pytest.raises(Busy, match="keeps changing"):
+    with pytest.raises(ClientFileBusy, match="keeps changing"):
         place.connect()
     assert set(json.loads(place.text())) == {"n"}
     assert [path.name for path in place.file.parent.iterdir()] == ["mcp.json"]

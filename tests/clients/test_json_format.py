@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dittybag.clients.client_errors import Foreign, Malformed, Refused
+from dittybag.clients.client_errors import ClientEntryForeign, ClientFileRefused, MalformedConfig
 from dittybag.clients.json_format import JsonFormat
 from tests.clients.machines import LAUNCH, OTHER, Place
 
@@ -258,7 +258,7 @@ def test_an_entry_that_someone_took_for_another_program_is_left_alone(place: Pla
     place.write("{}")
     place.connect()
     mine = place.write('{"context_servers": {"dittybag": {"command": "bag", "args": ["serve"]}}}')
-    with pytest.raises(Foreign, match="starts another program"):
+    with pytest.raises(ClientEntryForeign, match="starts another program"):
         place.remove()
     assert place.read() == mine
     place.connect()
@@ -269,39 +269,39 @@ def test_an_entry_that_someone_took_for_another_program_is_left_alone(place: Pla
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[]", "it is not a JSON object"),
-        ("null", "it is not a JSON object"),
-        ('"context_servers"', "it is not a JSON object"),
-        ('{"context_servers": []}', "its 'context_servers' is not an object"),
-        ('{"context_servers": null}', "its 'context_servers' is not an object"),
-        ('{"context_servers": {}, "context_servers": {}}', "it has 'context_servers' more than once"),
+        ("[]", "not a JSON object"),
+        ("null", "not a JSON object"),
+        ('"context_servers"', "not a JSON object"),
+        ('{"context_servers": []}', "'context_servers' is not an object"),
+        ('{"context_servers": null}', "'context_servers' is not an object"),
+        ('{"context_servers": {}, "context_servers": {}}', "'context_servers' occurs more than once"),
         (
             '{"context_servers": {"dittybag": {}, "dittybag": {}}}',
-            "it has 'dittybag' more than once",
+            "'dittybag' occurs more than once",
         ),
-        (r'{"context_servers": {"dittybag": {}, "s\u0061tchel": {}}}', "it has 'dittybag' more than once"),
-        ("{", "it ends too early, line 1"),
-        ('{"a": 1\n "b": 2}', "something is out of place, line 2"),
-        ('{"a": 1}}', "something is out of place, line 1"),
-        ('{"a": 1} {}', "something is out of place, line 1"),
-        ("{'a': 1}", "something is out of place, line 1"),
-        ("{a: 1}", "something is out of place, line 1"),
-        ("{,}", "something is out of place, line 1"),
-        ('{"a": 1,,}', "something is out of place, line 1"),
-        ('{"a" 1}', "something is out of place, line 1"),
-        ('{"a": }', "something is out of place, line 1"),
+        (r'{"context_servers": {"dittybag": {}, "d\u0069ttybag": {}}}', "'dittybag' occurs more than once"),
+        ("{", "unexpected end, line 1"),
+        ('{"a": 1\n "b": 2}', "unexpected character, line 2"),
+        ('{"a": 1}}', "unexpected character, line 1"),
+        ('{"a": 1} {}', "unexpected character, line 1"),
+        ("{'a': 1}", "unexpected character, line 1"),
+        ("{a: 1}", "unexpected character, line 1"),
+        ("{,}", "unexpected character, line 1"),
+        ('{"a": 1,,}', "unexpected character, line 1"),
+        ('{"a" 1}', "unexpected character, line 1"),
+        ('{"a": }', "unexpected character, line 1"),
         ('{"a": [1 2]}', "Expecting ',' delimiter, line 1"),
-        ('{"a": [1}, "b": {2]}', "it is not valid JSON"),
-        ('{"a": nope}', "it is not valid JSON"),
-        ('{"a": NaN}', "NaN is no number"),
-        ('{"a": "\n"}', "something is out of place, line 1"),
-        ('{"a": {"b": {"c": "\t"}}}', "it is not valid JSON"),
-        ('{"a": 1} /* open', "something is out of place, line 1"),
-        ('{"a": 1 /* open }', "something is out of place, line 1"),
-        ("{" + '"a":{' * 5000 + "}" * 5001, "it is nested too deeply"),
-        ('{"a":' + "[" * 100_000, "it is nested too deeply"),
-        ("/* " * 300_000, "something is out of place, line 1"),
-        ('{"a": {"b": {' + '"x /* ' * 300_000, "it ends too early"),
+        ('{"a": [1}, "b": {2]}', "not valid JSON"),
+        ('{"a": nope}', "not valid JSON"),
+        ('{"a": NaN}', "NaN is not a valid number"),
+        ('{"a": "\n"}', "unexpected character, line 1"),
+        ('{"a": {"b": {"c": "\t"}}}', "not valid JSON"),
+        ('{"a": 1} /* open', "unexpected character, line 1"),
+        ('{"a": 1 /* open }', "unexpected character, line 1"),
+        ("{" + '"a":{' * 5000 + "}" * 5001, "nested too deeply"),
+        ('{"a":' + "[" * 100_000, "nested too deeply"),
+        ("/* " * 300_000, "unexpected character, line 1"),
+        ('{"a": {"b": {' + '"x /* ' * 300_000, "unexpected end"),
     ],
     ids=range(30),
 )
@@ -309,7 +309,7 @@ def test_what_is_not_understood_is_refused_and_left_as_it_is(place: Place, text:
     place.write(text)
     before = place.everything()
     for attempt in (place.connect, place.remove):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ClientFileRefused) as refused:
             attempt()
         assert problem in refused.value.problem
     after = place.everything()
@@ -330,8 +330,10 @@ def test_what_is_not_understood_is_refused_and_left_as_it_is(place: Place, text:
 )
 def test_an_edit_that_changes_anything_else_is_noticed(after: str) -> None:
     form, before, value = JsonFormat("k"), '{"a": 1, "k": {"b": {}}}', {"command": "x"}
-    assert form.is_put(before, '{"a": 1, "k": {"b": {}, "dittybag": {"command": "x"}}}', "dittybag", value)
-    assert not form.is_put(before, after, "dittybag", value)
+    assert form.is_only_change(
+        before, '{"a": 1, "k": {"b": {}, "dittybag": {"command": "x"}}}', "dittybag", value
+    )
+    assert not form.is_only_change(before, after, "dittybag", value)
 
 
 GAPS = st.lists(
@@ -417,7 +419,7 @@ def test_any_change_elsewhere_survives(text: str, data: st.DataObject) -> None:
     after = marked.replace("/*@*/", "/* is\n longer */")
     try:
         JsonFormat("context_servers").entries(after)
-    except Malformed:
+    except MalformedConfig:
         # Inside of a string or a comment.
         return
     with tempfile.TemporaryDirectory() as folder:

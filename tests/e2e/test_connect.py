@@ -36,7 +36,7 @@ def test_the_button_does_what_the_command_does(served: Served, visits: Visits, t
     card = page.get_by_role("region", name="Cursor")
     assert card.get_by_text("installed").is_visible()
     card.get_by_role("button", name="Connect Cursor").click()
-    page.get_by_text("Cursor is connected now").wait_for()
+    page.get_by_text("Cursor is now connected").wait_for()
     assert page.get_by_role("region", name="Cursor").get_by_text("connected", exact=True).is_visible()
     shown = served.dittybag("connect", "--json")
     assert '"state":"connected"' not in shown, "that is another person's home"
@@ -50,7 +50,7 @@ def test_the_lines_are_what_the_button_writes(served: Served, visits: Visits) ->
     file = Path(region.locator("code").first.inner_text())
     assert not file.exists()
     region.get_by_role("button", name="Connect Claude Code").click()
-    page.get_by_text("Claude Code is connected now").wait_for()
+    page.get_by_text("Claude Code is now connected").wait_for()
     assert json.loads(file.read_text()) == told
     entry = told["mcpServers"]["dittybag"]
     assert entry["args"][-3:] == ["serve", "--project", "auth-module"]
@@ -66,9 +66,9 @@ def test_an_entry_of_somebody_else_can_come_back(served: Served, visits: Visits)
     theirs = '{"mcpServers": {"dittybag": {"command": "other"}}}'
     file.write_text(theirs)
     page.reload()
-    assert page.get_by_text("that starts another program; connecting replaces it").is_visible()
+    assert page.get_by_text("starts another program; connecting replaces it").is_visible()
     page.get_by_role("button", name="Connect Windsurf").click()
-    page.get_by_text("comes back with dittybag connect windsurf --remove").wait_for()
+    page.get_by_text("dittybag connect windsurf --remove restores it").wait_for()
     assert json.loads(file.read_text())["mcpServers"]["dittybag"]["command"] != "other"
 
 

@@ -1,4 +1,4 @@
-"""What `dittybag connect` does, for the web UI: list the clients on this machine and connect one."""
+"""`dittybag connect` for the web UI: list the clients on this machine, and connect one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag.assembly.store_factory import is_file
-from dittybag.clients.client_errors import ClientError, Malformed
-from dittybag.clients.connector import Launch, Target, connect, standing
-from dittybag.clients.http_snippets import lines
-from dittybag.clients.known_clients import CLIENTS, Client, Machine
-from dittybag.clients.reversible_edits import spliced
+from dittybag.clients.client_errors import ClientFileError, MalformedConfig
+from dittybag.clients.connector import ConfigTarget, Launch, connect, connection_status
+from dittybag.clients.http_snippets import http_snippet
+from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
+from dittybag.clients.reversible_edits import apply_edits
 from dittybag.config import DEFAULT_WORKSPACE, Settings
 from dittybag.domain.projects import DEFAULT_PROJECT
 from dittybag.domain.text import one_line
@@ -25,15 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NAME: Final = "dittybag"
-_WORDS: Final = {
-    "connected": "{} is connected now",
-    "updated": "{} is connected to this workspace now",
-    "unchanged": "{} was connected already",
+_MESSAGES: Final = {
+    "connected": "{} is now connected",
+    "updated": "{} is now connected to this workspace",
+    "unchanged": "{} was already connected",
 }
 
 
 def program() -> tuple[str, tuple[str, ...]]:
-    """The program that is running, wherever the client is. A link to it outlives what it leads to."""
+    """The running program as a command that works from any folder, and its first arguments.
+
+    A symbolic link to the program is not resolved: it stays valid when the program is upgraded.
+    """
     started = sys.argv[0]
     if Path(started).name != "__main__.py" and (found := shutil.which(started)):
         return str(Path(found).absolute()), ()
@@ -44,7 +47,7 @@ class LocalConnections:
     """The MCP clients on this machine. See `dittybag.web.web_context.ClientConnections`."""
 
     def __init__(self, settings: Settings, *, is_local: bool) -> None:
-        """`is_local`: whether those who ask sit at this machine; else they are only told what to paste."""
+        """`is_local`: whether users of the web UI are on this machine; others only see what to paste."""
         self._settings = settings
         self._machine = _machine() if is_local and is_file(settings.database) else None
 
@@ -57,23 +60,25 @@ class LocalConnections:
     async def connect(self, name: str, project: str) -> str:
         client = CLIENTS.get(name)
         if client is None or self._machine is None:
-            raise ConnectionFailed("No client of this machine goes by that name")
-        return await asyncio.to_thread(self._connected, client, self._machine, project)
+            raise ConnectionFailed("There is no client with this name on this machine")
+        return await asyncio.to_thread(self._connect, client, self._machine, project)
 
-    def _connected(self, client: Client, machine: Machine, project: str) -> str:
+    def _connect(self, client: McpClient, machine: LocalMachine, project: str) -> str:
         try:
-            target = Target.of(client, "user", machine, _NAME)
+            target = ConfigTarget.resolve(client, "user", machine, _NAME)
             assert target is not None
-            outcome = connect(target, self._launch(project), self._settings.home)
-        except ClientError as error:
+            result = connect(target, self._launch(project), self._settings.home)
+        except ClientFileError as error:
             raise ConnectionFailed(f"{one_line(str(error), 500)}: {error.advice}") from error
-        words = [_WORDS[outcome.state].format(client.title), f"Next: {client.next_step}"]
-        if outcome.has_previous:
-            words.append(f"The entry it had before comes back with dittybag connect {client.name} --remove")
-        return ". ".join([*words, ""]).strip()
+        sentences = [_MESSAGES[result.state].format(client.title), f"Next: {client.next_step}"]
+        if result.has_previous:
+            sentences.append(
+                f"An existing entry was replaced; dittybag connect {client.name} --remove restores it"
+            )
+        return ". ".join([*sentences, ""]).strip()
 
-    def _entry(self, client: Client, project: str, address: str) -> ClientEntry:
-        remote = lines(client.name, address, needs_token=self._settings.auth != "off")
+    def _entry(self, client: McpClient, project: str, address: str) -> ClientEntry:
+        remote = http_snippet(client.name, address, needs_token=self._settings.auth != "off")
         machine = self._machine
         if machine is None:
             return ClientEntry(
@@ -83,55 +88,55 @@ class LocalConnections:
         problem = None
         is_connected = False
         try:
-            target = Target.of(client, "user", machine, _NAME)
+            target = ConfigTarget.resolve(client, "user", machine, _NAME)
             assert target is not None
             file = str(target.file)
-            found = standing(target, launch)
-            is_connected = found.state == "connected"
-            if found.state == "unreadable":
-                problem = one_line(found.problem)
-            elif found.state == "other":
-                problem = "It has an entry 'dittybag' that starts another program; connecting replaces it"
-        except ClientError as error:
-            file, problem = error.file, error.problem
+            status = connection_status(target, launch)
+            is_connected = status.state == "connected"
+            if status.state == "unreadable":
+                problem = f"The file cannot be read: {one_line(status.problem)}"
+            elif status.state == "other":
+                problem = "The entry 'dittybag' starts another program; connecting replaces it"
+        except ClientFileError as error:
+            file, problem = error.file, f"The file cannot be used: {error.problem}"
         return ClientEntry(
             name=client.name,
             title=client.title,
             remote_file=remote.file,
             remote_config=remote.text,
             file=file,
-            config=_written(client, launch),
-            is_installed=client.is_found(machine),
+            config=_sample_config(client, launch),
+            is_installed=client.is_installed(machine),
             is_connected=is_connected,
             problem=problem,
         )
 
     def _launch(self, project: str) -> Launch:
-        """How a client starts this program on the same data."""
+        """How a client starts this program with the same database."""
         settings = self._settings
         arguments = ["serve"]
-        usual = os.path.join(settings.home, f"{DEFAULT_WORKSPACE}.db")  # noqa: PTH118
-        if settings.database != usual:
+        default = os.path.join(settings.home, f"{DEFAULT_WORKSPACE}.db")  # noqa: PTH118
+        if settings.database != default:
             arguments += ["--db", str(Path(settings.database).absolute())]
         if project != DEFAULT_PROJECT:
             arguments += ["--project", project]
-        # The client will not have the variables of this process.
+        # The client does not inherit the environment of this process.
         variables = {"DITTYBAG_HOME": settings.home} if settings.has_custom_home else {}
         command, prefix = program()
         return Launch(command, prefix, tuple(arguments), variables)
 
 
-def _machine() -> Machine | None:
+def _machine() -> LocalMachine | None:
     try:
-        return Machine(os.environ, sys.platform, Path.home(), Path.cwd())
+        return LocalMachine(os.environ, sys.platform, Path.home(), Path.cwd())
     except (RuntimeError, OSError):
         return None
 
 
-def _written(client: Client, launch: Launch) -> str:
-    """What a file of this client says that has nothing else in it."""
+def _sample_config(client: McpClient, launch: Launch) -> str:
+    """A configuration file of this client that contains only Dittybag's entry."""
     try:
-        put = client.format.put("", _NAME, launch.entry(client))
-    except Malformed:
+        write = client.format.write_edits("", _NAME, launch.entry(client))
+    except MalformedConfig:
         return ""
-    return spliced("", put.cuts)[0].strip("\n")
+    return apply_edits("", write.edits)[0].strip("\n")

@@ -106,7 +106,7 @@ def command(
             _list_clients(machine, name, _launch(options, profile), as_json=as_json)
             return ExitStatus.OK
         target = _target(CLIENTS[client], scope or "user", machine, name)
-        is_found = target.client.is_found(machine)
+        is_found = target.client.is_installed(machine)
         _apply(target, _launch(options, profile), remove=remove, dry_run=dry_run, as_json=as_json)
     except ClientFileError as error:
         report(one_line(str(error), _MAX_LENGTH), error.advice, code=error.code)
@@ -126,7 +126,7 @@ def connected_clients() -> list[str]:
 def _target(client: McpClient, scope: ConfigScope, machine: LocalMachine, name: str) -> ConfigTarget:
     from dittybag.clients.connector import ConfigTarget
 
-    target = ConfigTarget.of(client, scope, machine, name)
+    target = ConfigTarget.resolve(client, scope, machine, name)
     if target is None:
         raise click.UsageError(f"{client.title} has no project configuration; omit --scope project")
     return target
@@ -266,9 +266,9 @@ def _statuses(
     from dittybag.clients.connector import ConfigTarget, connection_status
 
     for client in CLIENTS.values():
-        found = client.is_found(machine)
+        found = client.is_installed(machine)
         for scope in SCOPES:
-            target = ConfigTarget.of(client, scope, machine, name)
+            target = ConfigTarget.resolve(client, scope, machine, name)
             if target is not None and (scope == "user" or os.path.lexists(target.file)):
                 yield target, found, connection_status(target, launch)
 

@@ -1,1 +1,1 @@
-"""MCP clients on this machine: where their configuration files are, and how they are edited."""
+"""MCP clients on this machine: the location of their configuration files, and edits to them."""

@@ -1,10 +1,10 @@
-"""What can go wrong with a client's configuration file; it is left as it was in every case.
+"""Errors about a client's configuration file. The file is unchanged in every case.
 
-ClientError          file, problem
-├── Refused          it is not what an edit could be made in safely
-├── Foreign          the entry starts another program
-├── Busy             somebody else keeps changing it
-└── Unreachable      it could not be read or written
+ClientFileError              file, problem
+├── ClientFileRefused        the file cannot be edited safely
+├── ClientEntryForeign       the entry starts another program
+├── ClientFileBusy           another program keeps changing the file
+└── ClientFileUnreachable    the file could not be read or written
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 
-class Malformed(ValueError):
-    """A text is not what its format asks for; the message says why."""
+class MalformedConfig(ValueError):
+    """A text is not valid in its format; the message says why."""
 
 
-class ClientError(Exception):
+class ClientFileError(Exception):
     """A client's configuration file could not be used."""
 
     code: ClassVar[str]
@@ -28,29 +28,29 @@ class ClientError(Exception):
         super().__init__(f"{file}: {problem}")
 
 
-class Refused(ClientError):
-    """The file is not what an edit could be made in safely."""
+class ClientFileRefused(ClientFileError):
+    """The file cannot be edited safely."""
 
     code = "CLIENT_FILE_REFUSED"
-    advice = "nothing was changed: mend the file, or put the entry in by hand"
+    advice = "nothing was changed; fix the file, or add the entry manually"
 
 
-class Foreign(ClientError):
-    """The entry was not made by Dittybag and starts another program."""
+class ClientEntryForeign(ClientFileError):
+    """The entry was not written by Dittybag and starts another program."""
 
     code = "CLIENT_ENTRY_FOREIGN"
-    advice = "nothing was changed: take it out by hand, or give another --name"
+    advice = "nothing was changed; remove the entry manually, or choose another --name"
 
 
-class Busy(ClientError):
-    """Somebody else keeps changing the file."""
+class ClientFileBusy(ClientFileError):
+    """Another program keeps changing the file."""
 
     code = "CLIENT_FILE_BUSY"
-    advice = "nothing was changed: quit the client and try again"
+    advice = "nothing was changed; quit the client and try again"
 
 
-class Unreachable(ClientError):
+class ClientFileUnreachable(ClientFileError):
     """The file could not be read or written."""
 
     code = "CLIENT_FILE_UNREACHABLE"
-    advice = "nothing was changed: check the disk and the permissions of the file and its folder"
+    advice = "nothing was changed; check the disk and the permissions of the file and its folder"

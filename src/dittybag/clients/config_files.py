@@ -1,4 +1,4 @@
-"""Configuration files on the disk: read with a limit, replaced at once or not at all."""
+"""Configuration files on disk: size-limited reads and atomic replacement."""
 
 from __future__ import annotations
 
@@ -12,99 +12,101 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.clients.client_errors import Refused, Unreachable
+from dittybag.clients.client_errors import ClientFileRefused, ClientFileUnreachable
 
-MOST_BYTES: Final = 16 * 1024 * 1024
-_MARK: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
+MAX_FILE_BYTES: Final = 16 * 1024 * 1024
+_BOM: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
 
 
-class Contents(Struct, frozen=True):
-    """What a file has in it; nothing at all if there is none."""
+class ConfigFileContent(Struct, frozen=True):
+    """The content of a configuration file."""
 
+    #: `None` if the file does not exist.
     data: bytes | None
+    #: The decoded text, without a byte order mark.
     text: str = ""
-    #: It begins with a byte order mark.
-    is_marked: bool = False
+    has_bom: bool = False
 
-    def encoded(self, text: str) -> bytes:
-        """Another text as this file would have it."""
-        return ((_MARK if self.is_marked else "") + text).encode()
-
-
-class Changed(Exception):
-    """Somebody has changed the file since it was read."""
+    def encode(self, text: str) -> bytes:
+        """Encode a text like this file: with a byte order mark if the file has one."""
+        return ((_BOM if self.has_bom else "") + text).encode()
 
 
-def read(path: Path) -> Contents:
-    """What is in a file. Raises `Refused` and `Unreachable`."""
-    data = _data(path)
+class ConfigFileChanged(Exception):
+    """Another program changed the file after it was read."""
+
+
+def read(path: Path) -> ConfigFileContent:
+    """Read a file. Raises `ClientFileRefused` and `ClientFileUnreachable`."""
+    data = _read_bytes(path)
     if data is None:
-        return Contents(None)
+        return ConfigFileContent(None)
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise Refused(str(path), "it is not text in UTF-8") from None
-    return Contents(data, text.removeprefix(_MARK), text.startswith(_MARK))
+        raise ClientFileRefused(str(path), "not UTF-8 text") from None
+    return ConfigFileContent(data, text.removeprefix(_BOM), text.startswith(_BOM))
 
 
-def replace(path: Path, data: bytes, before: Contents, *, is_private: bool) -> list[str]:
-    """Write a file that still is what it was before; the folders made for it.
+def replace(path: Path, data: bytes, before: ConfigFileContent, *, is_private: bool) -> list[str]:
+    """Replace a file if its content is still `before`. Returns the folders that were created for it.
 
-    A new file is for its owner alone if it is private. Raises `Changed`, `Refused` and `Unreachable`.
+    Only the owner can read a new file that is private. Raises `ConfigFileChanged`, `ClientFileRefused` and
+    `ClientFileUnreachable`.
     """
-    with reaching(path):
-        folders = _made(path.parent)
-        beside = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
+    with wrap_os_errors(path):
+        folders = _make_folders(path.parent)
+        temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
         mode = 0o666 if before.data is None and not is_private else 0o600
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 if before.data is not None:
-                    _keep_owner(path, descriptor)
+                    _copy_owner_and_mode(path, descriptor)
                 file.write(data)
                 file.flush()
                 os.fsync(descriptor)
-            _check(path, before)
-            beside.replace(path)
+            _check_unchanged(path, before)
+            temporary.replace(path)
         except BaseException:
-            beside.unlink(missing_ok=True)
-            _unmade(folders)
+            temporary.unlink(missing_ok=True)
+            _remove_folders(folders)
             raise
         sync_folder(path.parent)
         return folders
 
 
-def remove(path: Path, before: Contents, folders: list[str]) -> None:
-    """Delete a file that still is what it was before, and these folders if they are empty then.
+def remove(path: Path, before: ConfigFileContent, folders: list[str]) -> None:
+    """Delete a file if its content is still `before`, and then `folders` if they are empty.
 
-    Raises `Changed` and `Unreachable`.
+    Raises `ConfigFileChanged` and `ClientFileUnreachable`.
     """
-    with reaching(path):
-        _check(path, before)
+    with wrap_os_errors(path):
+        _check_unchanged(path, before)
         path.unlink()
         sync_folder(path.parent)
-        _unmade(folders)
+        _remove_folders(folders)
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file of Dittybag's own, for its owner alone. Raises `Unreachable`."""
-    with reaching(path):
+    """Write one of Dittybag's own files, readable by its owner only. Raises `ClientFileUnreachable`."""
+    with wrap_os_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
         try:
-            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(path)
+            temporary.replace(path)
         except BaseException:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
         sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """See to it that a folder's names are on the disk, where that can be asked for."""
+    """Flush a folder's entries to disk, where the system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -113,61 +115,61 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _data(path: Path) -> bytes | None:
-    with reaching(path):
+def _read_bytes(path: Path) -> bytes | None:
+    with wrap_os_errors(path):
         try:
-            # A pipe must not make this wait.
+            # O_NONBLOCK: opening a named pipe must not block.
             descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise Refused(str(path), "it is not a file")
+            raise ClientFileRefused(str(path), "not a regular file")
         with os.fdopen(descriptor, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise Refused(str(path), f"it is larger than {MOST_BYTES // 1024 // 1024} MiB")
+            data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise ClientFileRefused(str(path), f"larger than {MAX_FILE_BYTES // 1024 // 1024} MiB")
     return data
 
 
-def _check(path: Path, before: Contents) -> None:
-    if _data(path) != before.data:
-        raise Changed
+def _check_unchanged(path: Path, before: ConfigFileContent) -> None:
+    if _read_bytes(path) != before.data:
+        raise ConfigFileChanged
 
 
-def _keep_owner(path: Path, descriptor: int) -> None:
-    """Make a new file belong to whom the old one belongs to, and be as open as that one."""
+def _copy_owner_and_mode(path: Path, descriptor: int) -> None:
+    """Give a new file the owner, group and mode of the file it replaces."""
     old, new = path.stat(), os.fstat(descriptor)
     if not old.st_mode & 0o222:
-        raise Refused(str(path), "it is write-protected")
+        raise ClientFileRefused(str(path), "write-protected")
     if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
         os.fchown(descriptor, old.st_uid, old.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
 
 
-def _made(folder: Path) -> list[str]:
-    """Make a folder; all that were made, the innermost first."""
+def _make_folders(folder: Path) -> list[str]:
+    """Create a folder and its missing parents. Returns the created folders, innermost first."""
     missing: list[Path] = []
     while not folder.exists():
         missing.append(folder)
         folder = folder.parent
-    made: list[str] = []
-    for one in reversed(missing):
-        one.mkdir(exist_ok=True)
-        made.insert(0, str(one))
-    return made
+    created: list[str] = []
+    for path in reversed(missing):
+        path.mkdir(exist_ok=True)
+        created.insert(0, str(path))
+    return created
 
 
-def _unmade(folders: list[str]) -> None:
+def _remove_folders(folders: list[str]) -> None:
     with suppress(OSError):
         for folder in folders:
             Path(folder).rmdir()
 
 
 @contextmanager
-def reaching(path: Path) -> Iterator[None]:
-    """Say in our own words that the system did not let us. Raises `Unreachable`."""
+def wrap_os_errors(path: Path) -> Iterator[None]:
+    """Raise `ClientFileUnreachable` in place of an `OSError`."""
     try:
         yield
     except OSError as error:
-        raise Unreachable(str(path), f"it cannot be reached ({error.strerror or error})") from error
+        raise ClientFileUnreachable(str(path), f"cannot be accessed ({error.strerror or error})") from error

@@ -1,4 +1,4 @@
-"""What the formats of configuration files have in common."""
+"""The interface of configuration file formats, and what their parsers share."""
 
 from __future__ import annotations
 
@@ -7,68 +7,71 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from dittybag.clients.reversible_edits import Cut
+from dittybag.clients.reversible_edits import TextEdit
 
-#: Nothing that people write is nested deeper; and parsers are recursive.
-MOST_DEPTH: Final = 200
+#: Maximum nesting: far beyond real files, and safe for recursive parsers.
+MAX_DEPTH: Final = 200
 
 
-class Found(Struct, frozen=True):
-    """An entry that is in a file."""
+class FoundEntry(Struct, frozen=True):
+    """An entry in a file."""
 
-    #: Where it begins.
+    #: Its start position.
     at: int
-    #: What it says, and how that is written.
+    #: The parsed value, and its source text.
     value: Any
     text: str
 
 
-class Put(Struct, frozen=True):
-    """How an entry gets into a text."""
+class EntryEdits(Struct, frozen=True):
+    """The edits that write an entry."""
 
-    cuts: tuple[Cut, ...]
-    #: Whether the object of all entries, or even what is around it, had to be made for it.
+    edits: tuple[TextEdit, ...]
+    #: Whether they also create the object that holds all entries, and the object around that.
     with_container: bool = False
     with_root: bool = False
 
 
-class Format(Protocol):
-    """A kind of text with named entries, each a mapping. Every method may raise `Malformed`."""
+class ConfigFormat(Protocol):
+    """A file format with named entries, each a mapping. Every method may raise `MalformedConfig`."""
 
     def entries(self, text: str) -> Mapping[str, Any]:
-        """All entries and what they say."""
+        """All entries by name."""
 
-    def find(self, text: str, name: str) -> Found | None:
-        """An entry, if it is there."""
+    def find(self, text: str, name: str) -> FoundEntry | None:
+        """The entry with this name, or `None`."""
 
-    def put(self, text: str, name: str, value: Mapping[str, Any]) -> Put:
-        """How to add an entry, or to replace what it says."""
+    def write_edits(self, text: str, name: str, value: Mapping[str, Any]) -> EntryEdits:
+        """The edits that add an entry, or replace its value."""
 
-    def take(self, text: str, name: str, *, container: bool, root: bool) -> Sequence[tuple[Cut, ...]]:
-        """Ways to take out an entry that is there, the neatest first.
+    def removal_edits(
+        self, text: str, name: str, *, container: bool, root: bool
+    ) -> Sequence[tuple[TextEdit, ...]]:
+        """Alternative edits that remove an existing entry, the cleanest result first.
 
-        With it go, where nothing else is left in them, the object of all entries and what is around it.
+        With `container`, they also remove the object that holds all entries if nothing else is left in it;
+        with `root`, also the object around that.
         """
 
-    def give_back(self, text: str, name: str, written: str) -> tuple[Cut, ...]:
-        """How to write an entry again as it was written before."""
+    def restore_edits(self, text: str, name: str, source: str) -> tuple[TextEdit, ...]:
+        """The edits that replace an entry with the source text it had before."""
 
-    def is_put(self, before: str, after: str, name: str, value: Mapping[str, Any]) -> bool:
-        """Whether two texts say the same, but that the second has this entry."""
+    def is_only_change(self, before: str, after: str, name: str, value: Mapping[str, Any]) -> bool:
+        """Whether `after` has the same data as `before`, with this entry added or replaced."""
 
-    def is_same_elsewhere(self, before: str, after: str, name: str) -> bool:
-        """Whether two texts say the same in everything but this entry."""
+    def is_unchanged_elsewhere(self, before: str, after: str, name: str) -> bool:
+        """Whether two texts have the same data except for this entry."""
 
 
-def newline_of(text: str) -> str:
-    """How most lines of a text end."""
+def detect_newline(text: str) -> str:
+    """The line ending that most lines of a text have."""
     windows = text.count("\r\n")
     if windows * 2 > text.count("\n"):
         return "\r\n"
     return "\r" if "\r" in text and "\n" not in text else "\n"
 
 
-def line_of(text: str, at: int) -> int:
-    """The number of the line in which a position is."""
+def line_number(text: str, at: int) -> int:
+    """The line number of a position, from 1."""
     before = text[:at]
     return before.count("\n") + before.count("\r") - before.count("\r\n") + 1

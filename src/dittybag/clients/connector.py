@@ -1,4 +1,4 @@
-"""Making Dittybag known to a client, taking that back, and telling how things stand."""
+"""Connect a client to Dittybag, disconnect it, and report whether it is connected."""
 
 from __future__ import annotations
 
@@ -10,267 +10,306 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.clients import config_files
-from dittybag.clients.client_errors import Busy, ClientError, Foreign, Malformed, Refused
-from dittybag.clients.config_files import Changed, Contents
-from dittybag.clients.config_format import Found, Put
-from dittybag.clients.edit_records import Edit, Records
-from dittybag.clients.known_clients import Client, Machine, Scope
-from dittybag.clients.reversible_edits import Cut, fit, followed, moved, spliced, taken_back
-from dittybag.clients.unified_diff import unified
+from dittybag.clients.client_errors import (
+    ClientEntryForeign,
+    ClientFileBusy,
+    ClientFileError,
+    ClientFileRefused,
+    MalformedConfig,
+)
+from dittybag.clients.config_files import ConfigFileChanged, ConfigFileContent
+from dittybag.clients.config_format import EntryEdits, FoundEntry
+from dittybag.clients.edit_records import EditRecord, EditRecords
+from dittybag.clients.known_clients import ConfigScope, LocalMachine, McpClient
+from dittybag.clients.reversible_edits import (
+    TextEdit,
+    apply_edits,
+    are_in_place,
+    combine_edits,
+    revert_edits,
+    shift_edits,
+)
+from dittybag.clients.unified_diff import unified_diff
 
 _HOME: Final = "DITTYBAG_HOME"
-#: What an entry of ours says; anything else in it is its owner's.
-_OURS: Final = ("type", "command", "args", "env")
+#: The keys that Dittybag writes; the user may have added others.
+_OWN_KEYS: Final = ("type", "command", "args", "env")
 _ATTEMPTS: Final = 5
 
-State = Literal["connected", "unchanged", "updated", "removed", "absent"]
+ConnectState = Literal["connected", "unchanged", "updated", "removed", "absent"]
 
 
 class Launch(Struct, frozen=True):
     """How a client starts Dittybag."""
 
     command: str
-    #: What makes the command this program, before its own arguments.
+    #: Arguments before Dittybag's own, such as `-m dittybag` for Python.
     prefix: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ("serve",)
     variables: Mapping[str, str] = {}
 
-    def entry(self, client: Client) -> dict[str, Any]:
-        """What a client's file says about it."""
-        entry: dict[str, Any] = {"type": "stdio"} if client.is_typed else {}
+    def entry(self, client: McpClient) -> dict[str, Any]:
+        """The entry in the client's configuration file."""
+        entry: dict[str, Any] = {"type": "stdio"} if client.has_type_field else {}
         entry |= {"command": self.command, "args": [*self.prefix, *self.arguments]}
         return entry | ({"env": dict(self.variables)} if self.variables else {})
 
-    def starts(self, value: Any) -> bool:
-        """Whether an entry starts this very program."""
+    def matches(self, value: Any) -> bool:
+        """Whether an entry starts this installation of Dittybag."""
         start = [*self.prefix, "serve"]
         return _command(value) == self.command and _arguments(value)[: len(start)] == start
 
 
-class Target(Struct, frozen=True):
-    """An entry in a file of a client, whether it is there or not."""
+class ConfigTarget(Struct, frozen=True):
+    """The entry of a client's configuration file that is written or removed. It may not exist."""
 
-    client: Client
-    scope: Scope
-    #: The file itself, not a link to it.
+    client: McpClient
+    scope: ConfigScope
+    #: With symbolic links resolved.
     file: Path
     name: str
 
     @staticmethod
-    def of(client: Client, scope: Scope, machine: Machine, name: str) -> Target | None:
-        """Nothing if the client has no file of this scope. Raises `Refused`."""
+    def resolve(
+        client: McpClient, scope: ConfigScope, machine: LocalMachine, name: str
+    ) -> ConfigTarget | None:
+        """Return `None` if the client has no file of this scope. Raises `ClientFileRefused`."""
         file = client.file(scope, machine)
         if file is None:
             return None
-        real = _resolved(file)
-        if not _is_text(str(real)):
-            raise Refused(ascii(str(real)), "its name is not text in UTF-8")
-        return Target(client, scope, real, name)
+        real = _resolve_links(file)
+        if not _is_encodable(str(real)):
+            raise ClientFileRefused(ascii(str(real)), "the path is not UTF-8 text")
+        return ConfigTarget(client, scope, real, name)
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
-    """What was done, or would be."""
+class ConnectResult(Struct, frozen=True, kw_only=True):
+    """The result of connecting or disconnecting a client, or of a dry run."""
 
-    state: State
+    state: ConnectState
     backup: str | None = None
     diff: str = ""
-    #: An entry that was there before is there again, or was put aside.
+    #: Whether an existing entry was replaced, or was restored by the removal.
     has_previous: bool = False
 
 
-class Standing(Struct, frozen=True, kw_only=True):
-    """How things stand between a client and Dittybag."""
+class ConnectionStatus(Struct, frozen=True, kw_only=True):
+    """Whether a client is connected to Dittybag."""
 
     state: Literal["connected", "other", "absent", "unreadable"]
-    #: The entries that start this program.
+    #: The entries that start this installation of Dittybag.
     names: tuple[str, ...] = ()
     problem: str = ""
 
 
-class _Plan(Struct, frozen=True, kw_only=True):
-    """An edit that can be made."""
+class _PlannedChange(Struct, frozen=True, kw_only=True):
+    """A change to a file that has been checked but not written."""
 
-    state: State
+    state: ConnectState
     text: str = ""
-    edit: Edit | None = None
+    #: The new record of the entry; `None` removes it.
+    record: EditRecord | None = None
     has_previous: bool = False
-    #: The file goes, with these folders.
+    #: Delete the file and these folders.
     is_deletion: bool = False
     folders: tuple[str, ...] = ()
 
 
-def connect(target: Target, launch: Launch, home: str, *, dry_run: bool = False) -> Outcome:
-    """Put Dittybag into a client's file. Raises `ClientError`."""
+def connect(target: ConfigTarget, launch: Launch, home: str, *, dry_run: bool = False) -> ConnectResult:
+    """Add Dittybag to a client's configuration file. Raises `ClientFileError`."""
     entry = launch.entry(target.client)
-    _check_texts(target, entry)
-    return _carried_out(target, home, lambda text, edits: _put(target, text, entry, edits), dry_run=dry_run)
+    _check_values(target, entry)
+    return _carry_out(
+        target, home, lambda text, records: _plan_connect(target, text, entry, records), dry_run=dry_run
+    )
 
 
-def disconnect(target: Target, home: str, *, dry_run: bool = False) -> Outcome:
-    """Make a client's file what it was before Dittybag was put into it. Raises `ClientError`."""
-    return _carried_out(target, home, lambda text, edits: _taken(target, text, edits), dry_run=dry_run)
+def disconnect(target: ConfigTarget, home: str, *, dry_run: bool = False) -> ConnectResult:
+    """Remove Dittybag from a client's file and restore its previous state. Raises `ClientFileError`."""
+    return _carry_out(
+        target, home, lambda text, records: _plan_removal(target, text, records), dry_run=dry_run
+    )
 
 
-def standing(target: Target, launch: Launch) -> Standing:
-    """Whether Dittybag is in a client's file, under whatever name."""
+def connection_status(target: ConfigTarget, launch: Launch) -> ConnectionStatus:
+    """Whether a client's file has an entry that starts Dittybag, under any name."""
     try:
         entries = target.client.format.entries(config_files.read(target.file).text)
-    except (ClientError, Malformed) as error:
-        problem = error.problem if isinstance(error, ClientError) else str(error)
-        return Standing(state="unreadable", problem=problem)
-    if names := tuple(name for name, value in entries.items() if launch.starts(value)):
-        return Standing(state="connected", names=names)
-    return Standing(state="other" if target.name in entries else "absent")
+    except (ClientFileError, MalformedConfig) as error:
+        problem = error.problem if isinstance(error, ClientFileError) else str(error)
+        return ConnectionStatus(state="unreadable", problem=problem)
+    if names := tuple(name for name, value in entries.items() if launch.matches(value)):
+        return ConnectionStatus(state="connected", names=names)
+    return ConnectionStatus(state="other" if target.name in entries else "absent")
 
 
-def _carried_out(
-    target: Target, home: str, plan: Callable[[str, tuple[Edit, ...]], _Plan], *, dry_run: bool
-) -> Outcome:
-    records = Records(home)
+def _carry_out(
+    target: ConfigTarget,
+    home: str,
+    plan: Callable[[str, tuple[EditRecord, ...]], _PlannedChange],
+    *,
+    dry_run: bool,
+) -> ConnectResult:
+    edit_records = EditRecords(home)
     if dry_run:
         before = config_files.read(target.file)
-        planned = _planned(target, plan, before, records)
+        planned = _make_plan(target, plan, before, edit_records)
         after = before.text if planned.state in ("unchanged", "absent") else planned.text
-        return Outcome(
+        return ConnectResult(
             state=planned.state,
-            diff=unified(before.text, after, str(target.file)),
+            diff=unified_diff(before.text, after, str(target.file)),
             has_previous=planned.has_previous,
         )
-    with records.locked(target.file):
+    with edit_records.lock(target.file):
         for _ in range(_ATTEMPTS):
             before = config_files.read(target.file)
-            planned = _planned(target, plan, before, records)
+            planned = _make_plan(target, plan, before, edit_records)
             try:
-                return _written(target, records, before, planned)
-            except Changed:
+                return _write_plan(target, edit_records, before, planned)
+            except ConfigFileChanged:
                 continue
-    raise Busy(str(target.file), "somebody else keeps changing it")
+    raise ClientFileBusy(str(target.file), "another program keeps changing it")
 
 
-def _planned(
-    target: Target, plan: Callable[[str, tuple[Edit, ...]], _Plan], before: Contents, records: Records
-) -> _Plan:
-    edits = records.edits(target.file, target.name)
+def _make_plan(
+    target: ConfigTarget,
+    plan: Callable[[str, tuple[EditRecord, ...]], _PlannedChange],
+    before: ConfigFileContent,
+    edit_records: EditRecords,
+) -> _PlannedChange:
+    records = edit_records.read(target.file, target.name)
     try:
-        planned = plan(before.text, edits)
-    except Malformed as error:
-        raise Refused(str(target.file), str(error)) from None
-    if planned.edit is not None and before.data is None:
-        return msgspec.structs.replace(planned, edit=msgspec.structs.replace(planned.edit, with_file=True))
+        planned = plan(before.text, records)
+    except MalformedConfig as error:
+        raise ClientFileRefused(str(target.file), str(error)) from None
+    if planned.record is not None and before.data is None:
+        return msgspec.structs.replace(
+            planned, record=msgspec.structs.replace(planned.record, with_file=True)
+        )
     return planned
 
 
-def _written(target: Target, records: Records, before: Contents, planned: _Plan) -> Outcome:
-    """Make an edit for good: first the copy and the record, then the file."""
+def _write_plan(
+    target: ConfigTarget, edit_records: EditRecords, before: ConfigFileContent, planned: _PlannedChange
+) -> ConnectResult:
+    """Carry out a planned change: first write the backup and the record, then the file."""
     if planned.state == "unchanged":
-        return Outcome(state="unchanged")
+        return ConnectResult(state="unchanged")
     if planned.state == "absent":
-        records.forget(target.file, target.name)
-        return Outcome(state="absent")
+        edit_records.delete(target.file, target.name)
+        return ConnectResult(state="absent")
     backup = None
     if before.data is not None:
         label = f"{target.client.name}-{target.scope}"
-        backup = str(records.back_up(target.file, before.data, label))
+        backup = str(edit_records.back_up(target.file, before.data, label))
     if planned.is_deletion:
         config_files.remove(target.file, before, list(planned.folders))
     else:
-        edit = planned.edit
-        if edit is not None:
-            records.keep((edit, *records.edits(target.file, target.name)[:1]))
-        data = before.encoded(planned.text)
+        record = planned.record
+        if record is not None:
+            edit_records.save((record, *edit_records.read(target.file, target.name)[:1]))
+        data = before.encode(planned.text)
         folders = config_files.replace(target.file, data, before, is_private=target.scope == "user")
-        if edit is not None:
-            records.keep((msgspec.structs.replace(edit, with_folders=edit.with_folders or tuple(folders)),))
-    if planned.edit is None:
-        records.forget(target.file, target.name)
-    return Outcome(state=planned.state, backup=backup, has_previous=planned.has_previous)
+        if record is not None:
+            edit_records.save(
+                (msgspec.structs.replace(record, with_folders=record.with_folders or tuple(folders)),)
+            )
+    if planned.record is None:
+        edit_records.delete(target.file, target.name)
+    return ConnectResult(state=planned.state, backup=backup, has_previous=planned.has_previous)
 
 
-def _put(target: Target, text: str, entry: dict[str, Any], edits: tuple[Edit, ...]) -> _Plan:
-    form, name = target.client.format, target.name
-    found = form.find(text, name)
-    if found is not None and _says(found.value, entry):
-        return _Plan(state="unchanged")
-    value = entry if found is None else _merged(found.value, entry)
-    put = form.put(text, name, value)
-    after, splices = spliced(text, put.cuts)
-    now = form.find(after, name)
-    if now is None or not form.is_put(text, after, name, value):
-        raise Malformed("it is written in a way in which nothing can be added safely")
-    if found is not None and edits and _is_ours(found.value):
-        edit = _continued(edits, text, found, put, now)
+def _plan_connect(
+    target: ConfigTarget, text: str, entry: dict[str, Any], records: tuple[EditRecord, ...]
+) -> _PlannedChange:
+    config_format, name = target.client.format, target.name
+    found = config_format.find(text, name)
+    if found is not None and _is_up_to_date(found.value, entry):
+        return _PlannedChange(state="unchanged")
+    value = entry if found is None else _merge_entry(found.value, entry)
+    write = config_format.write_edits(text, name, value)
+    after, applied = apply_edits(text, write.edits)
+    now = config_format.find(after, name)
+    if now is None or not config_format.is_only_change(text, after, name, value):
+        raise MalformedConfig("the entry cannot be added safely")
+    if found is not None and records and _starts_dittybag(found.value):
+        record = _extend_record(records, text, found, write, now)
     else:
-        edit = Edit(
+        record = EditRecord(
             file=str(target.file),
             name=name,
-            splices=moved(splices, -now.at),
+            applied=shift_edits(applied, -now.at),
             previous=None if found is None else found.text,
-            with_container=put.with_container,
-            with_root=put.with_root,
+            with_container=write.with_container,
+            with_root=write.with_root,
         )
-    state: State = "connected" if found is None else "updated"
-    return _Plan(state=state, text=after, edit=edit, has_previous=edit.previous is not None)
+    state: ConnectState = "connected" if found is None else "updated"
+    return _PlannedChange(state=state, text=after, record=record, has_previous=record.previous is not None)
 
 
-def _continued(edits: tuple[Edit, ...], text: str, found: Found, put: Put, now: Found) -> Edit:
-    """An edit of an entry that came from an edit: one record takes both back."""
-    for edit in edits:
-        splices = moved(edit.splices, found.at)
-        if fit(text, splices):
-            both = followed(splices, text, put.cuts)
-            return msgspec.structs.replace(edit, splices=moved(both, -now.at))
-    return msgspec.structs.replace(edits[0], splices=())
+def _extend_record(
+    records: tuple[EditRecord, ...], text: str, found: FoundEntry, write: EntryEdits, now: FoundEntry
+) -> EditRecord:
+    """Extend the record of an entry with an update of it, so that one removal reverts both."""
+    for record in records:
+        applied = shift_edits(record.applied, found.at)
+        if are_in_place(text, applied):
+            both = combine_edits(applied, text, write.edits)
+            return msgspec.structs.replace(record, applied=shift_edits(both, -now.at))
+    return msgspec.structs.replace(records[0], applied=())
 
 
-def _taken(target: Target, text: str, edits: tuple[Edit, ...]) -> _Plan:
-    form, name = target.client.format, target.name
-    found = form.find(text, name)
+def _plan_removal(target: ConfigTarget, text: str, records: tuple[EditRecord, ...]) -> _PlannedChange:
+    config_format, name = target.client.format, target.name
+    found = config_format.find(text, name)
     if found is None:
-        return _Plan(state="absent")
-    for after, edit in _ways_back(target, text, found, edits):
+        return _PlannedChange(state="absent")
+    for after, record in _removal_candidates(target, text, found, records):
         try:
-            is_right = form.is_same_elsewhere(text, after, name)
-            is_there = form.find(after, name) is not None
-        except Malformed:
+            is_correct = config_format.is_unchanged_elsewhere(text, after, name)
+            is_present = config_format.find(after, name) is not None
+        except MalformedConfig:
             continue
-        previous = None if edit is None else edit.previous
-        if is_right and is_there == (previous is not None):
-            is_deletion = edit is not None and edit.with_file and not after.strip()
-            return _Plan(
+        previous = None if record is None else record.previous
+        if is_correct and is_present == (previous is not None):
+            is_deletion = record is not None and record.with_file and not after.strip()
+            return _PlannedChange(
                 state="removed",
                 text=after,
                 has_previous=previous is not None,
                 is_deletion=is_deletion,
-                folders=edit.with_folders if edit is not None and is_deletion else (),
+                folders=record.with_folders if record is not None and is_deletion else (),
             )
-    raise Malformed(f"'{name}' is written in a way in which it cannot be taken out safely")
+    raise MalformedConfig(f"'{name}' cannot be removed safely")
 
 
-def _ways_back(
-    target: Target, text: str, found: Found, edits: tuple[Edit, ...]
-) -> Iterator[tuple[str, Edit | None]]:
-    """Texts without the entry, or with what was there before it; the most exact first."""
-    form, name = target.client.format, target.name
-    for edit in edits:
-        splices = moved(edit.splices, found.at)
-        if fit(text, splices):
-            yield taken_back(text, splices), edit
-    if not _is_ours(found.value):
-        raise Foreign(str(target.file), f"its entry '{name}' starts another program")
-    last = edits[0] if edits else None
-    ways: Sequence[tuple[Cut, ...]]
+def _removal_candidates(
+    target: ConfigTarget, text: str, found: FoundEntry, records: tuple[EditRecord, ...]
+) -> Iterator[tuple[str, EditRecord | None]]:
+    """Texts without the entry, or with the entry it replaced; the most exact first."""
+    config_format, name = target.client.format, target.name
+    for record in records:
+        applied = shift_edits(record.applied, found.at)
+        if are_in_place(text, applied):
+            yield revert_edits(text, applied), record
+    if not _starts_dittybag(found.value):
+        raise ClientEntryForeign(str(target.file), f"the entry '{name}' starts another program")
+    last = records[0] if records else None
+    alternatives: Sequence[tuple[TextEdit, ...]]
     if last is None:
-        ways = form.take(text, name, container=False, root=False)
+        alternatives = config_format.removal_edits(text, name, container=False, root=False)
     elif last.previous is None:
-        ways = form.take(text, name, container=last.with_container, root=last.with_root)
+        alternatives = config_format.removal_edits(
+            text, name, container=last.with_container, root=last.with_root
+        )
     else:
-        ways = (form.give_back(text, name, last.previous),)
-    for cuts in ways:
-        yield spliced(text, cuts)[0], last
+        alternatives = (config_format.restore_edits(text, name, last.previous),)
+    for edits in alternatives:
+        yield apply_edits(text, edits)[0], last
 
 
-def _says(value: Any, entry: Mapping[str, Any]) -> bool:
-    """Whether an entry already starts the same in the same way, whatever else it says."""
+def _is_up_to_date(value: Any, entry: Mapping[str, Any]) -> bool:
+    """Whether an entry already has the same command, arguments and data folder."""
     return (
         isinstance(value, dict)
         and all(value.get(key) == entry[key] for key in ("command", "args"))
@@ -279,18 +318,18 @@ def _says(value: Any, entry: Mapping[str, Any]) -> bool:
     )
 
 
-def _merged(value: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry anew, with what its owner had added to one of ours."""
-    if not _is_ours(value):
+def _merge_entry(value: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The new entry, with the keys and variables that the user added to an entry of Dittybag."""
+    if not _starts_dittybag(value):
         return dict(entry)
     variables = {name: text for name, text in _variables(value).items() if name != _HOME}
     variables |= _variables(entry)
-    others = {key: part for key, part in value.items() if key not in _OURS}
+    others = {key: part for key, part in value.items() if key not in _OWN_KEYS}
     return {**entry, **({"env": variables} if variables else {}), **others}
 
 
-def _is_ours(value: Any) -> bool:
-    """Whether an entry starts Dittybag, of whatever installation."""
+def _starts_dittybag(value: Any) -> bool:
+    """Whether an entry starts any installation of Dittybag."""
     arguments = _arguments(value)
     if "serve" not in arguments:
         return False
@@ -314,19 +353,19 @@ def _variables(value: Mapping[str, Any]) -> dict[str, Any]:
     return dict(variables) if isinstance(variables, dict) else {}
 
 
-def _check_texts(target: Target, entry: Mapping[str, Any]) -> None:
-    """Raises `Refused` for what a client would not hand on as it is written."""
+def _check_values(target: ConfigTarget, entry: Mapping[str, Any]) -> None:
+    """Raise `ClientFileRefused` for values that the file cannot hold or the client would expand."""
     texts = [entry["command"], *entry["args"], *_variables(entry).values()]
     for text in texts:
-        if not _is_text(text):
-            raise Refused(str(target.file), f"{text!a} is not text that it could hold")
-        if target.client.would_replace(text):
+        if not _is_encodable(text):
+            raise ClientFileRefused(str(target.file), f"{text!a} is not UTF-8 text")
+        if target.client.would_expand(text):
             title = target.client.title
-            raise Refused(str(target.file), f"{title} would take a part of '{text}' for a variable")
+            raise ClientFileRefused(str(target.file), f"{title} would expand a variable in '{text}'")
 
 
-def _is_text(text: str) -> bool:
-    """Whether a text, such as the name of a file, can be written down."""
+def _is_encodable(text: str) -> bool:
+    """Whether a text is valid UTF-8. A file name may not be."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -334,8 +373,8 @@ def _is_text(text: str) -> bool:
     return True
 
 
-def _resolved(file: Path) -> Path:
-    """The file that is meant, through links. A loop of links is left for the system to refuse."""
+def _resolve_links(file: Path) -> Path:
+    """Resolve symbolic links. A loop is left as it is: the system refuses to open it."""
     try:
         return file.resolve()
     except (OSError, RuntimeError):

@@ -1,4 +1,4 @@
-"""What Dittybag has done to configuration files: a record of each edit, and copies from before it."""
+"""Records of edits to configuration files, and backups of the files."""
 
 from __future__ import annotations
 
@@ -13,89 +13,90 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from dittybag.clients.client_errors import Busy
-from dittybag.clients.config_files import reaching, write_private
-from dittybag.clients.reversible_edits import Splice
+from dittybag.clients.client_errors import ClientFileBusy
+from dittybag.clients.config_files import wrap_os_errors, write_private
+from dittybag.clients.reversible_edits import AppliedEdit
 
-_PATIENCE_SECONDS: Final = 10.0
+_LOCK_TIMEOUT_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.05
 
 
-class Edit(Struct, frozen=True, kw_only=True):
-    """How an entry got into a file, so that it gets out of it again without a trace."""
+class EditRecord(Struct, frozen=True, kw_only=True):
+    """How an entry was written to a file, so that removing it restores the file exactly."""
 
     file: str
     name: str
-    #: What was put in, counted from where the entry begins.
-    splices: tuple[Splice, ...] = ()
-    #: How an entry of this name was written before, if there was one.
+    #: The edits, with positions relative to the start of the entry.
+    applied: tuple[AppliedEdit, ...] = msgspec.field(default=(), name="splices")
+    #: The source text of the entry that had this name before, or `None`.
     previous: str | None = None
-    #: What had to be made for it.
+    #: What was created for the entry.
     with_container: bool = False
     with_root: bool = False
     with_file: bool = False
     with_folders: tuple[str, ...] = ()
 
 
-class Records:
-    """The folder in which edits and copies are kept."""
+class EditRecords:
+    """The folder with the records and backups."""
 
     def __init__(self, home: str) -> None:
         self.folder = Path(home, "connect")
 
     @contextmanager
-    def locked(self, file: Path) -> Iterator[None]:
-        """No other process of Dittybag's edits configuration files meanwhile. Raises `Busy`."""
+    def lock(self, file: Path) -> Iterator[None]:
+        """Keep other Dittybag processes from editing configuration files. Raises `ClientFileBusy`."""
         import fcntl
 
-        end = time.monotonic() + _PATIENCE_SECONDS
-        with reaching(self.folder):
+        end = time.monotonic() + _LOCK_TIMEOUT_SECONDS
+        with wrap_os_errors(self.folder):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = (self.folder / "lock").open("ab")
-        with lock:
+            lock_file = (self.folder / "lock").open("ab")
+        with lock_file:
             while True:
                 try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
                     if time.monotonic() >= end:
-                        raise Busy(str(file), "another dittybag connect is at work") from None
+                        raise ClientFileBusy(str(file), "another dittybag connect is running") from None
                     time.sleep(_POLL_SECONDS)
             yield
 
-    def edits(self, file: Path, name: str) -> tuple[Edit, ...]:
-        """What was done to an entry of a file, the latest first.
+    def read(self, file: Path, name: str) -> tuple[EditRecord, ...]:
+        """The records of an entry, newest first.
 
-        There are two only if a process was stopped before it could say that the second one is done.
+        There are two if a process was interrupted between its two writes of the second record.
         """
         try:
-            data = self._record(file, name).read_bytes()
-            edits = msgspec.json.decode(data, type=tuple[Edit, ...])
+            data = self._record_path(file, name).read_bytes()
+            records = msgspec.json.decode(data, type=tuple[EditRecord, ...])
         except (OSError, msgspec.MsgspecError):
-            # Without a record, an entry is still taken out; only not to the byte.
+            # Without a record the entry can still be removed, but the file may not match byte for byte.
             return ()
-        return tuple(edit for edit in edits if (edit.file, edit.name) == (str(file), name))
+        return tuple(record for record in records if (record.file, record.name) == (str(file), name))
 
-    def keep(self, edits: Sequence[Edit]) -> None:
-        """Write down what is being done to an entry."""
-        write_private(self._record(Path(edits[0].file), edits[0].name), msgspec.json.encode(edits))
+    def save(self, records: Sequence[EditRecord]) -> None:
+        """Write the records of an entry."""
+        path = self._record_path(Path(records[0].file), records[0].name)
+        write_private(path, msgspec.json.encode(records))
 
-    def forget(self, file: Path, name: str) -> None:
-        with reaching(self.folder):
-            self._record(file, name).unlink(missing_ok=True)
+    def delete(self, file: Path, name: str) -> None:
+        with wrap_os_errors(self.folder):
+            self._record_path(file, name).unlink(missing_ok=True)
 
     def back_up(self, file: Path, data: bytes, label: str) -> Path:
-        """Put a copy of a file aside."""
+        """Write a backup of a file. Returns its path."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         number = 1
         while True:
-            again = "" if number == 1 else f"-{number}"
-            copy = self.folder / "backups" / f"{stamp}{again}-{label}-{file.name.lstrip('.')}"
+            suffix = "" if number == 1 else f"-{number}"
+            copy = self.folder / "backups" / f"{stamp}{suffix}-{label}-{file.name.lstrip('.')}"
             if not copy.exists():
                 write_private(copy, data)
                 return copy
             number += 1
 
-    def _record(self, file: Path, name: str) -> Path:
-        place = sha256(os.fsencode(file)).hexdigest()[:24]
-        return self.folder / f"{name}-{place}.json"
+    def _record_path(self, file: Path, name: str) -> Path:
+        digest = sha256(os.fsencode(file)).hexdigest()[:24]
+        return self.folder / f"{name}-{digest}.json"

@@ -1,4 +1,4 @@
-"""JSON with comments and trailing commas: what a text says, and where its members stand."""
+"""A parser for JSON with comments and trailing commas that keeps the positions of members."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.clients.client_errors import Malformed
-from dittybag.clients.config_format import MOST_DEPTH, line_of
+from dittybag.clients.client_errors import MalformedConfig
+from dittybag.clients.config_format import MAX_DEPTH, line_number
 
 _STRING: Final = r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"'
 _COMMENT: Final = r"//[^\r\n]*+|/\*(?s:.*?)\*/"
-#: Also one that never ends: a search would try again and again to find its end.
+#: Includes an unterminated comment: otherwise each search would scan to the end of the text again.
 _ANY_COMMENT: Final = r"//[^\r\n]*+|/\*(?s:.*?)(?:\*/|\Z)"
 _TOKEN: Final = re.compile(
     rf"(?P<gap>[ \t\r\n]++|{_COMMENT})|(?P<string>{_STRING})|(?P<mark>[{{}}\[\]:,])|(?P<word>[\w.+-]++)"
@@ -22,78 +22,78 @@ _TOKEN: Final = re.compile(
 _NESTED: Final = re.compile(rf"{_STRING}|{_ANY_COMMENT}|[{{}}\[\]]")
 _COMMENTS: Final = re.compile(rf"{_STRING}|({_ANY_COMMENT})")
 _COMMAS: Final = re.compile(rf"{_STRING}|(,(?=[ \t\r\n]*+[}}\]]))")
-#: An edit looks several times at the text before it and the text after it.
-_TEXTS: Final = 4
+#: An edit parses the text before and after it several times.
+_CACHED_TEXTS: Final = 4
 _BLANK: Final = " \t\r\n"
-#: The deepest objects whose members are of interest.
-_LEVELS: Final = 2
+#: Members of objects nested deeper than this are not parsed.
+_MAX_LEVELS: Final = 2
 
 
-class Member(Struct, frozen=True):
-    """A key with its value, and where they stand."""
+class JsonMember(Struct, frozen=True):
+    """A key and its value, with their positions."""
 
     key: str
     start: int
     value_start: int
     end: int
-    #: Where the comma after it is, if there is one.
+    #: The position of the comma after it, or `None`.
     comma: int | None
-    #: The value, if it is an object that is not too deep down.
-    value: Object | None
+    #: The value if it is an object within the first levels, otherwise `None`.
+    value: JsonObject | None
 
 
-class Object(Struct, frozen=True):
-    """An object, from its brace to its brace."""
+class JsonObject(Struct, frozen=True):
+    """An object, from its opening to its closing brace."""
 
     start: int
     end: int
-    members: tuple[Member, ...]
+    members: tuple[JsonMember, ...]
 
 
 class Gap(Struct, frozen=True):
-    """White space or a comment."""
+    """White space or a comment between tokens."""
 
     start: int
     end: int
     is_comment: bool
 
 
-@lru_cache(maxsize=_TEXTS)
-def scanned(text: str) -> Object | None:
-    """The object that a text is; nothing if it has only comments or nothing in it. Raises `Malformed`."""
+@lru_cache(maxsize=_CACHED_TEXTS)
+def scan(text: str) -> JsonObject | None:
+    """Parse a text to an object; `None` if it is empty except for comments. Raises `MalformedConfig`."""
     scanner = _Scanner(text)
     kind, start, end = scanner.next()
     if kind == "end":
         return None
     if text[start:end] != "{":
-        raise Malformed("it is not a JSON object")
+        raise MalformedConfig("not a JSON object")
     root = scanner.object(start, 1)
     kind, start, end = scanner.next()
     if kind != "end":
         raise scanner.unexpected(start, end)
-    said(text)
+    comparable_value(text)
     return root
 
 
-@lru_cache(maxsize=_TEXTS)
-def said(text: str) -> Any:
-    """What a text says, so that two of them can be compared; objects are tuples of pairs. Raises `Malformed`.
+@lru_cache(maxsize=_CACHED_TEXTS)
+def comparable_value(text: str) -> Any:
+    """Parse a text to a value that can be compared; objects become tuples of pairs.
 
-    Whoever asks must have scanned the text, which has a limit for the depth.
+    Call `scan` first: it limits the depth. Raises `MalformedConfig`.
     """
     begin = text.lstrip(_BLANK)
-    if not begin or (begin[0] == "/" and not _bare(text).strip(_BLANK)):
+    if not begin or (begin[0] == "/" and not _blank_comments(text).strip(_BLANK)):
         return ()
-    return _loaded(text, object_pairs_hook=tuple, parse_int=_number, parse_float=_number)
+    return _load(text, object_pairs_hook=tuple, parse_int=_number, parse_float=_number)
 
 
-def value_of(text: str) -> Any:
-    """A value as Python has it. Raises `Malformed`."""
-    return _loaded(text)
+def parse_value(text: str) -> Any:
+    """Parse a text to a Python value. Raises `MalformedConfig`."""
+    return _load(text)
 
 
 def gaps(text: str, start: int, end: int) -> list[Gap]:
-    """The white space and the comments that stand between two positions, with nothing else between them."""
+    """The white space and comments from `start` to the next token, or to `end`."""
     found: list[Gap] = []
     while start < end:
         match = _TOKEN.match(text, start, end)
@@ -104,48 +104,49 @@ def gaps(text: str, start: int, end: int) -> list[Gap]:
     return found
 
 
-def _loaded(text: str, **how: Any) -> Any:
+def _load(text: str, **options: Any) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_constant, **how)
+        return json.loads(text, parse_constant=_reject_constant, **options)
     except ValueError:
         pass
     except RecursionError:
-        raise Malformed("it is nested too deeply") from None
+        raise MalformedConfig("nested too deeply") from None
     try:
-        return json.loads(_strict(text), parse_constant=_no_constant, **how)
+        return json.loads(_to_strict_json(text), parse_constant=_reject_constant, **options)
     except json.JSONDecodeError as error:
-        raise Malformed(f"it is not valid JSON: {error.msg}, line {line_of(text, error.pos)}") from None
+        line = line_number(text, error.pos)
+        raise MalformedConfig(f"not valid JSON: {error.msg}, line {line}") from None
     except ValueError as error:
-        raise Malformed(f"it is not valid JSON: {error}") from None
+        raise MalformedConfig(f"not valid JSON: {error}") from None
 
 
 def _number(literal: str) -> Any:
-    # As it is written: a number may be larger than anything that could be computed with.
+    # Kept as text: a number may be too large or too precise for Python's types.
     return ("number", literal)
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a valid number")
 
 
-def _strict(text: str) -> str:
-    """The same text without comments and trailing commas, every other character at its place."""
-    return _COMMAS.sub(lambda match: " " if match[1] else match[0], _bare(text))
+def _to_strict_json(text: str) -> str:
+    """Replace comments and trailing commas with spaces, so that positions stay the same."""
+    return _COMMAS.sub(lambda match: " " if match[1] else match[0], _blank_comments(text))
 
 
-def _bare(text: str) -> str:
+def _blank_comments(text: str) -> str:
     return _COMMENTS.sub(lambda match: re.sub(r"[^\r\n]", " ", match[1]) if match[1] else match[0], text)
 
 
 class _Scanner:
-    """Goes through a text, token by token."""
+    """A recursive-descent parser over tokens."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
 
     def next(self) -> tuple[str, int, int]:
-        """The kind of the next token that means something, and where it begins and ends."""
+        """The kind, start and end of the next token that is not white space or a comment."""
         while match := _TOKEN.match(self._text, self._at):
             self._at = match.end()
             if match.lastgroup != "gap":
@@ -154,25 +155,25 @@ class _Scanner:
             raise self.unexpected(self._at, self._at + 1)
         return "end", self._at, self._at
 
-    def object(self, start: int, level: int) -> Object:
-        """The object whose brace was just read."""
-        members: list[Member] = []
+    def object(self, start: int, level: int) -> JsonObject:
+        """Parse the object whose opening brace was just read."""
+        members: list[JsonMember] = []
         while True:
             kind, at, end = self.next()
             if self._text[at:end] == "}":
-                return Object(start, end, tuple(members))
+                return JsonObject(start, end, tuple(members))
             if kind != "string" or (members and members[-1].comma is None):
                 raise self.unexpected(at, end)
             members.append(self._member(at, end, level))
 
-    def _member(self, start: int, key_end: int, level: int) -> Member:
+    def _member(self, start: int, key_end: int, level: int) -> JsonMember:
         text = self._text
         _, at, end = self.next()
         if text[at:end] != ":":
             raise self.unexpected(at, end)
         kind, value_start, value_end = self.next()
         value = None
-        if text[value_start:value_end] == "{" and level < _LEVELS:
+        if text[value_start:value_end] == "{" and level < _MAX_LEVELS:
             value = self.object(value_start, level + 1)
             value_end = value.end
         elif text[value_start:value_end] in ("{", "["):
@@ -183,8 +184,8 @@ class _Scanner:
         _, comma, end = self.next()
         if text[comma:end] != ",":
             self._at = before
-        return Member(
-            key=str(value_of(text[start:key_end])),
+        return JsonMember(
+            key=str(parse_value(text[start:key_end])),
             start=start,
             value_start=value_start,
             end=value_end,
@@ -193,14 +194,14 @@ class _Scanner:
         )
 
     def _skip(self, start: int, level: int) -> int:
-        """Where the object or the list ends that begins here."""
+        """Skip the object or array that starts here. Returns its end."""
         depth = 0
         for match in _NESTED.finditer(self._text, start):
             mark = match[0]
             if mark in ("{", "["):
                 depth += 1
-                if depth + level > MOST_DEPTH:
-                    raise Malformed("it is nested too deeply")
+                if depth + level > MAX_DEPTH:
+                    raise MalformedConfig("nested too deeply")
             elif mark in ("}", "]"):
                 depth -= 1
                 if depth == 0:
@@ -208,6 +209,6 @@ class _Scanner:
                     return self._at
         raise self.unexpected(len(self._text), len(self._text))
 
-    def unexpected(self, start: int, end: int) -> Malformed:
-        what = "it ends too early" if start >= len(self._text) else "something is out of place"
-        return Malformed(f"it is not valid JSON: {what}, line {line_of(self._text, start)}")
+    def unexpected(self, start: int, end: int) -> MalformedConfig:
+        what = "unexpected end" if start >= len(self._text) else "unexpected character"
+        return MalformedConfig(f"not valid JSON: {what}, line {line_number(self._text, start)}")

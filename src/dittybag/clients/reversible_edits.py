@@ -1,4 +1,4 @@
-"""Edits of a text that can be taken back exactly, also when the text has changed elsewhere."""
+"""Text edits that can be reverted exactly, even after other parts of the text have changed."""
 
 from __future__ import annotations
 
@@ -7,73 +7,77 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 
-class Cut(Struct, frozen=True):
-    """A piece of a text, and what comes in its place."""
+class TextEdit(Struct, frozen=True):
+    """Replace the text between two positions with `text`."""
 
     start: int
     end: int
     text: str
 
 
-class Splice(Struct, frozen=True, array_like=True):
-    """A piece that an edit has put in, where it stands, and what it stands for."""
+class AppliedEdit(Struct, frozen=True, array_like=True):
+    """An edit that was made: it replaced `old` with `new`."""
 
-    #: Where it begins; in a record, how far from the entry.
+    #: The position of `new`; in a record, relative to the start of the entry.
     at: int
     old: str
     new: str
 
 
-def spliced(text: str, cuts: Sequence[Cut]) -> tuple[str, tuple[Splice, ...]]:
-    """The text after cuts that do not overlap, in their order; and what takes them back."""
+def apply_edits(text: str, edits: Sequence[TextEdit]) -> tuple[str, tuple[AppliedEdit, ...]]:
+    """Apply edits that are in order and do not overlap. Returns the new text and what reverts it."""
     pieces: list[str] = []
-    splices: list[Splice] = []
+    applied: list[AppliedEdit] = []
     done = length = 0
-    for cut in cuts:
-        kept = text[done : cut.start]
-        splices.append(Splice(length + len(kept), text[cut.start : cut.end], cut.text))
-        pieces += (kept, cut.text)
-        length += len(kept) + len(cut.text)
-        done = cut.end
+    for edit in edits:
+        kept = text[done : edit.start]
+        applied.append(AppliedEdit(length + len(kept), text[edit.start : edit.end], edit.text))
+        pieces += (kept, edit.text)
+        length += len(kept) + len(edit.text)
+        done = edit.end
     pieces.append(text[done:])
-    return "".join(pieces), tuple(splices)
+    return "".join(pieces), tuple(applied)
 
 
-def moved(splices: Sequence[Splice], by: int) -> tuple[Splice, ...]:
-    """The same splices, counted from elsewhere."""
-    return tuple(Splice(splice.at + by, splice.old, splice.new) for splice in splices)
+def shift_edits(applied: Sequence[AppliedEdit], by: int) -> tuple[AppliedEdit, ...]:
+    """Move the position of every edit."""
+    return tuple(AppliedEdit(edit.at + by, edit.old, edit.new) for edit in applied)
 
 
-def fit(text: str, splices: Sequence[Splice]) -> bool:
-    """Whether everything that an edit has put in still stands where it should."""
-    return bool(splices) and all(
-        splice.at >= 0 and text.startswith(splice.new, splice.at) for splice in splices
-    )
+def are_in_place(text: str, applied: Sequence[AppliedEdit]) -> bool:
+    """Whether the text still contains every edit at its position."""
+    return bool(applied) and all(edit.at >= 0 and text.startswith(edit.new, edit.at) for edit in applied)
 
 
-def taken_back(text: str, splices: Sequence[Splice]) -> str:
-    """The text before an edit, whose splices must fit."""
-    cuts = [Cut(splice.at, splice.at + len(splice.new), splice.old) for splice in splices]
-    return spliced(text, cuts)[0]
+def revert_edits(text: str, applied: Sequence[AppliedEdit]) -> str:
+    """Return the text before the edits, which must be in place."""
+    edits = [TextEdit(edit.at, edit.at + len(edit.new), edit.old) for edit in applied]
+    return apply_edits(text, edits)[0]
 
 
-def followed(splices: Sequence[Splice], text: str, cuts: Sequence[Cut]) -> tuple[Splice, ...]:
-    """What takes back an edit and the cuts made after it, in one; nothing if they cannot be told apart."""
-    all_of_them = list(splices)
-    for cut in reversed(cuts):
-        grown = len(cut.text) - (cut.end - cut.start)
-        after: list[Splice] = []
-        own = Splice(cut.start, text[cut.start : cut.end], cut.text)
-        for splice in all_of_them:
-            end = splice.at + len(splice.new)
-            if splice.at <= cut.start and cut.end <= end:
-                begin, rest = cut.start - splice.at, cut.end - splice.at
-                own = Splice(splice.at, splice.old, splice.new[:begin] + cut.text + splice.new[rest:])
-            elif splice.at >= cut.end:
-                after.append(Splice(splice.at + grown, splice.old, splice.new))
-            elif end <= cut.start:
-                after.append(splice)
+def combine_edits(
+    applied: Sequence[AppliedEdit], text: str, edits: Sequence[TextEdit]
+) -> tuple[AppliedEdit, ...]:
+    """Combine applied edits with later `edits` to `text`, so that one revert undoes both.
+
+    Returns an empty tuple if an edit overlaps only a part of an applied edit.
+    """
+    combined = list(applied)
+    for edit in reversed(edits):
+        growth = len(edit.text) - (edit.end - edit.start)
+        others: list[AppliedEdit] = []
+        own = AppliedEdit(edit.start, text[edit.start : edit.end], edit.text)
+        for earlier in combined:
+            end = earlier.at + len(earlier.new)
+            if earlier.at <= edit.start and edit.end <= end:
+                begin, rest = edit.start - earlier.at, edit.end - earlier.at
+                new = earlier.new[:begin] + edit.text + earlier.new[rest:]
+                own = AppliedEdit(earlier.at, earlier.old, new)
+            elif earlier.at >= edit.end:
+                others.append(AppliedEdit(earlier.at + growth, earlier.old, earlier.new))
+            elif end <= edit.start:
+                others.append(earlier)
             else:
                 return ()
-        all_of_them = sorted([*after, own], key=lambda splice: splice.at)
-    return tuple(all_of_them)
+        combined = sorted([*others, own], key=lambda item: item.at)
+    return tuple(combined)

@@ -1,4 +1,4 @@
-"""What an edit changes, for people: the lines around it, as `diff -u` shows them."""
+"""The unified diff of an edit, as `diff -u` prints it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import difflib
 from typing import Final
 
 _CONTEXT: Final = 3
-#: A file may be one single line of megabytes: then only the surroundings of the change are shown.
-_MOST_LETTERS: Final = 400
+#: A file may be a single line of megabytes: longer lines are cut to the part around the change.
+_MAX_LINE_LENGTH: Final = 400
 _LEAD: Final = 60
 
 
-def unified(before: str, after: str, name: str) -> str:
-    """The difference of two texts that differ in one place or in a few."""
+def unified_diff(before: str, after: str, name: str) -> str:
+    """The difference of two texts that differ in one or a few places."""
     old, new = _lines(before), _lines(after)
     begin = 0
     while begin < min(len(old), len(new)) and old[begin] == new[begin]:
@@ -20,18 +20,18 @@ def unified(before: str, after: str, name: str) -> str:
     end = 0
     while end < min(len(old), len(new)) - begin and old[-1 - end] == new[-1 - end]:
         end += 1
-    # What is the same at both ends can be millions of lines, and takes difflib its time.
+    # Equal lines at both ends are left out: difflib is slow for millions of lines.
     first = max(0, begin - _CONTEXT)
     last = max(0, end - _CONTEXT)
     old, new = old[first : len(old) - last], new[first : len(new) - last]
-    at = _difference(old, new)
-    was, becomes = ([_clipped(line, at) for line in lines] for lines in (old, new))
-    made = difflib.unified_diff(was, becomes, name, name, n=_CONTEXT, lineterm="")
-    return "\n".join(_moved(line, first) for line in made)
+    at = _first_difference(old, new)
+    shown_old, shown_new = ([_clip(line, at) for line in lines] for lines in (old, new))
+    diff = difflib.unified_diff(shown_old, shown_new, name, name, n=_CONTEXT, lineterm="")
+    return "\n".join(_renumber(line, first) for line in diff)
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a text; what is missing at the end of the last one is said as diff says it."""
+    """The lines of a text; a missing newline at the end is marked as `diff` does."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -40,8 +40,8 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-def _difference(old: list[str], new: list[str]) -> int:
-    """How far into a line the change is, where one line became another."""
+def _first_difference(old: list[str], new: list[str]) -> int:
+    """The offset of the first difference within the first changed line."""
     for one, other in zip(old, new, strict=False):
         if one != other:
             least = min(len(one), len(other))
@@ -49,22 +49,22 @@ def _difference(old: list[str], new: list[str]) -> int:
     return 0
 
 
-def _clipped(line: str, at: int) -> str:
-    if len(line) <= _MOST_LETTERS:
+def _clip(line: str, at: int) -> str:
+    if len(line) <= _MAX_LINE_LENGTH:
         return line
     start = max(0, at - _LEAD)
-    shown = line[start : start + _MOST_LETTERS]
-    return f"{'…' if start else ''}{shown}{'…' if start + _MOST_LETTERS < len(line) else ''}"
+    shown = line[start : start + _MAX_LINE_LENGTH]
+    return f"{'…' if start else ''}{shown}{'…' if start + _MAX_LINE_LENGTH < len(line) else ''}"
 
 
-def _moved(line: str, by: int) -> str:
-    """A line of a difference; those that number lines count from the beginning of the file."""
+def _renumber(line: str, by: int) -> str:
+    """Add the number of omitted lines to the line numbers of a hunk header."""
     if not line.startswith("@@ ") or by == 0:
         return line
     _, old, new, _ = line.split(" ")
-    return f"@@ {_counted(old, by)} {_counted(new, by)} @@"
+    return f"@@ {_shift_range(old, by)} {_shift_range(new, by)} @@"
 
 
-def _counted(numbers: str, by: int) -> str:
+def _shift_range(numbers: str, by: int) -> str:
     sign, (line, *length) = numbers[0], numbers[1:].split(",")
     return ",".join([f"{sign}{int(line) + by}", *length])
