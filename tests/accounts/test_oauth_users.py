@@ -1,4 +1,4 @@
-"""Users of an issuer of OAuth tokens, on a real server."""
+"""OAuth users on a running server."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.web.browser_client import BrowserClient
 METADATA = "https://dittybag.example.com/.well-known/oauth-protected-resource/mcp"
 
 
-def claims(**others: Any) -> dict[str, Any]:
-    """What a token says that is good now."""
+def claims(**changes: Any) -> dict[str, Any]:
+    """Return the claims of a token that is valid now."""
     now = int(time.time())
-    return good_claims(iat=now - 10, exp=now + 600, **others)
+    return good_claims(iat=now - 10, exp=now + 600, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def served(tmp_path: Path, key: Key, monkeypatch: pytest.MonkeyPatch) -> Spawned
 def post_call(
     running: SpawnedServer, token: str | None, tool: str | None = None, **arguments: Any
 ) -> tuple[int, http.client.HTTPMessage, Any]:
-    """Call a tool, or list all of them; the status, the headers and the answer."""
+    """Call a tool, or list the tools. Return the status, the headers and the response."""
     params: dict[str, Any] = {} if tool is None else {"name": tool, "arguments": arguments}
     method = "tools/list" if tool is None else "tools/call"
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
@@ -58,19 +58,19 @@ def post_call(
         connection.close()
 
 
-def names(answer: Any) -> set[str]:
-    return {tool["name"] for tool in answer["result"]["tools"]}
+def tool_names(response: Any) -> set[str]:
+    return {tool["name"] for tool in response["result"]["tools"]}
 
 
-def test_users_of_an_issuer(tmp_path: Path, served: SpawnedServer, key: Key) -> None:
+def test_oauth_users_have_their_own_tasks_and_scopes(tmp_path: Path, served: SpawnedServer, key: Key) -> None:
     with served as running:
-        status, _, answer = post_call(running, key.token(claims()))
+        status, _, response = post_call(running, key.token(claims()))
         assert status == 200
-        assert "task_create" in names(answer)
-        status, _, answer = post_call(running, key.token(claims(sub="bob", scope="dittybag:read")))
+        assert "task_create" in tool_names(response)
+        status, _, response = post_call(running, key.token(claims(sub="bob", scope="dittybag:read")))
         assert status == 200
-        assert "task_create" not in names(answer)
-        # Each has tasks of their own, and is named in the log.
+        assert "task_create" not in tool_names(response)
+        # Each user has separate tasks and is named in the change log.
         assert post_call(running, key.token(claims()), "task_create", title="Ann's")[0] == 200
         listed = post_call(running, key.token(claims()), "task_list")[2]
         assert "Ann's" in msgspec.json.encode(listed).decode()
@@ -78,7 +78,7 @@ def test_users_of_an_issuer(tmp_path: Path, served: SpawnedServer, key: Key) -> 
         assert "Ann's" not in msgspec.json.encode(other).decode()
         history = dittybag(tmp_path / "home", "history", "--kind", "task", "--json").stdout
         assert '"actor":"ann' in history
-        # Our own tokens go on working, and a user who is disabled here is nobody.
+        # Dittybag's own tokens still work, and a user who is disabled here is refused.
         dittybag(tmp_path / "home", "user", "add", "eve")
         own = dittybag(
             tmp_path / "home", "token", "create", "--user", "eve", "--scope", "read"
@@ -91,7 +91,7 @@ def test_users_of_an_issuer(tmp_path: Path, served: SpawnedServer, key: Key) -> 
             assert time.monotonic() < deadline
 
 
-def test_what_clients_are_told(served: SpawnedServer, key: Key) -> None:
+def test_clients_without_a_valid_token_get_the_metadata_url(served: SpawnedServer, key: Key) -> None:
     with served as running:
         status, headers, _ = post_call(running, None)
         assert (status, headers["WWW-Authenticate"]) == (401, f'Bearer resource_metadata="{METADATA}"')
@@ -108,15 +108,13 @@ def test_what_clients_are_told(served: SpawnedServer, key: Key) -> None:
         for path in ("/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"):
             connection.request("GET", path)
             reply = connection.getresponse()
-            about = msgspec.json.decode(reply.read())
+            metadata = msgspec.json.decode(reply.read())
             assert reply.status == 200
-            assert (about["resource"], about["authorization_servers"]) == (AUDIENCE, [ISSUER])
+            assert (metadata["resource"], metadata["authorization_servers"]) == (AUDIENCE, [ISSUER])
         connection.close()
 
 
-def test_people_sign_in_to_the_pages_with_such_a_token(
-    tmp_path: Path, served: SpawnedServer, key: Key
-) -> None:
+def test_an_oauth_token_signs_in_to_the_web_ui(tmp_path: Path, served: SpawnedServer, key: Key) -> None:
     with served as running:
         assert BrowserClient(running).post("/sign-in", {"token": "not-a-token"}).status == 403
         assert post_call(running, key.token(claims()), "task_create", title="Ann's")[0] == 200
@@ -124,9 +122,9 @@ def test_people_sign_in_to_the_pages_with_such_a_token(
         assert "Ann&#x27;s" in ann.get("/p/default/tasks").text
         bob = BrowserClient.sign_in_with_token(running, key.token(claims(sub="bob", scope="dittybag:read")))
         assert "Ann&#x27;s" not in bob.get("/p/default/tasks").text
-        change = bob.ask("POST", "/p/default/tasks", b"", {"X-Form-Secret": bob.secret})
+        change = bob.request("POST", "/p/default/tasks", b"", {"X-Form-Secret": bob.secret})
         assert change.status == 403
-        # A user who is disabled here is nobody.
+        # A user who is disabled here is refused.
         dittybag(tmp_path / "home", "user", "add", "ann")
         dittybag(tmp_path / "home", "user", "disable", "ann")
         deadline = time.monotonic() + 5
@@ -134,7 +132,7 @@ def test_people_sign_in_to_the_pages_with_such_a_token(
             assert time.monotonic() < deadline
 
 
-def test_settings_that_make_no_sense(tmp_path: Path) -> None:
+def test_invalid_oauth_settings_are_reported(tmp_path: Path) -> None:
     serve = ("serve", "--http", "127.0.0.1:0", "--auth", "tokens")
     half = dittybag(tmp_path, *serve, status=2, variables={"DITTYBAG_OAUTH_ISSUER": ISSUER})
     assert "DITTYBAG_OAUTH_AUDIENCE" in half.stderr
