@@ -1,4 +1,4 @@
-"""Worlds for the tests of accounts."""
+"""Workspaces with users and tokens, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.accounts.world import World
+from tests.accounts.accounts_world import World
 from tests.databases import Server, running
 
 
 @pytest.fixture(scope="package")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One for all tests that leave users, tokens and members as they are."""
-    with World(tmp_path_factory.mktemp("world")) as made:
-        yield made
+    """A shared world for tests that do not change users, tokens and members."""
+    with World(tmp_path_factory.mktemp("world")) as created:
+        yield created
 
 
 @pytest.fixture(scope="package")
 def server() -> Iterator[Server]:
-    """A PostgreSQL with a role that is as ordinary as it should be, and one that is not."""
+    """A PostgreSQL server with an ordinary role and a superuser."""
     with running("carried") as server:
         server.sql("CREATE ROLE clerk LOGIN")
         server.sql("CREATE DATABASE guarded OWNER clerk")
@@ -28,14 +28,14 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="package")
-def guarded_world(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One on PostgreSQL, for all tests that leave users, tokens and members as they are."""
-    with World(tmp_path_factory.mktemp("world"), server.url("guarded", user="clerk")) as made:
-        yield made
+def rls_world(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A shared world on PostgreSQL with row-level security."""
+    with World(tmp_path_factory.mktemp("world"), server.url("guarded", user="clerk")) as created:
+        yield created
 
 
 @pytest.fixture
 def own_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One for a test that does not."""
-    with World(tmp_path_factory.mktemp("world")) as made:
-        yield made
+    """A world of its own, for a test that changes users, tokens or members."""
+    with World(tmp_path_factory.mktemp("world")) as created:
+        yield created

@@ -1,4 +1,4 @@
-"""Dittybag whose tasks cannot be got, because of a bug or because of the database."""
+"""Dittybag in which `task_get` always fails, with an internal or a storage error."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from dittybag.domain.accounts import PREFIX, is_token, token_text
-from tests.accounts.world import World, headers_of
+from tests.accounts.accounts_world import World, auth_headers
 from tests.cli.running import dittybag
 from tests.contracts.http_server_process import JSON, HttpServerProcess, ReceivedResponse, send_request
 
@@ -62,7 +62,7 @@ def outward(answer: ReceivedResponse) -> tuple[object, ...]:
 
 
 def test_bad_tokens_are_refused_with_one_answer(world: World) -> None:
-    host, good = world.host("all"), world.known[0].token
+    host, good = world.host("all"), world.holders[0].token
     tried = dict.fromkeys(token for token in bad_tokens(good) if token != good)
     assert len(tried) >= 150
     connection = host.connect()
@@ -84,7 +84,7 @@ def test_bad_tokens_are_refused_with_one_answer(world: World) -> None:
     assert len(answers) >= 140
     assert len(set(map(str, answers.values()))) == 1
     assert (
-        send_request(connection, "POST", "/mcp", PING, {"Content-Type": JSON, **headers_of(good)}).status
+        send_request(connection, "POST", "/mcp", PING, {"Content-Type": JSON, **auth_headers(good)}).status
         == 200
     )
     connection.close()
@@ -112,7 +112,7 @@ def test_a_token_is_found_neither_in_files_nor_in_what_is_said(tmp_path: Path) -
     said = [made.stderr]
     variables = {"DITTYBAG_HOME": str(tmp_path)}
     with HttpServerProcess("--auth", "tokens", "--access-log", env=variables) as host:
-        headers = {"Content-Type": JSON, **headers_of(token)}
+        headers = {"Content-Type": JSON, **auth_headers(token)}
         for body in (PING, PING.replace(b"ping", b"tools/call"), b"{", token.encode()):
             answer = host.ask("POST", "/mcp", body, headers)
             said.append(str(answer))

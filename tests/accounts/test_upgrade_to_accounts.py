@@ -1,4 +1,4 @@
-"""A database from before there were users."""
+"""Upgrade of a database from a version without users."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dittybag.storage.sqlite.connections import APPLICATION_ID
 from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.store import SqliteStore
 
-#: The last schema without them.
-BEFORE = 2
+#: The last schema version without users.
+OLD_VERSION = 2
 
 
-def made_before(path: Path) -> None:
-    """What an older Dittybag has left there: a database with a task and a session."""
+def create_old_database(path: Path) -> None:
+    """Create a database of an older version, with a task and a session."""
     connection = apsw.Connection(str(path))
     connection.pragma("application_id", APPLICATION_ID)
     connection.pragma("journal_mode", "wal")
@@ -26,10 +26,10 @@ def made_before(path: Path) -> None:
         "CREATE TABLE migrations"
         " (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"
     )
-    for number, name, sql in load_migrations()[:BEFORE]:
+    for number, name, sql in load_migrations()[:OLD_VERSION]:
         connection.execute(sql)
         connection.execute("INSERT INTO migrations VALUES (?, ?, 1)", (number, name))
-    connection.pragma("user_version", BEFORE)
+    connection.pragma("user_version", OLD_VERSION)
     connection.execute(
         "INSERT INTO tasks (user, title, priority, energy, time_estimate, created_at, updated_at, version)"
         " VALUES ('dev-user', 'Old', 3, 'medium', '1hr', 1, 1, 1)"
@@ -38,9 +38,9 @@ def made_before(path: Path) -> None:
     connection.close()
 
 
-async def test_it_is_brought_up_to_date_and_keeps_what_it_has(tmp_path: Path) -> None:
+async def test_an_old_database_is_migrated_and_keeps_its_data(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
-    made_before(path)
+    create_old_database(path)
     workspace = Workspace(SqliteStore(str(path)))
     try:
         project = await workspace.projects.find(DEFAULT_PROJECT)

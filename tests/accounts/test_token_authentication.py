@@ -1,4 +1,4 @@
-"""The gate on one connection and on many: who is let in, how often, and as whom."""
+"""Token authentication: accepted headers, revocation, rate limits, request ids and sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.accounts.world import Json, Somebody, World, headers_of
+from tests.accounts.accounts_world import Json, TokenHolder, World, auth_headers
 from tests.contracts.http_server_process import (
     BOTH,
     JSON,
@@ -22,8 +22,8 @@ from tests.contracts.http_server_process import (
 )
 
 PING = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "ping"})
-#: Whatever is revoked is worthless everywhere by then.
-SECONDS = 5.0
+#: A revoked token stops working within this time.
+REVOKED_SECONDS = 5.0
 
 
 def post(
@@ -33,29 +33,29 @@ def post(
     *,
     more: Mapping[str, str] = NO_HEADERS,
 ) -> ReceivedResponse:
-    headers = {"Content-Type": JSON, "Accept": BOTH, **headers_of(token), **more}
+    headers = {"Content-Type": JSON, "Accept": BOTH, **auth_headers(token), **more}
     return send_request(connection, "POST", "/mcp", body, headers)
 
 
 def call(connection: HTTPConnection, token: str, tool: str, **arguments: Any) -> Json:
     params = {"name": tool, "arguments": arguments}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    answer: Json = post(connection, token, msgspec.json.encode(body)).json()["result"]
-    return answer
+    response: Json = post(connection, token, msgspec.json.encode(body)).json()["result"]
+    return response
 
 
 def content(result: Json) -> Any:
     return msgspec.json.decode(result["content"][0]["text"])
 
 
-def refused_in_time(connection: HTTPConnection, token: str) -> None:
-    """Ask again and again, until the token is worthless."""
-    deadline = time.monotonic() + SECONDS
-    while (answer := post(connection, token)).status != 401:
-        assert answer.status == 200
-        assert time.monotonic() < deadline, "it is still good"
+def wait_until_refused(connection: HTTPConnection, token: str) -> None:
+    """Repeat a request until the token is refused."""
+    deadline = time.monotonic() + REVOKED_SECONDS
+    while (response := post(connection, token)).status != 401:
+        assert response.status == 200
+        assert time.monotonic() < deadline, "the token is still accepted"
         time.sleep(0.02)
-    assert answer.headers["www-authenticate"] == 'Bearer realm="dittybag", error="invalid_token"'
+    assert response.headers["www-authenticate"] == 'Bearer realm="dittybag", error="invalid_token"'
 
 
 @pytest.mark.parametrize(
@@ -77,25 +77,27 @@ def refused_in_time(connection: HTTPConnection, token: str) -> None:
         ({"Authorization": "Bearer token"}, True),
     ],
 )
-def test_a_token_comes_in_one_way_only(world: World, headers: dict[str, str], error: bool) -> None:
-    token = world.known[0].token
+def test_a_token_is_accepted_only_as_bearer_header(
+    world: World, headers: dict[str, str], error: bool
+) -> None:
+    token = world.holders[0].token
     given = {name: value.replace("TOKEN", token) for name, value in headers.items()}
     host = world.host("all")
     for path in ("/mcp", f"/mcp?access_token={token}"):
-        answer = host.ask("POST", path, PING, {"Content-Type": JSON, **given})
-        assert answer.status == 401
-        assert ("invalid_token" in answer.headers["www-authenticate"]) == error
-        assert token not in str(answer)
+        response = host.ask("POST", path, PING, {"Content-Type": JSON, **given})
+        assert response.status == 401
+        assert ("invalid_token" in response.headers["www-authenticate"]) == error
+        assert token not in str(response)
     assert (
         host.ask("POST", "/mcp", PING, {"Content-Type": JSON, "Authorization": f"bearer {token}"}).status
         == 200
     )
 
 
-def test_two_tokens_are_none(world: World) -> None:
+def test_two_tokens_are_refused(world: World) -> None:
     connection = world.host("all").connect()
     connection.putrequest("POST", "/mcp")
-    for who in world.known[:2]:
+    for who in world.holders[:2]:
         connection.putheader("Authorization", f"Bearer {who.token}")
     connection.putheader("Content-Type", JSON)
     connection.putheader("Content-Length", str(len(PING)))
@@ -104,9 +106,9 @@ def test_two_tokens_are_none(world: World) -> None:
     connection.close()
 
 
-def test_everybody_is_who_they_are_on_one_connection(world: World) -> None:
+def test_users_are_not_mixed_up_on_one_connection(world: World) -> None:
     connection = world.host("all").connect()
-    member, other, *_ = world.known
+    member, other, *_ = world.holders
     for _ in range(5):
         for who in (member, other):
             made = call(connection, who.token, "task_create", title="Mine")
@@ -118,8 +120,8 @@ def test_everybody_is_who_they_are_on_one_connection(world: World) -> None:
     connection.close()
 
 
-def test_the_log_says_who_acts_through_which_client(world: World) -> None:
-    host, who = world.host("all"), world.known[0]
+def test_the_change_log_names_the_user_and_the_client(world: World) -> None:
+    host, who = world.host("all"), world.holders[0]
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -134,51 +136,51 @@ def test_the_log_says_who_acts_through_which_client(world: World) -> None:
     assert world.run(world.workspace.history.page_all(None, limit=1))[0].actor == "alice via Cursor 2"
 
 
-# Revoked, disabled, no member any more
+# Revoked tokens, disabled users, removed members
 
 
-def test_revoking_and_disabling_is_felt_on_every_server_within_seconds(own_world: World) -> None:
+def test_revoking_and_disabling_take_effect_on_every_server_within_seconds(own_world: World) -> None:
     hosts = [own_world.host("all"), own_world.host("mcpkg")]
-    member, other, *_ = own_world.known
+    member, other, *_ = own_world.holders
     connections = [host.connect() for host in hosts]
     for connection in connections:
         for who in (member, other):
-            # On the way that is quickest too: the same head again.
+            # Several times, so that the cached head is used.
             assert [post(connection, who.token).status for _ in range(3)] == [200] * 3
     tokens, _ = own_world.run(own_world.workspace.accounts.tokens("alice"))
     mine = [token.id for token in tokens if token.hint == member.token[-4:]]
     own_world.run(own_world.workspace.accounts.revoke(mine, actor="tests"))
     for connection in connections:
-        refused_in_time(connection, member.token)
+        wait_until_refused(connection, member.token)
     own_world.run(own_world.workspace.accounts.disable("bob", actor="tests"))
     for connection in connections:
-        refused_in_time(connection, other.token)
-        assert post(connection, own_world.known[2].token).status == 200
+        wait_until_refused(connection, other.token)
+        assert post(connection, own_world.holders[2].token).status == 200
         connection.close()
 
 
-def test_who_is_no_member_any_more_sees_nothing_within_seconds(own_world: World) -> None:
-    connection, who = own_world.host("all").connect(), own_world.known[0]
+def test_a_removed_member_loses_access_within_seconds(own_world: World) -> None:
+    connection, who = own_world.host("all").connect(), own_world.holders[0]
     assert call(connection, who.token, "get_prompt", id=own_world.prompt)["isError"] is False
     own_world.run(own_world.workspace.accounts.unshare("team", "alice", actor="tests"))
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + REVOKED_SECONDS
     while call(connection, who.token, "get_prompt", id=own_world.prompt)["isError"] is False:
-        assert time.monotonic() < deadline, "they still see it"
+        assert time.monotonic() < deadline, "the prompt is still visible"
         time.sleep(0.02)
     own_world.run(own_world.workspace.accounts.share("team", "alice", "read", actor="tests"))
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + REVOKED_SECONDS
     while call(connection, who.token, "get_prompt", id=own_world.prompt)["isError"]:
-        assert time.monotonic() < deadline, "they do not see it again"
+        assert time.monotonic() < deadline, "the prompt is not visible again"
         time.sleep(0.02)
     listed = post(connection, who.token, PING.replace(b"ping", b"tools/list")).json()["result"]["tools"]
     assert "create_prompt" not in {tool["name"] for tool in listed}
     connection.close()
 
 
-def test_a_token_says_when_it_was_used(own_world: World) -> None:
-    connection, who = own_world.host("all").connect(), own_world.known[0]
+def test_the_last_use_of_a_token_is_recorded(own_world: World) -> None:
+    connection, who = own_world.host("all").connect(), own_world.holders[0]
     assert post(connection, who.token).status == 200
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + REVOKED_SECONDS
     while True:
         tokens, _ = own_world.run(own_world.workspace.accounts.tokens("alice"))
         used = {token.hint for token in tokens if token.used_at is not None}
@@ -189,22 +191,22 @@ def test_a_token_says_when_it_was_used(own_world: World) -> None:
     connection.close()
 
 
-# Too many requests
+# Rate limits
 
 
-def test_a_token_is_good_for_so_many_requests_and_no_other_suffers(own_world: World) -> None:
+def test_the_rate_limit_of_one_token_does_not_affect_others(own_world: World) -> None:
     host = own_world.host("all")
-    busy, calm = own_world.known[0], own_world.known[1]
+    busy, calm = own_world.holders[0], own_world.holders[1]
     first, second = host.connect(), host.connect()
     statuses = []
     refused: ReceivedResponse | None = None
     for _ in range(2000):
-        answer = post(first, busy.token)
-        statuses.append(answer.status)
-        if answer.status == 429:
-            refused = answer
+        response = post(first, busy.token)
+        statuses.append(response.status)
+        if response.status == 429:
+            refused = response
             break
-    assert refused is not None, "it may ask as often as it likes"
+    assert refused is not None, "there is no rate limit"
     assert len(statuses) >= 200
     assert set(statuses[:-1]) == {200}
     assert refused.headers["retry-after"] == "1"
@@ -218,34 +220,34 @@ def test_a_token_is_good_for_so_many_requests_and_no_other_suffers(own_world: Wo
     second.close()
 
 
-# Ids of requests
+# Request ids
 
 
-def test_every_answer_has_an_id_of_its_own_or_the_one_that_was_sent(world: World) -> None:
-    connection, who = world.host("all").connect(), world.known[0]
+def test_every_response_has_a_new_request_id_or_that_of_the_request(world: World) -> None:
+    connection, who = world.host("all").connect(), world.holders[0]
     made = [post(connection, who.token).headers["x-request-id"] for _ in range(10)]
     made += [post(connection, None).headers["x-request-id"] for _ in range(3)]
     assert len(set(made)) == len(made)
     assert all(re.fullmatch(r"[0-9a-f]{12}-[0-9a-f]+", name) for name in made)
-    for sane in ("a", "A-z_0.9", "x" * 64):
+    for valid in ("a", "A-z_0.9", "x" * 64):
         for _ in range(3):
-            answer = post(connection, who.token, more={"X-Request-Id": sane})
-            assert answer.headers.get_all("x-request-id") == [sane]
-    for strange in ("", "x" * 65, "a b", "a\tb", "ä", "a,b", "<x>"):
+            response = post(connection, who.token, more={"X-Request-Id": valid})
+            assert response.headers.get_all("x-request-id") == [valid]
+    for invalid in ("", "x" * 65, "a b", "a\tb", "ä", "a,b", "<x>"):
         (named,) = (
-            post(connection, who.token, more={"X-Request-Id": strange}).headers.get_all("x-request-id") or []
+            post(connection, who.token, more={"X-Request-Id": invalid}).headers.get_all("x-request-id") or []
         )
-        assert re.fullmatch(r"[0-9a-f]{12}-[0-9a-f]+", named), strange
+        assert re.fullmatch(r"[0-9a-f]{12}-[0-9a-f]+", named), invalid
     connection.close()
 
 
-def test_the_access_log_names_request_and_user_and_never_a_token(own_world: World) -> None:
+def test_the_access_log_has_request_and_user_but_no_token(own_world: World) -> None:
     host = own_world.host("all", "--access-log")
     connection = host.connect()
-    member = own_world.known[0]
+    member = own_world.holders[0]
     post(connection, member.token, more={"X-Request-Id": "mine-1"})
-    post(connection, own_world.unknown["revoked"], more={"X-Request-Id": "mine-2"})
-    send_request(connection, "GET", "/metrics", None, headers_of(member.token))
+    post(connection, own_world.invalid_tokens["revoked"], more={"X-Request-Id": "mine-2"})
+    send_request(connection, "GET", "/metrics", None, auth_headers(member.token))
     send_request(connection, "GET", f"/mcp?access_token={member.token}", None, {})
     connection.close()
     _, _, err = host.end()
@@ -253,14 +255,14 @@ def test_the_access_log_names_request_and_user_and_never_a_token(own_world: Worl
     found = [(line["request_id"], line["user"], line["path"], line["status"]) for line in lines]
     assert found[:2] == [("mine-1", "alice", "/mcp", 200), ("mine-2", "", "/mcp", 401)]
     assert [line[1:] for line in found[2:]] == [("alice", "/metrics", 403), ("", "/mcp", 401)]
-    for token in (member.token, own_world.unknown["revoked"]):
+    for token in (member.token, own_world.invalid_tokens["revoked"]):
         assert str(token) not in err
 
 
 # Sessions
 
 
-def opened(host: HttpServerProcess, who: Somebody) -> str:
+def open_session(host: HttpServerProcess, who: TokenHolder) -> str:
     params = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
@@ -268,38 +270,38 @@ def opened(host: HttpServerProcess, who: Somebody) -> str:
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
     connection = host.connect()
-    answer = post(connection, who.token, msgspec.json.encode(body))
+    response = post(connection, who.token, msgspec.json.encode(body))
     connection.close()
-    assert answer.status == 200
-    return str(answer.headers["mcp-session-id"])
+    assert response.status == 200
+    return str(response.headers["mcp-session-id"])
 
 
-def test_somebody_elses_session_is_as_good_as_none(world: World) -> None:
+def test_a_session_of_another_user_is_not_found(world: World) -> None:
     host = world.host("all")
-    member, other, *_ = world.known
-    session = opened(host, member)
-    read_only = next(who for who in world.known if who.name == "read scope")
+    member, other, *_ = world.holders
+    session = open_session(host, member)
+    read_only = next(who for who in world.holders if who.name == "read scope")
 
-    def answers(who: Somebody, name: str) -> list[tuple[int, bytes]]:
+    def responses(who: TokenHolder, name: str) -> list[tuple[int, bytes]]:
         headers = {
             "Content-Type": JSON,
             "Accept": BOTH,
             "Mcp-Session-Id": name,
             "MCP-Protocol-Version": "2025-11-25",
-            **headers_of(who.token),
+            **auth_headers(who.token),
         }
         found = [
             host.ask("POST", "/mcp", PING, headers),
             host.ask("GET", "/mcp", None, headers),
             host.ask("DELETE", "/mcp", None, headers),
         ]
-        return [(answer.status, answer.body) for answer in found]
+        return [(response.status, response.body) for response in found]
 
-    foreign, missing = answers(other, session), answers(other, "0" * 32)
+    foreign, missing = responses(other, session), responses(other, "0" * 32)
     assert foreign == missing
     assert [status for status, _ in foreign] == [404] * 3
     headers = {"Content-Type": JSON, "Accept": BOTH, "Mcp-Session-Id": session}
     for who in (member, read_only):
-        # It is there, for all tokens of its user.
-        assert host.ask("POST", "/mcp", PING, {**headers, **headers_of(who.token)}).status == 200
-    assert host.ask("DELETE", "/mcp", None, {**headers, **headers_of(member.token)}).status == 204
+        # It works with every token of its user.
+        assert host.ask("POST", "/mcp", PING, {**headers, **auth_headers(who.token)}).status == 200
+    assert host.ask("DELETE", "/mcp", None, {**headers, **auth_headers(member.token)}).status == 204

@@ -1,4 +1,4 @@
-"""A workspace with users, tokens and projects that are not everybody's, and servers that ask who comes."""
+"""A workspace with users, tokens and shared projects, and servers that require tokens."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from tests.contracts.http_server_process import BOTH, JSON, HttpServerProcess, R
 
 T = TypeVar("T")
 Json = dict[str, Any]
-Way = Literal["/mcp", "/"]
+EndpointPath = Literal["/mcp", "/"]
 
-#: The project that the servers work in, and one that is none of its members' business.
-TEAM: Final = "team"
-SECRET: Final = "hideout"
-OPEN: Final = "commons"
+#: The project of the servers, one that its members cannot see, and one without members.
+TEAM_PROJECT: Final = "team"
+HIDDEN_PROJECT: Final = "hideout"
+OPEN_PROJECT: Final = "commons"
 
-#: Words that stand in everything that is in the project, or that belongs to a user.
+#: A word in every entity of the project.
 TEAM_WORD: Final = "teamword"
-#: Somebody who never asks for anything, but has a project and tasks.
+#: A user who sends no requests, but has a project and tasks.
 STRANGER: Final = "zoe"
 
 HOUR: Final = 3600 * 1_000_000
 
 
 def word_of(user: str) -> str:
-    """A word that stands in all tasks of a user."""
+    """Return a word that is in all tasks of a user."""
     return f"word-of-{user}"
 
 
-class Somebody(msgspec.Struct, frozen=True):
-    """A principal of the matrix."""
+class TokenHolder(msgspec.Struct, frozen=True):
+    """A user with a token, as a case of the permission matrix."""
 
     name: str
     user: str
     scope: Scope
-    #: What the user may do in the project: nothing, if they are no member.
+    #: The user's role in the project; `None` if they are not a member.
     role: Literal["read", "write"] | None
     token: str
 
@@ -58,10 +58,10 @@ class Somebody(msgspec.Struct, frozen=True):
 
 
 class World:
-    """The workspace, from inside and from outside."""
+    """The workspace, with direct access and with HTTP servers."""
 
     def __init__(self, folder: Path, database: str | None = None) -> None:
-        """`database`: a URL, or nothing for a file in the folder."""
+        """`database`: a URL, or `None` for a file in the folder."""
         self.folder = folder
         self.file = folder / "dittybag.db"
         self.database = database or str(self.file)
@@ -71,7 +71,7 @@ class World:
 
     def __enter__(self) -> Self:
         self._runner = self._stack.enter_context(asyncio.Runner())
-        self.workspace = self._runner.run(self._opened())
+        self.workspace = self._runner.run(self._open_workspace())
         self._stack.callback(lambda: self._runner.run(self.workspace.store.close()))
         self.run(self._fill())
         return self
@@ -81,7 +81,7 @@ class World:
     ) -> None:
         self._stack.close()
 
-    async def _opened(self, clock: Callable[[], int] = now_microseconds) -> Workspace:
+    async def _open_workspace(self, clock: Callable[[], int] = now_microseconds) -> Workspace:
         if is_file(self.database):
             return Workspace(SqliteStore(self.database, clock))
         return Workspace(await PostgresStore.open(self.database, clock))
@@ -93,62 +93,63 @@ class World:
         return self._runner.run(wait())
 
     def number(self) -> int:
-        """One that nothing else has."""
+        """Return a new unique number."""
         return next(self._numbers)
 
-    # What there is
+    # Content
 
     async def _fill(self) -> None:
         workspace, accounts = self.workspace, self.workspace.accounts
         for name in ("alice", "rita", "bob", "mallory", "gone", "root", STRANGER):
             await accounts.add_user(name, actor="tests")
         self.projects = {
-            name: (await workspace.projects.create(name, actor="tests")).id for name in (TEAM, SECRET, OPEN)
+            name: (await workspace.projects.create(name, actor="tests")).id
+            for name in (TEAM_PROJECT, HIDDEN_PROJECT, OPEN_PROJECT)
         }
         for user in ("alice", "bob", "root", "gone"):
-            await accounts.share(TEAM, user, "write", actor="tests")
-        await accounts.share(TEAM, "rita", "read", actor="tests")
-        await accounts.share(SECRET, STRANGER, "write", actor="tests")
-        self.known = [
-            await self._somebody("member", "alice", "write", "write"),
-            await self._somebody("other user", "bob", "write", "write"),
-            await self._somebody("admin", "root", "admin", "write"),
-            await self._somebody("read scope", "alice", "read", "write"),
-            await self._somebody("read role", "rita", "write", "read"),
-            await self._somebody("no member", "mallory", "write", None),
-            await self._somebody("no member, read scope", "mallory", "read", None),
-            await self._somebody("no member, admin scope", "mallory", "admin", None),
+            await accounts.share(TEAM_PROJECT, user, "write", actor="tests")
+        await accounts.share(TEAM_PROJECT, "rita", "read", actor="tests")
+        await accounts.share(HIDDEN_PROJECT, STRANGER, "write", actor="tests")
+        self.holders = [
+            await self._create_holder("member", "alice", "write", "write"),
+            await self._create_holder("other user", "bob", "write", "write"),
+            await self._create_holder("admin", "root", "admin", "write"),
+            await self._create_holder("read scope", "alice", "read", "write"),
+            await self._create_holder("read role", "rita", "write", "read"),
+            await self._create_holder("outsider", "mallory", "write", None),
+            await self._create_holder("outsider, read scope", "mallory", "read", None),
+            await self._create_holder("outsider, admin scope", "mallory", "admin", None),
         ]
-        self.unknown = await self._unknown()
+        self.invalid_tokens = await self._create_invalid_tokens()
         for user in ("alice", "rita", "bob", "mallory", "root", STRANGER):
             await self._task(user)
-        self.prompt = (await self._prompt(TEAM))[1]
-        self.hidden_prompt = (await self._prompt(SECRET))[1]
-        await self._resource(TEAM, "notes", TEAM_WORD)
-        await self._resource(SECRET, "plans", word_of(STRANGER))
+        self.prompt = (await self._prompt(TEAM_PROJECT))[1]
+        self.hidden_prompt = (await self._prompt(HIDDEN_PROJECT))[1]
+        await self._resource(TEAM_PROJECT, "notes", TEAM_WORD)
+        await self._resource(HIDDEN_PROJECT, "plans", word_of(STRANGER))
 
-    async def _somebody(
+    async def _create_holder(
         self, name: str, user: str, scope: Scope, role: Literal["read", "write"] | None
-    ) -> Somebody:
+    ) -> TokenHolder:
         made = await self.workspace.accounts.create_token(user, scope, actor="tests")
-        return Somebody(name, user, scope, role, made.text)
+        return TokenHolder(name, user, scope, role, made.text)
 
-    async def _unknown(self) -> dict[str, str | None]:
-        """Tokens that are good for nothing."""
+    async def _create_invalid_tokens(self) -> dict[str, str | None]:
+        """Return tokens that are not valid, by reason."""
         accounts = self.workspace.accounts
         revoked = await accounts.create_token("alice", "write", actor="tests")
         await accounts.revoke([revoked.token.id], actor="tests")
         disabled = await accounts.create_token("gone", "write", actor="tests")
         await accounts.disable("gone", actor="tests")
-        # Disabling has revoked it; even one that somehow was not is good for nothing.
-        early = await self._opened(lambda: now_microseconds() - 2 * HOUR)
+        # Disabling the user has revoked the token.
+        early = await self._open_workspace(lambda: now_microseconds() - 2 * HOUR)
         try:
             expired = await early.accounts.create_token(
                 "alice", "write", actor="tests", expires_at=now_microseconds() - HOUR
             )
         finally:
             await early.store.close()
-        valid = self.known[0].token
+        valid = self.holders[0].token
         return {
             "none": None,
             "bad": valid[:10] + ("A" if valid[10] != "A" else "B") + valid[11:],
@@ -157,13 +158,13 @@ class World:
             "disabled user": disabled.text,
         }
 
-    def caller(self, user: str, project: str = TEAM) -> Caller:
+    def caller(self, user: str, project: str = TEAM_PROJECT) -> Caller:
         return Caller(self.projects[project], user, user)
 
-    # New things, for requests that change or take away something
+    # New entities, for requests that change or delete them
 
     async def _prompt(self, project: str) -> tuple[str, str]:
-        word = TEAM_WORD if project == TEAM else word_of(STRANGER)
+        word = TEAM_WORD if project == TEAM_PROJECT else word_of(STRANGER)
         name = f"p{self.number()}-{word}"
         made, _ = await self.workspace.prompts.create(
             self.caller("tests", project), name=name, content=f"{word} {name}", tags=[word]
@@ -177,33 +178,45 @@ class World:
 
     async def _task(self, user: str) -> int:
         task = await self.workspace.tasks.create(
-            self.caller(user), title=f"{word_of(user)} {self.number()}", notes=word_of(user), project=TEAM
+            self.caller(user),
+            title=f"{word_of(user)} {self.number()}",
+            notes=word_of(user),
+            project=TEAM_PROJECT,
         )
         return task.id
 
-    def new_prompt(self, project: str = TEAM) -> tuple[str, str]:
-        """The name and the id of a new prompt."""
+    def new_prompt(self, project: str = TEAM_PROJECT) -> tuple[str, str]:
+        """Create a prompt. Return its name and id."""
         return self.run(self._prompt(project))
 
-    def new_resource(self, project: str = TEAM) -> str:
+    def new_resource(self, project: str = TEAM_PROJECT) -> str:
         name = f"r{self.number()}"
-        self.run(self._resource(project, name, TEAM_WORD if project == TEAM else word_of(STRANGER)))
+        self.run(self._resource(project, name, TEAM_WORD if project == TEAM_PROJECT else word_of(STRANGER)))
         return name
 
     def new_task(self, user: str) -> int:
         return self.run(self._task(user))
 
     def last_change(self) -> int:
-        """The number of the newest change."""
+        """Return the seq of the newest change."""
         return self.run(self.workspace.history.page_all(None, limit=1))[0].seq
 
-    # From outside
+    # Over HTTP
 
     def host(self, profile: str, *options: str, module: str = "dittybag") -> HttpServerProcess:
-        """A server that asks who comes; one for all who want the same."""
+        """Return a server that requires tokens; calls with the same options share it."""
         key = (profile, module, *options)
         if key not in self._hosts:
-            arguments = ("--profile", profile, "--project", TEAM, "--db", self.database, "--auth", "tokens")
+            arguments = (
+                "--profile",
+                profile,
+                "--project",
+                TEAM_PROJECT,
+                "--db",
+                self.database,
+                "--auth",
+                "tokens",
+            )
             home = {"DITTYBAG_HOME": str(self.folder), "TWIG_DATA_DIR": str(self.folder / "twig")}
             begin = () if module == "dittybag" else ("serve", "--http", "127.0.0.1:0")
             host = HttpServerProcess(*begin, *arguments, *options, module=module, env=home)
@@ -211,35 +224,37 @@ class World:
         return self._hosts[key]
 
 
-def headers_of(token: str | None) -> dict[str, str]:
+def auth_headers(token: str | None) -> dict[str, str]:
     return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
-def sent(host: HttpServerProcess, token: str | None, way: Way, method: str, params: Json) -> ReceivedResponse:
-    """The answer to a request outside of sessions."""
+def post_message(
+    host: HttpServerProcess, token: str | None, endpoint: EndpointPath, method: str, params: Json
+) -> ReceivedResponse:
+    """Post a message outside of sessions and return the response."""
     message: Json = {"method": method, "params": params}
-    if way == "/mcp":
+    if endpoint == "/mcp":
         message |= {"jsonrpc": "2.0", "id": 1}
     connection = host.connect()
     try:
-        headers = {"Content-Type": JSON, "Accept": BOTH, **headers_of(token)}
-        return send_request(connection, "POST", way, msgspec.json.encode(message), headers)
+        headers = {"Content-Type": JSON, "Accept": BOTH, **auth_headers(token)}
+        return send_request(connection, "POST", endpoint, msgspec.json.encode(message), headers)
     finally:
         connection.close()
 
 
-class Told(msgspec.Struct, frozen=True):
-    """What came of a request."""
+class CallOutcome(msgspec.Struct, frozen=True):
+    """The result or error of a request."""
 
     kind: Literal["ok", "tool error", "error"]
     text: str
 
 
-def told(answer: ReceivedResponse, way: Way) -> Told:
-    """What an answer says, whichever way it came."""
-    body = answer.json()
+def parse_outcome(response: ReceivedResponse, endpoint: EndpointPath) -> CallOutcome:
+    """Return the outcome of a response, with or without JSON-RPC envelope."""
+    body = response.json()
     if "error" in body:
-        return Told("error", msgspec.json.encode(body["error"]).decode())
-    result = body["result"] if way == "/mcp" else body
+        return CallOutcome("error", msgspec.json.encode(body["error"]).decode())
+    result = body["result"] if endpoint == "/mcp" else body
     kind: Literal["ok", "tool error"] = "tool error" if result.get("isError") else "ok"
-    return Told(kind, msgspec.json.encode(result).decode())
+    return CallOutcome(kind, msgspec.json.encode(result).decode())

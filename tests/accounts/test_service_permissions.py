@@ -1,0 +1,332 @@
+"""Every service method checks the caller's permissions before it reads or changes anything."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dittybag.domain.accounts import Principal
+from dittybag.domain.changes import Kind
+from dittybag.domain.errors import ChangeNotFound, NotAllowed, ProjectGone, PromptNotFound, TaskNotFound
+from dittybag.domain.tasks import TaskFilter
+from dittybag.services.caller import Caller
+from dittybag.services.history_service import ChangeFilter, HistoryService
+from dittybag.services.project_overview import OverviewService
+from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptService
+from dittybag.services.resource_service import ResourceChange, ResourceService
+from dittybag.services.search_service import SEARCH_KINDS, SearchService
+from dittybag.services.task_service import TaskService
+from dittybag.services.workspace import Workspace
+from dittybag.storage.sqlite.store import SqliteStore
+
+SERVICES: dict[str, type] = {
+    "prompts": PromptService,
+    "resources": ResourceService,
+    "tasks": TaskService,
+    "search": SearchService,
+    "history": HistoryService,
+    "overview": OverviewService,
+}
+KINDS: tuple[Kind, ...] = SEARCH_KINDS
+
+
+class PopulatedWorkspace(Struct, frozen=True):
+    """A workspace with one entity of each kind."""
+
+    workspace: Workspace
+    caller: Caller
+    task: int
+    change: int
+    task_change: int
+
+
+@pytest.fixture
+async def populated(tmp_path: Path) -> AsyncIterator[PopulatedWorkspace]:
+    workspace = Workspace(SqliteStore(str(tmp_path / "dittybag.db")))
+    project = await workspace.projects.create("team", actor="tests")
+    caller = Caller(project.id, "alice", "alice")
+    await workspace.prompts.create(caller, name="one", content="Words", tags=["a"])
+    await workspace.resources.create(caller, name="one", uri="file:///one", content="Words")
+    task = await workspace.tasks.create(caller, title="One")
+    await workspace.prompts.create(caller, name="last", content="Words")
+    change = (await workspace.history.page(caller, limit=1))[0].seq
+    task_change = (await workspace.history.page(caller, kind="task", limit=1))[0].seq
+    yield PopulatedWorkspace(workspace, caller, task.id, change, task_change)
+    await workspace.store.close()
+
+
+class ServiceCall(Struct, frozen=True):
+    """A call of a service method."""
+
+    #: Whether it concerns the project or the caller's own tasks.
+    touches: Literal["project", "own"]
+    writes: bool
+    call: Callable[[Any, Caller, PopulatedWorkspace], Awaitable[Any]]
+
+
+def reads(call: Callable[[Any, Caller, PopulatedWorkspace], Awaitable[Any]]) -> ServiceCall:
+    return ServiceCall("project", writes=False, call=call)
+
+
+def writes(call: Callable[[Any, Caller, PopulatedWorkspace], Awaitable[Any]]) -> ServiceCall:
+    return ServiceCall("project", writes=True, call=call)
+
+
+def own(
+    call: Callable[[Any, Caller, PopulatedWorkspace], Awaitable[Any]], *, changes: bool = False
+) -> ServiceCall:
+    return ServiceCall("own", writes=changes, call=call)
+
+
+ONE = PromptAddress(name="one")
+
+
+async def _by_id(resources: ResourceService, who: Caller, populated: PopulatedWorkspace) -> Any:
+    resource = await resources.get(populated.caller, "one")
+    return await resources.by_id(who, resource.id)
+
+
+CASES: dict[str, ServiceCall] = {
+    "prompts.create": writes(lambda it, who, populated: it.create(who, name="new", content="Words")),
+    "prompts.get": reads(lambda it, who, populated: it.get(who, ONE)),
+    "prompts.update": writes(lambda it, who, populated: it.update(who, ONE, PromptChange(content="Other"))),
+    "prompts.delete": writes(lambda it, who, populated: it.delete(who, ONE)),
+    "prompts.delete_all": writes(lambda it, who, populated: it.delete_all(who, [ONE])),
+    "prompts.names": reads(lambda it, who, populated: it.names(who, 10)),
+    "prompts.listing": reads(lambda it, who, populated: it.listing(who, 0, 10)),
+    "prompts.recent": reads(lambda it, who, populated: it.recent(who, 10, 0)),
+    "prompts.search": reads(lambda it, who, populated: it.search(who, "Words", 10, 0)),
+    "prompts.by_tags": reads(lambda it, who, populated: it.by_tags(who, ["a"], 10, 0)),
+    "prompts.tags": reads(lambda it, who, populated: it.tags(who)),
+    "prompts.retag": writes(lambda it, who, populated: it.retag(who, ONE, add=["b"])),
+    "prompts.rename_tag": writes(lambda it, who, populated: it.rename_tag(who, "a", "b")),
+    "prompts.filter": reads(lambda it, who, populated: it.filter(who, limit=10, offset=0)),
+    "resources.create": writes(
+        lambda it, who, populated: it.create(who, name="new", uri="file:///new", content="Words")
+    ),
+    "resources.update": writes(
+        lambda it, who, populated: it.update(who, "one", ResourceChange(content="Other"))
+    ),
+    "resources.delete": writes(lambda it, who, populated: it.delete(who, "one")),
+    "resources.delete_all": writes(lambda it, who, populated: it.delete_all(who, ["one"])),
+    "resources.get": reads(lambda it, who, populated: it.get(who, "one")),
+    "resources.all": reads(lambda it, who, populated: it.all(who)),
+    "resources.read": reads(lambda it, who, populated: it.read(who, "file:///one")),
+    "resources.templates": reads(lambda it, who, populated: it.templates(who)),
+    "resources.listing": reads(lambda it, who, populated: it.listing(who, 0, 10, templates=False)),
+    "resources.uris": reads(lambda it, who, populated: it.uris(who, "", 10)),
+    "resources.page": reads(lambda it, who, populated: it.page(who, limit=10)),
+    "resources.by_id": reads(_by_id),
+    "resources.contents": reads(lambda it, who, populated: it.contents(who, [])),
+    "search.all_kinds": reads(lambda it, who, populated: it.all_kinds(who, "Words", KINDS, 10)),
+    "search.quick_search": reads(lambda it, who, populated: it.quick_search(who, "Words", KINDS, 10)),
+    "overview.count_contents": reads(lambda it, who, populated: it.count_contents(who)),
+    "overview.usage": reads(lambda it, who, populated: it.usage(who, "somebody")),
+    "history.browse": reads(lambda it, who, populated: it.browse(who)),
+    "history.actors": reads(lambda it, who, populated: it.actors(who, ChangeFilter())),
+    "history.get_with_contents": reads(
+        lambda it, who, populated: it.get_with_contents(who, populated.change)
+    ),
+    "history.plan_undo": reads(lambda it, who, populated: it.plan_undo(who, populated.change)),
+    "history.undo_in_any_project": writes(
+        lambda it, who, populated: it.undo_in_any_project(who, populated.change, seen=populated.change)
+    ),
+    "history.page": reads(lambda it, who, populated: it.page(who)),
+    "history.undo": writes(lambda it, who, populated: it.undo(who, populated.change)),
+    "history.restore": writes(lambda it, who, populated: it.restore(who, populated.change)),
+    "tasks.create": own(lambda it, who, populated: it.create(who, title="New"), changes=True),
+    "tasks.get": own(lambda it, who, populated: it.get(who, populated.task)),
+    "tasks.page": own(
+        lambda it, who, populated: it.page(
+            who, project=None, priority=None, completed=True, limit=10, offset=0
+        )
+    ),
+    "tasks.filter": own(lambda it, who, populated: it.filter(who)),
+    "tasks.update": own(lambda it, who, populated: it.update(who, populated.task, priority=5), changes=True),
+    "tasks.complete": own(lambda it, who, populated: it.complete(who, populated.task), changes=True),
+    "tasks.delete": own(lambda it, who, populated: it.delete(who, populated.task), changes=True),
+    "tasks.complete_all": own(
+        lambda it, who, populated: it.complete_all(who, [populated.task]), changes=True
+    ),
+    "tasks.reopen_all": own(lambda it, who, populated: it.reopen_all(who, [populated.task]), changes=True),
+    "tasks.delete_all": own(lambda it, who, populated: it.delete_all(who, [populated.task]), changes=True),
+    "tasks.board": own(
+        lambda it, who, populated: it.board(who, TaskFilter(), "priority", order="priority", limit=5, width=5)
+    ),
+    "tasks.listing": own(
+        lambda it, who, populated: it.listing(who, TaskFilter(), order="priority", limit=5, offset=0)
+    ),
+    "tasks.completion_counts": own(lambda it, who, populated: it.completion_counts(who, 0)),
+    "tasks.latest_change": own(lambda it, who, populated: it.latest_change(who, populated.task)),
+    "tasks.undo_latest": own(
+        lambda it, who, populated: it.undo_latest(who, populated.task, populated.task_change), changes=True
+    ),
+    "tasks.search": own(lambda it, who, populated: it.search(who, "One")),
+    "tasks.groups": own(lambda it, who, populated: it.groups(who)),
+    "tasks.stats": own(lambda it, who, populated: it.stats(who)),
+}
+
+MEMBER = Principal("alice", "write", "write")
+READER = Principal("alice", "write", "read")
+READ_SCOPE = Principal("alice", "read", "write")
+OUTSIDER = Principal("alice", "admin", None)
+
+
+def caller_as(populated: PopulatedWorkspace, principal: Principal) -> Caller:
+    return replace(populated.caller, principal=principal, user=principal.user)
+
+
+def run_case(name: str, populated: PopulatedWorkspace, principal: Principal) -> Awaitable[Any]:
+    service = getattr(populated.workspace, name.partition(".")[0])
+    return CASES[name].call(service, caller_as(populated, principal), populated)
+
+
+def test_every_service_method_with_a_caller_has_a_case() -> None:
+    found = {
+        f"{name}.{method}"
+        for name, service in SERVICES.items()
+        for method, function in inspect.getmembers(service, inspect.iscoroutinefunction)
+        if not method.startswith("_") and "caller" in inspect.signature(function).parameters
+    }
+    assert found == CASES.keys()
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_a_member_with_write_access_may_call_everything(
+    populated: PopulatedWorkspace, name: str
+) -> None:
+    await run_case(name, populated, MEMBER)
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_a_project_does_not_exist_for_outsiders(populated: PopulatedWorkspace, name: str) -> None:
+    if CASES[name].touches == "project":
+        with pytest.raises(ProjectGone):
+            await run_case(name, populated, OUTSIDER)
+    else:
+        await run_case(name, populated, OUTSIDER)
+
+
+@pytest.mark.parametrize("principal", [READER, READ_SCOPE], ids=["role", "scope"])
+@pytest.mark.parametrize("name", CASES)
+async def test_readers_cannot_change_anything(
+    populated: PopulatedWorkspace, name: str, principal: Principal
+) -> None:
+    case = CASES[name]
+    if case.writes and (case.touches == "project" or principal is READ_SCOPE):
+        newest = await populated.workspace.history.page_all(None, limit=1)
+        with pytest.raises(NotAllowed):
+            await run_case(name, populated, principal)
+        assert await populated.workspace.history.page_all(None, limit=1) == newest
+    else:
+        await run_case(name, populated, principal)
+
+
+# Data of other users
+
+
+async def test_the_change_log_shows_only_own_tasks(populated: PopulatedWorkspace) -> None:
+    bob = caller_as(populated, Principal("bob", "write", "write"))
+    await populated.workspace.tasks.create(bob, title="Bob's")
+    alice = caller_as(populated, MEMBER)
+    for caller, title in ((alice, "One"), (bob, "Bob's")):
+        for limit in (1, 100):
+            seen = await populated.workspace.history.page(caller, kind="task", limit=limit)
+            assert [change.after.title for change in seen if change.after is not None] == [title]  # type: ignore[union-attr]
+    everything = await populated.workspace.history.page(populated.caller, kind="task")
+    assert len(everything) == 2
+
+
+async def test_another_users_change_is_not_found(populated: PopulatedWorkspace) -> None:
+    bob = caller_as(populated, Principal("bob", "admin", "write"))
+    change = (await populated.workspace.history.page_all(None, kind="task", limit=1))[0].seq
+    for undo in (populated.workspace.history.undo, populated.workspace.history.restore):
+        with pytest.raises(ChangeNotFound) as foreign:
+            await undo(bob, change)
+        assert str(foreign.value) == str(ChangeNotFound(change))
+    assert (await populated.workspace.tasks.get(populated.caller, populated.task)).title == "One"
+    with pytest.raises(TaskNotFound):
+        await populated.workspace.tasks.get(bob, populated.task)
+
+
+async def test_a_batch_with_another_users_change_cannot_be_undone(
+    populated: PopulatedWorkspace,
+) -> None:
+    tasks = populated.workspace.tasks
+    bobs = await tasks.create(replace(populated.caller, user="bob"), title="Bob's")
+
+    async def together(transaction: Any) -> None:
+        mine = await transaction.tasks.get("alice", populated.task)
+        theirs = await transaction.tasks.get("bob", bobs.id)
+        for task in (mine, theirs):
+            await transaction.write("update", task, replace(task, priority=1, version=task.version + 1))
+
+    await populated.workspace.store.write(together, actor="import")
+    theirs, mine = await populated.workspace.history.page_all(None, limit=2)
+    with pytest.raises(ChangeNotFound):
+        await populated.workspace.history.undo(caller_as(populated, MEMBER), mine.seq)
+    with pytest.raises(ChangeNotFound):
+        await populated.workspace.history.undo(caller_as(populated, MEMBER), theirs.seq)
+    assert (await tasks.get(populated.caller, populated.task)).priority == 1
+    # The owner of the workspace may undo it.
+    assert len(await populated.workspace.history.undo(populated.caller, mine.seq)) == 2
+
+
+async def test_only_admins_can_undo_changes_to_a_project(populated: PopulatedWorkspace) -> None:
+    history = populated.workspace.history
+    (made,) = await history.page_all(populated.caller.project, kind="project", limit=1)
+    for undo in (history.undo, history.restore):
+        with pytest.raises(NotAllowed):
+            await undo(caller_as(populated, MEMBER), made.seq)
+    assert (await populated.workspace.prompts.get(caller_as(populated, MEMBER), ONE)).name == "one"
+    await history.undo(caller_as(populated, Principal("root", "admin", "write")), made.seq)
+    with pytest.raises(ProjectGone):
+        await populated.workspace.prompts.get(caller_as(populated, MEMBER), ONE)
+
+
+async def test_users_see_only_visible_projects_with_counts_of_own_tasks(
+    populated: PopulatedWorkspace,
+) -> None:
+    workspace, accounts = populated.workspace, populated.workspace.accounts
+    for name in ("alice", "bob"):
+        await accounts.add_user(name, actor="tests")
+    await workspace.projects.create("hideout", actor="tests")
+    await accounts.share("hideout", "bob", "read", actor="tests")
+    for user, count in (("alice", 1), ("bob", 2)):
+        for _ in range(count):
+            await workspace.tasks.create(replace(populated.caller, user=user), title="Do", project="team")
+
+    async def listed(caller: Caller) -> dict[str, int]:
+        return {size.project.name: size.tasks for size in await workspace.projects.all(caller)}
+
+    alice, bob = caller_as(populated, MEMBER), caller_as(populated, Principal("bob", "read", "write"))
+    assert await listed(alice) == {"default": 0, "team": 1}
+    assert await listed(bob) == {"default": 0, "team": 2, "hideout": 0}
+    assert await listed(populated.caller) == {"default": 0, "team": 3, "hideout": 0}
+    assert await workspace.projects.names("", 10, alice) == ["default", "team"]
+    assert await workspace.projects.names("", 2, bob) == ["default", "hideout"]
+    assert await workspace.projects.names("h", 10, alice) == []
+    assert await workspace.projects.names("h", 10) == ["hideout"]
+
+
+async def test_a_restored_project_keeps_its_members(populated: PopulatedWorkspace) -> None:
+    accounts, projects = populated.workspace.accounts, populated.workspace.projects
+    await accounts.add_user("alice", actor="tests")
+    await accounts.share("team", "alice", "read", actor="tests")
+    await projects.delete("team", actor="tests")
+    (deleted,) = await populated.workspace.history.page_all(None, kind="project", limit=1)
+    await populated.workspace.history.restore_in_any_project(
+        replace(deleted, after=deleted.before), actor="tests"
+    )
+    assert [member.user for member in await accounts.members("team")] == ["alice"]
+    assert await accounts.external_principal("mallory", "admin", populated.caller.project) == Principal(
+        "mallory", "admin", None
+    )
+    with pytest.raises(PromptNotFound):
+        await populated.workspace.prompts.get(populated.caller, ONE)
