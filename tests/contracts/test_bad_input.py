@@ -129,7 +129,7 @@ def test_an_unknown_project_is_refused_and_writes_nothing(
             wire.hang_up()
             lines, stderr, status = wire.rest()
         assert (lines, status) == ([], 3), (project, stderr)
-        assert stderr.startswith("error: there is no project '")
+        assert stderr.startswith("error: Project '")
         assert "\nhint: " in stderr
     assert server.footprint() == before
 

@@ -134,7 +134,7 @@ def test_an_unknown_toolset_is_refused_with_a_hint(tmp_path: Path) -> None:
 def test_a_missing_project_is_an_error_with_a_hint(tmp_path: Path, profile: str) -> None:
     done = dittybag("serve", "--profile", profile, "--project", "nowhere", *database(tmp_path), status=3)
     assert done.stdout == ""
-    assert done.stderr.startswith("error: there is no project 'nowhere' in ")
+    assert done.stderr.startswith("error: Project 'nowhere' does not exist in ")
     assert re.search(r"^hint: ", done.stderr, re.MULTILINE)
     dittybag("project", "create", "nowhere", *database(tmp_path))
     with ServerUnderTest(tmp_path, profile, "--project", "nowhere") as server:
