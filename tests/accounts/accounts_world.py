@@ -131,8 +131,8 @@ class World:
     async def _create_holder(
         self, name: str, user: str, scope: Scope, role: Literal["read", "write"] | None
     ) -> TokenHolder:
-        made = await self.workspace.accounts.create_token(user, scope, actor="tests")
-        return TokenHolder(name, user, scope, role, made.text)
+        created = await self.workspace.accounts.create_token(user, scope, actor="tests")
+        return TokenHolder(name, user, scope, role, created.text)
 
     async def _create_invalid_tokens(self) -> dict[str, str | None]:
         """Return tokens that are not valid, by reason."""
@@ -166,10 +166,10 @@ class World:
     async def _prompt(self, project: str) -> tuple[str, str]:
         word = TEAM_WORD if project == TEAM_PROJECT else word_of(STRANGER)
         name = f"p{self.number()}-{word}"
-        made, _ = await self.workspace.prompts.create(
+        created, _ = await self.workspace.prompts.create(
             self.caller("tests", project), name=name, content=f"{word} {name}", tags=[word]
         )
-        return made.name, made.id
+        return created.name, created.id
 
     async def _resource(self, project: str, name: str, word: str) -> None:
         await self.workspace.resources.create(

@@ -22,15 +22,15 @@ def server() -> Iterator[Server]:
     """A PostgreSQL server with an ordinary role and a superuser."""
     with running("carried") as server:
         server.sql("CREATE ROLE clerk LOGIN")
-        server.sql("CREATE DATABASE guarded OWNER clerk")
-        server.sql("CREATE DATABASE unguarded")
+        server.sql("CREATE DATABASE with_rls OWNER clerk")
+        server.sql("CREATE DATABASE without_rls")
         yield server
 
 
 @pytest.fixture(scope="package")
 def rls_world(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A shared world on PostgreSQL with row-level security."""
-    with World(tmp_path_factory.mktemp("world"), server.url("guarded", user="clerk")) as created:
+    with World(tmp_path_factory.mktemp("world"), server.url("with_rls", user="clerk")) as created:
         yield created
 
 

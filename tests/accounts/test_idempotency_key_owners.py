@@ -43,7 +43,7 @@ def test_two_users_can_use_the_same_key(request: pytest.FixtureRequest, name: st
 def test_tokens_of_one_user_share_their_keys(request: pytest.FixtureRequest, name: str) -> None:
     world: World = request.getfixturevalue(name)
     alice = world.holders[0]
-    made = world.run(world.workspace.accounts.create_token("alice", "write", actor="tests"))
-    other = TokenHolder("member again", "alice", "write", "write", made.text)
+    created = world.run(world.workspace.accounts.create_token("alice", "write", actor="tests"))
+    other = TokenHolder("member again", "alice", "write", "write", created.text)
     first = create(world, alice, "t", "shared")
     assert create(world, other, "t", "shared") == first

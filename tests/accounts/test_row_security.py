@@ -233,9 +233,9 @@ def test_a_batch_with_hidden_changes_is_not_partly_undone(rls_world: World) -> N
                 created_at=1,
                 updated_at=1,
             )
-            made = await transaction.write("create", None, prompt)
-            assert made is not None
-            seqs.append(made.number)
+            created = await transaction.write("create", None, prompt)
+            assert created is not None
+            seqs.append(created.number)
         return seqs[0]
 
     seq = world.run(world.workspace.store.write(work, actor="tests"))
@@ -255,8 +255,8 @@ def test_a_batch_with_hidden_changes_is_not_partly_undone(rls_world: World) -> N
 @pytest.fixture(scope="module")
 def no_rls_world(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A world with a database role that bypasses row-level security."""
-    with World(tmp_path_factory.mktemp("world"), server.url("unguarded")) as made:
-        yield made
+    with World(tmp_path_factory.mktemp("world"), server.url("without_rls")) as created:
+        yield created
 
 
 def leaks(world: World, who: TokenHolder, operations: dict[str, MatrixRow], *, tool: bool) -> set[str]:

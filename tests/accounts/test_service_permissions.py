@@ -280,12 +280,12 @@ async def test_a_batch_with_another_users_change_cannot_be_undone(
 
 async def test_only_admins_can_undo_changes_to_a_project(populated: PopulatedWorkspace) -> None:
     history = populated.workspace.history
-    (made,) = await history.page_all(populated.caller.project, kind="project", limit=1)
+    (created,) = await history.page_all(populated.caller.project, kind="project", limit=1)
     for undo in (history.undo, history.restore):
         with pytest.raises(NotAllowed):
-            await undo(caller_as(populated, MEMBER), made.seq)
+            await undo(caller_as(populated, MEMBER), created.seq)
     assert (await populated.workspace.prompts.get(caller_as(populated, MEMBER), ONE)).name == "one"
-    await history.undo(caller_as(populated, Principal("root", "admin", "write")), made.seq)
+    await history.undo(caller_as(populated, Principal("root", "admin", "write")), created.seq)
     with pytest.raises(ProjectGone):
         await populated.workspace.prompts.get(caller_as(populated, MEMBER), ONE)
 

@@ -111,8 +111,8 @@ def test_users_are_not_mixed_up_on_one_connection(world: World) -> None:
     member, other, *_ = world.holders
     for _ in range(5):
         for who in (member, other):
-            made = call(connection, who.token, "task_create", title="Mine")
-            assert content(made)["user_id"] == who.user
+            created = call(connection, who.token, "task_create", title="Mine")
+            assert content(created)["user_id"] == who.user
             (change,) = content(call(connection, who.token, "list_changes", limit=1))["changes"]
             assert change["actor"] == who.user
         assert post(connection, None).status == 401
@@ -225,10 +225,10 @@ def test_the_rate_limit_of_one_token_does_not_affect_others(own_world: World) ->
 
 def test_every_response_has_a_new_request_id_or_that_of_the_request(world: World) -> None:
     connection, who = world.host("all").connect(), world.holders[0]
-    made = [post(connection, who.token).headers["x-request-id"] for _ in range(10)]
-    made += [post(connection, None).headers["x-request-id"] for _ in range(3)]
-    assert len(set(made)) == len(made)
-    assert all(re.fullmatch(r"[0-9a-f]{12}-[0-9a-f]+", name) for name in made)
+    created = [post(connection, who.token).headers["x-request-id"] for _ in range(10)]
+    created += [post(connection, None).headers["x-request-id"] for _ in range(3)]
+    assert len(set(created)) == len(created)
+    assert all(re.fullmatch(r"[0-9a-f]{12}-[0-9a-f]+", name) for name in created)
     for valid in ("a", "A-z_0.9", "x" * 64):
         for _ in range(3):
             response = post(connection, who.token, more={"X-Request-Id": valid})

@@ -46,8 +46,8 @@ async def test_an_old_database_is_migrated_and_keeps_its_data(tmp_path: Path) ->
         project = await workspace.projects.find(DEFAULT_PROJECT)
         assert (await workspace.tasks.get(Caller(project.id, "tests"), 1)).title == "Old"
         await workspace.accounts.add_user("alice", actor="tests")
-        made = await workspace.accounts.create_token("alice", "read", actor="tests")
-        assert await workspace.accounts.authenticate(made.text, project.id) is not None
+        created = await workspace.accounts.create_token("alice", "read", actor="tests")
+        assert await workspace.accounts.authenticate(created.text, project.id) is not None
     finally:
         await workspace.store.close()
     connection = apsw.Connection(str(path))

@@ -55,7 +55,7 @@ class RateLimit(Struct, frozen=True):
     """The request rate that one token is allowed, per process (a token bucket)."""
 
     per_second: float = 50.0
-    #: Size of the bucket: the number of requests allowed at once after a pause.
+    #: Size of the bucket: the number of requests allowed in a burst.
     burst: int = 200
 
 
@@ -82,7 +82,7 @@ def challenge(error: str | None = None, scope: str | None = None) -> bytes:
 
 
 class LocalTokenVerifier:
-    """Verifies tokens made by `dittybag token create`. Implements `TokenVerifier`."""
+    """Verifies tokens created by `dittybag token create`. Implements `TokenVerifier`."""
 
     def __init__(self, accounts: AccountService, project: int) -> None:
         self._accounts = accounts
@@ -226,7 +226,7 @@ class AuthenticationMiddleware:
         cached = self._cache.get(token.key)
         if cached is not None and time.monotonic() < cached.expires_at:
             return cached
-        begun = time.monotonic()
+        started = time.monotonic()
         verifier = self._local if token.text.startswith(PREFIX) else self._external
         principal = None if verifier is None else await verifier.verify(token.text)
         if principal is None:
@@ -236,7 +236,7 @@ class AuthenticationMiddleware:
         cached = self._cache.setdefault(token.key, cached or _CachedPrincipal(self._rate))
         if cached.auth.principal != principal:
             cached.auth = AuthInfo(principal.user, principal, receives_notifications=principal.sees_project)
-        cached.expires_at = begun + CACHE_SECONDS
+        cached.expires_at = started + CACHE_SECONDS
         self._cache.move_to_end(token.key)
         while len(self._cache) > MAX_CACHED:
             self._cache.popitem(last=False)

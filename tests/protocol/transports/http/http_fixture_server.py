@@ -33,7 +33,7 @@ class FixtureOptions(Struct, frozen=True, kw_only=True):
     origins: tuple[str, ...] = ()
 
 
-class EchoArguments(Struct):
+class FixtureEchoArguments(Struct):
     text: str
 
 
@@ -61,9 +61,9 @@ def add_tools(server: Server) -> None:
     """Add tools that echo text, return long text, and send notifications."""
 
     @server.tool(
-        "echo", EchoArguments, description="Returns the text in the next iteration of the event loop"
+        "echo", FixtureEchoArguments, description="Returns the text in the next iteration of the event loop"
     )
-    async def echo(arguments: EchoArguments, ctx: Context) -> str:
+    async def echo(arguments: FixtureEchoArguments, ctx: Context) -> str:
         await asyncio.sleep(0)
         return arguments.text
 

@@ -243,10 +243,10 @@ ALL_LISTS = {"toolsListChanged": True, "promptsListChanged": True, "resourcesLis
 
 def test_listening_acknowledges_the_subscriptions_and_sends_only_those(client: PlainHttpClient) -> None:
     uri = "test://watched-resource"
-    wanted = {"promptsListChanged": True, "resourceSubscriptions": [uri]}
-    some = client.ask("subscriptions/listen", {"notifications": wanted}, id=6)
+    expected = {"promptsListChanged": True, "resourceSubscriptions": [uri]}
+    some = client.ask("subscriptions/listen", {"notifications": expected}, id=6)
     every = client.ask("subscriptions/listen", {"notifications": ALL_LISTS}, id="six")
-    for reply, request_id, honoured in ((some, 6, wanted), (every, "six", ALL_LISTS)):
+    for reply, request_id, honoured in ((some, 6, expected), (every, "six", ALL_LISTS)):
         assert (reply.status, reply.media_type) == (200, "text/event-stream")
         assert reply.headers["X-Accel-Buffering"] == "no"
         first = reply.message()
@@ -275,8 +275,8 @@ def test_a_closed_listener_is_removed(client: PlainHttpClient) -> None:
     assert client.counts(streams=20)["streams"] == 20
     for reply in replies:
         reply.close()
-    wanted = {"streams": 0, "audience": before["audience"]}
-    assert client.counts(**wanted) == {**before, **wanted}
+    expected = {"streams": 0, "audience": before["audience"]}
+    assert client.counts(**expected) == {**before, **expected}
 
 
 def test_streams_beyond_the_limit_are_refused_until_another_ends() -> None:

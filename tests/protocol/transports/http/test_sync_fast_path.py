@@ -58,12 +58,12 @@ def test_a_cached_head_works_if_the_body_arrives_later(raw: RawConnection, era: 
     assert read_json(raw)["id"] == 1
     for cut in (1, 5, 60):
         wire = call_request(era, "test_simple_text", 2)
-        for piece in (wire[:-cut], wire[-cut:]):
-            raw.send(piece)
+        for part in (wire[:-cut], wire[-cut:]):
+            raw.send(part)
         assert read_json(raw)["id"] == 2
     head, _, body = call_request(era, "test_simple_text", 3).partition(b"\r\n\r\n")
-    for piece in (head, b"\r\n\r\n", body):
-        raw.send(piece)
+    for part in (head, b"\r\n\r\n", body):
+        raw.send(part)
     assert read_json(raw)["id"] == 3
     raw.send(call_request(era, "test_simple_text", 4))
     assert read_json(raw)["id"] == 4
