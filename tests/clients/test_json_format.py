@@ -1,4 +1,4 @@
-"""JSON files of all layouts: Dittybag gets in, and out again without a trace."""
+"""JSON files of all layouts: adding and removing an entry preserves them byte for byte."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from dittybag.clients.client_errors import ClientEntryForeign, ClientFileRefused, MalformedConfig
 from dittybag.clients.json_format import JsonFormat
-from tests.clients.machines import LAUNCH, OTHER, Place
+from tests.clients.client_file_fixture import LAUNCH, PROJECT_LAUNCH, ClientFileFixture
 
-ENTRY = LAUNCH.entry(Place(Path("/"), "zed").target.client)
+ENTRY = LAUNCH.entry(ClientFileFixture(Path("/"), "zed").target.client)
 
 LAYOUTS = {
-    "no file's worth": "",
+    "zero bytes": "",
     "blank": " \n\n",
     "empty": "{}",
     "empty with a line": "{}\n",
@@ -67,39 +67,39 @@ LAYOUTS = {
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path, "zed")
+def client_file(tmp_path: Path) -> ClientFileFixture:
+    return ClientFileFixture(tmp_path, "zed")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_is_put_in_is_taken_out_to_the_byte(place: Place, layout: str) -> None:
-    before = place.write(LAYOUTS[layout])
-    place.goes_there_and_back(before)
-    assert place.remove().state == "absent"
-    assert place.read() == before
+def test_removing_the_entry_restores_the_file_exactly(client_file: ClientFileFixture, layout: str) -> None:
+    before = client_file.write(LAYOUTS[layout])
+    client_file.check_round_trip(before)
+    assert client_file.remove().state == "absent"
+    assert client_file.read() == before
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_nothing_that_was_there_is_moved(place: Place, layout: str) -> None:
-    before = place.write(LAYOUTS[layout]).decode()
-    place.connect()
-    assert place.entry() == ENTRY
-    rest = iter(place.text())
+def test_existing_content_stays_in_order(client_file: ClientFileFixture, layout: str) -> None:
+    before = client_file.write(LAYOUTS[layout]).decode()
+    client_file.connect()
+    assert client_file.entry() == ENTRY
+    rest = iter(client_file.text())
     assert all(letter in rest for letter in before if not letter.isspace())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_without_a_record_everything_else_stays_in_its_place(place: Place, layout: str) -> None:
-    before = place.write(LAYOUTS[layout]).decode()
-    place.connect()
-    place.forget()
-    assert place.remove().state == "removed"
-    assert place.entry() is None
-    missing = iter("".join(place.text().split()))
+def test_without_a_record_only_the_entry_is_removed(client_file: ClientFileFixture, layout: str) -> None:
+    before = client_file.write(LAYOUTS[layout]).decode()
+    client_file.connect()
+    client_file.delete_records()
+    assert client_file.remove().state == "removed"
+    assert client_file.entry() is None
+    missing = iter("".join(client_file.text().split()))
     assert all(letter in missing for letter in "".join(before.split()))
 
 
-NEIGHBOURS = [
+FORMATTING_EXAMPLES = [
     (
         """\
 {
@@ -151,11 +151,13 @@ NEIGHBOURS = [
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-@pytest.mark.parametrize(("before", "after"), NEIGHBOURS)
-def test_the_entry_looks_like_its_neighbours(place: Place, before: str, after: str, newline: str) -> None:
-    place.write(before.replace("\n", newline))
-    place.connect()
-    assert place.read() == after.replace("\n", newline).encode()
+@pytest.mark.parametrize(("before", "after"), FORMATTING_EXAMPLES)
+def test_the_entry_is_formatted_like_its_neighbours(
+    client_file: ClientFileFixture, before: str, after: str, newline: str
+) -> None:
+    client_file.write(before.replace("\n", newline))
+    client_file.connect()
+    assert client_file.read() == after.replace("\n", newline).encode()
 
 
 @pytest.mark.parametrize(
@@ -168,32 +170,32 @@ def test_the_entry_looks_like_its_neighbours(place: Place, before: str, after: s
         "[]",
     ],
 )
-def test_an_entry_that_was_there_before_comes_back(place: Place, previous: str) -> None:
-    before = place.write(f'{{"context_servers": {{ "b": 1,\n "dittybag" : {previous} , "a": {{}} }} }}')
-    outcome = place.connect()
-    assert (outcome.state, outcome.has_previous) == ("updated", True)
-    assert place.entry() == ENTRY
-    place.connect(OTHER)
-    outcome = place.remove()
-    assert (outcome.state, outcome.has_previous) == ("removed", True)
-    assert place.read() == before
+def test_a_replaced_entry_is_restored(client_file: ClientFileFixture, previous: str) -> None:
+    before = client_file.write(f'{{"context_servers": {{ "b": 1,\n "dittybag" : {previous} , "a": {{}} }} }}')
+    result = client_file.connect()
+    assert (result.state, result.has_previous) == ("updated", True)
+    assert client_file.entry() == ENTRY
+    client_file.connect(PROJECT_LAUNCH)
+    result = client_file.remove()
+    assert (result.state, result.has_previous) == ("removed", True)
+    assert client_file.read() == before
 
 
-def test_what_its_owner_added_to_an_entry_stays_in_it(place: Place) -> None:
-    place.write(
+def test_additions_of_the_user_to_an_entry_are_kept(client_file: ClientFileFixture) -> None:
+    client_file.write(
         '{"context_servers": {"dittybag": {"command": "/old/dittybag", "args": ["serve"], "timeout": 60,'
         ' "env": {"DITTYBAG_HOME": "/old", "DITTYBAG_ACTOR": "me"}}}}'
     )
-    place.connect()
-    assert place.entry() == {
+    client_file.connect()
+    assert client_file.entry() == {
         **ENTRY,
         "env": {"DITTYBAG_HOME": "/srv/bag", "DITTYBAG_ACTOR": "me"},
         "timeout": 60,
     }
-    assert place.connect().state == "unchanged"
+    assert client_file.connect().state == "unchanged"
 
 
-FOREIGN_CHANGES: dict[str, tuple[str, Callable[[str], str], str]] = {
+CHANGES_BY_OTHERS: dict[str, tuple[str, Callable[[str], str], str]] = {
     "another server after ours": (
         '{\n  "context_servers": {\n    "a": {}\n  }\n}\n',
         lambda text: text.replace("    }\n  }\n}", '    },\n    "b": {}\n  }\n}'),
@@ -209,7 +211,7 @@ FOREIGN_CHANGES: dict[str, tuple[str, Callable[[str], str], str]] = {
         lambda text: text.replace('    "a": {},\n', ""),
         '{\n  "context_servers": {\n  }\n}\n',
     ),
-    "a comment that stands between": (
+    "a comment in between": (
         '{\n  "context_servers": {\n    "a": {} // x\n  }\n}\n',
         lambda text: text.replace("// x", "// longer"),
         '{\n  "context_servers": {\n    "a": {} // longer\n  }\n}\n',
@@ -219,7 +221,7 @@ FOREIGN_CHANGES: dict[str, tuple[str, Callable[[str], str], str]] = {
         lambda text: text.replace("    }\n  }\n}", '    },\n    "b": {}\n  }\n}'),
         '{\n  "context_servers": {\n    "a": {}, // x\n    "b": {}\n  }\n}\n',
     ),
-    "another server in what we made": (
+    "another server in the object we created": (
         "{}\n",
         lambda text: text.replace("    }\n  }\n}", '    },\n    "b": {}\n  }\n}'),
         '{\n  "context_servers": {\n    "b": {}\n  }\n}\n',
@@ -229,12 +231,12 @@ FOREIGN_CHANGES: dict[str, tuple[str, Callable[[str], str], str]] = {
         lambda text: text.replace("dark", "light and bright"),
         '{\n  "theme": "light and bright"\n}\n',
     ),
-    "all laid out anew": (
+    "reformatted": (
         '{"theme":"dark"}',
         lambda text: json.dumps(json.loads(text), indent=4),
         '{\n    "theme": "dark"\n}',
     ),
-    "laid out anew, and nothing else in it": (
+    "reformatted, with no other content": (
         "",
         lambda text: json.dumps(json.loads(text)),
         "",
@@ -242,28 +244,28 @@ FOREIGN_CHANGES: dict[str, tuple[str, Callable[[str], str], str]] = {
 }
 
 
-@pytest.mark.parametrize("change", FOREIGN_CHANGES)
-def test_what_others_changed_meanwhile_stays(place: Place, change: str) -> None:
-    before, changed, after = FOREIGN_CHANGES[change]
-    place.write(before)
-    place.connect()
-    connected = place.text()
-    place.write(changed(connected))
-    assert place.text() != connected
-    assert place.remove().state == "removed"
-    assert place.text() == after
+@pytest.mark.parametrize("change", CHANGES_BY_OTHERS)
+def test_later_changes_by_others_are_kept(client_file: ClientFileFixture, change: str) -> None:
+    before, changed, after = CHANGES_BY_OTHERS[change]
+    client_file.write(before)
+    client_file.connect()
+    connected = client_file.text()
+    client_file.write(changed(connected))
+    assert client_file.text() != connected
+    assert client_file.remove().state == "removed"
+    assert client_file.text() == after
 
 
-def test_an_entry_that_someone_took_for_another_program_is_left_alone(place: Place) -> None:
-    place.write("{}")
-    place.connect()
-    mine = place.write('{"context_servers": {"dittybag": {"command": "bag", "args": ["serve"]}}}')
+def test_an_entry_changed_to_another_program_is_not_removed(client_file: ClientFileFixture) -> None:
+    client_file.write("{}")
+    client_file.connect()
+    mine = client_file.write('{"context_servers": {"dittybag": {"command": "bag", "args": ["serve"]}}}')
     with pytest.raises(ClientEntryForeign, match="starts another program"):
-        place.remove()
-    assert place.read() == mine
-    place.connect()
-    place.remove()
-    assert place.read() == mine
+        client_file.remove()
+    assert client_file.read() == mine
+    client_file.connect()
+    client_file.remove()
+    assert client_file.read() == mine
 
 
 @pytest.mark.parametrize(
@@ -305,14 +307,16 @@ def test_an_entry_that_someone_took_for_another_program_is_left_alone(place: Pla
     ],
     ids=range(30),
 )
-def test_what_is_not_understood_is_refused_and_left_as_it_is(place: Place, text: str, problem: str) -> None:
-    place.write(text)
-    before = place.everything()
-    for attempt in (place.connect, place.remove):
+def test_an_invalid_file_is_refused_and_not_changed(
+    client_file: ClientFileFixture, text: str, problem: str
+) -> None:
+    client_file.write(text)
+    before = client_file.all_files()
+    for attempt in (client_file.connect, client_file.remove):
         with pytest.raises(ClientFileRefused) as refused:
             attempt()
         assert problem in refused.value.problem
-    after = place.everything()
+    after = client_file.all_files()
     after.pop("dittybag/connect/lock")
     assert after == before
 
@@ -328,12 +332,12 @@ def test_what_is_not_understood_is_refused_and_left_as_it_is(place: Place, text:
         '{"a": 1, "k": {"b": {}}}',
     ],
 )
-def test_an_edit_that_changes_anything_else_is_noticed(after: str) -> None:
-    form, before, value = JsonFormat("k"), '{"a": 1, "k": {"b": {}}}', {"command": "x"}
-    assert form.is_only_change(
+def test_an_edit_that_changes_anything_else_is_detected(after: str) -> None:
+    config_format, before, value = JsonFormat("k"), '{"a": 1, "k": {"b": {}}}', {"command": "x"}
+    assert config_format.is_only_change(
         before, '{"a": 1, "k": {"b": {}, "dittybag": {"command": "x"}}}', "dittybag", value
     )
-    assert not form.is_only_change(before, after, "dittybag", value)
+    assert not config_format.is_only_change(before, after, "dittybag", value)
 
 
 GAPS = st.lists(
@@ -365,8 +369,8 @@ SCALARS = st.one_of(
 ).map(lambda value: json.dumps(value, ensure_ascii=False))
 
 
-def listed(items: st.SearchStrategy[str], marks: str) -> st.SearchStrategy[str]:
-    """Items between brackets, with all that may stand between them."""
+def bracketed(items: st.SearchStrategy[str], marks: str) -> st.SearchStrategy[str]:
+    """Items between brackets, with white space, comments and commas around them."""
 
     def joined(parts: list[tuple[str, str, str]], inner: str, *, trailing: bool) -> str:
         text = ",".join(before + item + after for before, item, after in parts)
@@ -380,14 +384,14 @@ def members(keys: st.SearchStrategy[str], values: st.SearchStrategy[str]) -> st.
 
 
 VALUES = st.recursive(
-    SCALARS, lambda inner: listed(inner, "[]") | listed(members(NAMES, inner), "{}"), max_leaves=6
+    SCALARS, lambda inner: bracketed(inner, "[]") | bracketed(members(NAMES, inner), "{}"), max_leaves=6
 )
 
 
 @st.composite
-def documents(draw: st.DrawFn, *, may_have_entry: bool = True) -> str:
-    """A JSON object with or without servers, laid out in any way."""
-    servers = draw(listed(members(NAMES, VALUES), "{}"))
+def config_texts(draw: st.DrawFn, *, may_have_entry: bool = True) -> str:
+    """A JSON object with or without servers, in any layout."""
+    servers = draw(bracketed(members(NAMES, VALUES), "{}"))
     if may_have_entry and draw(st.booleans()):
         own = draw(members(st.just('"dittybag"'), VALUES))
         servers = f"{{{draw(GAPS)}{own}{',' if servers.count(':') else ''}{servers[1:]}"
@@ -403,16 +407,16 @@ def documents(draw: st.DrawFn, *, may_have_entry: bool = True) -> str:
 
 
 @settings(max_examples=150, deadline=None)
-@given(documents(), st.booleans())
-def test_any_layout_survives(text: str, is_marked: bool) -> None:
+@given(config_texts(), st.booleans())
+def test_any_layout_is_restored(text: str, has_bom: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(folder), "zed")
-        place.goes_there_and_back(place.write(("\ufeff" if is_marked else "") + text))
+        client_file = ClientFileFixture(Path(folder), "zed")
+        client_file.check_round_trip(client_file.write(("\ufeff" if has_bom else "") + text))
 
 
 @settings(max_examples=150, deadline=None)
-@given(documents(may_have_entry=False), st.data())
-def test_any_change_elsewhere_survives(text: str, data: st.DataObject) -> None:
+@given(config_texts(may_have_entry=False), st.data())
+def test_any_change_elsewhere_is_kept(text: str, data: st.DataObject) -> None:
     gaps = [match.end() for match in re.finditer(r"[{},]", text)]
     at = data.draw(st.sampled_from(gaps))
     marked = f"{text[:at]}/*@*/{text[at:]}"
@@ -420,13 +424,13 @@ def test_any_change_elsewhere_survives(text: str, data: st.DataObject) -> None:
     try:
         JsonFormat("context_servers").entries(after)
     except MalformedConfig:
-        # Inside of a string or a comment.
+        # The position is inside a string or comment.
         return
     with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(folder), "zed")
-        place.write(marked)
-        place.connect()
-        place.write(place.text().replace("/*@*/", "/* is\n longer */"))
-        place.remove()
-        # Where a comma had to be put before the comment, a blank may be left.
-        assert "".join(place.text().split()) == "".join(after.split())
+        client_file = ClientFileFixture(Path(folder), "zed")
+        client_file.write(marked)
+        client_file.connect()
+        client_file.write(client_file.text().replace("/*@*/", "/* is\n longer */"))
+        client_file.remove()
+        # If a comma was inserted before the comment, a blank may remain.
+        assert "".join(client_file.text().split()) == "".join(after.split())

@@ -1,4 +1,4 @@
-"""TOML files of all layouts: Dittybag gets in, and out again without a trace."""
+"""TOML files of all layouts: adding and removing an entry preserves them byte for byte."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from dittybag.clients.client_errors import ClientFileRefused
 from dittybag.clients.toml_format import TomlFormat
-from tests.clients.machines import LAUNCH, OTHER, Place
+from tests.clients.client_file_fixture import LAUNCH, PROJECT_LAUNCH, ClientFileFixture
 
-ENTRY = LAUNCH.entry(Place(Path("/"), "codex").target.client)
+ENTRY = LAUNCH.entry(ClientFileFixture(Path("/"), "codex").target.client)
 
 LAYOUTS = {
     "empty": "",
@@ -43,39 +43,39 @@ LAYOUTS = {
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path, "codex")
+def client_file(tmp_path: Path) -> ClientFileFixture:
+    return ClientFileFixture(tmp_path, "codex")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_is_put_in_is_taken_out_to_the_byte(place: Place, layout: str) -> None:
-    before = place.write(LAYOUTS[layout])
-    place.goes_there_and_back(before)
-    assert place.remove().state == "absent"
-    assert place.read() == before
+def test_removing_the_entry_restores_the_file_exactly(client_file: ClientFileFixture, layout: str) -> None:
+    before = client_file.write(LAYOUTS[layout])
+    client_file.check_round_trip(before)
+    assert client_file.remove().state == "absent"
+    assert client_file.read() == before
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_without_a_record_everything_else_stays_in_its_place(place: Place, layout: str) -> None:
-    before = place.write(LAYOUTS[layout]).decode()
-    place.connect()
-    place.forget()
-    assert place.remove().state == "removed"
-    assert place.text().rstrip() == before.rstrip()
+def test_without_a_record_only_the_entry_is_removed(client_file: ClientFileFixture, layout: str) -> None:
+    before = client_file.write(LAYOUTS[layout]).decode()
+    client_file.connect()
+    client_file.delete_records()
+    assert client_file.remove().state == "removed"
+    assert client_file.text().rstrip() == before.rstrip()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_was_there_stays_in_front(place: Place, layout: str) -> None:
-    before = place.write(LAYOUTS[layout])
-    place.connect()
-    assert place.read().startswith(before)
-    assert place.entry() == ENTRY
+def test_existing_content_stays_before_the_entry(client_file: ClientFileFixture, layout: str) -> None:
+    before = client_file.write(LAYOUTS[layout])
+    client_file.connect()
+    assert client_file.read().startswith(before)
+    assert client_file.entry() == ENTRY
 
 
-def test_the_entry_is_a_table_of_its_own(place: Place) -> None:
-    place.write('model = "o3"\r\n')
-    place.connect()
-    assert place.text() == (
+def test_the_entry_is_a_separate_table(client_file: ClientFileFixture) -> None:
+    client_file.write('model = "o3"\r\n')
+    client_file.connect()
+    assert client_file.text() == (
         'model = "o3"\r\n\r\n[mcp_servers.dittybag]\r\ncommand = "/opt/dittybag/bin/dittybag"\r\n'
         'args = ["serve"]\r\nenv = { DITTYBAG_HOME = "/srv/bag" }\r\n'
     )
@@ -83,45 +83,45 @@ def test_the_entry_is_a_table_of_its_own(place: Place) -> None:
 
 PREVIOUS = {
     "a table": '[mcp_servers.dittybag]\ncommand = "/old/dittybag" # old\nargs = [\n  "serve",\n]\n',
-    "a table with its own": (
+    "a table with a subtable": (
         '[mcp_servers.dittybag]\ncommand = "x"\n\n[mcp_servers.dittybag.env]\nA = "1"\n# end\n'
         '[mcp_servers.b]\ncommand = "b"\n'
     ),
-    "a table apart from its own": (
+    "a table apart from its subtable": (
         '[mcp_servers.dittybag.env]\nA = "1"\n[mcp_servers.b]\na = "b"\n[mcp_servers.dittybag]\ncommand = "x"'
     ),
     "quoted": '[ "mcp_servers" . \'dittybag\' ]\ncommand = "x"\n',
     "a line": 'a = 1\n[mcp_servers]\ndittybag = { command = "x" } # here\nb = { command = "b" }\n',
     "dotted lines": '[mcp_servers]\ndittybag.command = "x"\nb.command = "b"\ndittybag.args = []\n[z]\n',
     "dotted from the top": 'mcp_servers.dittybag = { command = "x" }\nmcp_servers.b = {}\n',
-    "no table at all": '[mcp_servers]\ndittybag = "no"\n',
+    "not a table": '[mcp_servers]\ndittybag = "no"\n',
 }
 
 
 @pytest.mark.parametrize("previous", PREVIOUS)
-def test_an_entry_that_was_there_before_comes_back(place: Place, previous: str) -> None:
-    before = place.write(PREVIOUS[previous])
+def test_a_replaced_entry_is_restored(client_file: ClientFileFixture, previous: str) -> None:
+    before = client_file.write(PREVIOUS[previous])
     others = tomllib.loads(before.decode())
-    outcome = place.connect()
-    assert (outcome.state, outcome.has_previous) == ("updated", True)
-    assert place.entry()["command"] == ENTRY["command"]
-    now = tomllib.loads(place.text())
+    result = client_file.connect()
+    assert (result.state, result.has_previous) == ("updated", True)
+    assert client_file.entry()["command"] == ENTRY["command"]
+    now = tomllib.loads(client_file.text())
     others["mcp_servers"].pop("dittybag")
     now["mcp_servers"].pop("dittybag")
     assert now == others
-    place.connect(OTHER)
-    assert place.remove().has_previous
-    assert place.read() == before
+    client_file.connect(PROJECT_LAUNCH)
+    assert client_file.remove().has_previous
+    assert client_file.read() == before
 
 
-def test_what_its_owner_added_to_an_entry_stays_in_it(place: Place) -> None:
-    place.write(
+def test_additions_of_the_user_to_an_entry_are_kept(client_file: ClientFileFixture) -> None:
+    client_file.write(
         '[mcp_servers.dittybag]\ncommand = "/old/dittybag"\nargs = ["serve"]\nstartup_timeout_sec = 1.5\n'
         'enabled = true\nsince = 2026-01-01\nlist = [1, ["\\u007f\\\\"]]\n'
         '[mcp_servers.dittybag."the tools"]\nx.y = {}\n'
     )
-    place.connect()
-    entry = place.entry()
+    client_file.connect()
+    entry = client_file.entry()
     assert {key: entry[key] for key in ENTRY} == ENTRY
     assert entry["startup_timeout_sec"] == 1.5
     assert entry["enabled"] is True
@@ -142,12 +142,14 @@ def test_what_its_owner_added_to_an_entry_stays_in_it(place: Place) -> None:
         ("", "[mcp_servers.dittybag.tools]\nx = 1\n[z]\n", "[z]\n"),
     ],
 )
-def test_what_others_changed_meanwhile_stays(place: Place, before: str, appended: str, after: str) -> None:
-    place.write(before)
-    place.connect()
-    place.write(place.text() + appended)
-    assert place.remove().state == "removed"
-    assert place.text() == after
+def test_later_changes_by_others_are_kept(
+    client_file: ClientFileFixture, before: str, appended: str, after: str
+) -> None:
+    client_file.write(before)
+    client_file.connect()
+    client_file.write(client_file.text() + appended)
+    assert client_file.remove().state == "removed"
+    assert client_file.text() == after
 
 
 @pytest.mark.parametrize(
@@ -168,21 +170,23 @@ def test_what_others_changed_meanwhile_stays(place: Place, before: str, appended
     ],
     ids=range(12),
 )
-def test_what_is_not_understood_is_refused_and_left_as_it_is(place: Place, text: str, problem: str) -> None:
-    before = place.write(text)
-    for attempt in (place.connect, place.remove):
+def test_an_invalid_file_is_refused_and_not_changed(
+    client_file: ClientFileFixture, text: str, problem: str
+) -> None:
+    before = client_file.write(text)
+    for attempt in (client_file.connect, client_file.remove):
         with pytest.raises(ClientFileRefused) as refused:
             attempt()
         assert problem in refused.value.problem
-        assert place.read() == before
+        assert client_file.read() == before
 
 
 @pytest.mark.parametrize("inside", ["", 'dittybag = { command = "x" }', 'a = { command = "a" }'])
-def test_servers_on_one_line_are_left_alone(place: Place, inside: str) -> None:
-    before = place.write(f"mcp_servers = {{ {inside} }}\n")
+def test_servers_in_an_inline_table_are_not_changed(client_file: ClientFileFixture, inside: str) -> None:
+    before = client_file.write(f"mcp_servers = {{ {inside} }}\n")
     with pytest.raises(ClientFileRefused, match="is an inline table"):
-        place.connect()
-    assert place.read() == before
+        client_file.connect()
+    assert client_file.read() == before
 
 
 @pytest.mark.parametrize(
@@ -194,10 +198,12 @@ def test_servers_on_one_line_are_left_alone(place: Place, inside: str) -> None:
         "a = 1\n[k.b]\n",
     ],
 )
-def test_an_edit_that_changes_anything_else_is_noticed(after: str) -> None:
-    form, before, value = TomlFormat("k"), "a = 1\n[k.b]\n", {"command": "x"}
-    assert form.is_only_change(before, 'a = 1\n[k.b]\n[k.dittybag]\ncommand = "x"\n', "dittybag", value)
-    assert not form.is_only_change(before, after, "dittybag", value)
+def test_an_edit_that_changes_anything_else_is_detected(after: str) -> None:
+    config_format, before, value = TomlFormat("k"), "a = 1\n[k.b]\n", {"command": "x"}
+    assert config_format.is_only_change(
+        before, 'a = 1\n[k.b]\n[k.dittybag]\ncommand = "x"\n', "dittybag", value
+    )
+    assert not config_format.is_only_change(before, after, "dittybag", value)
 
 
 STATEMENTS = st.sampled_from(
@@ -230,7 +236,7 @@ OWN = st.sampled_from(
 
 
 @st.composite
-def documents(draw: st.DrawFn) -> str:
+def config_texts(draw: st.DrawFn) -> str:
     """A valid TOML file of any layout."""
     lines = [line.format(number) for number, line in enumerate(draw(st.lists(STATEMENTS, max_size=8)))]
     own = draw(OWN)
@@ -241,8 +247,8 @@ def documents(draw: st.DrawFn) -> str:
 
 
 @settings(max_examples=150, deadline=None)
-@given(documents())
-def test_any_layout_survives(text: str) -> None:
+@given(config_texts())
+def test_any_layout_is_restored(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        place = Place(Path(folder), "codex")
-        place.goes_there_and_back(place.write(text))
+        client_file = ClientFileFixture(Path(folder), "codex")
+        client_file.check_round_trip(client_file.write(text))

@@ -1,4 +1,4 @@
-"""A machine with nothing on it, on which configuration files are edited."""
+"""A fixture for tests that edit a client's configuration file on an empty machine."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dittybag.clients.connector import ConfigTarget, ConnectResult, Launch, conn
 from dittybag.clients.known_clients import CLIENTS, ConfigScope, LocalMachine
 
 LAUNCH = Launch("/opt/dittybag/bin/dittybag", (), ("serve",), {"DITTYBAG_HOME": "/srv/bag"})
-OTHER = Launch("/opt/dittybag/bin/dittybag", (), ("serve", "--project", "auth module"))
+PROJECT_LAUNCH = Launch("/opt/dittybag/bin/dittybag", (), ("serve", "--project", "auth module"))
 
 
-class Place:
-    """A client's file, and Dittybag's own folder."""
+class ClientFileFixture:
+    """A client's configuration file, and Dittybag's data folder."""
 
     def __init__(
         self, folder: Path, client: str, scope: ConfigScope = "user", name: str = "dittybag"
     ) -> None:
         self.machine = LocalMachine({}, "linux", folder / "home", folder / "work")
-        self.ours = folder / "dittybag"
+        self.data_folder = folder / "dittybag"
         target = ConfigTarget.resolve(CLIENTS[client], scope, self.machine, name)
         assert target is not None
         self.target = target
@@ -38,32 +38,32 @@ class Place:
         return self.read().decode()
 
     def connect(self, launch: Launch = LAUNCH, *, dry_run: bool = False) -> ConnectResult:
-        return connect(self.target, launch, str(self.ours), dry_run=dry_run)
+        return connect(self.target, launch, str(self.data_folder), dry_run=dry_run)
 
     def remove(self, *, dry_run: bool = False) -> ConnectResult:
-        return disconnect(self.target, str(self.ours), dry_run=dry_run)
+        return disconnect(self.target, str(self.data_folder), dry_run=dry_run)
 
     def entry(self, name: str = "dittybag") -> Any:
         return self.target.client.format.entries(self.text().removeprefix("\ufeff")).get(name)
 
-    def goes_there_and_back(self, before: bytes) -> None:
-        """Connect, again, otherwise, and remove: the file is what it was before."""
+    def check_round_trip(self, before: bytes) -> None:
+        """Connect, connect again, update and remove; check that the file is the same as before."""
         assert self.connect().state in ("connected", "updated")
         assert LAUNCH.matches(self.entry())
         connected = self.read()
         assert self.connect().state == "unchanged"
         assert self.read() == connected
-        assert self.connect(OTHER).state == "updated"
+        assert self.connect(PROJECT_LAUNCH).state == "updated"
         assert self.entry()["args"] == ["serve", "--project", "auth module"]
         assert self.remove().state == "removed"
         assert self.read() == before
 
-    def forget(self) -> None:
-        """Lose the record of what was done."""
-        for record in (self.ours / "connect").glob("*.json"):
+    def delete_records(self) -> None:
+        """Delete the records of edits."""
+        for record in (self.data_folder / "connect").glob("*.json"):
             record.unlink()
 
-    def everything(self) -> dict[str, bytes]:
-        """All files on this machine."""
-        root = self.ours.parent
+    def all_files(self) -> dict[str, bytes]:
+        """The content of every file, by path."""
+        root = self.data_folder.parent
         return {str(file.relative_to(root)): file.read_bytes() for file in root.rglob("*") if file.is_file()}

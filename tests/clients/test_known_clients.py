@@ -1,4 +1,4 @@
-"""Where each client looks for its configuration, on every platform."""
+"""The location of each client's configuration file, on every platform."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def file(client: str, scope: ConfigScope = "user", platform: str = "linux", **en
     return None if found is None else found.as_posix()
 
 
-def test_there_are_eight_clients() -> None:
+def test_eight_clients_are_known() -> None:
     assert list(CLIENTS) == [
         "claude-code",
         "claude-desktop",
@@ -73,7 +73,7 @@ def test_there_are_eight_clients() -> None:
         ),
     ],
 )
-def test_every_client_has_its_place(
+def test_every_client_has_its_own_file(
     client: str, linux: str, mac: str, windows: str, project: str | None
 ) -> None:
     assert file(client) == f"/home/me/{linux}"
@@ -100,12 +100,14 @@ def test_every_client_has_its_place(
         ("vscode", "darwin", "APPDATA", "/home/me/Library/Application Support/Code/User/mcp.json"),
     ],
 )
-def test_variables_that_clients_honour(client: str, platform: str, variable: str, expected: str) -> None:
+def test_environment_variables_of_clients_are_respected(
+    client: str, platform: str, variable: str, expected: str
+) -> None:
     assert file(client, "user", platform, **{variable: "/x"}) == expected
     assert file(client, "user", platform, **{variable: ""}) == file(client, "user", platform)
 
 
-def test_claude_desktop_of_the_windows_store_has_a_folder_of_its_own(tmp_path: Path) -> None:
+def test_claude_desktop_from_the_windows_store_has_its_own_folder(tmp_path: Path) -> None:
     roaming = tmp_path / "Packages" / "Claude_pzs8" / "LocalCache" / "Roaming"
     roaming.mkdir(parents=True)
     environ = {"APPDATA": "/x", "LOCALAPPDATA": str(tmp_path)}
@@ -114,7 +116,7 @@ def test_claude_desktop_of_the_windows_store_has_a_folder_of_its_own(tmp_path: P
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_is_found_by_its_folder_or_its_program(tmp_path: Path, client: str) -> None:
+def test_a_client_is_detected_by_its_folder_or_its_program(tmp_path: Path, client: str) -> None:
     known = CLIENTS[client]
     machine = LocalMachine({"PATH": str(tmp_path / "bin")}, "linux", tmp_path / "home", tmp_path)
     machine.home.mkdir()
