@@ -551,7 +551,7 @@ def _others() -> Iterator[tuple[tuple[str, ...], str, str, dict[str, Any], str]]
     message = "Error: Nothing to update: give content, mime_type or description"
     yield here, "update_resource", "nothing to change", taken, message
     for noun in ("Prompt", "Resource"):
-        for name in ("nobody", "", "test prompt", "a\n", "a\0b", "🎒", "שלום", "' OR 1=1 --", "x" * 256):
+        for name in ("unknown", "", "test prompt", "a\n", "a\0b", "🎒", "שלום", "' OR 1=1 --", "x" * 256):
             case = f"name of nothing: {name[:40]!r}"
             message = f"Error: {noun} '{name}' does not exist in project 'default'"
             yield here, f"update_{noun.lower()}", case, {"name": name, "content": "x"}, message

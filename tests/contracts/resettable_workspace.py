@@ -19,7 +19,7 @@ class ResettableWorkspace:
         self.url = server.socket_url(schema=schema)
         self.hosts = SharedServers()
         self._server = server
-        create_project(self.url, project or "nobody's")
+        create_project(self.url, project or "unused")
         tables = server.sql(f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'")
         assert {"changes", "counters", "projects", "prompts", "resources", "tasks"} < set(tables)
         initial = f"{schema}_initial"

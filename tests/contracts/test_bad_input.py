@@ -123,7 +123,7 @@ def test_an_unknown_project_is_refused_and_writes_nothing(
 ) -> None:
     server = servers[profile]
     before = server.footprint()
-    for project in ("nobody", "🎒", "a\nb", "x" * 5000):
+    for project in ("unknown", "🎒", "a\nb", "x" * 5000):
         database = str(server.database)
         with Wire("dittybag", "serve", "--profile", profile, "--project", project, "--db", database) as wire:
             wire.hang_up()

@@ -64,8 +64,8 @@ def assert_notified(clients: list[LibraryClient], change: Callable[[], object], 
     change()
     for client, before in zip(clients, known, strict=True):
         # A change of several files may cause several notifications, also while the client reads.
-        while (heard := len(client.notification_times)) == before or client.texts() != after:
-            if len(client.notification_times) == heard:
+        while (received := len(client.notification_times)) == before or client.texts() != after:
+            if len(client.notification_times) == received:
                 client.wait_for_notification(began + DEADLINE - time.monotonic())
         if time.monotonic() - began > DEADLINE:
             raise TooLate("notified in time, but not served")
@@ -74,7 +74,7 @@ def assert_notified(clients: list[LibraryClient], change: Callable[[], object], 
 # Files
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """A change to a file, and the prompts before and after it."""
 
     before: Files
@@ -103,82 +103,82 @@ def _add_key(folder: Path) -> None:
 
 
 CHANGES = {
-    "a prompt's file is created": Change(
+    "a prompt's file is created": FileChange(
         TWIG,
         TWIG_SHOWN,
         lambda folder: write_files(folder, {"prompts/b.md": "two"}),
         {"lib:a": "one", "lib:b": "two"},
     ),
-    "a prompt's file is edited in place": Change(
+    "a prompt's file is edited in place": FileChange(
         TWIG,
         TWIG_SHOWN,
         lambda folder: write_files(folder, {"prompts/a.md": "new"}),
         {"lib:a": "new", "lib:b": None},
     ),
-    "a prompt's file is saved by renaming": Change(
+    "a prompt's file is saved by renaming": FileChange(
         TWIG,
         TWIG_SHOWN,
         lambda folder: _save_by_renaming(folder / "prompts/a.md", "new"),
         {"lib:a": "new", "lib:b": None},
     ),
-    "a prompt's file is deleted": Change(
+    "a prompt's file is deleted": FileChange(
         TWIG,
         TWIG_SHOWN,
         lambda folder: (folder / "prompts/a.md").unlink(),
         {"lib:a": None, "lib:b": None},
     ),
-    "a prompt's file is renamed": Change(
+    "a prompt's file is renamed": FileChange(
         TWIG,
         TWIG_SHOWN,
         lambda folder: (folder / "prompts/a.md").rename(folder / "prompts/b.md"),
         {"lib:a": None, "lib:b": "one"},
     ),
-    "a key is added to the manifest": Change(
+    "a key is added to the manifest": FileChange(
         TWIG, TWIG_SHOWN, _add_key, {"lib:a": "one", "lib:b": None, "lib:c": "three"}
     ),
-    "the manifest is saved by renaming": Change(
+    "the manifest is saved by renaming": FileChange(
         TWIG,
         TWIG_SHOWN,
         lambda folder: _save_by_renaming(folder / "twig.toml", twig_manifest("a")),
         {"lib:a": "one"},
     ),
-    "the manifest is deleted": Change(
+    "the manifest is deleted": FileChange(
         TWIG, TWIG_SHOWN, lambda folder: (folder / "twig.toml").unlink(), {"lib:a": "one"}
     ),
-    "a file is created": Change(
+    "a file is created": FileChange(
         MARKDOWN,
         MARKDOWN_SHOWN,
         lambda folder: write_files(folder, {"new/deep/b.md": "two"}),
         MARKDOWN_SHOWN | {"lib:new.deep.b": "two"},
     ),
-    "a file is edited in place": Change(
+    "a file is edited in place": FileChange(
         MARKDOWN,
         MARKDOWN_SHOWN,
         lambda folder: write_files(folder, {"more/c.md": "sea"}),
         MARKDOWN_SHOWN | {"lib:more.c": "sea"},
     ),
-    "a file is saved by renaming": Change(
+    "a file is saved by renaming": FileChange(
         MARKDOWN,
         MARKDOWN_SHOWN,
         lambda folder: _save_by_renaming(folder / "a.md", "two"),
         MARKDOWN_SHOWN | {"lib:a": "two"},
     ),
-    "a file is deleted": Change(
+    "a file is deleted": FileChange(
         MARKDOWN, MARKDOWN_SHOWN, lambda folder: (folder / "more/c.md").unlink(), {"lib:a": "one"}
     ),
-    "a file is renamed": Change(
+    "a file is renamed": FileChange(
         MARKDOWN,
         MARKDOWN_SHOWN,
         lambda folder: (folder / "a.md").rename(folder / "more/b.md"),
         {"lib:more.b": "one", "lib:more.c": "see"},
     ),
-    "a folder is renamed": Change(
+    "a folder is renamed": FileChange(
         MARKDOWN,
         MARKDOWN_SHOWN,
         lambda folder: (folder / "more").rename(folder / "less"),
         {"lib:a": "one", "lib:less.c": "see"},
     ),
-    "the last file is deleted": Change(
+    "the last file is deleted": FileChange(
         {"a.md": "one"}, {"lib:a": "one"}, lambda folder: (folder / "a.md").unlink(), {}
     ),
 }

@@ -39,7 +39,7 @@ _decode: Final = msgspec.json.Decoder(_EncodedResult).decode
 
 
 def keyed_call(owner: str, key: str, ctx: Context, project: int) -> IdempotentCall:
-    """Return the idempotent form of a tool call. `owner` is empty for the owner of the machine."""
+    """Return a tool call with its key and digest. `owner` is empty for the owner of the machine."""
     request = (ctx.params.get("name"), ctx.params.get("arguments") or {}, project)
     return IdempotentCall(owner, key, sha256(msgspec.json.encode(request, order="sorted")).digest())
 

@@ -80,7 +80,7 @@ class LibraryPrompts:
         return await self.page(position or "", PAGE_SIZE, MAX_PAGE_CHARACTERS)
 
     async def page(self, after: str, limit: int, max_characters: int) -> Page[PromptInfo]:
-        """Return the page of prompts after the name `after`, within `limit` prompts and `max_characters`."""
+        """Return the prompts after the name `after`: at most `limit` of them and `max_characters` of text."""
         found = await self._scope.libraries.page(after, limit + 1)
         page, more = take_page(found, _length, limit=limit, max_characters=max_characters)
         return Page(tuple(map(self._format_info, page)), (page[-1].name if page else after) if more else None)

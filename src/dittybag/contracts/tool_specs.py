@@ -48,7 +48,7 @@ class ServerScope(Struct, frozen=True):
     actor: str | None = None
 
     def can_see_project(self, ctx: Context) -> bool:
-        """Whether the principal of a request may see the project. All who may see the same content."""
+        """Whether the principal of a request may see the project. If so, its content is the same for all."""
         principal = ctx.principal
         return principal is None or (isinstance(principal, Principal) and principal.sees_project)
 
@@ -210,7 +210,7 @@ def array_schema(items: JsonObject) -> JsonObject:
 
 
 def given_arguments(arguments: Struct, *without: str) -> dict[str, Any]:
-    """Return the arguments that the call gave."""
+    """Return the arguments that the call sets, except `without`."""
     return {
         name: value
         for name in arguments.__struct_fields__
@@ -219,12 +219,12 @@ def given_arguments(arguments: Struct, *without: str) -> dict[str, Any]:
 
 
 def choice_problems(field: str, value: str, choices: Iterable[str]) -> list[Problem]:
-    """Return the problem with a value that is not among `choices`, if it is not."""
+    """Return a problem if `value` is not among `choices`."""
     allowed = tuple(choices)
     return [] if value in allowed else [Problem(field, f"{field} must be one of {', '.join(allowed)}")]
 
 
 def query_problems(query: str = "", **others: Any) -> list[Problem]:
-    """Return the problem with a search query, if there is one."""
+    """Return a problem if a search query is invalid."""
     problem = query_problem(query)
     return [Problem("query", problem)] if problem else []
