@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import data, dittybag
-from tests.library.packing import archive, commit, plant, tree
+from tests.library.source_fixtures import commit, read_files, write_files, write_zip
 from tests.wire import ROOT
 
 FILES = {"a.md": "one", "deep/b.md": "two"}
@@ -19,7 +19,7 @@ FILES = {"a.md": "one", "deep/b.md": "two"}
 
 def test_libraries_are_added_updated_and_removed(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    source = plant(tmp_path / "My Prompts", FILES)
+    source = write_files(tmp_path / "My Prompts", FILES)
     place = home / "libraries" / "my_prompts"
     assert dittybag(home, "library", "add", str(source)).stdout == (
         f"Added library 'my_prompts' from {source}, 2 files\n"
@@ -27,9 +27,9 @@ def test_libraries_are_added_updated_and_removed(tmp_path: Path) -> None:
         "hint: to check it, run: dittybag library check my_prompts\n"
     )
     assert dittybag(home, "library", "update", "my_prompts").stdout == "Library 'my_prompts' is up to date\n"
-    plant(source, {"a.md": "new", "c.md": "three"})
+    write_files(source, {"a.md": "new", "c.md": "three"})
     assert dittybag(home, "library", "update").stdout == "Library 'my_prompts' updated: 1 added, 1 changed\n"
-    assert tree(place) == tree(source)
+    assert read_files(place) == read_files(source)
     assert dittybag(home, "library", "remove", "My Prompts").stdout == "Removed library 'my_prompts'\n"
     assert not place.exists()
     nothing = "No libraries to update\n"
@@ -37,7 +37,7 @@ def test_libraries_are_added_updated_and_removed(tmp_path: Path) -> None:
 
 
 def test_what_is_left_out_is_listed(tmp_path: Path) -> None:
-    source = plant(tmp_path / "source", FILES)
+    source = write_files(tmp_path / "source", FILES)
     for number in range(12):
         (source / f"link{number:02}\x1b[2J").symlink_to("a.md")
     said = dittybag(tmp_path / "home", "library", "add", str(source)).stdout
@@ -48,10 +48,10 @@ def test_what_is_left_out_is_listed(tmp_path: Path) -> None:
 
 def test_edits_on_both_sides_are_a_conflict_with_a_way_out(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    source = plant(tmp_path / "lib", FILES)
+    source = write_files(tmp_path / "lib", FILES)
     dittybag(home, "library", "add", str(source))
-    plant(home / "libraries" / "lib", {"a.md": "mine", "deep/b.md": "mine too"})
-    plant(source, {"a.md": "theirs", "c.md": "new"})
+    write_files(home / "libraries" / "lib", {"a.md": "mine", "deep/b.md": "mine too"})
+    write_files(source, {"a.md": "theirs", "c.md": "new"})
     done = dittybag(home, "library", "update", "lib", status=4)
     assert done.stdout == ("Library 'lib' updated: 1 added\n1 file with local edits kept:\n  deep/b.md\n")
     assert done.stderr == (
@@ -61,13 +61,13 @@ def test_edits_on_both_sides_are_a_conflict_with_a_way_out(tmp_path: Path) -> No
     done = dittybag(home, "library", "update", "lib", "--overwrite")
     line = next(line for line in done.stdout.splitlines() if line.startswith("Your versions are now in "))
     kept = Path(line.removeprefix("Your versions are now in ").removesuffix(":"))
-    assert tree(kept) == {"a.md": "mine", "deep/b.md": "mine too"}
-    assert tree(home / "libraries" / "lib") == tree(source)
+    assert read_files(kept) == {"a.md": "mine", "deep/b.md": "mine too"}
+    assert read_files(home / "libraries" / "lib") == read_files(source)
 
 
 def test_a_library_with_edits_is_removed_only_with_yes(tmp_path: Path) -> None:
     dittybag(tmp_path, "library", "new", "mine")
-    plant(tmp_path / "libraries" / "mine", {"prompts/explain.md": "better"})
+    write_files(tmp_path / "libraries" / "mine", {"prompts/explain.md": "better"})
     done = dittybag(tmp_path, "library", "remove", "mine", status=4)
     assert done.stderr == (
         "error: Library 'mine' has local edits: prompts/explain.md\n"
@@ -75,19 +75,19 @@ def test_a_library_with_edits_is_removed_only_with_yes(tmp_path: Path) -> None:
     )
     said = dittybag(tmp_path, "library", "remove", "mine", "--yes").stdout
     kept = Path(said.strip().removeprefix("Removed library 'mine'; its folder was moved to "))
-    assert tree(kept)["prompts/explain.md"] == "better"
+    assert read_files(kept)["prompts/explain.md"] == "better"
 
 
 def test_a_link_is_read_where_it_is(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    source = plant(tmp_path / "work", FILES)
+    source = write_files(tmp_path / "work", FILES)
     said = dittybag(home, "library", "add", "--link", str(source)).stdout
     assert said.startswith(f"Linked library 'work' from {source}\n  {source}\n")
     said = dittybag(home, "library", "update", "work").stdout
     assert said == f"Library 'work' is linked to {source} and is always up to date\n"
     said = dittybag(home, "library", "remove", "work").stdout
     assert said == f"Removed library 'work'; its folder {source} was not touched\n"
-    assert tree(source) == FILES
+    assert read_files(source) == FILES
 
 
 def test_a_new_library_says_where_it_is_and_what_to_do_next(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_new_library_says_where_it_is_and_what_to_do_next(tmp_path: Path) -> N
 def test_json_for_scripts(tmp_path: Path) -> None:
     home = tmp_path / "home"
     revision = commit(tmp_path / "repository", FILES)
-    pack = archive(tmp_path / "pack.zip", FILES)
+    pack = write_zip(tmp_path / "pack.zip", FILES)
 
     def said(*arguments: str, status: int = 0) -> object:
         return data(dittybag(home, "library", *arguments, "--json", status=status))
@@ -118,8 +118,8 @@ def test_json_for_scripts(tmp_path: Path) -> None:
         "left_out": [],
     }
     said("add", str(pack))
-    plant(home / "libraries" / "pack", {"a.md": "mine"})
-    archive(pack, {"a.md": "theirs", "c.md": "new"})
+    write_files(home / "libraries" / "pack", {"a.md": "mine"})
+    write_zip(pack, {"a.md": "theirs", "c.md": "new"})
     (tmp_path / "repository").rename(tmp_path / "elsewhere")
     updated = said("update", status=4)
     assert isinstance(updated, dict)
@@ -134,8 +134,8 @@ def test_json_for_scripts(tmp_path: Path) -> None:
 def test_one_library_that_cannot_be_updated_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for name in ("a", "b", "c"):
-        dittybag(home, "library", "add", str(plant(tmp_path / name, FILES)))
-        plant(tmp_path / name, {"a.md": "new"})
+        dittybag(home, "library", "add", str(write_files(tmp_path / name, FILES)))
+        write_files(tmp_path / name, {"a.md": "new"})
     (tmp_path / "b").rename(tmp_path / "elsewhere")
     done = dittybag(home, "library", "update", status=3)
     assert done.stdout == "Library 'a' updated: 1 changed\nLibrary 'c' updated: 1 changed\n"
@@ -172,7 +172,7 @@ def test_what_cannot_be_done_is_said_on_standard_error(
 
 
 def test_a_name_that_is_taken_has_two_ways_out(tmp_path: Path) -> None:
-    dittybag(tmp_path / "home", "library", "add", str(plant(tmp_path / "lib", FILES)))
+    dittybag(tmp_path / "home", "library", "add", str(write_files(tmp_path / "lib", FILES)))
     assert dittybag(tmp_path / "home", "library", "add", str(tmp_path / "lib"), status=4).stderr == (
         "error: Library 'lib' already exists\n"
         "hint: choose another name with --name\n"

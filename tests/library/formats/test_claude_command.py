@@ -1,4 +1,4 @@
-"""Claude Code's commands."""
+"""The Claude Code command format."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from dittybag.domain.prompts import Argument
 from dittybag.library.formats import ParsedPrompt, read
-from tests.library.formats.rendering import names, only, rendered
+from tests.library.formats.parse_helpers import argument_names, parse_one, render
 
 
 def command(body: str, front: str = "") -> ParsedPrompt:
-    return only("claude-command", "commands/c.md", f"---\n{front}\n---\n{body}" if front else body)
+    return parse_one("claude-command", "commands/c.md", f"---\n{front}\n---\n{body}" if front else body)
 
 
-def test_arguments_are_one_text() -> None:
-    draft = command("Fix issue $ARGUMENTS.\n", 'description: Fix\nargument-hint: "[issue]"')
-    assert draft == ParsedPrompt(
+def test_all_arguments_are_one_text() -> None:
+    parsed = command("Fix issue $ARGUMENTS.\n", 'description: Fix\nargument-hint: "[issue]"')
+    assert parsed == ParsedPrompt(
         key="c",
         description="Fix",
         arguments=(Argument(name="arguments", description="[issue]"),),
@@ -50,26 +50,26 @@ def test_arguments_are_one_text() -> None:
     ],
 )
 def test_arguments_have_names(front: str, body: str, expected: list[str]) -> None:
-    assert names(command(body, front)) == expected
+    assert argument_names(command(body, front)) == expected
 
 
-def test_zero_is_the_first_where_zero_is_used() -> None:
-    assert rendered(command("$0, $1"), arg1="a", arg2="b") == "a, b"
-    assert rendered(command("$1, $2"), arg1="a", arg2="b") == "a, b"
-    assert rendered(command("$ARGUMENTS[1], $1"), arg1="a", arg2="b") == "b, a"
+def test_dollar_zero_is_the_first_argument_if_it_is_used() -> None:
+    assert render(command("$0, $1"), arg1="a", arg2="b") == "a, b"
+    assert render(command("$1, $2"), arg1="a", arg2="b") == "a, b"
+    assert render(command("$ARGUMENTS[1], $1"), arg1="a", arg2="b") == "b, a"
 
 
-def test_arguments_that_are_declared_keep_their_descriptions_and_defaults() -> None:
-    draft = command(
+def test_declared_arguments_keep_their_descriptions_and_defaults() -> None:
+    parsed = command(
         "Fix $issue", "arguments:\n  - {name: issue, description: Which, required: true, default: 7}"
     )
-    assert draft.arguments == (Argument(name="issue", description="Which"),)
-    assert rendered(draft) == "Fix 7"
+    assert parsed.arguments == (Argument(name="issue", description="Which"),)
+    assert render(parsed) == "Fix 7"
 
 
-def test_names_that_are_declared_go_before_the_hint() -> None:
-    draft = command("$issue $1 $ARGUMENTS[1]", "arguments: [issue, branch]\nargument-hint: '[x] [y]'")
-    assert rendered(draft, issue="7", branch="main") == "7 7 main"
+def test_declared_names_take_precedence_over_the_hint() -> None:
+    parsed = command("$issue $1 $ARGUMENTS[1]", "arguments: [issue, branch]\nargument-hint: '[x] [y]'")
+    assert render(parsed, issue="7", branch="main") == "7 7 main"
 
 
 @pytest.mark.parametrize(
@@ -94,58 +94,56 @@ def test_names_that_are_declared_go_before_the_hint() -> None:
         "unclosed ` $x",
     ],
 )
-def test_what_is_no_argument_stays_as_written(text: str) -> None:
-    draft = command(text)
-    assert (draft.text, draft.template, draft.arguments) == (text, False, ())
+def test_other_dollar_signs_are_kept_verbatim(text: str) -> None:
+    parsed = command(text)
+    assert (parsed.text, parsed.template, parsed.arguments) == (text, False, ())
     with_argument = command(f"$ARGUMENTS\n{text}")
-    assert names(with_argument) == ["arguments"]
-    assert rendered(with_argument, arguments="x") == f"x\n{text}"
+    assert argument_names(with_argument) == ["arguments"]
+    assert render(with_argument, arguments="x") == f"x\n{text}"
 
 
 def test_inline_code_has_arguments_if_the_hint_or_the_text_names_them() -> None:
-    draft = command("!`gh pr view $1`", "argument-hint: '[number]'")
-    assert rendered(draft, number="7") == "!`gh pr view 7`"
-    assert rendered(draft) == "!`gh pr view $1`"
-    assert rendered(command("Pull request $1: `gh pr view $1`"), arg1="7") == "Pull request 7: `gh pr view 7`"
+    parsed = command("!`gh pr view $1`", "argument-hint: '[number]'")
+    assert render(parsed, number="7") == "!`gh pr view 7`"
+    assert render(parsed) == "!`gh pr view $1`"
+    assert render(command("Pull request $1: `gh pr view $1`"), arg1="7") == "Pull request 7: `gh pr view 7`"
 
 
-def test_a_fenced_block_has_arguments_only_if_the_text_around_uses_them() -> None:
+def test_a_fenced_block_has_arguments_only_if_the_text_uses_them() -> None:
     script = "```sh\nload $1\nawk '{ print $1 }'\n```\n"
-    draft = command(script, "argument-hint: '[number]'")
-    assert names(draft) == ["arguments"]
-    assert rendered(draft) == script
-    draft = command(f"Look at $1.\n{script}", "argument-hint: '[number]'")
-    assert rendered(draft, number="7") == "Look at 7.\n```sh\nload 7\nawk '{ print $1 }'\n```\n"
-    assert rendered(draft) == f"Look at .\n{script}"
+    parsed = command(script, "argument-hint: '[number]'")
+    assert argument_names(parsed) == ["arguments"]
+    assert render(parsed) == script
+    parsed = command(f"Look at $1.\n{script}", "argument-hint: '[number]'")
+    assert render(parsed, number="7") == "Look at 7.\n```sh\nload 7\nawk '{ print $1 }'\n```\n"
+    assert render(parsed) == f"Look at .\n{script}"
 
 
 def test_arguments_are_replaced_in_code_too() -> None:
-    assert (
-        rendered(command("```\ngh issue view $ARGUMENTS\n```"), arguments="7") == "```\ngh issue view 7\n```"
-    )
+    assert render(command("```\ngh issue view $ARGUMENTS\n```"), arguments="7") == "```\ngh issue view 7\n```"
 
 
-def test_a_hint_without_a_placeholder_adds_the_arguments_at_the_end() -> None:
-    draft = command("Review the {{ code }}.\n", "argument-hint: '[path]'")
-    assert draft.arguments == (Argument(name="arguments", description="[path]"),)
-    assert rendered(draft, arguments="src") == "Review the {{ code }}.\n\nARGUMENTS: src"
-    assert rendered(draft) == "Review the {{ code }}.\n"
-    draft = command("Review.", "arguments: [path, depth]")
-    assert rendered(draft, depth="2") == "Review.\n\nARGUMENTS:\ndepth: 2"
+def test_a_hint_without_placeholders_appends_the_arguments() -> None:
+    parsed = command("Review the {{ code }}.\n", "argument-hint: '[path]'")
+    assert parsed.arguments == (Argument(name="arguments", description="[path]"),)
+    assert render(parsed, arguments="src") == "Review the {{ code }}.\n\nARGUMENTS: src"
+    assert render(parsed) == "Review the {{ code }}.\n"
+    parsed = command("Review.", "arguments: [path, depth]")
+    assert render(parsed, depth="2") == "Review.\n\nARGUMENTS:\ndepth: 2"
 
 
 def test_a_command_without_arguments_is_verbatim() -> None:
-    draft = command("Run {{ it }}.\r\n", "allowed-tools: Bash(git add:*), Read")
-    assert (draft.text, draft.template) == ("Run {{ it }}.\r\n", False)
+    parsed = command("Run {{ it }}.\r\n", "allowed-tools: Bash(git add:*), Read")
+    assert (parsed.text, parsed.template) == ("Run {{ it }}.\r\n", False)
 
 
-def test_a_hint_that_is_not_yaml_is_understood() -> None:
-    reading = read("claude-command", "commands/c.md", "---\nargument-hint: [a] [b]\n---\n$1 $2")
-    assert names(reading.prompts[0]) == ["a", "b"]
-    assert [(problem.level, problem.line) for problem in reading.problems] == [("warning", 2)]
+def test_a_hint_that_is_not_valid_yaml_is_parsed() -> None:
+    parsed_file = read("claude-command", "commands/c.md", "---\nargument-hint: [a] [b]\n---\n$1 $2")
+    assert argument_names(parsed_file.prompts[0]) == ["a", "b"]
+    assert [(problem.level, problem.line) for problem in parsed_file.problems] == [("warning", 2)]
 
 
 @given(st.text(st.sampled_from("{}%#$A`~ \n\r\\-")), st.text(st.sampled_from("{}%#- \n\r\\'\"")))
-def test_text_around_arguments_comes_out_as_written(before: str, after: str) -> None:
-    draft = read("claude-command", "commands/c.md", f"x{before} $ARGUMENTS{after}").prompts[0]
-    assert rendered(draft, arguments="{{ y }}") == f"x{before} {{{{ y }}}}{after}"
+def test_text_around_arguments_is_rendered_verbatim(before: str, after: str) -> None:
+    parsed = read("claude-command", "commands/c.md", f"x{before} $ARGUMENTS{after}").prompts[0]
+    assert render(parsed, arguments="{{ y }}") == f"x{before} {{{{ y }}}}{after}"

@@ -1,4 +1,4 @@
-"""Dotprompt's files, and the Handlebars in them."""
+"""The dotprompt format, and the translation of Handlebars."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from dittybag.domain.prompts import Argument
 from dittybag.library.formats import ParsedPrompt, read
-from tests.library.formats.rendering import names, only, rendered, told
+from tests.library.formats.parse_helpers import argument_names, parse_one, problems_of, render
 
 
 def prompt(body: str, front: str = "model: x") -> ParsedPrompt:
-    return only("dotprompt", "p.prompt", f"---\n{front}\n---\n{body}")
+    return parse_one("dotprompt", "p.prompt", f"---\n{front}\n---\n{body}")
 
 
 def test_picoschema_declares_the_arguments() -> None:
@@ -21,10 +21,10 @@ def test_picoschema_declares_the_arguments() -> None:
         "    names?(array, whom to greet): string\n    mood(enum, how): [glad, sad]\n    loud?: boolean\n"
         "    (*): any, the rest\n  default:\n    location: a bar\n    names: [Ann, Bob]"
     )
-    draft = prompt(
+    parsed = prompt(
         "At {{location}}{{#if style}} in {{style}}{{/if}}:{{#each names}} {{this}}{{/each}}", front
     )
-    assert draft == ParsedPrompt(
+    assert parsed == ParsedPrompt(
         key="p",
         description="Greets",
         arguments=(
@@ -41,8 +41,8 @@ def test_picoschema_declares_the_arguments() -> None:
         file="p.prompt",
         lines_before=14,
     )
-    assert rendered(draft) == "At a bar: Ann Bob"
-    assert rendered(draft, style="verse", names="Cleo") == "At a bar in verse: Cleo"
+    assert render(parsed) == "At a bar: Ann Bob"
+    assert render(parsed, style="verse", names="Cleo") == "At a bar in verse: Cleo"
 
 
 def test_json_schema_declares_the_arguments() -> None:
@@ -58,8 +58,8 @@ def test_json_schema_declares_the_arguments() -> None:
 
 
 @pytest.mark.parametrize("front", ["model: x", "input:\n  schema: Named", "input: {schema: {}}"])
-def test_what_no_schema_declares_is_optional(front: str) -> None:
-    assert names(prompt("{{#if a}}{{b}}{{/if}} {{c-d}} {{#each xs}}{{this}}{{/each}}", front)) == [
+def test_variables_outside_the_schema_are_optional(front: str) -> None:
+    assert argument_names(prompt("{{#if a}}{{b}}{{/if}} {{c-d}} {{#each xs}}{{this}}{{/each}}", front)) == [
         "a",
         "b",
         "c_d",
@@ -67,18 +67,18 @@ def test_what_no_schema_declares_is_optional(front: str) -> None:
     ]
 
 
-def test_comments_may_stand_above_the_front_matter() -> None:
-    draft = only("dotprompt", "p.prompt", "# Copyright\n#\n\n---\ndescription: Hi\n---\nText")
-    assert (draft.description, draft.text, draft.lines_before) == ("Hi", "Text", 6)
+def test_comments_may_precede_the_front_matter() -> None:
+    parsed = parse_one("dotprompt", "p.prompt", "# Copyright\n#\n\n---\ndescription: Hi\n---\nText")
+    assert (parsed.description, parsed.text, parsed.lines_before) == ("Hi", "Text", 6)
 
 
 def test_a_variant_is_part_of_the_key() -> None:
-    assert only("dotprompt", "prompts/foo.formal.prompt", "Text").key == "foo.formal"
+    assert parse_one("dotprompt", "prompts/foo.formal.prompt", "Text").key == "foo.formal"
 
 
 def test_a_text_without_tags_is_verbatim() -> None:
-    draft = prompt("{% x %} }} {# y #}\n")
-    assert (draft.text, draft.template) == ("{% x %} }} {# y #}\n", False)
+    parsed = prompt("{% x %} }} {# y #}\n")
+    assert (parsed.text, parsed.template) == ("{% x %} }} {# y #}\n", False)
 
 
 VALUES = {"x": "X", "y": "Y", "xs": "a\nb\nc", "no": ""}
@@ -131,10 +131,10 @@ VALUES = {"x": "X", "y": "Y", "xs": "a\nb\nc", "no": ""}
         ("}} {{x}}", "}} X"),
     ],
 )
-def test_handlebars_become_jinja(template: str, expected: str) -> None:
-    draft = read("dotprompt", "p.prompt", template).prompts[0]
-    declared = {argument.name for argument in draft.arguments}
-    assert rendered(draft, **{name: value for name, value in VALUES.items() if name in declared}) == expected
+def test_handlebars_is_translated_to_jinja(template: str, expected: str) -> None:
+    parsed = read("dotprompt", "p.prompt", template).prompts[0]
+    declared = {argument.name for argument in parsed.arguments}
+    assert render(parsed, **{name: value for name, value in VALUES.items() if name in declared}) == expected
 
 
 @pytest.mark.parametrize(
@@ -171,10 +171,10 @@ def test_handlebars_become_jinja(template: str, expected: str) -> None:
         ("{{#if x}}" * 60, 1, "nested more than 50"),
     ],
 )
-def test_what_cannot_be_translated_is_an_error_with_its_line(template: str, line: int, message: str) -> None:
+def test_an_untranslatable_template_is_an_error_with_its_line(template: str, line: int, message: str) -> None:
     content = f"---\nmodel: x\n---\n{template}"
     assert read("dotprompt", "p.prompt", content).prompts == ()
-    ((level, at, text),) = told("dotprompt", "p.prompt", content)
+    ((level, at, text),) = problems_of("dotprompt", "p.prompt", content)
     assert (level, at) == ("error", line + 3)
     assert text.startswith("The template cannot be translated: ")
     assert message in text
@@ -182,27 +182,27 @@ def test_what_cannot_be_translated_is_an_error_with_its_line(template: str, line
 
 def test_members_of_arguments_are_warned_about() -> None:
     content = "---\nmodel: x\n---\n\n{{user.name}}\n{{#each xs}}{{title}}{{/each}}"
-    assert told("dotprompt", "p.prompt", content) == [
+    assert problems_of("dotprompt", "p.prompt", content) == [
         ("warning", 5, "'user.name' is always empty: arguments are text and have no members"),
         ("warning", 6, "'title' is always empty: arguments are text and have no members"),
     ]
 
 
-def test_the_text_false_is_no_for_a_flag() -> None:
-    draft = prompt("{{#if loud}}!{{else}}.{{/if}}", "input: {schema: {loud?: boolean}}")
-    assert [rendered(draft, loud=value) for value in ("true", "false", "")] == ["!", ".", "."]
+def test_the_text_false_is_false_for_a_boolean() -> None:
+    parsed = prompt("{{#if loud}}!{{else}}.{{/if}}", "input: {schema: {loud?: boolean}}")
+    assert [render(parsed, loud=value) for value in ("true", "false", "")] == ["!", ".", "."]
 
 
 def test_names_that_a_template_cannot_use_are_changed() -> None:
-    draft = prompt("{{first-name}} {{first_name}} {{range}}", "input: {schema: {first-name: string}}")
-    assert names(draft) == ["first_name!", "first_name_2", "range_"]
-    assert rendered(draft, first_name="a", first_name_2="b", range_="c") == "a b c"
+    parsed = prompt("{{first-name}} {{first_name}} {{range}}", "input: {schema: {first-name: string}}")
+    assert argument_names(parsed) == ["first_name!", "first_name_2", "range_"]
+    assert render(parsed, first_name="a", first_name_2="b", range_="c") == "a b c"
 
 
 def test_more_than_fifty_variables_are_a_warning() -> None:
-    reading = read("dotprompt", "p.prompt", "".join(f"{{{{a{n}}}}}" for n in range(60)))
-    assert len(reading.prompts[0].arguments) == 50
-    assert [problem.level for problem in reading.problems] == ["warning"]
+    parsed_file = read("dotprompt", "p.prompt", "".join(f"{{{{a{n}}}}}" for n in range(60)))
+    assert len(parsed_file.prompts[0].arguments) == 50
+    assert [problem.level for problem in parsed_file.problems] == ["warning"]
 
 
 @pytest.mark.parametrize(
@@ -217,14 +217,14 @@ def test_a_prompt_without_a_description_is_described_by_its_first_line(body: str
     assert prompt(closed).description == description
 
 
-def test_an_input_that_is_no_mapping_is_a_warning() -> None:
-    assert told("dotprompt", "p.prompt", "---\nmodel: x\ninput: 3\n---\n{{a}}") == [
+def test_an_input_that_is_not_a_mapping_is_a_warning() -> None:
+    assert problems_of("dotprompt", "p.prompt", "---\nmodel: x\ninput: 3\n---\n{{a}}") == [
         ("warning", 3, "'input' must be a mapping with 'schema' or 'default'")
     ]
 
 
 @given(st.text(st.sampled_from("{}%#- \n\r'\"ab\\")))
-def test_text_around_tags_comes_out_as_written(text: str) -> None:
+def test_text_around_tags_is_rendered_verbatim(text: str) -> None:
     text = text.replace("{{", "{ ").replace("\\", "|").strip("{")
-    draft = read("dotprompt", "p.prompt", f"x{text} {{{{a}}}} {text}x").prompts[0]
-    assert rendered(draft, a="{{ b }}") == f"x{text} {{{{ b }}}} {text}x"
+    parsed = read("dotprompt", "p.prompt", f"x{text} {{{{a}}}} {text}x").prompts[0]
+    assert render(parsed, a="{{ b }}") == f"x{text} {{{{ b }}}} {text}x"

@@ -1,4 +1,4 @@
-"""Fabric's patterns."""
+"""The Fabric pattern format."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from hypothesis import strategies as st
 
 from dittybag.domain.prompts import Argument
 from dittybag.library.formats import ParsedPrompt, read
-from tests.library.formats.rendering import names, only, rendered
+from tests.library.formats.parse_helpers import argument_names, parse_one, render
 
 
 def pattern(text: str) -> ParsedPrompt:
-    return only("fabric", "data/patterns/sum/system.md", text)
+    return parse_one("fabric", "data/patterns/sum/system.md", text)
 
 
 def test_a_pattern_takes_an_input() -> None:
-    draft = pattern("# IDENTITY and PURPOSE\n\nYou sum {% up %}.\n\n# INPUT:\n")
-    assert draft.key == "sum"
-    assert draft.description == "You sum {% up %}."
-    assert draft.arguments == (Argument(name="input", description="The text to apply the pattern to"),)
-    assert rendered(draft) == "# IDENTITY and PURPOSE\n\nYou sum {% up %}.\n\n# INPUT:\n"
+    parsed = pattern("# IDENTITY and PURPOSE\n\nYou sum {% up %}.\n\n# INPUT:\n")
+    assert parsed.key == "sum"
+    assert parsed.description == "You sum {% up %}."
+    assert parsed.arguments == (Argument(name="input", description="The text to apply the pattern to"),)
+    assert render(parsed) == "# IDENTITY and PURPOSE\n\nYou sum {% up %}.\n\n# INPUT:\n"
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n\r\n"])
-def test_there_is_a_blank_line_before_the_input(end: str) -> None:
+def test_the_input_is_appended_after_a_blank_line(end: str) -> None:
     expected = "INPUT:" + (end if end == "\r\n\r\n" else "\n\n") + "text"
-    assert rendered(pattern(f"INPUT:{end}"), input="text") == expected
+    assert render(pattern(f"INPUT:{end}"), input="text") == expected
 
 
-def test_the_input_may_have_its_place() -> None:
-    assert rendered(pattern("Sum up {{input}} now"), input="this") == "Sum up this now"
+def test_the_input_replaces_its_placeholder() -> None:
+    assert render(pattern("Sum up {{input}} now"), input="this") == "Sum up this now"
 
 
 def test_variables_are_optional_arguments() -> None:
-    draft = pattern(
+    parsed = pattern(
         "In {{lang_code}}, {{ lang_code }} and {{range}}: {{plugin:text:upper x}} {{{a}}} {{#if}}"
     )
-    assert names(draft) == ["input", "lang_code", "range_", "a"]
+    assert argument_names(parsed) == ["input", "lang_code", "range_", "a"]
     assert (
-        rendered(draft, lang_code="de", range_="r", a="A")
+        render(parsed, lang_code="de", range_="r", a="A")
         == "In de, de and r: {{plugin:text:upper x}} {A} {{#if}}"
     )
 
@@ -48,16 +48,16 @@ def test_a_pattern_with_only_a_heading_is_described_by_it() -> None:
     assert pattern("# Sum up\n").description == "Sum up"
 
 
-def test_too_many_variables_come_out_as_they_are_written() -> None:
-    reading = read("fabric", "p/system.md", "".join(f"{{{{a{n}}}}}" for n in range(60)))
-    assert len(reading.prompts[0].arguments) == 50
-    assert rendered(reading.prompts[0]) == "".join(f"{{{{a{n}}}}}" for n in range(49, 60))
-    assert [problem.level for problem in reading.problems] == ["warning"]
+def test_variables_beyond_the_limit_are_kept_as_text() -> None:
+    parsed_file = read("fabric", "p/system.md", "".join(f"{{{{a{n}}}}}" for n in range(60)))
+    assert len(parsed_file.prompts[0].arguments) == 50
+    assert render(parsed_file.prompts[0]) == "".join(f"{{{{a{n}}}}}" for n in range(49, 60))
+    assert [problem.level for problem in parsed_file.problems] == ["warning"]
 
 
 @given(st.text(st.sampled_from("{}%#:- a\n\r\\'\"")))
-def test_everything_else_comes_out_as_written(text: str) -> None:
+def test_everything_else_is_kept_verbatim(text: str) -> None:
     text = f"x{text}".replace("{{a", "{{:a").replace("{{ ", "{{: ")
-    draft = read("fabric", "p/system.md", text).prompts[0]
-    if names(draft) == ["input"]:
-        assert rendered(draft) == text
+    parsed = read("fabric", "p/system.md", text).prompts[0]
+    if argument_names(parsed) == ["input"]:
+        assert render(parsed) == text

@@ -1,4 +1,4 @@
-"""Templates of the `llm` command."""
+"""The template format of the `llm` command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dittybag.domain.prompts import Argument
 from dittybag.library.formats import ParsedFile, ParsedPrompt, read
-from tests.library.formats.rendering import names, only, rendered, told
+from tests.library.formats.parse_helpers import argument_names, parse_one, problems_of, render
 
 
 def test_a_template_has_a_system_text_and_a_prompt() -> None:
@@ -18,8 +18,8 @@ def test_a_template_has_a_system_text_and_a_prompt() -> None:
         "model: x\nsystem: |\n  You are $role {{ x }}\nprompt: |\n  ${verb}: $input for $$5\n"
         "defaults:\n  role: terse\n"
     )
-    draft = only("llm-template", "sum.yaml", content)
-    assert draft == ParsedPrompt(
+    parsed = parse_one("llm-template", "sum.yaml", content)
+    assert parsed == ParsedPrompt(
         key="sum",
         description="You are $role {{ x }}",
         arguments=(
@@ -32,20 +32,20 @@ def test_a_template_has_a_system_text_and_a_prompt() -> None:
         template=True,
         file="sum.yaml",
     )
-    assert rendered(draft, verb="Sum", input="it") == "You are terse {{ x }}\n\nSum: it for $5\n"
+    assert render(parsed, verb="Sum", input="it") == "You are terse {{ x }}\n\nSum: it for $5\n"
 
 
 @pytest.mark.parametrize("content", ["system: You sum up\n", "prompt: You sum up\n"])
-def test_a_template_without_a_place_for_the_input_gets_it_at_the_end(content: str) -> None:
-    draft = only("llm-template", "sum.yaml", content)
-    assert names(draft) == ["input"]
-    assert rendered(draft) == "You sum up"
-    assert rendered(draft, input="this") == "You sum up\n\nthis"
+def test_a_template_without_input_gets_it_at_the_end(content: str) -> None:
+    parsed = parse_one("llm-template", "sum.yaml", content)
+    assert argument_names(parsed) == ["input"]
+    assert render(parsed) == "You sum up"
+    assert render(parsed, input="this") == "You sum up\n\nthis"
 
 
-def test_names_that_mean_something_else_are_changed() -> None:
-    draft = only("llm-template", "a.yml", "prompt: $range of $input")
-    assert rendered(draft, range_="7", input="x") == "7 of x"
+def test_reserved_names_are_changed() -> None:
+    parsed = parse_one("llm-template", "a.yml", "prompt: $range of $input")
+    assert render(parsed, range_="7", input="x") == "7 of x"
 
 
 @pytest.mark.parametrize(
@@ -65,43 +65,45 @@ def test_names_that_mean_something_else_are_changed() -> None:
         ("prompt: x\x01", "error", 1, "a character that YAML does not allow"),
     ],
 )
-def test_what_is_no_template_is_left_alone_with_a_reason(
+def test_other_yaml_files_are_skipped_with_a_reason(
     content: str, level: str, line: int | None, message: str
 ) -> None:
-    reading = read("llm-template", "a.yaml", content)
-    assert reading.prompts == ()
-    (problem,) = reading.problems
+    parsed_file = read("llm-template", "a.yaml", content)
+    assert parsed_file.prompts == ()
+    (problem,) = parsed_file.problems
     assert (problem.level, problem.line) == (level, line)
     assert message in problem.message
 
 
 def test_a_dollar_sign_alone_is_a_warning() -> None:
-    assert told("llm-template", "a.yaml", "model: x\nprompt: $5 or $ for $input $") == [
+    assert problems_of("llm-template", "a.yaml", "model: x\nprompt: $5 or $ for $input $") == [
         ("warning", 2, "A '$' is not followed by a name; write '$$' for a dollar sign")
     ]
-    draft = read("llm-template", "a.yaml", "prompt: $5 or $ for $input $").prompts[0]
-    assert rendered(draft, input="x") == "$5 or $ for x $"
+    parsed = read("llm-template", "a.yaml", "prompt: $5 or $ for $input $").prompts[0]
+    assert render(parsed, input="x") == "$5 or $ for x $"
 
 
 def test_the_input_has_no_default() -> None:
-    assert names(only("llm-template", "a.yaml", "prompt: $input\ndefaults: {input: x}")) == ["input!"]
+    assert argument_names(parse_one("llm-template", "a.yaml", "prompt: $input\ndefaults: {input: x}")) == [
+        "input!"
+    ]
 
 
 def test_defaults_are_a_mapping() -> None:
-    assert told("llm-template", "a.yaml", "prompt: $a\ndefaults: 3") == [
+    assert problems_of("llm-template", "a.yaml", "prompt: $a\ndefaults: 3") == [
         ("warning", 2, "'defaults' must be a mapping from names to values")
     ]
-    assert told("llm-template", "a.yaml", "prompt: $a\ndefaults:\n  a:") == [
+    assert problems_of("llm-template", "a.yaml", "prompt: $a\ndefaults:\n  a:") == [
         ("warning", 3, "The default of 'a' has no value")
     ]
 
 
-def test_an_empty_file_is_no_template() -> None:
+def test_an_empty_file_is_not_a_template() -> None:
     assert read("llm-template", "a.yaml", "\n") != ParsedFile()
 
 
 @given(st.text(st.sampled_from('${}%#ab_ \n"\\'), min_size=1))
-def test_it_renders_as_python_does(text: str) -> None:
+def test_rendering_matches_string_template(text: str) -> None:
     template = string.Template(f"x {text}")
     try:
         expected = template.substitute(
@@ -110,6 +112,6 @@ def test_it_renders_as_python_does(text: str) -> None:
     except (ValueError, KeyError):
         return
     quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    draft = only("llm-template", "a.yaml", f'prompt: "x {quoted}"')
-    values = {name: "<v>" for name in names(draft) if name.endswith("!")}
-    assert rendered(draft, **{name[:-1]: value for name, value in values.items()}) == expected
+    parsed = parse_one("llm-template", "a.yaml", f'prompt: "x {quoted}"')
+    values = {name: "<v>" for name in argument_names(parsed) if name.endswith("!")}
+    assert render(parsed, **{name[:-1]: value for name, value in values.items()}) == expected

@@ -1,4 +1,4 @@
-"""Markdown with front matter."""
+"""The Markdown format."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import pytest
 
 from dittybag.domain.prompts import Argument
 from dittybag.library.formats import ParsedPrompt, detect_formats, read
-from tests.library.formats.rendering import names, only, rendered, told
+from tests.library.formats.parse_helpers import argument_names, parse_one, problems_of, render
 
 
-def test_a_text_without_front_matter_is_handed_out_as_it_is() -> None:
+def test_a_text_without_front_matter_is_used_verbatim() -> None:
     text = "# Review\n\nUse `${{ github.ref }}` and {% raw %}.\n"
-    assert only("markdown", "git/review.md", text) == ParsedPrompt(
+    assert parse_one("markdown", "git/review.md", text) == ParsedPrompt(
         key="git.review", description="Review", text=text, file="git/review.md"
     )
 
 
 def test_front_matter_describes_the_text_below_it() -> None:
     content = "---\nname: n\ntitle: A title\ndescription: What it does\ntags: [a]\n---\n\nText {{ x }}\n"
-    assert only("markdown", "a.md", content) == ParsedPrompt(
+    assert parse_one("markdown", "a.md", content) == ParsedPrompt(
         key="a",
         title="A title",
         description="What it does",
@@ -30,9 +30,9 @@ def test_front_matter_describes_the_text_below_it() -> None:
 
 @pytest.mark.parametrize("word", ["arguments", "args", "variables", "inputs", "parameters"])
 def test_a_text_that_declares_arguments_is_a_template(word: str) -> None:
-    draft = only("markdown", "a.md", f"---\n{word}: [who]\n---\nHello {{{{ who }}}}!")
-    assert draft.template
-    assert rendered(draft, who="Ann") == "Hello Ann!"
+    parsed = parse_one("markdown", "a.md", f"---\n{word}: [who]\n---\nHello {{{{ who }}}}!")
+    assert parsed.template
+    assert render(parsed, who="Ann") == "Hello Ann!"
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_a_text_that_declares_arguments_is_a_template(word: str) -> None:
 def test_arguments_are_declared_in_many_ways(
     declaration: str, arguments: tuple[Argument, ...], defaults: dict[str, str]
 ) -> None:
-    draft = only("markdown", "a.md", f"---\narguments: {declaration}\n---\nText")
-    assert draft.arguments == arguments
-    assert draft.defaults == defaults
+    parsed = parse_one("markdown", "a.md", f"---\narguments: {declaration}\n---\nText")
+    assert parsed.arguments == arguments
+    assert parsed.defaults == defaults
 
 
 @pytest.mark.parametrize(
@@ -80,16 +80,16 @@ def test_arguments_are_declared_in_many_ways(
         ("\n  ok: {required: perhaps}", 3, "Argument 'ok': 'required' must be true or false"),
     ],
 )
-def test_an_argument_that_is_wrong_is_a_warning(declaration: str, line: int, message: str) -> None:
+def test_an_invalid_argument_is_a_warning(declaration: str, line: int, message: str) -> None:
     content = f"---\narguments: {declaration}\n---\nText"
-    assert told("markdown", "a.md", content) == [("warning", line, message)]
-    assert names(read("markdown", "a.md", content).prompts[0]) == ["ok"]
+    assert problems_of("markdown", "a.md", content) == [("warning", line, message)]
+    assert argument_names(read("markdown", "a.md", content).prompts[0]) == ["ok"]
 
 
-def test_fifty_arguments_are_enough() -> None:
+def test_arguments_beyond_the_limit_are_ignored() -> None:
     content = f"---\narguments: [{', '.join(f'a{n}' for n in range(60))}]\n---\nText"
     assert len(read("markdown", "a.md", content).prompts[0].arguments) == 50
-    ((level, _, message),) = told("markdown", "a.md", content)
+    ((level, _, message),) = problems_of("markdown", "a.md", content)
     assert level == "warning"
     assert "at most 50" in message
 
@@ -106,10 +106,10 @@ def test_fifty_arguments_are_enough() -> None:
         ("***\n", None),
     ],
 )
-def test_a_text_that_nobody_described_is_described_by_its_first_line(
+def test_a_text_without_a_description_is_described_by_its_first_line(
     text: str, description: str | None
 ) -> None:
-    assert only("markdown", "a.md", text).description == description
+    assert parse_one("markdown", "a.md", text).description == description
 
 
 @pytest.mark.parametrize("file", ["a.md", "commands/a.md"])
@@ -121,34 +121,34 @@ def test_a_text_that_nobody_described_is_described_by_its_first_line(
         "Hello $ARGUMENTS",
     ],
 )
-def test_a_text_that_is_written_like_a_command_is_one(file: str, content: str) -> None:
-    assert rendered(only(detect_formats([file])[0][file], file, content), arguments="Ann") == "Hello Ann"
+def test_a_text_with_placeholders_of_commands_is_a_command(file: str, content: str) -> None:
+    assert render(parse_one(detect_formats([file])[0][file], file, content), arguments="Ann") == "Hello Ann"
 
 
 @pytest.mark.parametrize("file", ["a.md", "commands/a.md"])
-def test_a_command_that_is_written_like_a_template_is_one(file: str) -> None:
+def test_a_command_with_jinja_expressions_is_a_template(file: str) -> None:
     content = (
         "---\nallowed-tools: Bash\narguments:\n  - {name: who, required: true}\n---\nHello {{ who }}, $5"
     )
-    draft = only(detect_formats([file])[0][file], file, content)
-    assert names(draft) == ["who!"]
-    assert rendered(draft, who="Ann") == "Hello Ann, $5"
+    parsed = parse_one(detect_formats([file])[0][file], file, content)
+    assert argument_names(parsed) == ["who!"]
+    assert render(parsed, who="Ann") == "Hello Ann, $5"
 
 
 @pytest.mark.parametrize("format", ["markdown", "skill", "prompty", "dotprompt", "claude-command"])
 @pytest.mark.parametrize("content", ["", " \n", "\ufeff", "---\ntitle: x\n---\n\n"])
-def test_a_file_without_text_is_no_prompt(format: str, content: str) -> None:
-    reading = read(format, "x/a.md", content)
-    assert reading.prompts == ()
-    assert [problem.level for problem in reading.problems] == ["warning"]
+def test_a_file_without_text_is_not_a_prompt(format: str, content: str) -> None:
+    parsed_file = read(format, "x/a.md", content)
+    assert parsed_file.prompts == ()
+    assert [problem.level for problem in parsed_file.problems] == ["warning"]
 
 
 def test_a_title_is_a_line_of_200_characters() -> None:
-    draft = only("markdown", "a.md", f"---\ntitle: |\n  a\n  {'x' * 300}\n---\nText")
-    assert draft.title == "a " + "x" * 198
+    parsed = parse_one("markdown", "a.md", f"---\ntitle: |\n  a\n  {'x' * 300}\n---\nText")
+    assert parsed.title == "a " + "x" * 198
 
 
-def test_a_description_that_is_no_text_is_a_warning() -> None:
+def test_a_description_that_is_not_text_is_a_warning() -> None:
     content = "---\ntitle: x\ndescription: [a]\n---\nText"
-    assert told("markdown", "a.md", content) == [("warning", 3, "'description' must be text")]
+    assert problems_of("markdown", "a.md", content) == [("warning", 3, "'description' must be text")]
     assert read("markdown", "a.md", content).prompts[0].description == "Text"

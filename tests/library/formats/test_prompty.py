@@ -1,4 +1,4 @@
-"""Prompty's files."""
+"""The Prompty format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from dittybag.domain.prompts import Argument
 from dittybag.library.formats import ParsedPrompt, read
-from tests.library.formats.rendering import names, only, rendered, told
+from tests.library.formats.parse_helpers import argument_names, parse_one, problems_of, render
 
 
 def test_a_prompty_declares_its_inputs() -> None:
@@ -16,8 +16,8 @@ def test_a_prompty_declares_its_inputs() -> None:
         "  tone: kind\n  limit: {type: number, default: 3}\n  extra: {required: false}\n"
         "sample:\n  question: Why?\n  context: [a]\n---\nsystem:\nBe {{tone}}.\n\nuser:\n{{ question }}\n"
     )
-    draft = only("prompty", "chat.prompty", content)
-    assert draft == ParsedPrompt(
+    parsed = parse_one("prompty", "chat.prompty", content)
+    assert parsed == ParsedPrompt(
         key="chat",
         title="Chat",
         description="Talks",
@@ -34,7 +34,7 @@ def test_a_prompty_declares_its_inputs() -> None:
         file="chat.prompty",
         lines_before=17,
     )
-    assert rendered(draft, question="Why?") == "system:\nBe kind.\n\nuser:\nWhy?\n"
+    assert render(parsed, question="Why?") == "system:\nBe kind.\n\nuser:\nWhy?\n"
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_a_prompty_declares_its_inputs() -> None:
     ],
 )
 def test_inputs_are_declared_in_many_ways(inputs: str) -> None:
-    draft = only("prompty", "a.prompty", f"---\n{inputs}\n---\nText")
-    assert names(draft) == ["a!", "b"]
-    assert draft.defaults == {"b": "1"}
+    parsed = parse_one("prompty", "a.prompty", f"---\n{inputs}\n---\nText")
+    assert argument_names(parsed) == ["a!", "b"]
+    assert parsed.defaults == {"b": "1"}
 
 
 @pytest.mark.parametrize(
@@ -59,24 +59,24 @@ def test_mustache_is_translated(template: str) -> None:
     content = (
         f"---\n{template}\ninputs: {{first-name: Ann}}\n---\nuser:\n{{{{first-name}}}} {{{{&b}}}} {{% x %}}"
     )
-    draft = only("prompty", "a.prompty", content)
-    assert names(draft) == ["first_name", "b"]
-    assert rendered(draft, b="<B>") == "user:\nAnn <B> {% x %}"
+    parsed = parse_one("prompty", "a.prompty", content)
+    assert argument_names(parsed) == ["first_name", "b"]
+    assert render(parsed, b="<B>") == "user:\nAnn <B> {% x %}"
 
 
 def test_mustache_that_cannot_be_translated_is_an_error() -> None:
     content = "---\ntemplate: mustache\n---\nuser:\n{{> part}}"
     assert read("prompty", "a.prompty", content).prompts == ()
-    ((level, line, _),) = told("prompty", "a.prompty", content)
+    ((level, line, _),) = problems_of("prompty", "a.prompty", content)
     assert (level, line) == ("error", 5)
 
 
-def test_an_input_that_jinja_cannot_use_is_left_out() -> None:
+def test_an_input_with_an_unusable_name_is_ignored() -> None:
     content = "---\ninputs:\n  first-name: Ann\n---\nText"
-    assert told("prompty", "a.prompty", content) == [
+    assert problems_of("prompty", "a.prompty", content) == [
         ("warning", 3, "Argument 'first-name' is ignored: its name cannot be used in a template")
     ]
 
 
 def test_a_prompty_without_a_description_is_described_by_its_first_line() -> None:
-    assert only("prompty", "a.prompty", "system:\n# Be kind\n").description == "Be kind"
+    assert parse_one("prompty", "a.prompty", "system:\n# Be kind\n").description == "Be kind"

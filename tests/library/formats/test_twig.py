@@ -1,4 +1,4 @@
-"""`twig.toml`."""
+"""The `twig.toml` format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from dittybag.domain.prompts import Argument
 from dittybag.library.formats import ParsedFile, ParsedPrompt, read
-from tests.library.formats.rendering import told
+from tests.library.formats.parse_helpers import problems_of
 
 LIBRARY = """\
 # A library
@@ -61,8 +61,8 @@ def test_a_library_may_have_no_prompts(content: str) -> None:
         ("a = " + "[" * 5000, 1, "Not valid TOML: "),
     ],
 )
-def test_what_is_no_library_has_one_error(content: str, line: int | None, message: str) -> None:
-    ((level, at, text),) = told("twig", "twig.toml", content)
+def test_an_invalid_manifest_has_one_error(content: str, line: int | None, message: str) -> None:
+    ((level, at, text),) = problems_of("twig", "twig.toml", content)
     assert (level, at) == ("error", line)
     assert text.startswith(message)
     assert " at line " not in text
@@ -100,36 +100,36 @@ def test_what_is_no_library_has_one_error(content: str, line: int | None, messag
         (f"[prompts.{'x' * 201}]", f"Prompt '{'x' * 60}...': its name must be"),
     ],
 )
-def test_a_prompt_that_is_wrong_is_left_out_and_the_others_stay(table: str, message: str) -> None:
+def test_an_invalid_prompt_is_skipped_without_affecting_the_others(table: str, message: str) -> None:
     content = f"[prompts.good]\n\n# the next is wrong\n{table}\n\n[prompts.other]\n"
-    reading = read("twig", "twig.toml", content)
-    assert [draft.key for draft in reading.prompts] == ["good", "other"]
-    (problem,) = reading.problems
+    parsed_file = read("twig", "twig.toml", content)
+    assert [parsed.key for parsed in parsed_file.prompts] == ["good", "other"]
+    (problem,) = parsed_file.problems
     assert (problem.level, problem.line, problem.file) == ("error", 4, "twig.toml")
     assert problem.message.startswith(message)
 
 
 def test_too_many_arguments_are_an_error() -> None:
     listed = "".join(f"[[prompts.a.arguments]]\nname = 'x{number}'\n" for number in range(51))
-    ((level, line, message),) = told("twig", "twig.toml", listed)
+    ((level, line, message),) = problems_of("twig", "twig.toml", listed)
     assert (level, line) == ("error", 1)
     assert "51 arguments" in message
 
 
 @pytest.mark.parametrize("name", ["issue-number", "2nd", "not", "x" * 101])
-def test_an_argument_that_no_template_can_use_is_a_warning(name: str) -> None:
+def test_an_argument_with_an_unusable_name_is_a_warning(name: str) -> None:
     content = f"[prompts.a]\n[[prompts.a.arguments]]\nname = '{name}'\n"
-    ((level, line, message),) = told("twig", "twig.toml", content)
+    ((level, line, message),) = problems_of("twig", "twig.toml", content)
     assert (level, line) == ("warning", 1)
     assert "its name cannot be used in a template" in message
     assert read("twig", "twig.toml", content).prompts[0].arguments == (Argument(name=name),)
 
 
-def test_members_that_nobody_knows_may_be_typos() -> None:
+def test_unknown_fields_are_warned_about() -> None:
     content = (
         "[prompts.a]\ndescripton = 'x'\n[[prompts.a.arguments]]\nname = 'x'\nrequird = true\n[other]\nx = 1\n"
     )
-    assert told("twig", "twig.toml", content) == [
+    assert problems_of("twig", "twig.toml", content) == [
         ("warning", 1, f"Prompt 'a': {message}")
         for message in (
             "'descripton' is not a known field (typo?); known fields: arguments, description",
@@ -139,7 +139,7 @@ def test_members_that_nobody_knows_may_be_typos() -> None:
 
 
 def test_a_prompt_without_a_header_has_no_line() -> None:
-    assert told("twig", "twig.toml", "prompts = { a = { description = 1 } }") == [
+    assert problems_of("twig", "twig.toml", "prompts = { a = { description = 1 } }") == [
         ("error", None, "Prompt 'a': 'description' must be text")
     ]
 
@@ -153,7 +153,7 @@ def test_a_description_is_one_line() -> None:
     assert second.description == "x" * 4000
 
 
-def test_a_hundred_problems_are_enough() -> None:
+def test_at_most_a_hundred_problems_are_reported() -> None:
     content = "".join(f"[prompts.a{number}]\ndescription = 1\n" for number in range(150))
     problems = read("twig", "twig.toml", content).problems
     assert len(problems) == 101

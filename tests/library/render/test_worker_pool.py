@@ -1,4 +1,4 @@
-"""Child processes for foreign text: each job has one answer, whatever becomes of the child that does it."""
+"""The worker pool: every job has one result, even if its child process crashes."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ def frame(source: str, **values: str) -> bytes:
     return msgspec.json.encode(job(source, **values)) + b"\n"
 
 
-async def said(answer: Awaitable[bytes]) -> str:
-    """The text that a job was answered with."""
+async def text_of(result: Awaitable[bytes]) -> str:
+    """The text that a job returned."""
     async with asyncio.timeout(3):
-        text: str = msgspec.json.decode(await answer)["text"]
+        text: str = msgspec.json.decode(await result)["text"]
         return text
 
 
-async def blamed(answer: Awaitable[bytes]) -> str:
-    """What a job is said to have done to its child."""
+async def failure_of(result: Awaitable[bytes]) -> str:
+    """The problem with which a job failed."""
     async with asyncio.timeout(3):
-        with pytest.raises(WorkerCrashed) as death:
-            await answer
-    return death.value.problem
+        with pytest.raises(WorkerCrashed) as crash:
+            await result
+    return crash.value.problem
 
 
-#: Children of other tests, which stay until all are over.
+#: Children of other tests, which run until all tests are finished.
 OTHERS: set[int] = set()
 
 
@@ -71,12 +71,12 @@ def others() -> None:
 
 
 def children() -> list[int]:
-    """Our children: no test here starts others."""
+    """The children that these tests have started."""
     return [child for child in processes.children() if child not in OTHERS]
 
 
-def of_process(process: int, what: str) -> Path:
-    """What the system says of a process."""
+def proc_file(process: int, what: str) -> Path:
+    """A file of a process below /proc."""
     return Path("/proc", str(process), what)
 
 
@@ -84,30 +84,30 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-async def is_gone(process: int) -> None:
-    """Waits until a process has ended and is not even a zombie."""
+async def wait_for_exit(process: int) -> None:
+    """Wait until a process has exited and was reaped."""
     async with asyncio.timeout(1):
-        while of_process(process, "status").exists():  # noqa: ASYNC110  # nobody tells when a zombie goes
+        while proc_file(process, "status").exists():  # noqa: ASYNC110  # there is no event for this
             await asyncio.sleep(0)
 
 
 async def only_child(worker: Worker) -> int:
-    """The child of the only worker there is, when it has nothing to do."""
-    assert await said(worker.submit(frame("ready"))) == "ready"
+    """The child of the only worker, while it is idle."""
+    assert await text_of(worker.submit(frame("ready"))) == "ready"
     (child,) = children()
     return child
 
 
 @asynccontextmanager
 async def closing(opened: Opened) -> AsyncIterator[Opened]:
-    """Close it, and see its children go."""
+    """Close the object at the end, and wait for its children to exit."""
     try:
         yield opened
     finally:
         left = children()
         opened.close()
         for child in left:
-            await is_gone(child)
+            await wait_for_exit(child)
 
 
 @pytest.fixture
@@ -122,32 +122,32 @@ async def renderer() -> AsyncIterator[TemplateRenderer]:
         yield opened
 
 
-# Answers
+# Results
 
 
-async def test_jobs_are_answered_in_the_order_in_which_they_were_asked(worker: Worker) -> None:
+async def test_results_come_in_the_order_of_the_jobs(worker: Worker) -> None:
     finished: list[asyncio.Future[bytes]] = []
-    answers = [worker.submit(frame("{{ n }}", n=str(number))) for number in range(100)]
-    for answer in answers:
-        answer.add_done_callback(finished.append)
-    assert [await said(answer) for answer in answers] == [str(number) for number in range(100)]
+    results = [worker.submit(frame("{{ n }}", n=str(number))) for number in range(100)]
+    for result in results:
+        result.add_done_callback(finished.append)
+    assert [await text_of(result) for result in results] == [str(number) for number in range(100)]
     await asyncio.sleep(0)
-    assert finished == answers
+    assert finished == results
 
 
-async def test_one_child_does_all_the_jobs_of_a_worker(worker: Worker) -> None:
+async def test_a_worker_reuses_its_child(worker: Worker) -> None:
     first = await only_child(worker)
     assert await only_child(worker) == first
 
 
-async def test_a_crew_starts_no_more_children_than_it_needs() -> None:
+async def test_a_pool_starts_children_only_when_needed() -> None:
     async with closing(WorkerPool("templates", 2)) as pool:
         for _ in range(5):
-            assert await said(pool.submit(job("alone"))) == "alone"
+            assert await text_of(pool.submit(job("alone"))) == "alone"
         assert len(children()) == 1
-        # Long enough to be under way when the next one comes.
+        # Still running when the next job is submitted.
         slow = "{% for i in range(99999) %}{% endfor %}two"
-        assert await asyncio.gather(*(said(pool.submit(job(slow))) for _ in range(9))) == ["two"] * 9
+        assert await asyncio.gather(*(text_of(pool.submit(job(slow))) for _ in range(9))) == ["two"] * 9
         assert len(children()) == 2
 
 
@@ -163,7 +163,7 @@ async def test_values_are_data(renderer: TemplateRenderer) -> None:
         assert await renderer.render("{{ [x][0] ~ '' }}", {"x": value}) == value
 
 
-async def test_nothing_of_a_job_is_left_for_the_next(renderer: TemplateRenderer) -> None:
+async def test_jobs_share_no_state(renderer: TemplateRenderer) -> None:
     source = "{% set kept = x %}{% macro m() %}{{ x }}{% endmacro %}{{ m() }}"
     assert await renderer.render(source, {"x": "secret"}, file="a.md") == "secret"
     assert await renderer.render("[{{ x }}{{ kept }}{{ m }}]", {}, file="b.md") == "[]"
@@ -171,7 +171,7 @@ async def test_nothing_of_a_job_is_left_for_the_next(renderer: TemplateRenderer)
         await renderer.render("{% include 'a.md' %}", {}, file="b.md")
 
 
-async def test_values_are_texts_and_nothing_more(renderer: TemplateRenderer) -> None:
+async def test_values_expose_no_python_objects(renderer: TemplateRenderer) -> None:
     for inside in ("__class__", "__init__.__globals__", "__class__.__mro__", "format.__self__"):
         assert await renderer.render(f"{{{{ x.{inside} }}}}", {"x": "a"}) == ""
     for call in ("x.__class__()", "x.mro()", "open('/etc/passwd')", "self.__init__()", "debug()"):
@@ -179,19 +179,21 @@ async def test_values_are_texts_and_nothing_more(renderer: TemplateRenderer) -> 
             await renderer.render(f"{{{{ {call} }}}}", {"x": "a"})
 
 
-async def test_a_result_may_be_as_large_as_the_limit_and_no_larger(renderer: TemplateRenderer) -> None:
+async def test_a_result_is_limited_in_size(renderer: TemplateRenderer) -> None:
     half = "x" * (OUTPUT_BYTES // 2)
     assert await renderer.render("{{ x }}{{ x }}", {"x": half}) == half * 2
     with pytest.raises(RenderingFailed, match="the result is larger than 1 MiB"):
         await renderer.render("{{ x }}{{ x }}.", {"x": half})
-    # It is bytes that count.
+    # The limit is in bytes.
     bombs = "\N{BOMB}" * (OUTPUT_BYTES // 8)
     assert await renderer.render("{{ x }}{{ x }}", {"x": bombs}) == bombs * 2
     with pytest.raises(RenderingFailed, match="the result is larger than 1 MiB"):
         await renderer.render("{{ x }}{{ x }}.", {"x": bombs})
 
 
-async def test_sources_and_values_that_are_too_large_reach_no_child(renderer: TemplateRenderer) -> None:
+async def test_oversized_sources_and_values_are_refused_before_a_child_starts(
+    renderer: TemplateRenderer,
+) -> None:
     with pytest.raises(RenderingFailed, match="it is larger than 64 KiB"):
         await renderer.render("x" * (SOURCE_BYTES + 1), {})
     with pytest.raises(RenderingFailed, match="its arguments are larger than 1024 KiB"):
@@ -201,20 +203,20 @@ async def test_sources_and_values_that_are_too_large_reach_no_child(renderer: Te
     assert await renderer.render("{{ x }}", {"x": "x" * OUTPUT_BYTES}) == "x" * OUTPUT_BYTES
 
 
-async def test_an_answer_that_nobody_waits_for_is_nobody_else_s(worker: Worker) -> None:
+async def test_the_result_of_a_cancelled_job_is_discarded(worker: Worker) -> None:
     await only_child(worker)
-    unwanted = [worker.submit(frame("unwanted")) for _ in range(3)]
-    wanted = worker.submit(frame("wanted"))
-    for answer in unwanted:
-        answer.cancel()
-    assert await said(wanted) == "wanted"
-    unwanted = [worker.submit(frame(ENDLESS))]
-    wanted = worker.submit(frame("wanted again"))
-    unwanted[0].cancel()
-    assert await said(wanted) == "wanted again"
+    cancelled = [worker.submit(frame("cancelled")) for _ in range(3)]
+    pending = worker.submit(frame("wanted"))
+    for result in cancelled:
+        result.cancel()
+    assert await text_of(pending) == "wanted"
+    cancelled = [worker.submit(frame(ENDLESS))]
+    pending = worker.submit(frame("wanted again"))
+    cancelled[0].cancel()
+    assert await text_of(pending) == "wanted again"
 
 
-# Deaths
+# Crashes
 
 
 @pytest.mark.parametrize(
@@ -222,7 +224,7 @@ async def test_an_answer_that_nobody_waits_for_is_nobody_else_s(worker: Worker) 
     [(ENDLESS, TOO_LONG), (TOO_LARGE, TOO_MUCH), (TOO_DEEP, TOO_MUCH)],
     ids=["endless", "too large", "too deep"],
 )
-async def test_a_job_that_kills_its_child_is_blamed_and_those_around_it_are_answered(
+async def test_a_job_that_crashes_its_child_fails_and_the_other_jobs_succeed(
     worker: Worker, source: str, problem: str
 ) -> None:
     before = worker.submit(frame("before"))
@@ -230,26 +232,26 @@ async def test_a_job_that_kills_its_child_is_blamed_and_those_around_it_are_answ
     after = [worker.submit(frame("{{ n }}", n=str(number))) for number in range(20)]
     again = worker.submit(frame(source))
     last = worker.submit(frame("last"))
-    assert await said(before) == "before"
-    assert await blamed(bomb) == problem
-    assert [await said(answer) for answer in after] == [str(number) for number in range(20)]
-    assert await blamed(again) == problem
-    assert await said(last) == "last"
+    assert await text_of(before) == "before"
+    assert await failure_of(bomb) == problem
+    assert [await text_of(result) for result in after] == [str(number) for number in range(20)]
+    assert await failure_of(again) == problem
+    assert await text_of(last) == "last"
     assert len(children()) == 1
 
 
-async def test_a_crew_answers_others_while_one_job_is_stuck() -> None:
+async def test_a_pool_runs_other_jobs_while_one_is_stuck() -> None:
     async with closing(WorkerPool("templates", 2)) as pool:
         await asyncio.gather(pool.submit(job("a")), pool.submit(job("b")))
         stuck = asyncio.ensure_future(pool.submit(job(ENDLESS)))
         await asyncio.sleep(0)
         for _ in range(20):
-            assert await said(pool.submit(job("meanwhile"))) == "meanwhile"
+            assert await text_of(pool.submit(job("meanwhile"))) == "meanwhile"
         assert not stuck.done()
-        assert await blamed(stuck) == TOO_LONG
+        assert await failure_of(stuck) == TOO_LONG
 
 
-async def test_a_file_that_takes_too_long_has_a_problem_and_the_next_is_read() -> None:
+async def test_a_slow_file_is_reported_and_the_next_is_read() -> None:
     async with closing(FileReader()) as reader:
         await reader.read("markdown", "first.md", "First")
         os.kill(children()[0], signal.SIGSTOP)
@@ -261,111 +263,109 @@ async def test_a_file_that_takes_too_long_has_a_problem_and_the_next_is_read() -
         assert [draft.text for draft in good.prompts] == ["Good"]
 
 
-async def test_a_child_that_has_been_stopped_is_replaced(worker: Worker) -> None:
+async def test_a_stopped_child_is_replaced(worker: Worker) -> None:
     child = await only_child(worker)
     os.kill(child, signal.SIGSTOP)
     lost, next_one = worker.submit(frame("lost")), worker.submit(frame("next"))
-    assert await blamed(lost) == TOO_LONG
-    assert await said(next_one) == "next"
-    await is_gone(child)
+    assert await failure_of(lost) == TOO_LONG
+    assert await text_of(next_one) == "next"
+    await wait_for_exit(child)
 
 
-async def test_a_child_that_is_killed_while_it_works_is_replaced(worker: Worker) -> None:
+async def test_a_child_killed_during_a_job_is_replaced(worker: Worker) -> None:
     child = await only_child(worker)
     lost, next_one = worker.submit(frame(ENDLESS)), worker.submit(frame("next"))
     os.kill(child, signal.SIGKILL)
-    assert await blamed(lost) == TOO_MUCH
-    assert await said(next_one) == "next"
+    assert await failure_of(lost) == TOO_MUCH
+    assert await text_of(next_one) == "next"
 
 
-async def test_a_child_that_is_killed_while_it_rests_is_missed_by_nobody(worker: Worker) -> None:
+async def test_a_child_killed_while_idle_is_replaced(worker: Worker) -> None:
     child = await only_child(worker)
     os.kill(child, signal.SIGKILL)
-    await is_gone(child)
+    await wait_for_exit(child)
     assert await only_child(worker) != child
 
 
-async def test_a_child_without_work_is_not_kept(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_child_is_stopped(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "_IDLE_SECONDS", 0.05)
     child = await only_child(worker)
-    await is_gone(child)
+    await wait_for_exit(child)
     assert await only_child(worker) != child
 
 
-async def test_a_program_that_is_not_there_fails_all_jobs_until_it_is(
+async def test_jobs_fail_while_the_interpreter_is_missing(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(sys, "executable", "/nowhere/python")
         for _ in range(3):
-            assert await blamed(worker.submit(frame("x"))) == NO_START
-    assert await said(worker.submit(frame("x"))) == "x"
+            assert await failure_of(worker.submit(frame("x"))) == NO_START
+    assert await text_of(worker.submit(frame("x"))) == "x"
 
 
-async def test_a_program_that_ends_at_once_is_tried_a_few_times(
+async def test_a_failing_start_is_retried_a_few_times(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(sys, "executable", "/bin/false")
-        assert await blamed(worker.submit(frame("x"))) == NO_START
-        answers = [worker.submit(frame("x")) for _ in range(5)]
-        assert [await blamed(answer) for answer in answers] == [NO_START] * 5
-    assert await said(worker.submit(frame("x"))) == "x"
+        assert await failure_of(worker.submit(frame("x"))) == NO_START
+        results = [worker.submit(frame("x")) for _ in range(5)]
+        assert [await failure_of(result) for result in results] == [NO_START] * 5
+    assert await text_of(worker.submit(frame("x"))) == "x"
 
 
-async def test_closing_leaves_no_process_even_while_it_works(worker: Worker) -> None:
+async def test_closing_kills_a_busy_child(worker: Worker) -> None:
     child = await only_child(worker)
-    answers = [worker.submit(frame(ENDLESS)) for _ in range(3)]
+    results = [worker.submit(frame(ENDLESS)) for _ in range(3)]
     worker.close()
-    assert all(answer.cancelled() for answer in answers)
-    await is_gone(child)
+    assert all(result.cancelled() for result in results)
+    await wait_for_exit(child)
     assert children() == []
 
 
-async def test_closing_leaves_no_process_even_while_it_starts(worker: Worker) -> None:
-    answer = worker.submit(frame("x"))
+async def test_closing_kills_a_starting_child(worker: Worker) -> None:
+    result = worker.submit(frame("x"))
     (child,) = children()
     worker.close()
-    assert answer.cancelled()
-    await is_gone(child)
+    assert result.cancelled()
+    await wait_for_exit(child)
 
 
-async def test_nothing_is_left_of_many_deaths(worker: Worker) -> None:
+async def test_many_crashes_leak_no_descriptors(worker: Worker) -> None:
     await only_child(worker)
     before = descriptors()
     for _ in range(10):
-        assert await blamed(worker.submit(frame(TOO_LARGE))) == TOO_MUCH
+        assert await failure_of(worker.submit(frame(TOO_LARGE))) == TOO_MUCH
     await only_child(worker)
     assert descriptors() <= before
 
 
-# What a child may do
+# Limits of a child
 
 
-async def test_a_child_knows_nothing_of_our_environment(
-    worker: Worker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_child_has_an_empty_environment(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_SECRET", "hunter2")
     child = await only_child(worker)
-    assert of_process(child, "environ").read_bytes() == b""
-    assert of_process(child, "cwd").readlink() == Path("/")
+    assert proc_file(child, "environ").read_bytes() == b""
+    assert proc_file(child, "cwd").readlink() == Path("/")
 
 
-async def test_a_child_has_its_wire_and_no_other_file(worker: Worker) -> None:
-    opened = sorted(of_process(await only_child(worker), "fd").iterdir())
+async def test_a_child_has_only_its_socket_open(worker: Worker) -> None:
+    opened = sorted(proc_file(await only_child(worker), "fd").iterdir())
     wire, out, err = (str(descriptor.readlink()) for descriptor in opened)
     assert wire.startswith("socket:")
     assert (out, err) == ("/dev/null", "/dev/null")
 
 
 @pytest.mark.parametrize("role", ["templates", "files"])
-async def test_a_child_can_open_and_write_and_start_nothing(role: str) -> None:
+async def test_a_child_cannot_open_files_or_start_processes(role: str) -> None:
     async with closing(WorkerPool(role, 1)) as pool:
         files = {"format": "markdown", "file": "a.md", "content": "x"}
         await pool.submit(job("x") if role == "templates" else files)
         (child,) = children()
-        lines = of_process(child, "limits").read_text().splitlines()[1:]
-        size = int(of_process(child, "statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        lines = proc_file(child, "limits").read_text().splitlines()[1:]
+        size = int(proc_file(child, "statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     limits = {line[:25].strip(): line[26:].split()[:2] for line in lines}
     assert limits["Max open files"] == ["3", "3"]
     assert limits["Max file size"] == ["0", "0"]
@@ -384,7 +384,7 @@ async def main():
     worker = Worker("templates")
     first, *rest = json.load(sys.stdin)
     await worker.submit(first.encode())
-    answers = [worker.submit(frame.encode()) for frame in rest]
+    results = [worker.submit(frame.encode()) for frame in rest]
     await asyncio.sleep(0)
     print(worker._child._process.pid, flush=True)
     await asyncio.Event().wait()
@@ -393,7 +393,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("busy", [0, 1, 50], ids=["resting", "working", "with much to do"])
+@pytest.mark.parametrize("busy", [0, 1, 50], ids=["idle", "busy", "many jobs"])
 def test_a_child_does_not_outlive_its_parent(busy: int) -> None:
     frames = [frame("first"), *[frame(ENDLESS)] * busy]
     command = [sys.executable, "-c", PARENT]
@@ -410,6 +410,6 @@ def test_a_child_does_not_outlive_its_parent(busy: int) -> None:
             parent.kill()
             parent.wait()
             ended, _, _ = select.select([watch], [], [], 1.0)
-            assert ended, "the child is still there a second later"
+            assert ended, "the child is still running after a second"
         finally:
             os.close(watch)

@@ -1,4 +1,4 @@
-"""Nothing that a file can hold breaks a reader."""
+"""No content of a file makes a parser fail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dittybag.library.formats import FORMATS, ParsedFile, read
 from dittybag.library.formats.argument_declarations import is_usable_name
 from dittybag.library.formats.escaping import escape, string_literal
-from tests.library.formats.rendering import ENVIRONMENT
+from tests.library.formats.parse_helpers import ENVIRONMENT
 
 FILES = {
     "twig": "twig.toml",
@@ -22,7 +22,7 @@ FILES = {
     "prompty": "a.prompty",
     "llm-template": "a.yaml",
 }
-#: What the formats are made of, so that chance puts together texts that nearly are something.
+#: Fragments of the formats, so that random texts are nearly valid.
 PIECES = st.sampled_from(
     [
         *(
@@ -141,39 +141,45 @@ TEXTS = st.one_of(
 
 @pytest.mark.parametrize("format", FORMATS)
 @given(content=TEXTS)
-def test_any_text_is_read(format: str, content: str) -> None:
-    reading = read(format, FILES[format], content)
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(reading), type=ParsedFile) == reading
-    assert reading.prompts or reading.problems or format == "twig"
-    for problem in reading.problems:
+def test_any_text_is_parsed(format: str, content: str) -> None:
+    parsed_file = read(format, FILES[format], content)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(parsed_file), type=ParsedFile) == parsed_file
+    assert parsed_file.prompts or parsed_file.problems or format == "twig"
+    for problem in parsed_file.problems:
         assert problem.file == FILES[format]
         assert problem.line is None or 1 <= problem.line <= content.count("\n") + 1
-    for draft in reading.prompts:
-        assert 0 < len(draft.key) <= 200
-        arguments = [argument.name for argument in draft.arguments]
+    for parsed in parsed_file.prompts:
+        assert 0 < len(parsed.key) <= 200
+        arguments = [argument.name for argument in parsed.arguments]
         assert len(arguments) == len(set(arguments)) <= 50
-        assert set(draft.defaults) <= {argument.name for argument in draft.arguments if not argument.required}
+        assert set(parsed.defaults) <= {
+            argument.name for argument in parsed.arguments if not argument.required
+        }
         assert format == "twig" or all(map(is_usable_name, arguments))
-        for line in (draft.title, draft.description, *(argument.description for argument in draft.arguments)):
+        for line in (
+            parsed.title,
+            parsed.description,
+            *(argument.description for argument in parsed.arguments),
+        ):
             assert line is None or (line.strip() and len(line) <= 4000 and line.splitlines() == [line])
-        if draft.template and format not in ("twig", "markdown", "prompty") and "{{" not in content.lower():
-            assert draft.text is not None
-            ENVIRONMENT.render_str(draft.text)
+        if parsed.template and format not in ("twig", "markdown", "prompty") and "{{" not in content.lower():
+            assert parsed.text is not None
+            ENVIRONMENT.render_str(parsed.text)
 
 
 @pytest.mark.parametrize("format", ["claude-command", "skill", "fabric", "dotprompt", "llm-template"])
 @given(pieces=st.lists(PIECES, max_size=40))
-def test_what_is_translated_is_a_template(format: str, pieces: list[str]) -> None:
+def test_a_translated_text_is_a_template(format: str, pieces: list[str]) -> None:
     body = "".join(pieces)
     content = f"prompt: |\n {body.replace(chr(10), ' ')}" if format == "llm-template" else f"x {body}"
-    for draft in read(format, FILES[format], content).prompts:
-        if draft.template:
-            assert draft.text is not None
-            ENVIRONMENT.render_str(draft.text)
+    for parsed in read(format, FILES[format], content).prompts:
+        if parsed.template:
+            assert parsed.text is not None
+            ENVIRONMENT.render_str(parsed.text)
 
 
 @given(st.text(st.sampled_from("{}%#-+ x\n\r\t\\'\"~")) | st.text())
-def test_a_literal_comes_out_as_written(text: str) -> None:
+def test_escaped_text_is_rendered_verbatim(text: str) -> None:
     assert ENVIRONMENT.render_str(escape(text)) == text
     assert ENVIRONMENT.render_str(f"{{{{ x }}}}{escape(text)}{{{{ x }}}}", x="") == text
     assert ENVIRONMENT.render_str(f"{escape(text)}{{% if x %}}y{{% endif %}}", x="") == text
@@ -182,10 +188,10 @@ def test_a_literal_comes_out_as_written(text: str) -> None:
 
 @pytest.mark.parametrize("format", ["markdown", "skill"])
 @given(text=st.text(min_size=1).filter(lambda text: text.strip()))
-def test_a_text_that_declares_nothing_comes_out_as_written(format: str, text: str) -> None:
+def test_a_text_without_declared_arguments_is_used_verbatim(format: str, text: str) -> None:
     text = text.replace("$ARGUMENTS", "").replace("---", "").removeprefix("\ufeff") + "."
-    (draft,) = read(format, FILES[format], text).prompts
-    assert (draft.text, draft.template) == (text, False)
+    (parsed,) = read(format, FILES[format], text).prompts
+    assert (parsed.text, parsed.template) == (text, False)
 
 
 def test_an_unknown_format_is_an_error() -> None:
@@ -195,9 +201,9 @@ def test_an_unknown_format_is_an_error() -> None:
 
 @pytest.mark.parametrize("file", ["", "/", ".md", "x" * 300 + ".md", "a\x00.md", "a\ud800.md"])
 @pytest.mark.parametrize("format", sorted(set(FORMATS) - {"twig", "skill"}))
-def test_a_path_that_makes_no_name_is_an_error(format: str, file: str) -> None:
-    reading = read(
+def test_a_path_without_a_valid_key_is_an_error(format: str, file: str) -> None:
+    parsed_file = read(
         format, file if format != "fabric" else f"{file.removesuffix('.md')}/system.md", "prompt: text"
     )
-    assert reading.prompts == () or file == ".md"
-    assert [problem.level for problem in reading.problems] == ["error"] or file == ".md"
+    assert parsed_file.prompts == () or file == ".md"
+    assert [problem.level for problem in parsed_file.problems] == ["error"] or file == ".md"

@@ -1,4 +1,4 @@
-"""Folders, links and new libraries: what is taken, what is left out, and what is refused."""
+"""Adding folders, links and new libraries, and parsing sources."""
 
 from __future__ import annotations
 
@@ -24,31 +24,39 @@ from dittybag.domain.errors import (
 from dittybag.library.install_records import find_edits, linked_folders, read_records
 from dittybag.library.installer import add, create, remove
 from dittybag.library.sources import parse_source
-from tests.library.packing import archive, commit, descriptors, git, leftovers, plant, tree
+from tests.library.source_fixtures import (
+    commit,
+    descriptors,
+    git,
+    leftovers,
+    read_files,
+    write_files,
+    write_zip,
+)
 from tests.storage.sqlite.scripted_process import drop_privileges
 
 FILES = {"a.md": "one", "deep/b.md": "two", ".claude/commands/c.md": "three"}
 
 
-def test_a_folder_is_copied_and_its_origin_written_down(tmp_path: Path) -> None:
+def test_a_folder_is_copied_and_recorded(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
-    source = plant(tmp_path / "My Prompts", FILES)
+    source = write_files(tmp_path / "My Prompts", FILES)
     added = add(home, str(source))
     assert added.name == "my_prompts"
-    assert tree(Path(added.path)) == FILES
-    origin = read_records(home)["my_prompts"]
-    assert origin == added.record
-    assert (origin.kind, origin.location, origin.revision) == ("folder", str(source), None)
-    assert sorted(origin.files) == sorted(FILES)
+    assert read_files(Path(added.path)) == FILES
+    record = read_records(home)["my_prompts"]
+    assert record == added.record
+    assert (record.kind, record.location, record.revision) == ("folder", str(source), None)
+    assert sorted(record.files) == sorted(FILES)
     assert find_edits(home, "my_prompts") == []
-    plant(source, {"a.md": "changed"})
-    assert tree(Path(added.path)) == FILES
+    write_files(source, {"a.md": "changed"})
+    assert read_files(Path(added.path)) == FILES
     assert leftovers(tmp_path / "home") == []
 
 
-def test_only_files_are_copied_and_the_rest_is_reported(tmp_path: Path) -> None:
-    source = plant(tmp_path / "source", {"a.md": "one", ".git/config": "x", "sub/.GIT/hooks/x": "x"})
-    secret = plant(tmp_path, {"secret/key.md": "secret"}) / "secret"
+def test_only_regular_files_are_copied_and_the_rest_is_reported(tmp_path: Path) -> None:
+    source = write_files(tmp_path / "source", {"a.md": "one", ".git/config": "x", "sub/.GIT/hooks/x": "x"})
+    secret = write_files(tmp_path, {"secret/key.md": "secret"}) / "secret"
     (source / "link.md").symlink_to(secret / "key.md")
     (source / "folder").symlink_to(secret)
     (source / "gone.md").symlink_to("nowhere")
@@ -56,12 +64,12 @@ def test_only_files_are_copied_and_the_rest_is_reported(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(source / "socket"))
         (source / "large.md").write_bytes(b"x" * (4 * 1024 * 1024 + 1))
-        plant(source, {"/".join("d" * 17) + "/x.md": "deep", "n" * 201: "long", "a\\b.md": "slash"})
+        write_files(source, {"/".join("d" * 17) + "/x.md": "deep", "n" * 201: "long", "a\\b.md": "slash"})
         (source / "new\nline.md").write_text("x")
         Path(os.fsdecode(os.fsencode(source) + b"/caf\xe9.md")).write_text("x")
-        plant(source, {".DS_Store": "x"})
+        write_files(source, {".DS_Store": "x"})
         added = add(str(tmp_path / "home"), str(source))
-    assert tree(Path(added.path)) == {"a.md": "one"}
+    assert read_files(Path(added.path)) == {"a.md": "one"}
     assert {item.file: item.reason for item in added.left_out} == {
         ".DS_Store": "created by a file manager",
         ".git": "part of a Git repository",
@@ -78,10 +86,10 @@ def test_only_files_are_copied_and_the_rest_is_reported(tmp_path: Path) -> None:
         "new line.md": "the name contains a control character",
         "caf?.md": "the name is not valid UTF-8",
     }
-    assert "secret" not in str(tree(tmp_path / "home"))
+    assert "secret" not in str(read_files(tmp_path / "home"))
 
 
-def test_a_library_has_its_limits(tmp_path: Path) -> None:
+def test_a_library_has_size_limits(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     many = tmp_path / "many"
     many.mkdir()
@@ -102,14 +110,14 @@ def test_a_library_has_its_limits(tmp_path: Path) -> None:
     assert read_records(home) == {}
 
 
-def test_a_part_of_a_folder_can_be_taken_and_nothing_outside_of_it(tmp_path: Path) -> None:
+def test_a_subfolder_can_be_added_but_nothing_outside_of_it(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
-    source = plant(tmp_path / "source", {"sub/in/x.md": "x", "y.md": "y"})
-    plant(tmp_path / "outside", {"z.md": "z"})
+    source = write_files(tmp_path / "source", {"sub/in/x.md": "x", "y.md": "y"})
+    write_files(tmp_path / "outside", {"z.md": "z"})
     (source / "way-out").symlink_to(tmp_path / "outside")
     (source / "way-in").symlink_to(source / "sub")
-    assert tree(Path(add(home, str(source), name="one", folder="./sub/in/").path)) == {"x.md": "x"}
-    assert tree(Path(add(home, str(source), name="two", folder="way-in").path)) == {"in/x.md": "x"}
+    assert read_files(Path(add(home, str(source), name="one", folder="./sub/in/").path)) == {"x.md": "x"}
+    assert read_files(Path(add(home, str(source), name="two", folder="way-in").path)) == {"in/x.md": "x"}
     for folder in ("way-out", "y.md", "nothing"):
         with pytest.raises(LibraryRefused, match="there is no folder"):
             add(home, str(source), name="three", folder=folder)
@@ -118,9 +126,9 @@ def test_a_part_of_a_folder_can_be_taken_and_nothing_outside_of_it(tmp_path: Pat
             add(home, str(source), name="three", folder=folder)
 
 
-def test_a_link_is_a_record_and_its_folder_is_left_alone(tmp_path: Path) -> None:
+def test_a_linked_library_is_only_a_record(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
-    source = plant(tmp_path / "source", FILES)
+    source = write_files(tmp_path / "source", FILES)
     added = add(home, str(source / ".." / "source"), link=True, folder="deep", name="work")
     assert (added.name, added.path) == ("work", str(source / "deep"))
     assert linked_folders(home) == {"work": str(source / "deep")}
@@ -129,50 +137,48 @@ def test_a_link_is_a_record_and_its_folder_is_left_alone(tmp_path: Path) -> None
         add(home, str(source), name="Work")
     assert remove(home, "work").link
     assert linked_folders(home) == {}
-    assert tree(source) == FILES
+    assert read_files(source) == FILES
 
 
 def test_only_folders_outside_of_the_libraries_can_be_linked(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    add(str(home), str(plant(tmp_path / "source", FILES)))
+    add(str(home), str(write_files(tmp_path / "source", FILES)))
     for folder in (tmp_path, home, home / "libraries", home / "libraries" / "source"):
         with pytest.raises(LibraryRefused, match="Dittybag stores its libraries there"):
             add(str(home), str(folder), link=True, name="loop")
     with pytest.raises(LibraryRefused, match="only a folder can be linked"):
-        add(str(home), str(archive(tmp_path / "x.zip", FILES)), link=True)
+        add(str(home), str(write_zip(tmp_path / "x.zip", FILES)), link=True)
 
 
 def test_the_libraries_are_not_copied_into_themselves(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    add(str(home), str(plant(tmp_path / "source", FILES)))
+    add(str(home), str(write_files(tmp_path / "source", FILES)))
     for folder in (tmp_path, home, home / "libraries", home / "libraries" / ".dittybag"):
         with pytest.raises(LibraryRefused, match="contains Dittybag's libraries"):
             add(str(home), str(folder), name="loop")
-    assert tree(Path(add(str(home), str(home / "libraries" / "source"), name="twin").path)) == FILES
+    assert read_files(Path(add(str(home), str(home / "libraries" / "source"), name="twin").path)) == FILES
 
 
 @pytest.mark.parametrize("made_by_hand", ["source", "Source", "SOURCE!"])
-def test_a_name_that_is_taken_is_a_conflict_also_if_it_was_taken_by_hand(
-    tmp_path: Path, made_by_hand: str
-) -> None:
+def test_a_name_in_use_is_a_conflict_even_if_added_by_hand(tmp_path: Path, made_by_hand: str) -> None:
     home = tmp_path / "home"
-    plant(home / "libraries" / made_by_hand, {"mine.md": "mine"})
+    write_files(home / "libraries" / made_by_hand, {"mine.md": "mine"})
     with pytest.raises(LibraryExists, match="'source' already exists"):
-        add(str(home), str(plant(tmp_path / "source", FILES)))
-    assert tree(home / "libraries" / made_by_hand) == {"mine.md": "mine"}
+        add(str(home), str(write_files(tmp_path / "source", FILES)))
+    assert read_files(home / "libraries" / made_by_hand) == {"mine.md": "mine"}
     assert add(str(home), str(tmp_path / "source"), name="Other Name").name == "other_name"
 
 
-def test_what_leaves_no_name_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_library_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="is not a valid library name"):
-        add(str(tmp_path / "home"), str(plant(tmp_path / "---", FILES)))
+        add(str(tmp_path / "home"), str(write_files(tmp_path / "---", FILES)))
     with pytest.raises(Invalid, match="at most 200 bytes"):
         create(str(tmp_path / "home"), "é" * 101)
 
 
-def test_of_two_that_add_one_name_at_once_one_wins_and_the_other_is_told(tmp_path: Path) -> None:
+def test_of_two_concurrent_adds_with_one_name_one_succeeds(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
-    sources = [plant(tmp_path / str(n), {f"{i}.md": f"{n}" for i in range(100)}) for n in range(6)]
+    sources = [write_files(tmp_path / str(n), {f"{i}.md": f"{n}" for i in range(100)}) for n in range(6)]
 
     def attempt(source: Path) -> str:
         try:
@@ -184,30 +190,30 @@ def test_of_two_that_add_one_name_at_once_one_wins_and_the_other_is_told(tmp_pat
         results = list(pool.map(attempt, sources))
     assert sorted(results)[1:] == ["Library 'same' already exists"] * 5
     winner = next(source for source, result in zip(sources, results, strict=True) if "already" not in result)
-    assert tree(tmp_path / "home" / "libraries" / "same") == tree(winner)
+    assert read_files(tmp_path / "home" / "libraries" / "same") == read_files(winner)
     assert find_edits(home, "same") == []
     assert leftovers(tmp_path / "home") == []
 
 
-def test_a_link_that_takes_the_name_while_a_folder_is_being_copied_wins(tmp_path: Path) -> None:
+def test_a_link_added_during_a_copy_wins_the_name(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
-    source = plant(tmp_path / "source", FILES)
-    told: list[str] = []
+    source = write_files(tmp_path / "source", FILES)
+    lines: list[str] = []
 
-    def meanwhile(line: str) -> None:
-        if not told:
+    def add_link(line: str) -> None:
+        if not lines:
             add(home, str(source), name="same", link=True)
-        told.append(line)
+        lines.append(line)
 
     with pytest.raises(LibraryExists):
-        add(home, str(source), name="same", progress=meanwhile)
-    assert told
+        add(home, str(source), name="same", progress=add_link)
+    assert lines
     assert read_records(home)["same"].kind == "link"
     assert leftovers(tmp_path / "home") == []
 
 
-def test_of_two_processes_too(tmp_path: Path) -> None:
-    source = plant(tmp_path / "source", {f"{number}.md": "x" for number in range(300)})
+def test_of_several_processes_that_add_one_name_one_succeeds(tmp_path: Path) -> None:
+    source = write_files(tmp_path / "source", {f"{number}.md": "x" for number in range(300)})
     command = [sys.executable, "-m", "dittybag", "library", "add", str(source), "--name", "same"]
     environment = os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")}
     started = [
@@ -219,9 +225,9 @@ def test_of_two_processes_too(tmp_path: Path) -> None:
     assert leftovers(tmp_path / "home") == []
 
 
-def test_a_new_library_holds_a_prompt_that_works(tmp_path: Path) -> None:
+def test_a_new_library_contains_a_working_prompt(tmp_path: Path) -> None:
     added = create(str(tmp_path), "My Team")
-    assert sorted(tree(Path(added.path))) == ["prompts/explain.md", "twig.toml"]
+    assert sorted(read_files(Path(added.path))) == ["prompts/explain.md", "twig.toml"]
     manifest = tomllib.loads((Path(added.path) / "twig.toml").read_text())
     arguments = manifest["prompts"]["explain"]["arguments"]
     assert [(item["name"], item.get("required", False)) for item in arguments] == [
@@ -236,8 +242,8 @@ def test_a_new_library_holds_a_prompt_that_works(tmp_path: Path) -> None:
         create(str(tmp_path), "my-team")
 
 
-def test_a_file_that_cannot_be_read_is_said_and_nothing_is_left(tmp_path: Path) -> None:
-    source = plant(tmp_path / "source", FILES)
+def test_an_unreadable_file_is_reported_without_leftovers(tmp_path: Path) -> None:
+    source = write_files(tmp_path / "source", FILES)
     (source / "deep" / "b.md").chmod(0)
     command = [*drop_privileges(), sys.executable, "-m", "dittybag", "library", "add", str(source)]
     environment = os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")}
@@ -247,17 +253,17 @@ def test_a_file_that_cannot_be_read_is_said_and_nothing_is_left(tmp_path: Path) 
     assert leftovers(tmp_path / "home") == []
 
 
-def test_a_folder_that_cannot_be_written_is_a_matter_of_the_disk(tmp_path: Path) -> None:
-    plant(tmp_path, {"home/libraries": "a file"})
+def test_an_unwritable_folder_is_reported_as_a_disk_error(tmp_path: Path) -> None:
+    write_files(tmp_path, {"home/libraries": "a file"})
     with pytest.raises(LibraryUnwritable) as failed:
-        add(str(tmp_path / "home"), str(plant(tmp_path / "source", FILES)))
+        add(str(tmp_path / "home"), str(write_files(tmp_path / "source", FILES)))
     assert failed.value.problem
     assert failed.value.where == str(tmp_path / "home" / "libraries")
 
 
-def test_no_descriptor_stays_open(tmp_path: Path) -> None:
-    source = plant(tmp_path / "source", FILES)
-    pack = archive(tmp_path / "pack.zip", FILES)
+def test_no_file_descriptor_stays_open(tmp_path: Path) -> None:
+    source = write_files(tmp_path / "source", FILES)
+    pack = write_zip(tmp_path / "pack.zip", FILES)
     commit(tmp_path / "repository", FILES)
     bad = tmp_path / "bad.zip"
     bad.write_bytes(b"PK\3\4")
@@ -312,7 +318,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("source", "problem"), REFUSED)
-def test_what_is_no_source_or_a_trick_is_refused(source: str, problem: str) -> None:
+def test_invalid_and_malicious_sources_are_refused(source: str, problem: str) -> None:
     with pytest.raises(LibraryRefused) as refused:
         parse_source(source)
     assert problem in str(refused.value)
@@ -322,7 +328,7 @@ def test_what_is_no_source_or_a_trick_is_refused(source: str, problem: str) -> N
 
 
 @pytest.mark.parametrize("source", ["nowhere", "./nowhere.zip", "github.com/o/r", "host:path", "C:/x"])
-def test_what_is_not_there_is_said_with_what_was_tried(source: str) -> None:
+def test_a_missing_source_is_reported(source: str) -> None:
     with pytest.raises(SourceNotFound, match="no such file or folder, and not a Git URL"):
         parse_source(source)
 
@@ -344,7 +350,7 @@ def test_what_is_not_there_is_said_with_what_was_tried(source: str) -> None:
         ("file:///srv/b.git", None, "b", None),
     ],
 )
-def test_addresses_are_kept_without_what_is_secret(
+def test_locations_are_stored_without_secrets(
     source: str, location: str | None, name: str, address: str | None
 ) -> None:
     found = parse_source(source)
@@ -355,12 +361,12 @@ def test_addresses_are_kept_without_what_is_secret(
     assert found.remote.address == (address or source.partition("#")[0])
 
 
-def test_things_on_this_machine_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_sources_are_detected_by_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(tmp_path / "work", FILES)
     git(tmp_path, "clone", "--quiet", "--bare", "work", "bare.git")
-    plant(tmp_path / "odd.git", FILES)
-    archive(tmp_path / "pack.bin", FILES)
-    archive(tmp_path / "with#mark.zip", FILES)
+    write_files(tmp_path / "odd.git", FILES)
+    write_zip(tmp_path / "pack.bin", FILES)
+    write_zip(tmp_path / "with#mark.zip", FILES)
     monkeypatch.chdir(tmp_path)
     names = ("work", "bare.git", "odd.git", "pack.bin", "with#mark.zip", "work#main", ".")
     found = {name: parse_source(name) for name in names}
@@ -378,8 +384,8 @@ def test_things_on_this_machine_are_told_apart(tmp_path: Path, monkeypatch: pyte
         parse_source("odd.git#main")
 
 
-def test_an_archive_that_cannot_be_read_is_said(tmp_path: Path) -> None:
-    pack = archive(tmp_path / "pack.zip", FILES)
+def test_an_unreadable_archive_is_reported(tmp_path: Path) -> None:
+    pack = write_zip(tmp_path / "pack.zip", FILES)
     pack.chmod(0)
     command = [*drop_privileges(), sys.executable, "-m", "dittybag", "library", "add", str(pack)]
     environment = os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")}

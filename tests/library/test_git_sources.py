@@ -1,4 +1,4 @@
-"""Git repositories as sources: one commit is read, nothing of it is run, and fetching has its limits."""
+"""Git repositories as library sources: commits, security, credentials and limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dittybag.library.installer import add, update
 from dittybag.library.sources import GitRemote
 from dittybag.library.sources.git_repositories import FetchLimits, fetch
 from dittybag.library.sources.limited_copy import LimitedCopy
-from tests.library.packing import commit, git, leftovers, plant, tree
+from tests.library.source_fixtures import commit, git, leftovers, read_files, write_files
 
 FILES = {"a.md": "one", "deep/b.md": "two"}
 
@@ -32,7 +32,7 @@ def home(tmp_path: Path) -> str:
     return str(tmp_path / "home")
 
 
-def test_a_repository_is_taken_at_a_branch_a_tag_or_a_commit(repository: Path, home: str) -> None:
+def test_a_repository_is_added_at_a_branch_a_tag_or_a_commit(repository: Path, home: str) -> None:
     first = git(repository, "rev-parse", "HEAD")
     git(repository, "tag", "--annotate", "v1", "--message=one")
     git(repository, "branch", "old/er")
@@ -40,27 +40,25 @@ def test_a_repository_is_taken_at_a_branch_a_tag_or_a_commit(repository: Path, h
     url = f"file://{repository}"
     newest = add(home, url)
     assert newest.name == "prompts"
-    assert tree(Path(newest.path)) == FILES | {"c.md": "three"}
+    assert read_files(Path(newest.path)) == FILES | {"c.md": "three"}
     assert newest.record.revision == second
     for number, ref in enumerate(("v1", "old/er", first)):
         added = add(home, f"{url}#{ref}", name=f"n{number}")
-        assert tree(Path(added.path)) == FILES
+        assert read_files(Path(added.path)) == FILES
         assert added.record.revision == first
         assert read_records(home)[f"n{number}"].location == f"{url}#{ref}"
 
 
-def test_a_bare_repository_on_this_machine_needs_no_address(
-    repository: Path, home: str, tmp_path: Path
-) -> None:
+def test_a_local_bare_repository_is_added_by_path(repository: Path, home: str, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", "--bare", "prompts", "with blank % and #.git")
     added = add(home, str(tmp_path / "with blank % and #.git"))
     assert (added.name, added.record.kind) == ("with_blank___and", "git")
-    assert tree(Path(added.path)) == FILES
+    assert read_files(Path(added.path)) == FILES
 
 
-def test_a_part_of_a_repository_can_be_taken(repository: Path, home: str) -> None:
+def test_a_folder_of_a_repository_can_be_added(repository: Path, home: str) -> None:
     added = add(home, f"file://{repository}", folder="deep")
-    assert tree(Path(added.path)) == {"b.md": "two"}
+    assert read_files(Path(added.path)) == {"b.md": "two"}
     commit(repository, {"deep/c.md": "three", "d.md": "four"})
     assert update(home, "prompts").added == ("c.md",)
     for folder in ("nothing", "a.md", "deep/b.md", "*"):
@@ -68,11 +66,11 @@ def test_a_part_of_a_repository_can_be_taken(repository: Path, home: str) -> Non
             add(home, f"file://{repository}", folder=folder, name="x")
 
 
-def test_links_submodules_and_large_files_are_left_out(repository: Path, home: str, tmp_path: Path) -> None:
+def test_links_submodules_and_large_files_are_skipped(repository: Path, home: str, tmp_path: Path) -> None:
     (repository / "link.md").symlink_to("/etc/passwd")
     (repository / "large.bin").write_bytes(b"x" * (4 * 1024 * 1024 + 1))
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
-    plant(repository, {"big.md": pointer, ".DS_Store": "x", "pipe|&;$(x).md": "odd", "-n.md": "dash"})
+    write_files(repository, {"big.md": pointer, ".DS_Store": "x", "pipe|&;$(x).md": "odd", "-n.md": "dash"})
     (repository / "back\\slash.md").write_text("x")
     commit(tmp_path / "other", {"x.md": "x"})
     git(
@@ -80,7 +78,7 @@ def test_links_submodules_and_large_files_are_left_out(repository: Path, home: s
     )
     commit(repository)
     added = add(home, f"file://{repository}")
-    assert sorted(tree(Path(added.path))) == [
+    assert sorted(read_files(Path(added.path))) == [
         "-n.md", ".gitmodules", "a.md", "deep/b.md", "pipe|&;$(x).md",
     ]  # fmt: skip
     assert {item.file: item.reason for item in added.left_out} == {
@@ -93,20 +91,18 @@ def test_links_submodules_and_large_files_are_left_out(repository: Path, home: s
     }
 
 
-def test_trees_that_no_checkout_would_make_are_read_without_harm(
-    repository: Path, home: str, tmp_path: Path
-) -> None:
+def test_malicious_trees_are_read_safely(repository: Path, home: str, tmp_path: Path) -> None:
     blob = git(repository, "rev-parse", "HEAD:a.md")
 
-    def made(*lines: str) -> str:
+    def make_tree(*lines: str) -> str:
         done = subprocess.run(
             ["git", "mktree", "-z"], cwd=repository, input="".join(f"{line}\0" for line in lines),
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         return done.stdout.strip()
 
-    inner = made(f"100644 blob {blob}\tevil.md")
-    tops = made(
+    inner = make_tree(f"100644 blob {blob}\tevil.md")
+    tops = make_tree(
         f"100644 blob {blob}\tgood.md",
         f"040000 tree {inner}\t..",
         f"040000 tree {inner}\t.git",
@@ -114,14 +110,14 @@ def test_trees_that_no_checkout_would_make_are_read_without_harm(
     )
     git(repository, "update-ref", "HEAD", git(repository, "commit-tree", tops, "-m", "evil"))
     added = add(home, f"file://{repository}")
-    assert tree(Path(added.path)) == {"good.md": "one"}
+    assert read_files(Path(added.path)) == {"good.md": "one"}
     assert not os.access(Path(added.path) / "good.md", os.X_OK)
     assert {item.file for item in added.left_out} == {"../evil.md", ".git/evil.md", "C:evil.md"}
     assert not list(tmp_path.rglob("evil.md"))
 
 
 @pytest.mark.parametrize("leaf", ["file", "empty folder"])
-def test_a_tree_that_holds_itself_a_billion_times_is_refused(repository: Path, home: str, leaf: str) -> None:
+def test_a_tree_bomb_is_refused(repository: Path, home: str, leaf: str) -> None:
     line = f"100644 blob {git(repository, 'rev-parse', 'HEAD:a.md')}"
     if leaf == "empty folder":
         line = f"040000 tree {git(repository, 'hash-object', '-t', 'tree', '-w', '/dev/null')}"
@@ -138,15 +134,15 @@ def test_a_tree_that_holds_itself_a_billion_times_is_refused(repository: Path, h
     assert leftovers(Path(home)) == []
 
 
-def test_nothing_that_the_user_or_the_repository_configures_is_run(
+def test_no_configured_program_is_run(
     repository: Path, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trap = tmp_path / "trap"
     script = tmp_path / "templates" / "hooks" / "reference-transaction"
-    plant(tmp_path, {"templates/hooks/reference-transaction": f"#!/bin/sh\ntouch {trap}\n"})
+    write_files(tmp_path, {"templates/hooks/reference-transaction": f"#!/bin/sh\ntouch {trap}\n"})
     script.chmod(0o755)
     (tmp_path / "templates" / "hooks" / "post-checkout").symlink_to(script)
-    plant(
+    write_files(
         tmp_path,
         {
             "gitconfig": f"""
@@ -177,19 +173,19 @@ def test_nothing_that_the_user_or_the_repository_configures_is_run(
             clean.delenv(variable)
         commit(repository, {".gitattributes": "*.md filter=trap\n"})
     added = add(home, f"file://{repository}")
-    assert tree(Path(added.path))["a.md"] == "one"
+    assert read_files(Path(added.path))["a.md"] == "one"
     for host in ("trap", "downgrade"):
         with pytest.raises(SourceFailed, match="not allowed"):
             add(home, f"https://{host}.example.org/x")
     assert not trap.exists()
 
 
-def test_addresses_that_the_user_rewrites_and_credential_helpers_work(
+def test_url_rewriting_and_credential_helpers_work(
     repository: Path, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    helper = plant(tmp_path, {"helper": f"#!/bin/sh\ntouch {tmp_path / 'asked'}\n"}) / "helper"
+    helper = write_files(tmp_path, {"helper": f"#!/bin/sh\ntouch {tmp_path / 'asked'}\n"}) / "helper"
     helper.chmod(0o755)
-    plant(tmp_path, {"gitconfig": f'[credential]\n    helper = {helper}\n[url "file://{repository}"]\n'
+    write_files(tmp_path, {"gitconfig": f'[credential]\n    helper = {helper}\n[url "file://{repository}"]\n'
                                   "    insteadOf = file:///short\n"})  # fmt: skip
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     assert add(home, "file:///short").record.location == "file:///short"
@@ -202,7 +198,7 @@ def test_addresses_that_the_user_rewrites_and_credential_helpers_work(
     assert (tmp_path / "asked").exists()
 
 
-def test_credentials_are_neither_told_nor_written_down(tmp_path: Path, home: str) -> None:
+def test_credentials_are_neither_shown_nor_stored(tmp_path: Path, home: str) -> None:
     server = _refusing_server(tmp_path)
     try:
         with pytest.raises(SourceFailed) as failed:
@@ -214,17 +210,19 @@ def test_credentials_are_neither_told_nor_written_down(tmp_path: Path, home: str
     assert f"http://localhost:{server.port}/private.git could not be read" in str(failed.value)
 
 
-def test_credentials_are_not_told_if_another_program_says_them(
+def test_credentials_in_the_output_of_other_programs_are_hidden(
     tmp_path: Path, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (plant(tmp_path, {"ssh": '#!/bin/sh\necho "fatal: no way to $*" >&2\nexit 1\n'}) / "ssh").chmod(0o755)
+    (write_files(tmp_path, {"ssh": '#!/bin/sh\necho "fatal: no way to $*" >&2\nexit 1\n'}) / "ssh").chmod(
+        0o755
+    )
     monkeypatch.setenv("GIT_SSH_COMMAND", str(tmp_path / "ssh"))
     with pytest.raises(SourceFailed, match=r"fatal: no way to .*\*\*\*") as failed:
         add(home, "ssh://ada:s3cret@example.org/private.git")
     assert "s3cret" not in str(failed.value)
 
 
-def test_what_git_says_is_handed_on(repository: Path, home: str, tmp_path: Path) -> None:
+def test_errors_of_git_are_reported(repository: Path, home: str, tmp_path: Path) -> None:
     with pytest.raises(SourceFailed, match="couldn't find remote ref nothing"):
         add(home, f"file://{repository}#nothing")
     with pytest.raises(SourceFailed, match="does not appear to be a git repository"):
@@ -235,47 +233,49 @@ def test_what_git_says_is_handed_on(repository: Path, home: str, tmp_path: Path)
     assert leftovers(Path(home)) == []
 
 
-def test_without_git_there_is_a_hint(repository: Path, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_git_is_reported_with_a_hint(
+    repository: Path, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(SourceFailed, match="Git is not installed"):
         add(home, f"file://{repository}")
 
 
-def taken(repository: Path, work: Path, limits: FetchLimits) -> None:
+def fetch_with_limits(repository: Path, work: Path, limits: FetchLimits) -> None:
     work.mkdir()
     source = GitRemote(scheme="file", address=f"file://{repository}")
     target = LimitedCopy(work / "library", "it")
     fetch(source, "", work, target, limits=limits)
 
 
-def test_fetching_has_a_limit_in_size_while_it_runs(tmp_path: Path, repository: Path) -> None:
+def test_a_fetch_stops_at_the_size_limit(tmp_path: Path, repository: Path) -> None:
     (repository / "noise.bin").write_bytes(os.urandom(3 * 1024 * 1024))
     commit(repository)
-    taken(repository, tmp_path / "large", FetchLimits(bytes=4 * 1024 * 1024))
+    fetch_with_limits(repository, tmp_path / "large", FetchLimits(bytes=4 * 1024 * 1024))
     with pytest.raises(LibraryRefused, match="the repository is larger than 1 MiB"):
-        taken(repository, tmp_path / "small", FetchLimits(bytes=1024 * 1024))
+        fetch_with_limits(repository, tmp_path / "small", FetchLimits(bytes=1024 * 1024))
 
 
-def test_fetching_has_a_limit_in_time_and_ends_with_its_children(
+def test_a_fetch_times_out_and_its_children_are_killed(
     tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The far side says nothing and never ends; its grandchild would tell if it lived on."""
+    """The remote never answers; its grandchild process must not survive the timeout."""
     number = tmp_path / "number"
     script = f"#!/bin/sh\nsleep 60 & echo $! > {number}.part && mv {number}.part {number}\nwait\n"
-    (plant(tmp_path, {"ssh": script}) / "ssh").chmod(0o755)
+    (write_files(tmp_path, {"ssh": script}) / "ssh").chmod(0o755)
     monkeypatch.setenv("GIT_SSH_COMMAND", str(tmp_path / "ssh"))
     work = tmp_path / "work"
     work.mkdir()
     source = GitRemote(scheme="ssh", address="git@example.org:x.git")
-    begun = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(SourceFailed, match=r"fetching took longer than 0\.6 seconds"):
         fetch(source, "", work, LimitedCopy(work / "library", "it"), limits=FetchLimits(seconds=0.6))
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - started < 10
     assert ended(int(number.read_text()))
 
 
 def ended(process: int) -> bool:
-    """Whether a process is gone within a few seconds."""
+    """Whether a process ends within a few seconds."""
     end = time.monotonic() + 5
     while time.monotonic() < end:
         try:
@@ -288,18 +288,18 @@ def ended(process: int) -> bool:
     return False
 
 
-def test_progress_is_told(repository: Path, home: str) -> None:
+def test_progress_is_reported(repository: Path, home: str) -> None:
     lines: list[str] = []
     add(home, f"file://{repository}", progress=lines.append)
     assert any("objects" in line for line in lines)
     assert all("\n" not in line and "\r" not in line and "\x1b" not in line for line in lines)
 
 
-class _Server:
-    """An HTTP server that wants a password and accepts none."""
+class _RefusingServer:
+    """An HTTP server that rejects every password."""
 
     def __init__(self, folder: Path) -> None:
-        program = plant(folder, {"server.py": _REFUSING}) / "server.py"
+        program = write_files(folder, {"server.py": _SERVER_PROGRAM}) / "server.py"
         self._process = subprocess.Popen(
             [sys.executable, str(program)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -311,7 +311,7 @@ class _Server:
         self._process.communicate(timeout=10)
 
 
-_REFUSING = """
+_SERVER_PROGRAM = """
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 class Refusing(BaseHTTPRequestHandler):
@@ -327,14 +327,14 @@ server.serve_forever()
 """
 
 
-def _refusing_server(folder: Path) -> _Server:
-    return _Server(folder)
+def _refusing_server(folder: Path) -> _RefusingServer:
+    return _RefusingServer(folder)
 
 
-def test_a_repository_that_goes_away_leaves_the_library_alone(repository: Path, home: str) -> None:
+def test_a_missing_repository_does_not_change_the_library(repository: Path, home: str) -> None:
     add(home, f"file://{repository}")
     repository.rename(repository.parent / "elsewhere")
     with pytest.raises(SourceFailed, match="does not appear to be a git repository"):
         update(home, "prompts")
-    assert tree(Path(home) / "libraries" / "prompts") == FILES
+    assert read_files(Path(home) / "libraries" / "prompts") == FILES
     assert leftovers(Path(home)) == []

@@ -1,4 +1,4 @@
-"""Things to make libraries of: trees of files, Git repositories, and zip archives however crooked."""
+"""Library sources for tests: folders, Git repositories, and zip archives, also malformed ones."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec import Struct
 
 
-def plant(folder: Path, files: Mapping[str, str]) -> Path:
-    """Write files, by path."""
+def write_files(folder: Path, files: Mapping[str, str]) -> Path:
+    """Write files, given by path, and return the folder."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -20,8 +20,8 @@ def plant(folder: Path, files: Mapping[str, str]) -> Path:
     return folder
 
 
-def tree(folder: Path) -> dict[str, str]:
-    """All files, by path."""
+def read_files(folder: Path) -> dict[str, str]:
+    """The text of all files below a folder, by path."""
     return {
         path.relative_to(folder).as_posix(): path.read_text(errors="replace")
         for path in sorted(folder.rglob("*"))
@@ -30,7 +30,7 @@ def tree(folder: Path) -> dict[str, str]:
 
 
 def leftovers(home: Path) -> list[str]:
-    """What is left of changes that should be over."""
+    """Staging folders and pending records, of which none should remain after a change."""
     own = home / "libraries" / ".dittybag"
     if not own.exists():
         return []
@@ -40,32 +40,32 @@ def leftovers(home: Path) -> list[str]:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run Git as somebody."""
+    """Run Git with a fixed user, and return its output."""
     command = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=True)
     return done.stdout.strip()
 
 
 def commit(folder: Path, files: Mapping[str, str] | None = None) -> str:
-    """Commit everything that is there, and these files; the commit."""
+    """Write these files, commit everything, and return the commit id."""
     if not (folder / ".git").exists():
         folder.mkdir(parents=True, exist_ok=True)
         git(folder, "init", "--quiet", "--initial-branch=main")
-    plant(folder, files or {})
+    write_files(folder, files or {})
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--allow-empty", "--message=more")
     return git(folder, "rev-parse", "HEAD")
 
 
-class Item(Struct, frozen=True, kw_only=True):
-    """An entry of an archive. What is None is as it should be."""
+class ZipItem(Struct, frozen=True, kw_only=True):
+    """An entry of an archive. Fields that are None get their correct value."""
 
     name: bytes
     content: bytes = b"text"
     method: int = 8
     flags: int = 0x800
     mode: int = 0o100644
-    #: What the directory at the end says, and what the entry says itself.
+    #: Values in the directory; `local_` fields are those of the entry's own header.
     size: int | None = None
     packed: int | None = None
     checksum: int | None = None
@@ -73,26 +73,26 @@ class Item(Struct, frozen=True, kw_only=True):
     local_name: bytes | None = None
     local_size: int | None = None
     local_flags: int | None = None
-    #: The bytes that stand for the content.
+    #: The compressed content.
     data: bytes | None = None
 
 
-def deflated(content: bytes) -> bytes:
+def deflate(content: bytes) -> bytes:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     return packer.compress(content) + packer.flush()
 
 
-def zipped(
-    items: Sequence[Item], *, count: int | None = None, offset: int | None = None, comment: bytes = b""
+def build_zip(
+    items: Sequence[ZipItem], *, count: int | None = None, offset: int | None = None, comment: bytes = b""
 ) -> bytes:
-    """An archive, put together by hand."""
+    """Build an archive from raw fields, which may be invalid."""
     body = bytearray()
     directory = bytearray()
     for item in items:
         at = len(body)
         data = item.data
         if data is None:
-            data = deflated(item.content) if item.method == 8 else item.content
+            data = deflate(item.content) if item.method == 8 else item.content
         size = len(item.content) if item.size is None else item.size
         packed = len(data) if item.packed is None else item.packed
         checksum = zlib.crc32(item.content) if item.checksum is None else item.checksum
@@ -119,14 +119,14 @@ def zipped(
     return bytes(body + directory) + end + comment
 
 
-def archive(path: Path, files: Mapping[str, str]) -> Path:
-    """A well-formed archive."""
+def write_zip(path: Path, files: Mapping[str, str]) -> Path:
+    """Write a valid archive and return its path."""
     path.write_bytes(
-        zipped([Item(name=name.encode(), content=text.encode()) for name, text in files.items()])
+        build_zip([ZipItem(name=name.encode(), content=text.encode()) for name, text in files.items()])
     )
     return path
 
 
 def descriptors() -> int:
-    """How many files this process has open."""
+    """The number of open file descriptors of this process."""
     return len(list(Path("/proc/self/fd").iterdir()))

@@ -1,11 +1,11 @@
-"""Front matter as people write it."""
+"""Front matter, including invalid YAML."""
 
 from __future__ import annotations
 
 import pytest
 
 from dittybag.library.formats import read
-from tests.library.formats.rendering import names, only, told
+from tests.library.formats.parse_helpers import argument_names, parse_one, problems_of
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,9 @@ from tests.library.formats.rendering import names, only, told
         ("---\ntitle: x\n---\n---\nbody", "---\nbody", 3),
     ],
 )
-def test_the_text_is_what_follows(content: str, text: str, lines: int) -> None:
-    draft = only("markdown", "a.md", content)
-    assert (draft.text, draft.lines_before) == (text, lines)
+def test_the_body_starts_after_the_front_matter(content: str, text: str, lines: int) -> None:
+    parsed = parse_one("markdown", "a.md", content)
+    assert (parsed.text, parsed.lines_before) == (text, lines)
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def test_the_text_is_what_follows(content: str, text: str, lines: int) -> None:
         "---\n[unclosed\n---\nbody",
     ],
 )
-def test_what_only_looks_like_front_matter_is_text(content: str) -> None:
-    draft = only("markdown", "a.md", content)
-    assert (draft.text, draft.title, draft.lines_before) == (content, None, 0)
+def test_text_that_only_looks_like_front_matter_is_text(content: str) -> None:
+    parsed = parse_one("markdown", "a.md", content)
+    assert (parsed.text, parsed.title, parsed.lines_before) == (content, None, 0)
 
 
 @pytest.mark.parametrize(
@@ -59,26 +59,26 @@ def test_what_only_looks_like_front_matter_is_text(content: str) -> None:
     ],
 )
 def test_front_matter_that_is_not_yaml_is_read_line_by_line(front: str, line: int, description: str) -> None:
-    reading = read("markdown", "a.md", f"---\n{front}\n---\nbody")
-    assert reading.prompts[0].description == description
-    assert reading.prompts[0].text == "body"
-    (problem,) = reading.problems
+    parsed_file = read("markdown", "a.md", f"---\n{front}\n---\nbody")
+    assert parsed_file.prompts[0].description == description
+    assert parsed_file.prompts[0].text == "body"
+    (problem,) = parsed_file.problems
     assert (problem.level, problem.line) == ("warning", line)
     assert problem.message.startswith("The front matter is not valid YAML (")
 
 
-def test_one_bad_field_does_not_spoil_the_others() -> None:
+def test_one_invalid_field_does_not_affect_the_others() -> None:
     content = "---\ndescription: Foo: bar\narguments:\n  - name: who\n    required: true\n---\n{{ who }}"
-    assert names(read("markdown", "a.md", content).prompts[0]) == ["who!"]
+    assert argument_names(read("markdown", "a.md", content).prompts[0]) == ["who!"]
 
 
-def test_aliases_are_never_followed() -> None:
+def test_yaml_aliases_are_refused() -> None:
     levels = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
     content = f"---\na0: &a0 [x]\n{levels}arguments: *a8\n---\nbody"
-    reading = read("markdown", "a.md", content)
-    assert [argument.name for argument in reading.prompts[0].arguments] == []
-    assert "anchors and aliases" in reading.problems[0].message
-    assert reading.problems[0].line == 2
+    parsed_file = read("markdown", "a.md", content)
+    assert [argument.name for argument in parsed_file.prompts[0].arguments] == []
+    assert "anchors and aliases" in parsed_file.problems[0].message
+    assert parsed_file.problems[0].line == 2
 
 
 @pytest.mark.parametrize(
@@ -101,11 +101,11 @@ def test_aliases_are_never_followed() -> None:
     ],
 )
 @pytest.mark.parametrize("format", ["markdown", "claude-command", "skill", "dotprompt", "prompty"])
-def test_strange_front_matter_is_survived(format: str, front: str) -> None:
-    reading = read(format, "x/a.md", f"---\n{front}\n---\nbody $1 {{{{x}}}}")
-    assert len(reading.prompts) == 1
-    assert len(reading.prompts[0].arguments) <= 50
+def test_unusual_front_matter_does_not_raise(format: str, front: str) -> None:
+    parsed_file = read(format, "x/a.md", f"---\n{front}\n---\nbody $1 {{{{x}}}}")
+    assert len(parsed_file.prompts) == 1
+    assert len(parsed_file.prompts[0].arguments) <= 50
 
 
 def test_a_problem_has_the_line_of_the_file() -> None:
-    assert told("markdown", "a.md", "---\ntitle: x\nb: \x02\n---\nbody")[0][1] == 3
+    assert problems_of("markdown", "a.md", "---\ntitle: x\nb: \x02\n---\nbody")[0][1] == 3

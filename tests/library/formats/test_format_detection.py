@@ -1,4 +1,4 @@
-"""Which files are read, and what their prompts are called."""
+"""Format detection and prompt keys."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from dittybag.library.formats.prompt_names import key_of
         ("readme-generator.md", "markdown"),
     ],
 )
-def test_a_file_is_recognised_by_its_path(file: str, format: str) -> None:
+def test_a_format_is_detected_by_path(file: str, format: str) -> None:
     assert detect_formats([file]) == ({file: format}, {})
 
 
@@ -71,7 +71,7 @@ def test_a_file_is_recognised_by_its_path(file: str, format: str) -> None:
         ("..md", "hidden"),
     ],
 )
-def test_a_file_that_is_skipped_has_a_reason(file: str, reason: str) -> None:
+def test_a_skipped_file_has_a_reason(file: str, reason: str) -> None:
     formats, skipped = detect_formats([file])
     assert formats == {}
     assert reason in skipped[file]
@@ -85,13 +85,13 @@ def test_a_twig_toml_decides_for_the_whole_library() -> None:
     assert "twig.toml" in skipped["skills/x/SKILL.md"]
 
 
-def test_a_twig_toml_further_down_decides_nothing() -> None:
+def test_a_twig_toml_in_a_subfolder_is_ignored() -> None:
     formats, skipped = detect_formats(["sub/twig.toml", "a.md"])
     assert formats == {"a.md": "markdown"}
     assert ".toml" in skipped["sub/twig.toml"]
 
 
-def test_what_lies_beside_a_skill_belongs_to_it() -> None:
+def test_other_files_in_a_skill_folder_belong_to_the_skill() -> None:
     formats, skipped = detect_formats(
         ["skills/pdf/SKILL.md", "skills/pdf/forms.md", "skills/pdf/scripts/fill.py", "skills/other.md"]
     )
@@ -102,14 +102,14 @@ def test_what_lies_beside_a_skill_belongs_to_it() -> None:
     }
 
 
-def test_a_skill_inside_a_skill_is_one_of_its_own() -> None:
+def test_a_skill_inside_a_skill_is_separate() -> None:
     formats, skipped = detect_formats(["SKILL.md", "notes.md", "sub/SKILL.md", "sub/notes.md"])
     assert formats == {"SKILL.md": "skill", "sub/SKILL.md": "skill"}
     assert skipped["notes.md"] == "part of the skill at the top level"
     assert skipped["sub/notes.md"] == "part of the skill sub"
 
 
-def test_what_lies_beside_a_pattern_belongs_to_it() -> None:
+def test_other_files_in_a_pattern_folder_belong_to_the_pattern() -> None:
     formats, skipped = detect_formats(
         ["patterns/sum/system.md", "patterns/sum/user.md", "patterns/sum/README.md"]
     )
@@ -118,11 +118,9 @@ def test_what_lies_beside_a_pattern_belongs_to_it() -> None:
     assert "part of the Fabric pattern" in skipped["patterns/sum/README.md"]
 
 
-def test_documentation_is_skipped_only_beside_a_folder_made_for_prompts() -> None:
+def test_documentation_is_skipped_only_next_to_a_prompt_folder() -> None:
     assert detect_formats(["docs/write.md", "git/a.md"])[1] == {}
-    assert detect_formats(["docs/write.md", "prompts/a.md"])[1] == {
-        "docs/write.md": "documentation or tests"
-    }
+    assert detect_formats(["docs/write.md", "prompts/a.md"])[1] == {"docs/write.md": "documentation or tests"}
 
 
 @pytest.mark.parametrize(
@@ -145,19 +143,19 @@ def test_documentation_is_skipped_only_beside_a_folder_made_for_prompts() -> Non
         ("svelte:a11y.md", "svelte.a11y"),
     ],
 )
-def test_a_prompt_is_called_by_its_path(file: str, key: str) -> None:
+def test_a_prompt_is_named_after_its_path(file: str, key: str) -> None:
     formats, _ = detect_formats([file])
     assert key_of(formats[file], file) == key
 
 
-def test_of_two_files_with_one_name_the_first_counts() -> None:
+def test_of_two_files_with_one_key_the_first_is_used() -> None:
     formats, skipped = detect_formats(["prompts/a.md", "a.md", "commands/a.md", "a.prompty"])
     assert formats == {"a.md": "markdown"}
     assert skipped["prompts/a.md"] == "its prompt would have the name 'a', like a.md; rename one of them"
     assert len(skipped) == 3
 
 
-def test_adding_a_file_changes_no_other_name() -> None:
+def test_adding_a_file_does_not_change_other_keys() -> None:
     formats, _ = detect_formats(["commands/a.md", "git/b.md"])
     more, _ = detect_formats(["commands/a.md", "git/b.md", "prompts/c.md", "commands/git/d.md"])
     assert formats.items() <= more.items()
@@ -179,7 +177,7 @@ def test_every_file_is_read_or_has_a_reason(files: list[str]) -> None:
     assert all(0 < len(key) <= 200 and not set(key) & {":", "\n"} for key in keys)
 
 
-def test_recognising_loads_no_parser() -> None:
+def test_format_detection_imports_no_parser() -> None:
     program = (
         "import sys; from dittybag.library.formats import detect_formats;"
         "detect_formats(['a.md', 'twig.toml']);"

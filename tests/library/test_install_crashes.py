@@ -1,4 +1,4 @@
-"""SIGKILL at every step of a change: there is the old library or the new one, and the next one tidies up."""
+"""SIGKILL at every step of an installation: afterwards there is either the old or the new library."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.library.packing import leftovers, plant, tree
+from tests.library.source_fixtures import leftovers, read_files, write_files
 from tests.wire import ROOT
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """In memory, where there is such a place: a kill is no power failure, and a disk would take its time."""
+    """A folder in memory if possible: a kill is not a power failure, and a disk is slower."""
     memory = Path("/dev/shm")
-    made = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else tmp_path))
-    yield made
-    shutil.rmtree(made)
+    created = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else tmp_path))
+    yield created
+    shutil.rmtree(created)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 )
 def test_a_kill_at_any_step_leaves_the_old_or_the_new_library(folder: Path, scene: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.library.victims", str(folder), scene],
+        [sys.executable, "-m", "tests.library.install_crash_runner", str(folder), scene],
         cwd=ROOT, capture_output=True, timeout=60, check=True,
     )  # fmt: skip
     outcome = msgspec.json.decode(done.stdout)
@@ -50,23 +50,23 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_library(folder: Path, scen
     assert outcome["kills"] > 10
     assert outcome["old"] > 3
     assert outcome["new"] > 1
-    # Where two folders cannot be exchanged, there is an instant without a library.
+    # If folders cannot be swapped atomically, there is an instant without a library.
     assert outcome["absent"] <= (3 if scene == "slow update" else 0)
 
 
-def traced(tmp_path: Path, *arguments: str) -> list[str]:
-    """The renames and syncs of a command, in their order."""
+def trace_command(tmp_path: Path, *arguments: str) -> list[str]:
+    """The renames and syncs of a command, in order."""
     log = tmp_path / "trace"
     command = ["strace", "-f", "-y", "-s", "1000", "-e", "trace=fsync,rename,renameat2", "-o", str(log)]
     if shutil.which("strace") is None:
-        pytest.skip("there is no strace to look with")
+        pytest.skip("strace is not installed")
     done = subprocess.run(
         [*command, sys.executable, "-m", "dittybag", "library", *arguments],
         cwd=ROOT, env=os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     if "ptrace" in done.stderr:
-        pytest.skip("this system lets nobody trace anything")
+        pytest.skip("this system does not allow tracing")
     assert done.returncode == 0, done.stderr
     return [line for line in log.read_text().splitlines() if str(tmp_path) in line]
 
@@ -77,15 +77,15 @@ def position(lines: list[str], pattern: str) -> int:
 
 
 @pytest.mark.parametrize("change", ["add", "update"])
-def test_everything_is_on_the_disk_before_it_is_put_into_its_place(tmp_path: Path, change: str) -> None:
-    source = plant(tmp_path / "source", {"a.md": "1", "deep/b.md": "2"})
+def test_all_files_are_synced_before_they_are_installed(tmp_path: Path, change: str) -> None:
+    source = write_files(tmp_path / "source", {"a.md": "1", "deep/b.md": "2"})
     if change == "add":
-        lines = traced(tmp_path, "add", str(source), "--name", "lib")
+        lines = trace_command(tmp_path, "add", str(source), "--name", "lib")
         move = position(lines, r'rename\(".*/work-[^"]*/library", ".*/libraries/lib"\) = 0')
     else:
-        traced(tmp_path, "add", str(source), "--name", "lib")
-        plant(source, {"a.md": "new", "deep/b.md": "new"})
-        lines = traced(tmp_path, "update", "lib")
+        trace_command(tmp_path, "add", str(source), "--name", "lib")
+        write_files(source, {"a.md": "new", "deep/b.md": "new"})
+        lines = trace_command(tmp_path, "update", "lib")
         move = position(lines, r'renameat2\(.*/work-[^"]*/new".*/libraries/lib", RENAME_EXCHANGE\) = 0')
     record = position(lines, r'rename\(".*/lib.next.json", ".*/lib.json"\) = 0')
     for written in (r"a\.md>", r"deep/b\.md>", r"/deep>", r"/(library|new)>", r"lib\.next\.json>"):
@@ -96,14 +96,14 @@ def test_everything_is_on_the_disk_before_it_is_put_into_its_place(tmp_path: Pat
     assert any(re.search(r"fsync\(\d+</.*/\.dittybag>\)", line) for line in lines[record + 1 :])
 
 
-def test_what_a_killed_process_left_is_cleared_away_but_not_what_a_living_one_uses(tmp_path: Path) -> None:
-    source = plant(tmp_path / "source", {"a.md": "1"})
+def test_staging_folders_of_killed_processes_are_removed_but_not_those_in_use(tmp_path: Path) -> None:
+    source = write_files(tmp_path / "source", {"a.md": "1"})
     (tmp_path / "bin").mkdir()
-    # A Git that never ends, so that a process stays in the middle of its work.
+    # A Git that never ends, so that the process keeps its staging folder.
     started = tmp_path / "started"
     script = f"#!/bin/sh\necho $$ > {started}.part && mv {started}.part {started}\nexec sleep 60\n"
-    (plant(tmp_path, {"bin/git": script}) / "bin" / "git").chmod(0o755)
-    plant(source, {".git/HEAD": ""})
+    (write_files(tmp_path, {"bin/git": script}) / "bin" / "git").chmod(0o755)
+    write_files(source, {".git/HEAD": ""})
     environment = os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")}
     base = [sys.executable, "-m", "dittybag", "library", "add"]
     with subprocess.Popen(
@@ -124,11 +124,11 @@ def test_what_a_killed_process_left_is_cleared_away_but_not_what_a_living_one_us
     subprocess.run([*base, str(source), "--name", "two"], env=environment, check=True, timeout=30,
                    capture_output=True)  # fmt: skip
     assert leftovers(tmp_path / "home") == []
-    assert tree(tmp_path / "home" / "libraries" / "two") == {"a.md": "1"}
+    assert read_files(tmp_path / "home" / "libraries" / "two") == {"a.md": "1"}
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    source = plant(tmp_path / "source", {"a.md": "x" * 100_000})
+def test_a_failed_write_leaves_no_leftovers(tmp_path: Path) -> None:
+    source = write_files(tmp_path / "source", {"a.md": "x" * 100_000})
     command = f'ulimit -f 8; exec "{sys.executable}" -m dittybag library add "{source}"'
     done = subprocess.run(
         ["sh", "-c", command], cwd=ROOT, env=os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")},

@@ -1,4 +1,4 @@
-"""Removals: what can be had again is erased, what cannot is moved aside, and nothing outside is touched."""
+"""Removing libraries: unedited copies are deleted, local files are backed up, other files are not touched."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dittybag.library.install_records import (
     scan_records,
 )
 from dittybag.library.installer import add, create, remove, update
-from tests.library.packing import leftovers, plant, tree
+from tests.library.source_fixtures import leftovers, read_files, write_files
 
 FILES = {"a.md": "one", "deep/b.md": "two"}
 
@@ -29,132 +29,130 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def place(home: Path, tmp_path: Path) -> Path:
-    return Path(add(str(home), str(plant(tmp_path / "lib", FILES))).path)
+def library(home: Path, tmp_path: Path) -> Path:
+    return Path(add(str(home), str(write_files(tmp_path / "lib", FILES))).path)
 
 
-def written(home: Path, name: str, **fields: object) -> None:
-    """A record as somebody might write it by hand."""
-    origin = {"kind": "folder", "location": "/nowhere", "added_at": 1, "updated_at": 1, "files": {}}
-    plant(home, {f"libraries/.dittybag/{name}.json": msgspec.json.encode(origin | fields).decode()})
+def write_record(home: Path, name: str, **fields: object) -> None:
+    """Write a record with arbitrary fields."""
+    record = {"kind": "folder", "location": "/nowhere", "added_at": 1, "updated_at": 1, "files": {}}
+    write_files(home, {f"libraries/.dittybag/{name}.json": msgspec.json.encode(record | fields).decode()})
 
 
-def test_a_library_that_can_be_had_again_is_erased(home: Path, place: Path, tmp_path: Path) -> None:
+def test_a_library_without_edits_is_deleted(home: Path, library: Path, tmp_path: Path) -> None:
     removed = remove(str(home), "LIB")
     assert (removed.name, removed.kept_in, removed.link) == ("lib", None, False)
-    assert not place.exists()
+    assert not library.exists()
     assert read_records(str(home)) == {}
     assert leftovers(home) == []
-    assert tree(tmp_path / "lib") == FILES
+    assert read_files(tmp_path / "lib") == FILES
     assert not (home / "libraries" / ".dittybag" / "kept").exists()
 
 
 @pytest.mark.parametrize("edit", ["changed", "added", "deleted", "repository", "link"])
-def test_a_library_with_edits_is_refused_and_then_moved_aside(home: Path, place: Path, edit: str) -> None:
+def test_a_library_with_edits_is_only_removed_to_a_backup(home: Path, library: Path, edit: str) -> None:
     if edit == "deleted":
-        (place / "a.md").unlink()
+        (library / "a.md").unlink()
     elif edit == "link":
-        (place / "link").symlink_to("/etc")
+        (library / "link").symlink_to("/etc")
     else:
         file = {"changed": "a.md", "added": "new.md", "repository": ".git/HEAD"}[edit]
-        plant(place, {file: "my work"})
-    before = tree(place)
+        write_files(library, {file: "my work"})
+    before = read_files(library)
     with pytest.raises(LibraryEdited, match="has local edits") as refused:
         remove(str(home), "lib")
     assert len(refused.value.files) == 1
-    assert tree(place) == before
+    assert read_files(library) == before
     removed = remove(str(home), "lib", discard_edits=True)
-    assert not place.exists()
-    assert tree(Path(str(removed.kept_in))) == before
+    assert not library.exists()
+    assert read_files(Path(str(removed.kept_in))) == before
     assert read_records(str(home)) == {}
     again = add(str(home), str(removed.kept_in), name="lib")
-    assert again.path == str(place)
+    assert again.path == str(library)
 
 
-#: Somebody saves between the look at a library and its removal.
+#: Saves a file after the library was compared with its record and before it is moved.
 LATE_EDITOR = """
 import sys
 from pathlib import Path
 from dittybag.library.installer import remove
 
-home, place = sys.argv[1], Path(sys.argv[2])
+home, library = sys.argv[1], Path(sys.argv[2])
 
 def save(event, arguments):
-    if event == "os.rename" and str(arguments[0]) == str(place):
-        (place / "a.md").write_text("late")
+    if event == "os.rename" and str(arguments[0]) == str(library):
+        (library / "a.md").write_text("late")
 
 sys.addaudithook(save)
 print(remove(home, "lib").kept_in)
 """
 
 
-def test_an_edit_that_comes_at_the_last_moment_is_not_erased(home: Path, place: Path) -> None:
+def test_an_edit_just_before_the_removal_is_backed_up(home: Path, library: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LATE_EDITOR, str(home), str(place)],
+        [sys.executable, "-c", LATE_EDITOR, str(home), str(library)],
         capture_output=True, text=True, timeout=30, check=True,
     )  # fmt: skip
-    assert not place.exists()
-    assert tree(Path(done.stdout.strip())) == FILES | {"a.md": "late"}
+    assert not library.exists()
+    assert read_files(Path(done.stdout.strip())) == FILES | {"a.md": "late"}
 
 
-def test_what_file_managers_leave_behind_is_no_edit(home: Path, place: Path) -> None:
-    plant(place, {".DS_Store": "x", "deep/Thumbs.db": "x"})
+def test_files_created_by_file_managers_are_not_edits(home: Path, library: Path) -> None:
+    write_files(library, {".DS_Store": "x", "deep/Thumbs.db": "x"})
     assert find_edits(str(home), "lib") == []
     assert remove(str(home), "lib").kept_in is None
 
 
-def test_a_library_that_was_put_there_by_hand_is_moved_aside(home: Path) -> None:
-    plant(home / "libraries" / "By-Hand", FILES)
+def test_a_library_added_by_hand_is_removed_to_a_backup(home: Path) -> None:
+    write_files(home / "libraries" / "By-Hand", FILES)
     with pytest.raises(LibraryEdited, match="was added by hand and may be the only copy"):
         remove(str(home), "by-hand")
     removed = remove(str(home), "by-hand", discard_edits=True)
-    assert tree(Path(str(removed.kept_in))) == FILES
+    assert read_files(Path(str(removed.kept_in))) == FILES
     assert folders_by_name(str(home)) == {}
 
 
-def test_a_new_library_is_erased_only_as_long_as_it_is_new(home: Path) -> None:
+def test_a_new_library_is_deleted_only_if_it_was_not_edited(home: Path) -> None:
     create(str(home), "one")
     assert remove(str(home), "one").kept_in is None
-    plant(Path(create(str(home), "two").path), {"prompts/mine.md": "mine"})
+    write_files(Path(create(str(home), "two").path), {"prompts/mine.md": "mine"})
     with pytest.raises(LibraryEdited):
         remove(str(home), "two")
 
 
-def test_a_link_that_was_put_there_by_hand_goes_and_what_it_leads_to_stays(
-    home: Path, tmp_path: Path
-) -> None:
-    target = plant(tmp_path / "elsewhere", FILES)
+def test_removing_a_symbolic_link_keeps_its_target(home: Path, tmp_path: Path) -> None:
+    target = write_files(tmp_path / "elsewhere", FILES)
     (home / "libraries").mkdir(parents=True)
     (home / "libraries" / "linked").symlink_to(target)
     with pytest.raises(LibraryEdited):
         remove(str(home), "linked")
     assert remove(str(home), "linked", discard_edits=True).link
     assert not (home / "libraries" / "linked").is_symlink()
-    assert tree(target) == FILES
+    assert read_files(target) == FILES
 
 
-def test_no_name_leads_elsewhere(home: Path, place: Path, tmp_path: Path) -> None:
-    plant(home, {"default.db": "data"})
-    before = tree(tmp_path)
+def test_no_library_name_leads_out_of_the_libraries_folder(home: Path, library: Path, tmp_path: Path) -> None:
+    write_files(home, {"default.db": "data"})
+    before = read_files(tmp_path)
     for name in ("", ".", "..", "../..", "../home", "/", ".dittybag/kept", "nothing", "\0", "*", "lib/deep"):
         with pytest.raises(LibraryNotFound):
             remove(str(home), name, discard_edits=True)
-    assert tree(tmp_path) == before
+    assert read_files(tmp_path) == before
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "git", "zip", "new"])
 @pytest.mark.parametrize("location", ["/", "..", "../../precious", "", "-x", "ext::sh -c x"])
-def test_a_record_that_was_written_by_hand_endangers_nothing(
+def test_a_manipulated_record_cannot_affect_other_files(
     home: Path, tmp_path: Path, kind: str, location: str
 ) -> None:
-    precious = plant(tmp_path / "precious", FILES)
-    written(home, "lib", kind=kind, location=location or str(precious))
+    precious = write_files(tmp_path / "precious", FILES)
+    write_record(home, "lib", kind=kind, location=location or str(precious))
     if kind != "link":
-        plant(home / "libraries" / "lib", {"x.md": "x"})
+        write_files(home / "libraries" / "lib", {"x.md": "x"})
     try:
         remove(str(home), "lib", discard_edits=True)
     finally:
-        assert tree(precious) == FILES
+        assert read_files(precious) == FILES
 
 
 @pytest.mark.parametrize(
@@ -176,8 +174,8 @@ def test_a_record_that_was_written_by_hand_endangers_nothing(
         b" " * (17 * 1024 * 1024),
     ],
 )
-def test_a_record_that_says_nothing_is_reported_and_its_library_counts_as_put_there_by_hand(
-    home: Path, place: Path, record: bytes
+def test_an_unreadable_record_is_reported_and_its_library_counts_as_added_by_hand(
+    home: Path, library: Path, record: bytes
 ) -> None:
     (home / "libraries" / ".dittybag" / "lib.json").write_bytes(record)
     found = scan_records(str(home))
@@ -187,34 +185,34 @@ def test_a_record_that_says_nothing_is_reported_and_its_library_counts_as_put_th
     assert "added by hand" in str(update(str(home), "lib").note)
     with pytest.raises(LibraryEdited):
         remove(str(home), "lib")
-    assert tree(place) == FILES
+    assert read_files(library) == FILES
     assert remove(str(home), "lib", discard_edits=True).kept_in is not None
 
 
-def test_records_that_are_no_files_or_have_impossible_names_are_skipped(home: Path, place: Path) -> None:
+def test_records_with_invalid_names_or_types_are_skipped(home: Path, library: Path) -> None:
     own = home / "libraries" / ".dittybag"
     (own / "folder.json").mkdir()
     (own / "link.json").symlink_to("/etc/passwd")
     (own / "loop.json").symlink_to("loop.json")
-    plant(own, {"..json": "{}", "Upper.json": "{}", "a.b.json": "{}", ".json": "{}", "note.txt": "x"})
+    write_files(own, {"..json": "{}", "Upper.json": "{}", "a.b.json": "{}", ".json": "{}", "note.txt": "x"})
     assert list(read_records(str(home))) == ["lib"]
     assert {problem.file for problem in scan_records(str(home)).problems} == {
         ".dittybag/folder.json", ".dittybag/link.json", ".dittybag/loop.json",
     }  # fmt: skip
 
 
-def test_a_record_without_its_folder_stands_for_nothing(home: Path, place: Path, tmp_path: Path) -> None:
-    place.rename(tmp_path / "moved")
+def test_a_record_without_a_folder_is_ignored(home: Path, library: Path, tmp_path: Path) -> None:
+    library.rename(tmp_path / "moved")
     assert read_records(str(home)) == {}
-    (tmp_path / "moved").rename(place)
+    (tmp_path / "moved").rename(library)
     assert list(read_records(str(home))) == ["lib"]
-    place.rename(tmp_path / "moved")
+    library.rename(tmp_path / "moved")
     with pytest.raises(LibraryNotFound):
         remove(str(home), "lib")
     assert isinstance(add(str(home), str(tmp_path / "lib")).record, InstallRecord)
 
 
-def test_nothing_is_there_before_the_first_library(home: Path) -> None:
+def test_no_folders_are_created_before_the_first_library(home: Path) -> None:
     assert read_records(str(home)) == {}
     assert folders_by_name(str(home)) == {}
     assert find_edits(str(home), "lib") == []

@@ -1,4 +1,4 @@
-"""A folder from which no name, no link and no swap leads out, and in which nothing keeps anybody waiting."""
+"""The safe folder: no name, link or race leads out of it, and nothing blocks a read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dittybag.library.safe_folder import MAX_DEPTH, MAX_FILES, MissingFile, Safe
 
 SECRET = b"a secret"
 INSIDE = b"inside"
-MOST = 1000
+MAX_BYTES = 1000
 
 OUT = "outside the library"
 NO_FILE = "not a regular file"
@@ -26,7 +26,7 @@ NO_FILE = "not a regular file"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A library, and secrets all around it."""
+    """A library folder with secrets around it."""
     root = tmp_path / "lib"
     (root / "sub").mkdir(parents=True)
     (root / "a.md").write_bytes(INSIDE)
@@ -47,16 +47,16 @@ def descriptors() -> int:
 
 
 def refused(folder: SafeFolder, name: str) -> str:
-    """Why a file is not read."""
+    """The reason why a file is not read."""
     before = descriptors()
     with pytest.raises(UnreadableFile) as refusal:
-        folder.read(name, MOST)
+        folder.read(name, MAX_BYTES)
     assert descriptors() == before
     return refusal.value.problem
 
 
 def is_read(folder: SafeFolder, name: str) -> bool:
-    stamp, content = folder.read(name, MOST)
+    stamp, content = folder.read(name, MAX_BYTES)
     assert content == INSIDE
     return folder.stamp(name) == stamp
 
@@ -79,7 +79,7 @@ WAYS_OUT = [
     "/dev/zero",
 ]
 
-#: They lead nowhere, or somewhere by a way that no honest name takes.
+#: Names that lead out of the folder, or that are not in normal form.
 ODD_WAYS = [
     "",
     ".",
@@ -100,7 +100,7 @@ ODD_WAYS = [
     "sub\\..\\..\\secret.md",
 ]
 
-#: Whatever they stand for elsewhere, here they are names of files that are not there.
+#: Names with a special meaning elsewhere, which are missing files here.
 NO_WAYS = [
     "%2e%2e/secret.md",
     "..%2fsecret.md",
@@ -114,29 +114,29 @@ NO_WAYS = [
 ]
 
 
-def named(root: Path, name: str) -> str:
+def expand_name(root: Path, name: str) -> str:
     return name.format(root=root, outside=root.parent) if "{" in name else name
 
 
 @pytest.mark.parametrize("name", WAYS_OUT + ODD_WAYS)
-def test_no_name_leads_out(root: Path, folder: SafeFolder, name: str) -> None:
-    assert refused(folder, named(root, name)) == OUT
+def test_no_name_leads_out_of_the_folder(root: Path, folder: SafeFolder, name: str) -> None:
+    assert refused(folder, expand_name(root, name)) == OUT
 
 
 @pytest.mark.parametrize("name", NO_WAYS)
-def test_a_name_that_is_only_strange_is_not_there(folder: SafeFolder, name: str) -> None:
+def test_unusual_names_of_missing_files_are_not_found(folder: SafeFolder, name: str) -> None:
     with pytest.raises(MissingFile):
-        folder.read(name, MOST)
+        folder.read(name, MAX_BYTES)
     assert folder.stamp(name) is None
 
 
 @pytest.mark.parametrize("name", ["", ".", "/", "sub", "sub/", "\0", "a.md\0", "a.md\0.md"])
-def test_what_is_no_file_has_no_stamp(folder: SafeFolder, name: str) -> None:
+def test_only_regular_files_have_a_stamp(folder: SafeFolder, name: str) -> None:
     assert folder.stamp(name) is None
 
 
-def test_nothing_outside_has_a_stamp(root: Path, folder: SafeFolder) -> None:
-    assert [name for name in WAYS_OUT if folder.stamp(named(root, name)) is not None] == []
+def test_files_outside_have_no_stamp(root: Path, folder: SafeFolder) -> None:
+    assert [name for name in WAYS_OUT if folder.stamp(expand_name(root, name)) is not None] == []
 
 
 def test_files_inside_are_read(folder: SafeFolder) -> None:
@@ -149,7 +149,7 @@ def test_a_missing_file_is_missing(folder: SafeFolder) -> None:
         assert refused(folder, name) == "not found"
 
 
-def test_a_folder_that_is_gone_has_no_files(tmp_path: Path) -> None:
+def test_a_deleted_folder_has_no_files(tmp_path: Path) -> None:
     gone = SafeFolder(str(tmp_path / "gone"))
     assert gone.list().files == {}
     assert gone.stamp("a.md") is None
@@ -159,7 +159,7 @@ def test_a_folder_that_is_gone_has_no_files(tmp_path: Path) -> None:
 # Links
 
 
-def linked(root: Path, **links: str) -> None:
+def create_links(root: Path, **links: str) -> None:
     for name, target in links.items():
         (root / name).symlink_to(target.format(root=root, outside=root.parent))
 
@@ -180,7 +180,7 @@ def linked(root: Path, **links: str) -> None:
     ],
 )
 def test_a_link_to_a_file_outside_is_not_followed(root: Path, folder: SafeFolder, target: str) -> None:
-    linked(root, link=target, first="second", second="third", third=target)
+    create_links(root, link=target, first="second", second="third", third=target)
     for name in ("link", "first"):
         assert refused(folder, name) == OUT
         assert folder.stamp(name) is None
@@ -190,7 +190,7 @@ def test_a_link_to_a_file_outside_is_not_followed(root: Path, folder: SafeFolder
 
 @pytest.mark.parametrize("target", ["..", "{outside}", "../lib-secret", "{root}-secret", "/", "sub/../.."])
 def test_a_link_to_a_folder_outside_is_not_followed(root: Path, folder: SafeFolder, target: str) -> None:
-    linked(root, out=target, chain="out")
+    create_links(root, out=target, chain="out")
     secret = "etc/passwd" if target == "/" else "secret.md"
     for name in (f"out/{secret}", f"chain/{secret}", f"out/../{secret}"):
         assert refused(folder, name) == OUT
@@ -199,32 +199,34 @@ def test_a_link_to_a_folder_outside_is_not_followed(root: Path, folder: SafeFold
     assert set(listing.skipped) == {"out", "chain"}
 
 
-def test_nothing_behind_a_link_to_a_folder_outside_has_a_stamp(root: Path, folder: SafeFolder) -> None:
-    linked(root, out="..")
+def test_files_behind_a_link_to_an_outside_folder_have_no_stamp(root: Path, folder: SafeFolder) -> None:
+    create_links(root, out="..")
     assert folder.stamp("out/secret.md") is None
 
 
 def test_links_inside_are_followed(root: Path, folder: SafeFolder) -> None:
-    linked(root, near="a.md", absolute="{root}/a.md", chain="near", down="sub/b.md", around="../lib/a.md")
-    linked(root, shelf="sub")
+    create_links(
+        root, near="a.md", absolute="{root}/a.md", chain="near", down="sub/b.md", around="../lib/a.md"
+    )
+    create_links(root, shelf="sub")
     for name in ("near", "absolute", "chain", "down", "around"):
         assert is_read(folder, name)
         assert name in folder.list().files
     assert is_read(folder, "shelf/b.md")
-    # Its files are listed where they are.
+    # Its files are listed at their real path.
     assert "shelf/b.md" not in folder.list().files
 
 
-def test_a_link_is_as_new_as_what_it_leads_to(root: Path, folder: SafeFolder) -> None:
-    linked(root, near="a.md")
+def test_a_link_has_the_stamp_of_its_target(root: Path, folder: SafeFolder) -> None:
+    create_links(root, near="a.md")
     before = folder.stamp("near")
     assert before == folder.stamp("a.md") == folder.list().files["near"]
     (root / "a.md").write_bytes(INSIDE * 2)
     assert folder.stamp("near") == folder.stamp("a.md") != before
 
 
-def test_links_that_lead_nowhere_or_in_circles_are_no_files(root: Path, folder: SafeFolder) -> None:
-    linked(root, self="self", here="there", there="here", nowhere="no.md", up="sub/up")
+def test_broken_and_circular_links_are_not_files(root: Path, folder: SafeFolder) -> None:
+    create_links(root, self="self", here="there", there="here", nowhere="no.md", up="sub/up")
     (root / "sub" / "up").symlink_to("../up")
     (root / "again").symlink_to(".")
     for name in ("self", "here", "nowhere", "up", "sub/up", "self/a.md", "again"):
@@ -233,19 +235,19 @@ def test_links_that_lead_nowhere_or_in_circles_are_no_files(root: Path, folder: 
     assert set(folder.list().files) == {"a.md", "sub/b.md"}
 
 
-def test_a_library_may_itself_be_a_link(root: Path, tmp_path: Path) -> None:
+def test_a_library_folder_may_be_a_link(root: Path, tmp_path: Path) -> None:
     (tmp_path / "door").symlink_to(root)
     door = SafeFolder(str(tmp_path / "door"))
-    linked(root, near="a.md", out="../secret.md")
+    create_links(root, near="a.md", out="../secret.md")
     assert is_read(door, "a.md")
     assert is_read(door, "near")
     assert refused(door, "out") == OUT
     assert set(door.list().files) == {"a.md", "near", "sub/b.md"}
 
 
-# Swaps
+# Races
 
-#: Puts one thing after the other in the place of `here`, until it is killed.
+#: Replaces `here` by one path after the other, until it is killed.
 SWAPPER = """
 import os, sys
 here, *others = sys.argv[1:]
@@ -258,26 +260,26 @@ while True:
 
 
 @contextmanager
-def swapped(here: Path, *others: Path) -> Iterator[None]:
+def swapping(here: Path, *others: Path) -> Iterator[None]:
     command = [sys.executable, "-c", SWAPPER, str(here), *map(str, others)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as swapper:
         try:
             assert swapper.stdout is not None
             swapper.stdout.readline()
             yield
-            assert swapper.poll() is None, "nothing was swapped"
+            assert swapper.poll() is None, "nothing was swapping"
         finally:
             swapper.kill()
 
 
-def read_again_and_again(folder: SafeFolder, name: str, seconds: float = 0.7) -> dict[bytes, int]:
-    """What was read in a while, and how often; nothing that cannot be read counts as empty."""
+def read_repeatedly(folder: SafeFolder, name: str, seconds: float = 0.7) -> dict[bytes, int]:
+    """Read a file repeatedly; return how often each content was read. Unreadable counts as empty."""
     seen: dict[bytes, int] = {}
     before = descriptors()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            _, content = folder.read(name, MOST)
+            _, content = folder.read(name, MAX_BYTES)
         except UnreadableFile:
             content = b""
         seen[content] = seen.get(content, 0) + 1
@@ -285,47 +287,50 @@ def read_again_and_again(folder: SafeFolder, name: str, seconds: float = 0.7) ->
     return seen
 
 
-def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(root: Path, folder: SafeFolder) -> None:
+def test_a_folder_replaced_by_a_link_leads_nowhere(root: Path, folder: SafeFolder) -> None:
     outside = root.parent / "lib-secret"
     (outside / "b.md").write_bytes(SECRET)
-    linked(root, link=str(outside))
+    create_links(root, link=str(outside))
     (root / "sub").rename(root / "real")
-    with swapped(root / "sub", root / "real", root / "link"):
-        seen = read_again_and_again(folder, "sub/b.md")
+    with swapping(root / "sub", root / "real", root / "link"):
+        seen = read_repeatedly(folder, "sub/b.md")
     assert seen.keys() == {INSIDE, b""}
 
 
-def test_a_file_that_is_swapped_for_a_link_leads_nowhere(root: Path, folder: SafeFolder) -> None:
-    linked(root, link="../secret.md", near="sub/b.md")
+def test_a_file_replaced_by_a_link_leads_nowhere(root: Path, folder: SafeFolder) -> None:
+    create_links(root, link="../secret.md", near="sub/b.md")
     (root / "a.md").rename(root / "real.md")
-    with swapped(root / "a.md", root / "real.md", root / "link", root / "near"):
-        seen = read_again_and_again(folder, "a.md")
+    with swapping(root / "a.md", root / "real.md", root / "link", root / "near"):
+        seen = read_repeatedly(folder, "a.md")
     assert seen.keys() == {INSIDE, b""}
 
 
-def test_a_link_that_is_swapped_on_the_way_leads_nowhere(root: Path, folder: SafeFolder) -> None:
-    """It leads to a file inside when it is looked at, and out when it is followed."""
+def test_a_link_replaced_during_a_read_leads_nowhere(root: Path, folder: SafeFolder) -> None:
+    """The link leads inside when it is checked, and outside when it is followed."""
     outside = root.parent / "lib-secret"
     (outside / "b.md").write_bytes(SECRET)
-    linked(root, good="sub", bad=str(outside), door="way/b.md")
-    with swapped(root / "way", root / "good", root / "bad"):
-        seen = read_again_and_again(folder, "door")
+    create_links(root, good="sub", bad=str(outside), door="way/b.md")
+    with swapping(root / "way", root / "good", root / "bad"):
+        seen = read_repeatedly(folder, "door")
     assert seen.keys() == {INSIDE, b""}
 
 
-def test_a_file_that_is_swapped_for_a_pipe_keeps_nobody_waiting(root: Path, folder: SafeFolder) -> None:
+def test_a_file_replaced_by_a_fifo_does_not_block(root: Path, folder: SafeFolder) -> None:
     os.mkfifo(root / "pipe")
     (root / "a.md").rename(root / "real.md")
-    with swapped(root / "a.md", root / "real.md", root / "pipe"), not_waiting(root / "a.md", root / "pipe"):
-        seen = read_again_and_again(folder, "a.md")
+    with (
+        swapping(root / "a.md", root / "real.md", root / "pipe"),
+        fails_if_blocked(root / "a.md", root / "pipe"),
+    ):
+        seen = read_repeatedly(folder, "a.md")
     assert seen.keys() == {INSIDE, b""}
 
 
-def test_a_folder_that_is_swapped_for_a_link_is_not_listed(root: Path, folder: SafeFolder) -> None:
-    linked(root, link="../lib-secret")
+def test_a_folder_replaced_by_a_link_is_not_listed(root: Path, folder: SafeFolder) -> None:
+    create_links(root, link="../lib-secret")
     (root / "sub").rename(root / "real")
     listed: set[str] = set()
-    with swapped(root / "sub", root / "real", root / "link"):
+    with swapping(root / "sub", root / "real", root / "link"):
         end = time.monotonic() + 1.0
         while time.monotonic() < end and "sub/secret.md" not in listed:
             listed |= folder.list().files.keys()
@@ -333,12 +338,12 @@ def test_a_folder_that_is_swapped_for_a_link_is_not_listed(root: Path, folder: S
     assert "sub/secret.md" not in listed
 
 
-# What is no file
+# Special files
 
 
 @contextmanager
-def not_waiting(*pipes: Path) -> Iterator[None]:
-    """Fails if what is inside waits for somebody to write into these pipes."""
+def fails_if_blocked(*pipes: Path) -> Iterator[None]:
+    """Fail if the block waits for a writer of these pipes."""
     done = threading.Event()
     late = threading.Event()
 
@@ -361,10 +366,10 @@ def not_waiting(*pipes: Path) -> Iterator[None]:
     assert not late.is_set(), "it waited"
 
 
-def test_a_pipe_is_no_file_and_keeps_nobody_waiting(root: Path, folder: SafeFolder) -> None:
+def test_a_fifo_is_not_a_file_and_does_not_block(root: Path, folder: SafeFolder) -> None:
     os.mkfifo(root / "pipe.md")
-    linked(root, link="pipe.md")
-    with not_waiting(root / "pipe.md"):
+    create_links(root, link="pipe.md")
+    with fails_if_blocked(root / "pipe.md"):
         assert refused(folder, "pipe.md") == NO_FILE
         assert refused(folder, "link") == NO_FILE
         assert folder.stamp("pipe.md") is None
@@ -372,10 +377,10 @@ def test_a_pipe_is_no_file_and_keeps_nobody_waiting(root: Path, folder: SafeFold
         assert set(folder.list().files) == {"a.md", "sub/b.md"}
 
 
-def test_folders_and_sockets_are_no_files(
+def test_folders_and_sockets_are_not_files(
     root: Path, folder: SafeFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The name of a socket is short.
+    # The path of a socket has a short maximum length.
     monkeypatch.chdir(root)
     with socket.socket(socket.AF_UNIX) as one:
         one.bind("socket.md")
@@ -392,10 +397,10 @@ def test_folders_and_sockets_are_no_files(
 
 def test_a_file_may_be_as_large_as_the_limit_and_no_larger(root: Path, folder: SafeFolder) -> None:
     file = root / "a.md"
-    for size in (0, 1, MOST - 1, MOST):
+    for size in (0, 1, MAX_BYTES - 1, MAX_BYTES):
         file.write_bytes(b"x" * size)
-        assert folder.read("a.md", MOST)[1] == b"x" * size
-    for size in (MOST + 1, MOST * 2, 10_000_000):
+        assert folder.read("a.md", MAX_BYTES)[1] == b"x" * size
+    for size in (MAX_BYTES + 1, MAX_BYTES * 2, 10_000_000):
         file.write_bytes(b"x" * size)
         assert refused(folder, "a.md") == "larger than 0 KiB"
     file.write_bytes(b"x" * 65_537)
@@ -408,7 +413,7 @@ def test_a_file_of_ten_gigabytes_is_not_read(root: Path, folder: SafeFolder) -> 
     assert refused(folder, "a.md") == "larger than 0 KiB"
 
 
-#: Makes a file grow, and begins again when it has become large, until it is killed.
+#: Appends to a file, and truncates it when it has become large, until it is killed.
 GROWER = """
 import sys
 with open(sys.argv[1], "wb", buffering=0) as file:
@@ -421,7 +426,7 @@ with open(sys.argv[1], "wb", buffering=0) as file:
 """
 
 
-def test_a_file_that_grows_while_it_is_read_is_cut_or_refused(root: Path, folder: SafeFolder) -> None:
+def test_a_file_that_grows_during_a_read_is_truncated_or_refused(root: Path, folder: SafeFolder) -> None:
     most = 100_000
     sizes: set[int] = set()
     refusals: set[str] = set()
@@ -444,8 +449,8 @@ def test_a_file_that_grows_while_it_is_read_is_cut_or_refused(root: Path, folder
     assert refusals == {"larger than 97 KiB"}
 
 
-def test_a_stamp_is_that_of_what_was_read(root: Path, folder: SafeFolder) -> None:
-    stamp, _ = folder.read("a.md", MOST)
+def test_reading_returns_the_stamp_of_the_content(root: Path, folder: SafeFolder) -> None:
+    stamp, _ = folder.read("a.md", MAX_BYTES)
     assert stamp == folder.stamp("a.md") == folder.list().files["a.md"]
     (root / "a.md").write_bytes(INSIDE.upper())
     assert folder.stamp("a.md") != stamp
@@ -464,25 +469,25 @@ def test_a_stamp_is_that_of_what_was_read(root: Path, folder: SafeFolder) -> Non
         (b"PK\x03\x04\x14\0\0\0", "not a text file (it contains a NUL byte)", 1),
     ],
 )
-def test_what_is_no_text_is_refused_with_its_line(
+def test_binary_content_is_refused_with_its_line(
     root: Path, folder: SafeFolder, content: bytes, problem: str, line: int
 ) -> None:
     (root / "a.md").write_bytes(content)
     with pytest.raises(UnreadableFile) as refusal:
-        folder.read_text("a.md", MOST)
+        folder.read_text("a.md", MAX_BYTES)
     assert (refusal.value.problem, refusal.value.line) == (problem, line)
 
 
-def test_text_is_as_it_was_written_but_for_a_byte_order_mark(root: Path, folder: SafeFolder) -> None:
+def test_text_is_read_verbatim_without_a_byte_order_mark(root: Path, folder: SafeFolder) -> None:
     text = "é\r\n\N{BOMB}\u2028\t\x1b"
     (root / "a.md").write_bytes(b"\xef\xbb\xbf" + text.encode())
-    assert folder.read_text("a.md", MOST)[1] == text
+    assert folder.read_text("a.md", MAX_BYTES)[1] == text
 
 
 # Listing
 
 
-def test_names_that_cannot_be_shown_are_left_out(root: Path, folder: SafeFolder) -> None:
+def test_unprintable_names_are_skipped(root: Path, folder: SafeFolder) -> None:
     for name in (b"new\nline.md", b"escape\x1b[2J.md", b"bad\xff.md", b"turned\xe2\x80\xae.md"):
         (root / os.fsdecode(name)).touch()
     listing = folder.list()
@@ -491,7 +496,7 @@ def test_names_that_cannot_be_shown_are_left_out(root: Path, folder: SafeFolder)
     assert all(name.isprintable() and name.isascii() for name in listing.skipped)
 
 
-def test_hidden_and_foreign_folders_are_left_out(root: Path, folder: SafeFolder) -> None:
+def test_hidden_and_ignored_folders_are_skipped(root: Path, folder: SafeFolder) -> None:
     for name in (".git", ".hidden", "node_modules", "__pycache__", ".claude", "sub/.git"):
         (root / name).mkdir()
         (root / name / "c.md").write_bytes(INSIDE)
@@ -500,7 +505,7 @@ def test_hidden_and_foreign_folders_are_left_out(root: Path, folder: SafeFolder)
     assert set(listing.skipped) == {".git", ".hidden", "node_modules", "__pycache__", "sub/.git"}
 
 
-def test_folders_are_entered_to_a_depth_and_no_deeper(root: Path, folder: SafeFolder) -> None:
+def test_folders_are_listed_up_to_the_maximum_depth(root: Path, folder: SafeFolder) -> None:
     deep = root
     for depth in range(1, MAX_DEPTH + 3):
         deep /= "d"
@@ -510,7 +515,7 @@ def test_folders_are_entered_to_a_depth_and_no_deeper(root: Path, folder: SafeFo
     assert files == {"a.md", "b.md", *(f"{depth}.md" for depth in range(1, MAX_DEPTH + 1))}
 
 
-def test_a_folder_has_at_most_so_many_files(root: Path, folder: SafeFolder) -> None:
+def test_the_number_of_files_in_a_folder_is_limited(root: Path, folder: SafeFolder) -> None:
     for number in range(MAX_FILES - 2):
         os.link(root / "a.md", root / f"b{number}.md")
     listing = folder.list()
@@ -522,9 +527,9 @@ def test_a_folder_has_at_most_so_many_files(root: Path, folder: SafeFolder) -> N
     assert reason.startswith("too many files")
 
 
-def test_what_vanishes_while_it_is_listed_is_not_listed(root: Path, folder: SafeFolder) -> None:
+def test_files_deleted_during_listing_are_not_listed(root: Path, folder: SafeFolder) -> None:
     (root / "sub").rename(root / "real")
-    with swapped(root / "sub", root / "real"):
+    with swapping(root / "sub", root / "real"):
         end = time.monotonic() + 0.3
         while time.monotonic() < end:
             assert folder.list().files.keys() <= {"a.md", "sub/b.md", "real/b.md"}
