@@ -1,10 +1,13 @@
-"""Makes the pictures of the README: `python -m tests.e2e.pictures`."""
+"""Makes the pictures of the README and the guides from the running web UI: `make pictures`."""
 
 from __future__ import annotations
 
+import io
 import tempfile
 from pathlib import Path
+from typing import Final
 
+from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 from dittybag.assembly import with_workspace
@@ -14,30 +17,91 @@ from tests.e2e.serving import Served
 from tests.programs import CHROMIUM
 from tests.wire import ROOT
 
-FOLDER = ROOT / "docs" / "images"
+FOLDER: Final = ROOT / "docs" / "images"
+#: About the width at which a README is shown, so that text stays legible.
+SIZE: Final = (1000, 640)
+COLOURS: Final = 128
+#: How long a frame is shown while somebody types, and when there is something to read, in milliseconds.
+TYPING: Final = 160
+READING: Final = 2200
+LETTERS_PER_FRAME: Final = 4
+TASK: Final = "Rotate the signing key !5 @auth-module due friday"
+ERROR: Final = "sqlite3.OperationalError: no such table: users"
 
 
-def _prompt(page: Page, base: str) -> None:
+class Film:
+    """The frames of an animated picture."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._frames: list[Image.Image] = []
+        self._times: list[int] = []
+
+    def shoot(self, milliseconds: int) -> None:
+        """Add what the page shows now."""
+        frame = Image.open(io.BytesIO(self._page.screenshot())).convert("RGB")
+        self._frames.append(frame.quantize(COLOURS, dither=Image.Dither.NONE))
+        self._times.append(milliseconds)
+
+    def save(self, path: Path) -> None:
+        first, *rest = self._frames
+        first.save(path, save_all=True, append_images=rest, duration=self._times, loop=0, optimize=True)
+
+
+def picture_prompt(page: Page, base: str) -> None:
     page.goto(f"{base}/prompts")
     page.get_by_role("link", name="explain-error").first.click()
-    page.get_by_label("error").fill("sqlite3.OperationalError: no such table: users")
+    page.get_by_label("error").fill(ERROR)
     page.get_by_label("language").fill("Python")
-    page.get_by_text("Explain this Python error").first.wait_for()
+    result = page.get_by_text("Explain this Python error").first
+    result.wait_for()
+    result.scroll_into_view_if_needed()
 
 
-def _tasks(page: Page, base: str) -> None:
+def picture_tasks(page: Page, base: str) -> None:
     page.goto(f"{base}/tasks")
-    page.locator("[data-new]").first.fill("Rotate the signing key !5 @auth-module due friday")
+    page.locator("[data-new]").first.fill(TASK)
     page.get_by_text("!5 Critical").first.wait_for()
 
 
-def _activity(page: Page, base: str) -> None:
+def picture_activity(page: Page, base: str) -> None:
     page.goto(f"{base}/activity?kind=prompt")
     page.get_by_text("What changed").nth(1).click()
     page.locator("table.diff").first.wait_for()
 
 
-PICTURES = {"prompt": _prompt, "tasks": _tasks, "activity": _activity}
+PICTURES: Final = {"prompt": picture_prompt, "tasks": picture_tasks, "activity": picture_activity}
+
+
+def film_tour(page: Page, base: str, served: Served) -> Film:
+    """Add a task, render a prompt, review an agent's change and undo it."""
+    film = Film(page)
+    page.goto(f"{base}/tasks")
+    line = page.locator("[data-new]").first
+    film.shoot(READING // 2)
+    for end in range(LETTERS_PER_FRAME, len(TASK) + LETTERS_PER_FRAME, LETTERS_PER_FRAME):
+        line.fill(TASK[:end])
+        film.shoot(TYPING)
+    page.get_by_text("!5 Critical").first.wait_for()
+    film.shoot(READING)
+    line.press("Enter")
+    page.locator("[data-task]").filter(has_text="Rotate the signing key").first.wait_for()
+    film.shoot(READING)
+    picture_prompt(page, base)
+    film.shoot(READING * 2)
+    page.goto(f"{base}/activity?kind=prompt")
+    film.shoot(READING // 2)
+    served.call("update_prompt", name="commit-message", content="Write something short.")
+    page.get_by_text("claude-code changed prompt Commit Message").wait_for()
+    film.shoot(READING)
+    page.get_by_text("What changed").first.click()
+    page.locator("table.diff").first.wait_for()
+    film.shoot(READING)
+    page.get_by_role("link", name="Undo").first.click()
+    page.get_by_role("button", name="Undo").first.click()
+    page.get_by_text("undone").first.wait_for()
+    film.shoot(READING * 2)
+    return film
 
 
 def main() -> None:
@@ -49,14 +113,17 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     program = CHROMIUM.find()
     assert program is not None, "needs chromium"
+    width, height = SIZE
     with Served(home, "--project", PROJECT) as served, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+        page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
         page.goto(served.new_link())
         page.wait_for_url(f"{served.origin}/p/**")
+        base = f"{served.origin}/p/{PROJECT}"
         for name, visit in PICTURES.items():
-            visit(page, f"{served.origin}/p/{PROJECT}")
+            visit(page, base)
             page.screenshot(path=FOLDER / f"{name}.png")
+        film_tour(page, base, served).save(FOLDER / "tour.gif")
         browser.close()
 
 
