@@ -195,10 +195,7 @@ def test_prompt_files_become_stored_prompts(tmp_path: Path) -> None:
         "Imported nothing\nSkipped 1"
     )
     (folder / "lone.txt").write_text("text")
-    assert (
-        "there are no prompts in it"
-        in dittybag(home, "import", str(home), "--as", "library", status=1).stderr
-    )
+    assert "no valid prompts found" in dittybag(home, "import", str(home), "--as", "library", status=1).stderr
 
 
 def test_defaults_of_a_template_are_kept(tmp_path: Path) -> None:

@@ -90,13 +90,13 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
         (
             ("--profile", "nope"),
             2,
-            "there is no profile 'nope'; there are: all, mcpkg, twig, tasks, prompt-store",
+            "there is no profile 'nope'; use one of: all, mcpkg, twig, tasks, prompt-store",
         ),
         (("--toolsets", "tasks,nope"), 2, "there is no toolset 'nope'"),
         (
             ("--profile", "tasks", "--toolsets", "prompts"),
             2,
-            "no tool is left of the profile 'tasks'; it has: tasks",
+            "the profile 'tasks' has no tools in these toolsets; its toolsets: tasks",
         ),
         (("--project", "nope"), 3, "Project 'nope' does not exist in "),
         (("--workspace", "../x"), 2, "'../x' is not a valid workspace name"),

@@ -221,7 +221,7 @@ def test_it_is_known_under_further_names(
         (("--http", "--allow-host"), "--allow-host requires a value"),
         (
             ("--http", "no.such.host.invalid:0", "--auth", "tokens"),
-            "nothing can listen at no.such.host.invalid:0",
+            "cannot listen on no.such.host.invalid:0",
         ),
     ],
 )
@@ -283,14 +283,14 @@ def test_a_port_in_strange_digits_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_address_that_nobody_has_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path, "127.999.0.1:0").startswith("error: nothing can listen at 127.999.0.1:0: ")
+    assert refusal(tmp_path, "127.999.0.1:0").startswith("error: cannot listen on 127.999.0.1:0: ")
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         assert refusal(tmp_path, address).startswith(
-            f"error: nothing can listen at {address}: address already in use"
+            f"error: cannot listen on {address}: address already in use"
         )
 
 
@@ -560,7 +560,7 @@ def test_sessions_and_streams_are_counted_while_they_are_open(host: HttpServerPr
 
 def test_large_numbers_are_written_to_the_last_digit() -> None:
     values = {'kind="tasks"': 1_234_567, "": 7_654_321}
-    text = Metrics().text({STORED: ("Things in the store.", values)})
+    text = Metrics().text({STORED: ("Stored entities by kind.", values)})
     assert list(samples(text).values())[1:] == [1_234_567, 7_654_321]
 
 

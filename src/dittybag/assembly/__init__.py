@@ -1,4 +1,4 @@
-"""The assembly: the only package that sees every layer, and builds what the settings ask for."""
+"""The assembly: builds servers from settings. The only package that imports every layer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
-from dittybag.assembly.logging_setup import log_patiently
+from dittybag.assembly.logging_setup import log_to_stderr
 from dittybag.assembly.workspace_session import open_workspace
 from dittybag.config import Settings, SettingsError
 from dittybag.contracts.profiles import PROFILES, build_server, visible_tools
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def with_workspace(settings: Settings, work: Callable[[Workspace], Awaitable[T]]) -> T:
-    """Run one piece of work on a workspace that is opened for it."""
+    """Open a workspace, run `work` on it, and close it."""
 
     async def run() -> T:
         workspace = await open_workspace(settings)
@@ -37,22 +37,24 @@ def with_workspace(settings: Settings, work: Callable[[Workspace], Awaitable[T]]
     return asyncio.run(run())
 
 
-def check_names(settings: Settings) -> None:
-    """Raises `SettingsError` for a profile or toolset that there is not, or that leaves nothing."""
+def check_profile_and_toolsets(settings: Settings) -> None:
+    """Raise `SettingsError` for an unknown profile or toolset, or if no tool is left."""
     if settings.profile not in PROFILES:
         known = ", ".join(PROFILES)
-        raise SettingsError(f"there is no profile '{settings.profile}'; there are: {known}")
+        raise SettingsError(f"there is no profile '{settings.profile}'; use one of: {known}")
     for name in settings.toolsets:
         if name not in TOOLSETS:
-            raise SettingsError(f"there is no toolset '{name}'; there are: {', '.join(TOOLSETS)}")
+            raise SettingsError(f"there is no toolset '{name}'; use one of: {', '.join(TOOLSETS)}")
     profile = PROFILES[settings.profile]
     if settings.toolsets and not visible_tools(profile, read_only=False, toolsets=settings.toolsets):
-        there = ", ".join(dict.fromkeys(tool.toolset for tool in profile.tools)) or "no tools at all"
-        raise SettingsError(f"no tool is left of the profile '{profile.name}'; it has: {there}")
+        available = ", ".join(dict.fromkeys(tool.toolset for tool in profile.tools)) or "none"
+        raise SettingsError(
+            f"the profile '{profile.name}' has no tools in these toolsets; its toolsets: {available}"
+        )
 
 
-async def built(settings: Settings, observe: Observer | None = None) -> tuple[ServerScope, Server]:
-    """The place that the settings mean, and a server that shows it."""
+async def open_server(settings: Settings, observe: Observer | None = None) -> tuple[ServerScope, Server]:
+    """Open the workspace and project of the settings, and build a server for them."""
     workspace = await open_workspace(settings)
     try:
         project = await workspace.projects.find(settings.project)
@@ -75,12 +77,12 @@ async def built(settings: Settings, observe: Observer | None = None) -> tuple[Se
 
 
 def serve_stdio(settings: Settings) -> None:
-    """Serve one client on standard input and output, until it hangs up."""
-    check_names(settings)
-    log_patiently()
+    """Serve one client on standard input and output until it disconnects."""
+    check_profile_and_toolsets(settings)
+    log_to_stderr()
 
     async def server() -> Server:
-        _, server = await built(settings)
+        _, server = await open_server(settings)
         return server
 
     stdio.run(server)

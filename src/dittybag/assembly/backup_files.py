@@ -10,11 +10,11 @@ from dittybag.storage.sqlite.integrity_check import ReportProgress
 __all__ = ["BackupResult", "FileRefused", "Reason", "RestoreResult", "back_up", "restore"]
 
 
-def back_up(settings: Settings, file: str, *, force: bool, tell: ReportProgress) -> BackupResult:
+def back_up(settings: Settings, file: str, *, force: bool, report: ReportProgress) -> BackupResult:
     """Copy the database to a file while servers may be writing. Raises `FileRefused` and `StorageError`."""
-    return backups.back_up(settings.database, file, force=force, report=tell)
+    return backups.back_up(settings.database, file, force=force, report=report)
 
 
-def restore(settings: Settings, file: str, *, force: bool, tell: ReportProgress) -> RestoreResult:
+def restore(settings: Settings, file: str, *, force: bool, report: ReportProgress) -> RestoreResult:
     """Replace the database with a backup. Raises `FileRefused` and `StorageError`."""
-    return backups.restore(file, settings.database, force=force, report=tell)
+    return backups.restore(file, settings.database, force=force, report=report)

@@ -1,4 +1,4 @@
-"""Copying a workspace from one database into another, of whichever kind they are."""
+"""Copy a workspace from one database to another, SQLite or PostgreSQL."""
 
 from __future__ import annotations
 

@@ -85,17 +85,17 @@ def rebuild_search_index(settings: Settings) -> None:
     integrity_check.rebuild_index(settings.database)
 
 
-def run_checks(settings: Settings, tell: ReportProgress) -> DoctorReport:
+def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
     """Run every check. Changes nothing."""
     largest: list[list[LargeEntity]] = [[], []]
     findings = [
         *_run_check("dittybag", _program),
         *_run_check("sqlite", _engine),
-        *_run_check("database", lambda: _database(settings, tell, largest)),
+        *_run_check("database", lambda: _database(settings, report, largest)),
         *_run_check("space", lambda: _space(settings.database)),
         *_run_check("leftovers", lambda: _leftovers(settings)),
     ]
-    tell("Reading the libraries")
+    report("Reading the libraries")
     findings += _run_check("libraries", lambda: _libraries(settings.home))
     return DoctorReport(os.path.abspath(settings.database), findings, tool_costs(), *largest)  # noqa: PTH100
 
@@ -142,7 +142,7 @@ def _engine() -> Iterator[Finding]:
 
 
 def _database(
-    settings: Settings, tell: ReportProgress, largest: list[list[LargeEntity]]
+    settings: Settings, report: ReportProgress, largest: list[list[LargeEntity]]
 ) -> Iterator[Finding]:
     path = settings.database
     if not os.path.lexists(path):
@@ -163,7 +163,7 @@ def _database(
     yield from _permissions(path)
     yield from _file_system(path)
     yield from _write_ahead_log(path)
-    yield from _inside(settings, tell, largest)
+    yield from _inside(settings, report, largest)
 
 
 def _permissions(path: str) -> Iterator[Finding]:
@@ -222,7 +222,9 @@ def _write_ahead_log(path: str) -> Iterator[Finding]:
         )
 
 
-def _inside(settings: Settings, tell: ReportProgress, largest: list[list[LargeEntity]]) -> Iterator[Finding]:
+def _inside(
+    settings: Settings, report: ReportProgress, largest: list[list[LargeEntity]]
+) -> Iterator[Finding]:
     path = settings.database
     with integrity_check.open_snapshot(path) as connection:
         number = integrity_check.schema_version(connection)
@@ -231,7 +233,7 @@ def _inside(settings: Settings, tell: ReportProgress, largest: list[list[LargeEn
             message = "The database does not use a write-ahead log, so readers and writers block each other"
             command = f'sqlite3 {shlex.quote(path)} "PRAGMA journal_mode = wal"'
             yield Finding("warning", "journal", message, f"While no server runs: {command}")
-        flaws = integrity_check.check_integrity(connection, tell)
+        flaws = integrity_check.check_integrity(connection, report)
         yield from _part_findings(settings, flaws, complete=number == NEWEST)
         if number == NEWEST and not flaws:
             count, size = integrity_check.orphans(connection)
@@ -360,7 +362,7 @@ def _at(folder: str, name: str) -> str:
 def _libraries(home: str) -> Iterator[Finding]:
     from dittybag.assembly.local_libraries import with_libraries
 
-    reports = with_libraries(home, lambda shelf: shelf.check())
+    reports = with_libraries(home, lambda libraries: libraries.check())
     problems = [(report, problem) for report in reports for problem in report.problems]
     for report, problem in problems[:_PROBLEMS]:
         place = _at(report.folder, problem.file).rstrip(os.sep)

@@ -1,4 +1,4 @@
-"""Everything that is served over HTTP, at which address."""
+"""The HTTP server: routes, middleware, metrics and the web UI."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
 from dittybag import __version__
-from dittybag.assembly import built, check_names
-from dittybag.assembly.logging_setup import log_patiently
+from dittybag.assembly import check_profile_and_toolsets, open_server
+from dittybag.assembly.logging_setup import log_to_stderr
 from dittybag.assembly.metrics import Metrics
 from dittybag.assembly.store_factory import is_file
-from dittybag.assembly.web_setup import Front
+from dittybag.assembly.web_setup import WebMiddleware
 from dittybag.config import Settings, SettingsError
 from dittybag.contracts.profiles import ACCESSES, PROFILES, Access, access_of, build_server, notify_on_changes
 from dittybag.contracts.tool_specs import ServerScope
@@ -44,7 +44,7 @@ from dittybag.protocol.transports.http.asgi_messages import (
     SyncHandler,
     respond,
 )
-from dittybag.protocol.transports.http.asgi_messages import Application as Served
+from dittybag.protocol.transports.http.asgi_messages import Application as AsgiApplication
 from dittybag.protocol.transports.http.host_checks import LOOPBACK
 from dittybag.protocol.transports.http.request_ids import RequestIdMiddleware
 from dittybag.protocol.transports.http.uvicorn_server import (
@@ -56,82 +56,84 @@ from dittybag.protocol.transports.http.uvicorn_server import (
 from dittybag.web.request_log import RequestLog
 
 if TYPE_CHECKING:
-    from dittybag.assembly.oauth_setup import OAuthUsers
+    from dittybag.assembly.oauth_setup import OAuthAuthenticator
 
 _log = logging.getLogger("dittybag")
 _access = logging.getLogger("dittybag.access")
 
-_METADATA_PAGES: Final = (
+_METADATA_PATHS: Final = (
     "/.well-known/oauth-protected-resource",
     "/.well-known/oauth-protected-resource/mcp",
 )
 
 
-class _Face:
-    """Where one server is spoken to."""
+class _Endpoints:
+    """The HTTP endpoints of one server."""
 
     def __init__(self, server: Server, server_scope: ServerScope, version: str) -> None:
-        self.endpoint = HttpEndpoint(server, registry=StoreSessionRegistry(server_scope.workspace.store))
-        self.bare = BareEndpoint(server, self.endpoint, version)
+        self.mcp = HttpEndpoint(server, registry=StoreSessionRegistry(server_scope.workspace.store))
+        self.bare = BareEndpoint(server, self.mcp, version)
 
 
-class Application:
-    """The addresses of a server, which is another one for those who may do less."""
+class HttpApplication:
+    """The routes of a workspace. Each access level has its own server."""
 
     def __init__(
         self, servers: Mapping[Access, Server], server_scope: ServerScope, metrics: Metrics, *, version: str
     ) -> None:
-        self._faces = {access: _Face(server, server_scope, version) for access, server in servers.items()}
+        self._endpoints = {
+            access: _Endpoints(server, server_scope, version) for access, server in servers.items()
+        }
         self._server_scope = server_scope
         self._metrics = metrics
-        #: Where clients log in, if there is such a place (RFC 9728).
+        #: The OAuth protected resource metadata (RFC 9728), or `None` without OAuth.
         self.metadata: bytes | None = None
 
-    def _face(self, auth: AuthInfo) -> _Face:
-        return self._faces[access_of(auth.principal)]
+    def _endpoints_for(self, auth: AuthInfo) -> _Endpoints:
+        return self._endpoints[access_of(auth.principal)]
 
     def handle_sync(
         self, headers: Headers, body: bytes, auth: AuthInfo = ANONYMOUS
-    ) -> CompleteResponse | Served | None:
+    ) -> CompleteResponse | AsgiApplication | None:
         """Handle a request to `/mcp` synchronously if possible. See `HttpEndpoint.handle_sync`."""
         if has_key(headers):
-            # On the usual way the key is noticed.
+            # `__call__` handles the idempotency key.
             return None
-        return self._face(auth).endpoint.handle_sync(headers, body, auth)
+        return self._endpoints_for(auth).mcp.handle_sync(headers, body, auth)
 
     async def close(self, grace: float) -> None:
-        """End everything: `grace` seconds for what is under way."""
-        await asyncio.gather(*(face.endpoint.close(grace) for face in self._faces.values()))
+        """Close all endpoints; requests in progress have `grace` seconds to finish."""
+        await asyncio.gather(*(endpoints.mcp.close(grace) for endpoints in self._endpoints.values()))
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        # Whoever has gone needs no answer.
+        # A disconnected client needs no response.
         with contextlib.suppress(Disconnected), key_from_header(Headers.from_scope(scope)):
-            await self._answer(scope, receive, send)
+            await self._route(scope, receive, send)
 
-    async def _answer(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def _route(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
-        face = self._face(scope.get(AUTH_INFO, ANONYMOUS))
+        endpoints = self._endpoints_for(scope.get(AUTH_INFO, ANONYMOUS))
         if path == "/mcp":
-            await face.endpoint(scope, receive, send)
+            await endpoints.mcp(scope, receive, send)
         elif path == "/" and method == "POST":
-            await face.bare.post(scope, receive, send)
+            await endpoints.bare.post(scope, receive, send)
         elif path == "/" and method == "HEAD":
-            await face.bare.head(send)
+            await endpoints.bare.head(send)
         elif method not in ("GET", "HEAD"):
             allowed = (b"allow", b"GET, HEAD, POST" if path == "/" else b"GET, HEAD")
-            await (respond(send, 405, headers=[allowed]) if path in _PAGES else respond(send, 404))
+            await (respond(send, 405, headers=[allowed]) if path in _GET_PATHS else respond(send, 404))
         elif path == "/healthz":
             await respond(send, 200, encode({"status": "ok", "version": __version__}))
         elif path == "/readyz":
-            await self._ready(send)
-        elif path in _METADATA_PAGES and self.metadata is not None:
+            await self._respond_ready(send)
+        elif path in _METADATA_PATHS and self.metadata is not None:
             await respond(send, 200, self.metadata)
         elif path == "/metrics":
-            await respond(send, 200, (await self._measured()).encode(), b"text/plain; version=0.0.4")
+            await respond(send, 200, (await self._metrics_text()).encode(), b"text/plain; version=0.0.4")
         else:
-            await respond(send, 404, encode({"error": "There is nothing at this address; MCP is at /mcp"}))
+            await respond(send, 404, encode({"error": "Not found; the MCP endpoint is /mcp"}))
 
-    async def _ready(self, send: Send) -> None:
+    async def _respond_ready(self, send: Send) -> None:
         try:
             await self._server_scope.workspace.store.check()
         except DittybagError as error:
@@ -139,25 +141,25 @@ class Application:
         else:
             await respond(send, 200, encode({"status": "ready"}))
 
-    async def _measured(self) -> str:
-        stored = {f'kind="{kind}"': count for kind, count in (await self._sizes()).items()}
-        endpoints = [face.endpoint for face in self._faces.values()]
-        streams = sum(endpoint.streams for endpoint in endpoints)
-        sessions = sum(endpoint.sessions for endpoint in endpoints)
+    async def _metrics_text(self) -> str:
+        stored = {f'kind="{kind}"': count for kind, count in (await self._count_entities()).items()}
+        mcp_endpoints = [endpoints.mcp for endpoints in self._endpoints.values()]
+        streams = sum(endpoint.streams for endpoint in mcp_endpoints)
+        sessions = sum(endpoint.sessions for endpoint in mcp_endpoints)
         return self._metrics.text(
             {
-                "dittybag_stored": ("Things in the store.", stored),
-                "dittybag_open_streams": ("Streams that clients listen to.", {"": streams}),
-                "dittybag_open_sessions": ("Sessions that are open here.", {"": sessions}),
+                "dittybag_stored": ("Stored entities by kind.", stored),
+                "dittybag_open_streams": ("Open event streams.", {"": streams}),
+                "dittybag_open_sessions": ("Open sessions on this server.", {"": sessions}),
                 "dittybag_renderer_restarts_total": (
-                    "Processes that died of a template.",
+                    "Restarts of template worker processes.",
                     {"": self._server_scope.templates.restarts},
                 ),
             }
         )
 
-    async def _sizes(self) -> dict[str, int]:
-        """How much there is of everything; nothing if that cannot be read."""
+    async def _count_entities(self) -> dict[str, int]:
+        """The number of entities by kind; empty if the store cannot be read."""
         workspace = self._server_scope.workspace
         try:
             sizes = await workspace.projects.all()
@@ -172,24 +174,24 @@ class Application:
         }
 
 
-_PAGES: Final = ("/", "/healthz", "/readyz", "/metrics")
+_GET_PATHS: Final = ("/", "/healthz", "/readyz", "/metrics")
 
 
-def logged(application: Any) -> Any:
-    """The application, with a line of JSON in the log for every request."""
+def log_requests(application: Any) -> Any:
+    """Wrap an application to log every request as a line of JSON."""
 
     async def logging_application(scope: AsgiScope, receive: Receive, send: Send) -> None:
-        begun = perf_counter()
+        started = perf_counter()
         status = 0
 
-        async def watched(message: Any) -> None:
+        async def send_and_record(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await application(scope, receive, watched)
+            await application(scope, receive, send_and_record)
         finally:
             client = scope.get("client") or ("", 0)
             line = {
@@ -199,7 +201,7 @@ def logged(application: Any) -> Any:
                 "method": scope["method"],
                 "path": scope["path"],
                 "status": status,
-                "ms": round(1000 * (perf_counter() - begun), 3),
+                "ms": round(1000 * (perf_counter() - started), 3),
             }
             _access.info(encode(line).decode())
 
@@ -209,21 +211,22 @@ def logged(application: Any) -> Any:
 def serve_http(
     settings: Settings, ready: Callable[[int], None], print_link: Callable[[int, str], None]
 ) -> None:
-    """Serve clients and browsers over HTTP, until SIGTERM or SIGINT.
+    """Serve clients and browsers over HTTP until SIGTERM or SIGINT.
 
-    `ready` is told the port; `print_link` the port and a key that lets one browser in, where no token does.
+    `ready` is called with the port. Without token authentication, `print_link` is called with the port and a
+    key that signs in one browser.
     """
-    check_names(settings)
-    log_patiently(access=settings.access_log)
+    check_profile_and_toolsets(settings)
+    log_to_stderr(access=settings.access_log)
     assert settings.http is not None
     host, port = settings.http
     try:
         listener = listening_socket(host, port)
     except OSError as error:
-        # The numbers of errors with names of hosts are others.
+        # The error numbers of getaddrinfo are not those of errno.
         number = None if isinstance(error, socket.gaierror) else error.errno
         reason = os.strerror(number) if number else error.strerror or str(error)
-        raise SettingsError(f"nothing can listen at {host}:{port}: {reason.lower()}") from error
+        raise SettingsError(f"cannot listen on {host}:{port}: {reason.lower()}") from error
 
     async def run() -> None:
         metrics, request_log = Metrics("sqlite" if is_file(settings.database) else "postgresql"), RequestLog()
@@ -232,38 +235,40 @@ def serve_http(
             metrics.observe(ctx.method, outcome, seconds)
             request_log.observe(ctx, outcome, seconds)
 
-        server_scope, server = await built(settings, observe)
-        await _caution(settings, server_scope)
+        server_scope, server = await open_server(settings, observe)
+        await _log_warnings(settings, server_scope)
         port = listener.getsockname()[1]
         profile = PROFILES[settings.profile]
         servers: dict[Access, Server] = {"write": server}
         if settings.auth != "off":
-            servers |= _narrower(settings, server_scope, observe)
-        application = Application(servers, server_scope, metrics, version=profile.advertised_version)
-        inner: Served = application
+            servers |= _restricted_servers(settings, server_scope, observe)
+        application = HttpApplication(servers, server_scope, metrics, version=profile.advertised_version)
+        inner: AsgiApplication = application
         sync_handler: SyncHandler = application.handle_sync
-        oauth: OAuthUsers | None = None
+        oauth: OAuthAuthenticator | None = None
         if settings.auth != "off":
             oauth = _oauth(settings, server_scope)
             inner = authentication = _authentication(application, server_scope, oauth)
             sync_handler = authentication.wrap_sync(application.handle_sync)
-        front = Front(settings, server_scope, inner, request_log, lambda key: print_link(port, key), others=oauth)
-        host_check = HostCheckMiddleware(front, hosts=_hosts(host, settings.allowed_hosts))
+        web = WebMiddleware(
+            settings, server_scope, inner, request_log, lambda key: print_link(port, key), external=oauth
+        )
+        host_check = HostCheckMiddleware(web, hosts=_hosts(host, settings.allowed_hosts))
 
         async def end() -> None:
-            front.close()
+            web.close()
             await application.close(GRACE_SECONDS / 2)
 
         def begin() -> None:
             ready(port)
-            if (key := front.new_link_key()) is not None:
+            if (key := web.new_link_key()) is not None:
                 print_link(port, key)
 
-        outer = RequestIdMiddleware(logged(host_check) if settings.access_log else host_check)
+        outer = RequestIdMiddleware(log_requests(host_check) if settings.access_log else host_check)
         async with server.lifespan():
-            for access, narrower in servers.items():
+            for access, restricted in servers.items():
                 if access != "write":
-                    notify_on_changes(profile, server_scope, narrower)
+                    notify_on_changes(profile, server_scope, restricted)
             await serve(
                 outer,
                 listener,
@@ -280,24 +285,24 @@ def serve_http(
         runner.run(run())
 
 
-async def _caution(settings: Settings, server_scope: ServerScope) -> None:
-    """Say what whoever serves several users should know."""
+async def _log_warnings(settings: Settings, server_scope: ServerScope) -> None:
+    """Log warnings of the store that matter for servers with several users."""
     if settings.auth != "off":
-        for caution in await server_scope.workspace.store.warnings():
-            _log.warning(caution)
+        for warning in await server_scope.workspace.store.warnings():
+            _log.warning(warning)
 
 
-def _oauth(settings: Settings, server_scope: ServerScope) -> OAuthUsers | None:
+def _oauth(settings: Settings, server_scope: ServerScope) -> OAuthAuthenticator | None:
     if settings.oauth is None:
         return None
-    # What it needs is loaded only where it is used.
-    from dittybag.assembly.oauth_setup import OAuthUsers
+    # Imported here because most servers do not use OAuth.
+    from dittybag.assembly.oauth_setup import OAuthAuthenticator
 
-    return OAuthUsers(settings.oauth, server_scope.workspace.accounts, server_scope.project)
+    return OAuthAuthenticator(settings.oauth, server_scope.workspace.accounts, server_scope.project)
 
 
 def _authentication(
-    application: Application, server_scope: ServerScope, oauth: OAuthUsers | None
+    application: HttpApplication, server_scope: ServerScope, oauth: OAuthAuthenticator | None
 ) -> AuthenticationMiddleware:
     own = LocalTokenVerifier(server_scope.workspace.accounts, server_scope.project)
     if oauth is None:
@@ -308,12 +313,14 @@ def _authentication(
         own,
         external=oauth,
         challenge=oauth.challenge,
-        public_paths=(*PUBLIC_PATHS, *_METADATA_PAGES),
+        public_paths=(*PUBLIC_PATHS, *_METADATA_PATHS),
     )
 
 
-def _narrower(settings: Settings, server_scope: ServerScope, observe: Observer) -> dict[Access, Server]:
-    """Servers for those who may do less than everything."""
+def _restricted_servers(
+    settings: Settings, server_scope: ServerScope, observe: Observer
+) -> dict[Access, Server]:
+    """A server for each access level below `write`."""
     return {
         access: build_server(
             PROFILES[settings.profile],
@@ -329,5 +336,5 @@ def _narrower(settings: Settings, server_scope: ServerScope, observe: Observer) 
 
 
 def _hosts(host: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
-    """The names under which this server is known."""
+    """The host names that requests may use."""
     return (*LOOPBACK, f"[{host}]" if ":" in host else host, *allowed)

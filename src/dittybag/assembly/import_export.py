@@ -1,4 +1,4 @@
-"""Exports and imports: a workspace, and the files that it goes to or that something comes from."""
+"""Export a workspace to files, and import files into it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dittybag.library.loaded_library import LoadedLibrary
     from dittybag.library.render.template_renderer import TemplateRenderer
 
-__all__ = ["FORMATS", "STANDARD", "Conflict", "Intake", "OnConflict", "Taken", "export", "take"]
+__all__ = ["FORMATS", "STANDARD", "Conflict", "ImportReport", "Intake", "OnConflict", "export", "import_data"]
 
 T = TypeVar("T")
 
@@ -45,21 +45,21 @@ STANDARD: Final = "-"
 
 _CHUNK: Final = 1024 * 1024
 
-#: A template that takes something from other files of its library.
-_ELSEWHERE: Final = re.compile(r"\{%[-+]?\s*(?:include|import|from|extends)\b")
+#: A tag that includes another file of the library.
+_INCLUDE_TAG: Final = re.compile(r"\{%[-+]?\s*(?:include|import|from|extends)\b")
 
 
-class Taken(Struct, frozen=True):
-    """What came of an import, and what is to be said about it."""
+class ImportReport(Struct, frozen=True):
+    """The result of an import, with notes for the user."""
 
     format: str
     intake: Intake
-    #: Whether there was a history to take in.
+    #: Whether the source has a change history.
     has_history: bool
     notes: list[str]
 
 
-async def _in_store(database: str, work: Callable[[Store], Awaitable[T]]) -> T:
+async def _with_store(database: str, work: Callable[[Store], Awaitable[T]]) -> T:
     store = await open_store(database)
     try:
         return await work(store)
@@ -67,7 +67,7 @@ async def _in_store(database: str, work: Callable[[Store], Awaitable[T]]) -> T:
         await store.close()
 
 
-# Out
+# Export
 
 
 def export(
@@ -80,9 +80,9 @@ def export(
     overwrite: bool = False,
     tell: Tell | None = None,
 ) -> dict[str, int]:
-    """Write a workspace or a project to a file, a folder or standard output; how much of each kind it was.
+    """Write a workspace or a project to a file, a folder or standard output. Returns the counts by kind.
 
-    Raises `Conflict` if something else is there, and `OSError`.
+    Raises `Conflict` if the target exists, and `OSError`.
     """
 
     async def to_folder(store: Store) -> dict[str, int]:
@@ -98,12 +98,12 @@ def export(
 
     async def to_file(store: Store) -> dict[str, int]:
         with _output(target, overwrite=overwrite) as file:
-            return await _written(store, file, project, history=history, tell=tell)
+            return await _write_json(store, file, project, history=history, tell=tell)
 
-    return asyncio.run(_in_store(settings.database, to_folder if folder else to_file))
+    return asyncio.run(_with_store(settings.database, to_folder if folder else to_file))
 
 
-async def _written(
+async def _write_json(
     store: Store, file: BinaryIO, project: str | None, *, history: bool, tell: Tell | None = None
 ) -> dict[str, int]:
     if project is not None:
@@ -124,10 +124,10 @@ def _output(target: str, *, overwrite: bool) -> Iterator[BinaryIO]:
         yield file
 
 
-# In
+# Import
 
 
-def take(
+def import_data(
     settings: Settings,
     path: str,
     *,
@@ -138,13 +138,13 @@ def take(
     history: bool = True,
     dry_run: bool = False,
     tell: Tell | None = None,
-) -> Taken:
-    """Take in what is in a file or a folder, or nothing of it.
+) -> ImportReport:
+    """Import a file or folder, completely or not at all.
 
-    `project`: where all of it goes, whatever the source says.
+    `project`: the project to import everything into, instead of the projects of the source.
     """
 
-    async def work(store: Store) -> Taken:
+    async def work(store: Store) -> ImportReport:
         intake = await Exchange(store).take(
             source,
             actor=actor,
@@ -156,21 +156,21 @@ def take(
             tell=tell,
         )
         intake.renamed[:0] = [Renamed(*names) for names in source.fitted]
-        return Taken(chosen, intake, source.has_history, list(source.notes))
+        return ImportReport(source_format, intake, source.has_history, list(source.notes))
 
-    with tempfile.TemporaryDirectory(prefix="dittybag-import-") as room:
-        place = _kept_input(room) if path == STANDARD else path
-        chosen = format or source_detection.recognised(place)
-        source = _source(chosen, place, room, settings.home)
+    with tempfile.TemporaryDirectory(prefix="dittybag-import-") as temporary:
+        source_path = _save_stdin(temporary) if path == STANDARD else path
+        source_format = format or source_detection.recognised(source_path)
+        source = _open_source(source_format, source_path, temporary, settings.home)
         try:
-            return asyncio.run(_in_store(settings.database, work))
+            return asyncio.run(_with_store(settings.database, work))
         finally:
             source.close()
 
 
-def _kept_input(room: str) -> str:
-    """A file with what comes on standard input. Raises `SourceFailed` if there is no end of it."""
-    path = os.path.join(room, "input")  # noqa: PTH118
+def _save_stdin(temporary: str) -> str:
+    """Save standard input to a file. Returns its path. Raises `SourceFailed` if it is too large."""
+    path = os.path.join(temporary, "input")  # noqa: PTH118
     size = 0
     with open(path, "wb") as file:  # noqa: PTH123
         while chunk := sys.stdin.buffer.read(_CHUNK):
@@ -181,21 +181,22 @@ def _kept_input(room: str) -> str:
     return path
 
 
-def _source(format: str, path: str, room: str, home: str) -> Source:
+def _open_source(format: str, path: str, temporary: str, home: str) -> Source:
     if format not in ("database", "library"):
         return source_detection.source(format, path)
     if not os.path.exists(path):  # noqa: PTH110
         raise SourceNotFound(path, "there is no such file or folder")
     if format == "database":
-        return _database(path, room)
-    return asyncio.run(_library(path if os.path.isdir(path) else _alone(path, room), home))  # noqa: PTH112
+        return _database_source(path, temporary)
+    folder = path if os.path.isdir(path) else _single_file_folder(path, temporary)  # noqa: PTH112
+    return asyncio.run(_library_source(folder, home))
 
 
-def _database(path: str, room: str) -> Source:
-    """What is in a database of Dittybag's. It is copied first: reading an old one makes it a new one."""
+def _database_source(path: str, temporary: str) -> Source:
+    """The content of a Dittybag database. It is copied first, because opening an old one migrates it."""
     import apsw
 
-    copy, listing = os.path.join(room, "copy.db"), os.path.join(room, "copy.json")  # noqa: PTH118
+    copy, listing = os.path.join(temporary, "copy.db"), os.path.join(temporary, "copy.json")  # noqa: PTH118
     with sqlite_reader.opened(path) as connection:
         if sqlite_reader.recognised(path) != "database":
             raise SourceFailed(path, f"it is not {FORMATS['database']}")
@@ -206,9 +207,9 @@ def _database(path: str, room: str) -> Source:
 
     async def work(store: Store) -> None:
         with new_file(listing, overwrite=False) as file:
-            await _written(store, file, None, history=True)
+            await _write_json(store, file, None, history=True)
 
-    asyncio.run(_in_store(copy, work))
+    asyncio.run(_with_store(copy, work))
     return JsonSource(listing)
 
 
@@ -216,7 +217,7 @@ def _database(path: str, room: str) -> Source:
 
 
 class _LibraryPrompts(Source):
-    """The prompts of a library, as prompts that are stored."""
+    """The prompts of a library, converted to stored prompts."""
 
     def __init__(self, found: list[Found[Prompt]], notes: list[str]) -> None:
         super().__init__()
@@ -228,19 +229,19 @@ class _LibraryPrompts(Source):
         return self._found
 
 
-def _alone(file: str, room: str) -> str:
-    """A folder in which nothing is but a copy of this file."""
+def _single_file_folder(file: str, temporary: str) -> str:
+    """Create a folder that contains only a copy of this file. Returns its path."""
     from shutil import copyfile
 
     if os.path.getsize(file) > FILE_BYTES:  # noqa: PTH202
-        raise SourceFailed(file, f"it has more than {FILE_BYTES // 1024} KiB")
-    folder = os.path.join(room, "prompts")  # noqa: PTH118
+        raise SourceFailed(file, f"it is larger than {FILE_BYTES // 1024} KiB")
+    folder = os.path.join(temporary, "prompts")  # noqa: PTH118
     os.mkdir(folder)  # noqa: PTH102
     copyfile(file, os.path.join(folder, os.path.basename(file)))  # noqa: PTH118, PTH119
     return folder
 
 
-async def _library(folder: str, home: str) -> Source:
+async def _library_source(folder: str, home: str) -> Source:
     """The prompts in a folder of prompt files."""
     from dittybag.library.catalogue import Catalogue
     from dittybag.library.indexer import LibraryIndexer
@@ -256,42 +257,44 @@ async def _library(folder: str, home: str) -> Source:
         notes = [
             f"{problem.file}: {problem.message}" for problem in report.problems if problem.level == "error"
         ]
-        found = [await _stored(library, draft, renderer, notes) for draft in library.prompts.values()]
+        found = [
+            await _to_stored_prompt(library, parsed, renderer, notes) for parsed in library.prompts.values()
+        ]
     finally:
         indexer.close()
         renderer.close()
     if not library.prompts:
-        raise SourceFailed(folder, "; ".join(["there are no prompts in it that are understood", *notes[:3]]))
+        raise SourceFailed(folder, "; ".join(["no valid prompts found", *notes[:3]]))
     return _LibraryPrompts([(item[0], item[1]) for item in found if item is not None], notes)
 
 
-async def _stored(
-    library: LoadedLibrary, draft: ParsedPrompt, renderer: TemplateRenderer, notes: list[str]
+async def _to_stored_prompt(
+    library: LoadedLibrary, parsed: ParsedPrompt, renderer: TemplateRenderer, notes: list[str]
 ) -> tuple[str, Prompt] | None:
-    """A prompt that says the same as a draft; nothing, with a note, if there can be none."""
+    """Convert a library prompt to a stored prompt. If that fails, add a note and return `None`."""
     try:
-        text = await _text(library, draft, renderer)
+        text = await _template_text(library, parsed, renderer)
     except (RenderingFailed, OSError, ValueError) as error:
-        notes.append(f"{draft.file}: left out: {error}")
+        notes.append(f"{parsed.file}: skipped: {error}")
         return None
     prompt = Prompt(
         number=0,
         id="",
         project=0,
-        name=fitted_name(draft.key, "prompt"),
-        title=fitted_title(draft.title or ""),
-        description=fitted_description(draft.description),
+        name=fitted_name(parsed.key, "prompt"),
+        title=fitted_title(parsed.title or ""),
+        description=fitted_description(parsed.description),
         content=text,
-        # What is not filled in has nothing to be filled in with.
-        arguments=draft.arguments if draft.template else (),
+        # A text without a template has no arguments.
+        arguments=parsed.arguments if parsed.template else (),
         created_at=0,
         updated_at=0,
     )
-    return draft.file, prompt
+    return parsed.file, prompt
 
 
-async def _text(library: LoadedLibrary, draft: ParsedPrompt, renderer: TemplateRenderer) -> str:
-    """Raises `RenderingFailed` and `ValueError`."""
+async def _template_text(library: LoadedLibrary, parsed: ParsedPrompt, renderer: TemplateRenderer) -> str:
+    """The template of a library prompt, self-contained. Raises `RenderingFailed` and `ValueError`."""
     from dittybag.library.safe_folder import MissingFile, UnreadableFile
 
     folder = library.folder.root
@@ -304,17 +307,17 @@ async def _text(library: LoadedLibrary, draft: ParsedPrompt, renderer: TemplateR
         except UnreadableFile as error:
             raise RenderingFailed(f"{file}: {error.problem}") from error
 
-    text = draft.text if draft.text is not None else await read(draft.file)
+    text = parsed.text if parsed.text is not None else await read(parsed.file)
     if text is None:
-        raise ValueError("its text is missing")
-    if not draft.template:
+        raise ValueError("the file is missing")
+    if not parsed.template:
         return text
-    if not draft.arguments:
-        return await renderer.render(text, draft.defaults, file=draft.file, partials=read)
-    if _ELSEWHERE.search(text):
-        raise ValueError("it includes other files, which only a library can; dittybag library add takes it")
+    if not parsed.arguments:
+        return await renderer.render(text, parsed.defaults, file=parsed.file, partials=read)
+    if _INCLUDE_TAG.search(text):
+        raise ValueError("it includes other files; use dittybag library add instead")
     defaults = (
         f"{{% set {name} = {name} | default({msgspec.json.encode(value).decode()}) %}}"
-        for name, value in draft.defaults.items()
+        for name, value in parsed.defaults.items()
     )
     return "".join(defaults) + text

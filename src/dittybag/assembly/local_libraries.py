@@ -1,4 +1,4 @@
-"""The libraries of this machine, for faces that look at them or change them."""
+"""Access to the prompt libraries of this machine, without a workspace."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dittybag.library.sources.limited_copy import SkippedFile
 
 __all__ = [
     "AddResult",
-    "SkippedFile",
-    "RemoveResult",
     "LibraryService",
+    "RemoveResult",
+    "SkippedFile",
     "UpdateResult",
     "install_records",
     "installer",
@@ -31,16 +31,16 @@ T = TypeVar("T")
 def with_libraries(
     home: str, work: Callable[[LibraryService], Awaitable[T]], *, alone: str | None = None
 ) -> T:
-    """Run one piece of work on the libraries of this machine; with `alone`, on the one in this folder."""
+    """Load the libraries of this machine, or only the one in the folder `alone`, and run `work` on them."""
 
     async def run() -> T:
         renderer = TemplateRenderer()
-        shelf = LibraryService(Directories(home, single=alone), renderer)
+        libraries = LibraryService(Directories(home, single=alone), renderer)
         try:
-            await shelf.load()
-            return await work(shelf)
+            await libraries.load()
+            return await work(libraries)
         finally:
-            await shelf.close()
+            await libraries.close()
             renderer.close()
 
     return asyncio.run(run())

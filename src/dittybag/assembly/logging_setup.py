@@ -1,4 +1,4 @@
-"""The log on standard error, which keeps nobody waiting: many clients never read it."""
+"""Logging to standard error in a background thread, because many clients never read it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dittybag.domain.times import iso
 from dittybag.protocol.current_request import current_request_id
 from dittybag.protocol.jsonrpc import encode
 
-#: What is logged faster than it is read is forgotten, the oldest first.
+#: Maximum number of unwritten lines; beyond it, the oldest are dropped.
 _MAX_LINES: Final = 1000
-#: How long the end of the process waits for the last lines to be read.
+#: At exit, the process waits this long for the last lines to be written.
 _FLUSH_SECONDS: Final = 0.3
 
 
-class PatientHandler(logging.Handler):
-    """Writes in a thread of its own, which is started for the first line."""
+class BackgroundLogHandler(logging.Handler):
+    """A log handler that writes in a background thread, started with the first line."""
 
     def __init__(self, level: int = logging.WARNING) -> None:
         super().__init__(level)
@@ -32,7 +32,7 @@ class PatientHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             line = self.format(record)
-        except Exception:  # noqa: BLE001  # as every handler: a log must not break what it reports on
+        except Exception:  # noqa: BLE001  # like every handler: logging must not break the program
             self.handleError(record)
             return
         with self._more:
@@ -56,7 +56,7 @@ class PatientHandler(logging.Handler):
                 while lines:
                     lines = lines[os.write(2, lines) :]
             except OSError:
-                # Nobody can read it any more.
+                # The other end is closed.
                 return
 
     def flush(self) -> None:
@@ -64,16 +64,16 @@ class PatientHandler(logging.Handler):
             self._more.wait_for(lambda: not self._lines and not self._busy, timeout=_FLUSH_SECONDS)
 
 
-class _Words(logging.Formatter):
-    """Lines for people."""
+class _TextFormatter(logging.Formatter):
+    """Formats lines as text, with the request id."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the name it has there
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # overrides logging.Formatter
         message = super().formatMessage(record)
         return f"{message} (request {request_id})" if (request_id := _request_id()) else message
 
 
-class _Json(logging.Formatter):
-    """Lines for programs."""
+class _JsonFormatter(logging.Formatter):
+    """Formats lines as JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -89,20 +89,20 @@ class _Json(logging.Formatter):
 
 
 def _request_id() -> str:
-    """Of the request that is being handled; empty if it is none that came over HTTP."""
+    """The id of the current HTTP request; empty outside of one."""
     return current_request_id.get().decode()
 
 
-def log_patiently(*, access: bool = False) -> None:
-    """From now on, warnings and errors go to standard error in this way.
+def log_to_stderr(*, access: bool = False) -> None:
+    """Log warnings and errors to standard error.
 
-    With `access`, so do all requests, and every line is JSON.
+    With `access`, also log every HTTP request, and write every line as JSON.
     """
-    handler = PatientHandler()
-    handler.setFormatter(_Json() if access else _Words())
+    handler = BackgroundLogHandler()
+    handler.setFormatter(_JsonFormatter() if access else _TextFormatter())
     logging.getLogger().addHandler(handler)
     if access:
         requests = logging.getLogger("dittybag.access")
         requests.setLevel(logging.INFO)
         requests.propagate = False
-        requests.addHandler(PatientHandler(logging.INFO))
+        requests.addHandler(BackgroundLogHandler(logging.INFO))

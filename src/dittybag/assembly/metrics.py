@@ -1,4 +1,4 @@
-"""What a server has done, in the text format of Prometheus."""
+"""Server metrics in the Prometheus text format."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Final
 from dittybag import __version__
 from dittybag.protocol.method_handlers import HANDLERS
 
-#: In seconds.
+#: Upper bounds of the histogram buckets, in seconds.
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
 class Metrics:
-    """Counts requests."""
+    """Counts and times requests."""
 
     def __init__(self, backend: str = "") -> None:
-        """`backend`: the kind of database, which is told together with the version and the process."""
-        self._about = {
+        """`backend`: the kind of database, reported in `dittybag_info` with the version and the process."""
+        self._info = {
             "version": __version__,
             "server": f"{socket.gethostname()}:{os.getpid()}",
             "backend": backend,
@@ -30,7 +30,7 @@ class Metrics:
         self._seconds: dict[str, float] = {}
 
     def observe(self, method: str, outcome: str, seconds: float) -> None:
-        """Count a request. What clients make up is one method: their number must not grow."""
+        """Count a request. Unknown methods count as `other`, to bound the number of series."""
         if method not in HANDLERS:
             method = "other"
         key = (method, outcome)
@@ -42,26 +42,26 @@ class Metrics:
         counts[bisect_left(_BUCKETS, seconds)] += 1
 
     def text(self, gauges: Mapping[str, tuple[str, Mapping[str, int]]]) -> str:
-        """Everything there is to tell; `gauges` by name, with a description and the value of each label."""
-        about = ",".join(f'{name}="{_escaped(value)}"' for name, value in self._about.items())
+        """All metrics as text. `gauges`: by name, with a description and a value for each label."""
+        info = ",".join(f'{name}="{_escape(value)}"' for name, value in self._info.items())
         lines = [
-            "# HELP dittybag_info The server process that tells all this.",
+            "# HELP dittybag_info Information about the server process.",
             "# TYPE dittybag_info gauge",
-            f"dittybag_info{{{about}}} 1",
+            f"dittybag_info{{{info}}} 1",
             "# HELP dittybag_requests_total Requests by method and outcome.",
             "# TYPE dittybag_requests_total counter",
             *(
                 f'dittybag_requests_total{{method="{method}",outcome="{outcome}"}} {count}'
                 for (method, outcome), count in sorted(self._requests.items())
             ),
-            "# HELP dittybag_request_seconds How long requests took.",
+            "# HELP dittybag_request_seconds Duration of requests in seconds.",
             "# TYPE dittybag_request_seconds histogram",
         ]
         for method, counts in sorted(self._histograms.items()):
             lines += self._histogram(method, counts)
-        for name, (about, values) in gauges.items():
+        for name, (description, values) in gauges.items():
             kind = "counter" if name.endswith("_total") else "gauge"
-            lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+            lines += [f"# HELP {name} {description}", f"# TYPE {name} {kind}"]
             lines += (
                 f"{name}{{{label}}} {value}" if label else f"{name} {value}"
                 for label, value in values.items()
@@ -70,13 +70,13 @@ class Metrics:
 
     def _histogram(self, method: str, counts: list[int]) -> Iterable[str]:
         total = 0
-        for most, count in zip((*map(str, _BUCKETS), "+Inf"), counts, strict=True):
+        for bound, count in zip((*map(str, _BUCKETS), "+Inf"), counts, strict=True):
             total += count
-            yield f'dittybag_request_seconds_bucket{{method="{method}",le="{most}"}} {total}'
+            yield f'dittybag_request_seconds_bucket{{method="{method}",le="{bound}"}} {total}'
         yield f'dittybag_request_seconds_sum{{method="{method}"}} {self._seconds[method]:.6f}'
         yield f'dittybag_request_seconds_count{{method="{method}"}} {total}'
 
 
-def _escaped(value: str) -> str:
-    """A value as a label has it."""
+def _escape(value: str) -> str:
+    """Escape a label value."""
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,4 +1,4 @@
-"""Users who log in with an issuer of OAuth tokens: what the gate needs to know them."""
+"""Authentication with access tokens of an OAuth issuer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dittybag.identity import (
     OAuthMisconfigured,
     OAuthNotInstalled,
     OAuthSettings,
-    TokenRefused,
     OAuthVerifier,
+    TokenRefused,
     challenge,
     metadata_url,
     protected_resource_metadata,
@@ -29,8 +29,8 @@ _log = logging.getLogger("dittybag")
 _SCOPES = ("dittybag:read", "dittybag:write", "dittybag:admin")
 
 
-class OAuthUsers:
-    """See `dittybag.http.authentication.TokenVerifier`."""
+class OAuthAuthenticator:
+    """Verifies OAuth access tokens. See `dittybag.http.authentication.TokenVerifier`."""
 
     def __init__(self, settings: OAuth, accounts: AccountService, project: int) -> None:
         """Raises `SettingsError`."""
@@ -43,7 +43,7 @@ class OAuthUsers:
         self._accounts = accounts
         self._project = project
         self._issuer = settings.issuer
-        #: Where this server is, if it is known: then clients are told where to log in.
+        #: The URL of this server if the audience is one; then clients can find the issuer.
         self._resource = settings.audience if "://" in settings.audience else None
 
     async def verify(self, text: str) -> Principal | None:
@@ -51,29 +51,29 @@ class OAuthUsers:
             identity = await self._verifier.verify(text)
         except InsufficientScope as error:
             _log.info("a token was refused: %s", error)
-            told = (b"www-authenticate", self.challenge("insufficient_scope", " ".join(_SCOPES)))
-            words = f"This token has none of the scopes {', '.join(_SCOPES)}"
-            raise HttpError(403, InvalidRequest(words), headers=[told]) from error
+            header = (b"www-authenticate", self.challenge("insufficient_scope", " ".join(_SCOPES)))
+            message = f"This token needs one of the scopes {', '.join(_SCOPES)}"
+            raise HttpError(403, InvalidRequest(message), headers=[header]) from error
         except TokenRefused as error:
             _log.info("a token was refused: %s", error)
             return None
         except KeysUnavailable as error:
-            _log.warning("the keys of the issuer cannot be had: %s", error)
-            words = "The keys to check this token with cannot be had right now; try again"
-            raise HttpError(503, InternalError(words), headers=[(b"retry-after", b"2")]) from error
+            _log.warning("the keys of the OAuth issuer are unavailable: %s", error)
+            message = "The keys to verify this token are unavailable. Retry in a moment"
+            raise HttpError(503, InternalError(message), headers=[(b"retry-after", b"2")]) from error
         try:
             return await self._accounts.external_principal(identity.user, identity.scope, self._project)
         except DittybagError as error:
             raise HttpError(503, InternalError(str(error)), headers=[(b"retry-after", b"1")]) from error
 
     def challenge(self, error: str | None, scope: str | None) -> bytes:
-        """What a client is told that has to have a token."""
-        where = None if self._resource is None else metadata_url(self._resource)
-        return challenge(metadata_url=where, error=error, scope=scope)
+        """The `WWW-Authenticate` header for a request without a valid token."""
+        url = None if self._resource is None else metadata_url(self._resource)
+        return challenge(metadata_url=url, error=error, scope=scope)
 
     @property
     def metadata(self) -> bytes:
-        """What is known of this server and its issuer (RFC 9728)."""
+        """The protected resource metadata of this server (RFC 9728)."""
         return protected_resource_metadata(self._resource or "", [self._issuer], _SCOPES)
 
     async def close(self) -> None:

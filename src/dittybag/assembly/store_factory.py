@@ -1,4 +1,4 @@
-"""Which store a database is kept in."""
+"""Opens the store for a database: SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _POSTGRES: Final = ("postgresql://", "postgres://")
 
 
 def is_file(database: str) -> bool:
-    """Whether a database is a file, and not on a server."""
+    """Whether a database is an SQLite file, not a PostgreSQL URL."""
     return not database.startswith(_POSTGRES)
 
 
 async def open_store(database: str) -> Store:
-    """The store of a database; it is made if it is not there. Raises `SettingsError` and `StorageError`."""
+    """Open a database; a missing one is created. Raises `SettingsError` and `StorageError`."""
     if is_file(database):
         from dittybag.storage.sqlite.store import SqliteStore
 
@@ -26,5 +26,5 @@ async def open_store(database: str) -> Store:
     try:
         from dittybag.storage.postgres.store import PostgresStore
     except ImportError as error:
-        raise SettingsError("PostgreSQL needs one more package: pip install 'dittybag[postgres]'") from error
+        raise SettingsError("PostgreSQL needs an extra package: pip install 'dittybag[postgres]'") from error
     return await PostgresStore.open(database)

@@ -1,4 +1,4 @@
-"""The pages, and what they need. Nothing of them is loaded before somebody opens one."""
+"""The web UI as middleware. Its modules are imported when the first page is opened."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from dittybag.web.app import WebApp
 
 
-class Front:
-    """An application that answers browsers itself, and hands everything else on to another one."""
+class WebMiddleware:
+    """Serves the web UI, and passes other requests on to the next application."""
 
     def __init__(
         self,
         settings: Settings,
         server_scope: ServerScope,
-        behind: Application,
+        application: Application,
         request_log: RequestLog,
         print_link: Callable[[str], None],
         *,
-        others: TokenVerifier | None = None,
+        external: TokenVerifier | None = None,
     ) -> None:
-        """`print_link`: shows the owner of the machine a link with this key in it.
+        """`print_link` shows the owner of the machine a sign-in link with this key.
 
-        `others`: knows tokens that are not our own.
+        `external` verifies tokens that Dittybag did not issue.
         """
         self._settings = settings
         self._server_scope = server_scope
-        self._behind = behind
+        self._application = application
         self._print_link = print_link
         self._app: WebApp | None = None
         self._needs_token = settings.auth != "off"
@@ -46,16 +46,16 @@ class Front:
             server_scope.workspace.accounts,
             server_scope.project,
             needs_token=self._needs_token,
-            verify_foreign=None if others is None else others.verify,
+            verify_foreign=None if external is None else external.verify,
         )
         self._request_log = request_log
 
     def new_link_key(self) -> str | None:
-        """What lets one browser in without a token, if that can be."""
+        """A key that signs in one browser without a token; `None` if tokens are required."""
         return None if self._needs_token else self._sessions.new_link_key()
 
     def close(self) -> None:
-        """End what open pages listen to."""
+        """Close the event streams of open pages."""
         if self._app is not None:
             self._app.close()
 
@@ -65,7 +65,7 @@ class Front:
                 self._app = self._build()
             await self._app(scope, receive, send)
         else:
-            await self._behind(scope, receive, send)
+            await self._application(scope, receive, send)
 
     def _build(self) -> WebApp:
         from dittybag.assembly.client_connections import LocalConnections
@@ -73,7 +73,7 @@ class Front:
         from dittybag.web.web_context import WebContext
 
         if PROFILES[self._settings.profile].prompts == "stored":
-            # Clients of this profile see no libraries, so nobody follows them yet.
+            # The server does not load libraries for this profile; the web UI shows them.
             self._server_scope.libraries.start()
         context = WebContext(
             workspace=self._server_scope.workspace,

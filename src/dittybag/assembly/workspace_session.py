@@ -1,4 +1,4 @@
-"""A workspace for one piece of work, on somebody's behalf: what commands need, and no server."""
+"""Workspace sessions for commands, which need a workspace and a caller but no server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class LibrarySession(Struct, frozen=True):
-    """A desk with the prompt libraries of this machine, and what fills in templates."""
+    """A workspace session with the prompt libraries of this machine and the template service."""
 
     session: WorkspaceSession
     templates: TemplateService
@@ -32,12 +32,12 @@ class LibrarySession(Struct, frozen=True):
 
 
 async def open_workspace(settings: Settings) -> Workspace:
-    """Open the database; it is made if it is not there."""
+    """Open the database; a missing one is created."""
     return Workspace(await open_store(settings.database))
 
 
 def run_in_session(settings: Settings, actor: str, work: Callable[[WorkspaceSession], Awaitable[T]]) -> T:
-    """Run one piece of work on a workspace that is opened for it."""
+    """Open a workspace, run `work` on it as `actor`, and close it."""
 
     async def run() -> T:
         workspace = await open_workspace(settings)
@@ -53,20 +53,20 @@ def run_in_session(settings: Settings, actor: str, work: Callable[[WorkspaceSess
 def run_in_library_session(
     settings: Settings, actor: str, work: Callable[[LibrarySession], Awaitable[T]]
 ) -> T:
-    """Like `run_in_session`, with libraries that have been read."""
+    """Like `run_in_session`, with the libraries loaded."""
     from dittybag.library.library_folders import Directories
     from dittybag.library.library_service import LibraryService
     from dittybag.library.render.template_renderer import TemplateRenderer
     from dittybag.services.template_service import TemplateService
 
-    async def at(session: WorkspaceSession) -> T:
+    async def load_and_work(session: WorkspaceSession) -> T:
         renderer = TemplateRenderer()
-        shelf = LibraryService(Directories(settings.home), renderer)
+        libraries = LibraryService(Directories(settings.home), renderer)
         try:
-            await shelf.load()
-            return await work(LibrarySession(session, TemplateService(renderer, shelf), shelf))
+            await libraries.load()
+            return await work(LibrarySession(session, TemplateService(renderer, libraries), libraries))
         finally:
-            await shelf.close()
+            await libraries.close()
             renderer.close()
 
-    return run_in_session(settings, actor, at)
+    return run_in_session(settings, actor, load_and_work)

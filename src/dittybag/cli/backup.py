@@ -33,7 +33,7 @@ def command(file: str, options: WorkspaceOptions, *, force: bool, as_json: bool)
     path = os.path.expanduser(file)  # noqa: PTH111
     try:
         with progress() as show:
-            backup = back_up(settings, path, force=force, tell=show or (lambda text: None))
+            backup = back_up(settings, path, force=force, report=show or (lambda text: None))
     except FileRefused as error:
         return report_file_error(error, settings.database)
     warnings = [problem.message for problem in backup.problems]

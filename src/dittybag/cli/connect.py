@@ -148,10 +148,10 @@ def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
     if options.project is not None:
         arguments += ["--project", options.project]
     if profile is not None:
-        from dittybag.assembly import check_names
+        from dittybag.assembly import check_profile_and_toolsets
         from dittybag.config import settings_from_process
 
-        check_names(settings_from_process(profile=profile))
+        check_profile_and_toolsets(settings_from_process(profile=profile))
         arguments += ["--profile", profile]
     # The client does not inherit the environment of this terminal.
     variables = {"DITTYBAG_HOME": home(os.environ)} if os.environ.get("DITTYBAG_HOME") else {}

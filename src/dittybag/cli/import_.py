@@ -13,7 +13,7 @@ from dittybag.config import local_user_name
 from dittybag.domain.errors import DittybagError, Invalid, SeveralConflicts, SourceFailed
 
 if TYPE_CHECKING:
-    from dittybag.assembly.import_export import OnConflict, Taken
+    from dittybag.assembly.import_export import ImportReport, OnConflict
 
 #: At most this many conflicts, renamed items and notes are printed.
 _MAX_LINES: Final = 20
@@ -71,12 +71,12 @@ def command(
       dittybag import prompts.csv -p writing --dry-run
       dittybag import ~/.prompt-store/prompts.db --on-conflict rename
     """
-    from dittybag.assembly.import_export import take
+    from dittybag.assembly.import_export import import_data
 
     settings = options.settings
     try:
         with progress() as show:
-            taken = take(
+            imported = import_data(
                 settings,
                 source,
                 actor=settings.actor or local_user_name(),
@@ -92,9 +92,9 @@ def command(
     except OSError as error:
         return _report_import_error(SourceFailed(source, (error.strerror or str(error)).lower()))
     if as_json:
-        print_json(_data(taken, dry_run=dry_run))
+        print_json(_data(imported, dry_run=dry_run))
     else:
-        _print_summary(taken, dry_run=dry_run)
+        _print_summary(imported, dry_run=dry_run)
     return None
 
 
@@ -130,10 +130,10 @@ def _indent(lines: list[str]) -> list[str]:
     return [f"  {clip_line(line, _MAX_LENGTH)}" for line in lines]
 
 
-def _data(taken: Taken, *, dry_run: bool) -> dict[str, Any]:
-    intake = taken.intake
+def _data(imported: ImportReport, *, dry_run: bool) -> dict[str, Any]:
+    intake = imported.intake
     return {
-        "format": taken.format,
+        "format": imported.format,
         "dry_run": dry_run,
         "imported": {f"{kind}s": count for kind, count in intake.created.items()},
         "replaced": {f"{kind}s": count for kind, count in intake.replaced.items()},
@@ -142,12 +142,12 @@ def _data(taken: Taken, *, dry_run: bool) -> dict[str, Any]:
         "conflicts": [{"code": item.code, "message": str(item)} for item in intake.conflicts],
         "changes": intake.changes,
         "exact": intake.exact,
-        "notes": taken.notes,
+        "notes": imported.notes,
     }
 
 
-def _print_summary(taken: Taken, *, dry_run: bool) -> None:
-    intake = taken.intake
+def _print_summary(imported: ImportReport, *, dry_run: bool) -> None:
+    intake = imported.intake
     would = "Would import" if dry_run else "Imported"
     past = f", with {format_count(intake.changes, 'change')} of history" if intake.changes else ""
     click.echo(f"{would} {_counts(intake.created) or 'nothing'}{past}")
@@ -158,8 +158,8 @@ def _print_summary(taken: Taken, *, dry_run: bool) -> None:
     _print_lines("Renamed:", [f"{item.kind} {item.old} is now {item.new}" for item in intake.renamed])
     if intake.conflicts:
         _print_lines("Name already in use:", [str(conflict) for conflict in intake.conflicts])
-    _print_lines("Notes:", taken.notes)
-    if taken.has_history and not intake.exact:
+    _print_lines("Notes:", imported.notes)
+    if imported.has_history and not intake.exact:
         click.echo("note: the history was not imported, because the workspace is not empty", err=True)
 
 

@@ -31,7 +31,7 @@ def restore_backup(options: WorkspaceOptions, file: str, *, force: bool, as_json
     path = os.path.expanduser(file)  # noqa: PTH111
     try:
         with progress() as show:
-            restored = restore(settings, path, force=force, tell=show or (lambda text: None))
+            restored = restore(settings, path, force=force, report=show or (lambda text: None))
     except FileRefused as error:
         return report_file_error(error, settings.database, restoring=True)
     warnings = [problem.message for problem in restored.problems]
