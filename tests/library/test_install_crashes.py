@@ -135,7 +135,7 @@ def test_a_failed_write_leaves_no_leftovers(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
     assert done.returncode == 5, done
-    assert "libraries: The folder of the libraries could not be read or written" in done.stderr
+    assert "libraries: The libraries folder could not be read or written" in done.stderr
     assert "File too large" in done.stderr
     assert leftovers(tmp_path / "home") == []
     assert not (tmp_path / "home" / "libraries" / "source").exists()

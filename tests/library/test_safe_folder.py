@@ -208,13 +208,13 @@ def test_links_inside_are_followed(root: Path, folder: SafeFolder) -> None:
     create_links(
         root, near="a.md", absolute="{root}/a.md", chain="near", down="sub/b.md", around="../lib/a.md"
     )
-    create_links(root, shelf="sub")
+    create_links(root, alias="sub")
     for name in ("near", "absolute", "chain", "down", "around"):
         assert is_read(folder, name)
         assert name in folder.list().files
-    assert is_read(folder, "shelf/b.md")
+    assert is_read(folder, "alias/b.md")
     # Its files are listed at their real path.
-    assert "shelf/b.md" not in folder.list().files
+    assert "alias/b.md" not in folder.list().files
 
 
 def test_a_link_has_the_stamp_of_its_target(root: Path, folder: SafeFolder) -> None:
