@@ -89,7 +89,7 @@ def test_projects_are_shared_and_unshared(tmp_path: Path) -> None:
     last = dittybag(tmp_path, "project", "unshare", "auth", "alice", status=4)
     assert last.stderr == (
         "error: 'alice' is the last member of project 'auth'; without members, everyone can see it\n"
-        "hint: say --open if that is what you want\n"
+        "hint: use --open to remove the last member\n"
     )
     assert "alice" in dittybag(tmp_path, "project", "members", "auth").stdout
     opened = dittybag(tmp_path, "project", "unshare", "auth", "alice", "--open")

@@ -132,7 +132,7 @@ def refusal(home: Path, address: str, status: int = 2) -> str:
         ("10.0.0.1:0", "10.0.0.1"),
         ("[fe80::1]:0", "fe80::1"),
         ("example.org:0", "example.org"),
-        ("all", "dittybag"),
+        ("dittybag", "dittybag"),
         ("127.0.0.1.example.org:0", "127.0.0.1.example.org"),
         ("localhost.example.org:0", "localhost.example.org"),
         ("127.1:0", "127.1"),

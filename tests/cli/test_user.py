@@ -177,7 +177,10 @@ def test_tokens_are_listed_and_revoked(tmp_path: Path) -> None:
     }  # fmt: skip
     assert data(dittybag(tmp_path, "token", "revoke", "2", "--json")) == {"revoked": [2]}
     none = dittybag(tmp_path, "token", "list")
-    assert (none.stdout, none.stderr) == ("", "There are no tokens here; dittybag token create makes one\n")
+    assert (none.stdout, none.stderr) == (
+        "",
+        "No tokens found\nhint: to create a token, run: dittybag token create --user NAME --scope write\n",
+    )
 
 
 def test_json_of_a_new_token_has_it_once(tmp_path: Path) -> None:
