@@ -11,7 +11,7 @@ from typing import Protocol
 from dittybag.domain.ports import Store
 from dittybag.storage.postgres.store import PostgresStore
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.databases import Server, running
+from tests.postgres_servers import Server, running
 
 
 class Backend(Protocol):

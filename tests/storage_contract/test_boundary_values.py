@@ -32,7 +32,7 @@ LOOKUPS: dict[str, Lookup] = {
     "a task": lambda transaction, project, text: transaction.tasks.get(text, 1),
     "a change": lambda transaction, project, text: transaction.changes.latest("prompt", text),
     "a session": lambda transaction, project, text: transaction.sessions.get(text),
-    "changes of a thing": lambda transaction, project, text: transaction.changes.page(
+    "changes of an entity": lambda transaction, project, text: transaction.changes.page(
         None, kind=None, entity=text, before=None, limit=10
     ),
     "changes by a name": lambda transaction, project, text: transaction.changes.page(

@@ -169,9 +169,9 @@ async def test_entities_of_all_projects_and_users_are_paged_in_creation_order(
         return found
 
     for kind in KINDS:
-        things = await session.read(partial(paged, kind))
+        entities = await session.read(partial(paged, kind))
         expected = [entity for (each, _), entity in held.items() if each == kind]
-        assert things == sorted(expected, key=lambda thing: getattr(thing, "number", thing.id))
+        assert entities == sorted(expected, key=lambda entity: getattr(entity, "number", entity.id))
 
 
 async def test_an_entity_is_found_by_its_fields_in_any_project(session: StoreSession) -> None:
