@@ -1,4 +1,4 @@
-"""What is in `deploy/` and what the guide says of it fit together, and fit Dittybag."""
+"""The files in `deploy/` and the guide are consistent with each other and with Dittybag."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml  # type: ignore[import-untyped]  # its types are a package of their own
+import yaml  # type: ignore[import-untyped]  # its types are a separate package
 from click.testing import CliRunner
 
 from dittybag.cli import commands
 from dittybag.cli.serve import parse_options
 from dittybag.config import settings
-from tests.fleet.fleet import Fleet
+from tests.fleet.server_fleet import Fleet
 from tests.wire import ROOT
 
 DEPLOY: Final = ROOT / "deploy"
 GUIDE: Final = ROOT / "docs" / "guides" / "running.md"
 TEXTS: Final = [GUIDE, *sorted(path for path in DEPLOY.iterdir() if path.is_file())]
 
-#: A password that is none.
+#: A made-up password.
 URL: Final = "postgresql://dittybag:secret@db.example.org/dittybag"
 
 
 @pytest.fixture
 def compose() -> dict[str, Any]:
     text = (DEPLOY / "compose.yaml").read_text()
-    # As it is where nothing but the password is set.
+    # Substitute the variables as Compose does if only the password is set.
     text = re.sub(r"\$\{POSTGRES_PASSWORD:\?[^}]*\}", "secret", text)
     text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
     assert "${" not in text
@@ -41,46 +41,46 @@ def compose() -> dict[str, Any]:
 
 
 def dockerfile(instruction: str) -> list[str]:
-    """What stands behind an instruction, each time."""
+    """The arguments of every use of an instruction."""
     text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
     return re.findall(rf"^{instruction} (.*)$", text, re.MULTILINE)
 
 
-def unit() -> list[tuple[str, str]]:
+def unit_settings() -> list[tuple[str, str]]:
     lines = (DEPLOY / "dittybag.service").read_text().splitlines()
     found = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
     return [(name, value) for name, _, value in found]
 
 
-def serving(arguments: list[str], environment: dict[str, str]) -> Any:
-    """The settings of a server that is started like this."""
+def settings_of(arguments: list[str], environment: dict[str, str]) -> Any:
+    """The settings of a server with these arguments and environment variables."""
     assert arguments[0] == "serve"
     flags: Any = parse_options(arguments[1:])
     return settings({"DITTYBAG_HOME": "/var/lib/dittybag", **environment}, **flags)
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.name)
-def test_every_setting_that_is_named_is_one(text: Path) -> None:
+def test_every_mentioned_setting_exists(text: Path) -> None:
     known = (ROOT / "docs" / "reference" / "settings.md").read_text()
     for name in set(re.findall(r"DITTYBAG_[A-Z_]+", text.read_text())):
         assert f"`{name}`" in known, name
 
 
-def test_the_unit_starts_a_server_that_asks_for_tokens() -> None:
+def test_the_unit_starts_a_server_with_token_authentication() -> None:
     (ini,) = re.findall(r"^```ini\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
     environment = dict(line.split("=", 1) for line in ini.splitlines())
-    (command,) = [value for name, value in unit() if name == "ExecStart"]
+    (command,) = [value for name, value in unit_settings() if name == "ExecStart"]
     program, *arguments = shlex.split(command)
-    started = serving(arguments, environment)
+    started = settings_of(arguments, environment)
     assert program == "/opt/dittybag/bin/dittybag"
     assert (started.auth, started.access_log) == ("tokens", True)
     assert (started.http, started.database) == (("0.0.0.0", 8765), URL)
     assert started.allowed_hosts == ("dittybag.example.org",)
 
 
-def test_systemd_understands_the_unit_and_finds_it_safe(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit_and_rates_it_secure(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
-        pytest.skip("there is no systemd-analyze here")
+        pytest.skip("systemd-analyze is not installed")
     text = (DEPLOY / "dittybag.service").read_text()
     copy = tmp_path / "dittybag.service"
     copy.write_text(text.replace("/opt/dittybag/bin/dittybag", "/bin/true"))
@@ -92,11 +92,11 @@ def test_systemd_understands_the_unit_and_finds_it_safe(tmp_path: Path) -> None:
         assert done.stderr == ""
 
 
-def test_the_image_serves_with_tokens_as_somebody_without_rights(compose: dict[str, Any]) -> None:
+def test_the_image_serves_with_tokens_as_an_unprivileged_user(compose: dict[str, Any]) -> None:
     (entry,) = dockerfile("ENTRYPOINT")
     (command,) = dockerfile("CMD")
     assert json.loads(entry) == ["dittybag"]
-    started = serving(json.loads(command), {"DITTYBAG_DATABASE_URL": URL})
+    started = settings_of(json.loads(command), {"DITTYBAG_DATABASE_URL": URL})
     assert (started.auth, started.http) == ("tokens", ("0.0.0.0", 8765))
     assert dockerfile("USER") == ["dittybag"]
     (extras,) = re.findall(r"'\.\[(.*)\]'", (DEPLOY / "Dockerfile").read_text())
@@ -106,28 +106,28 @@ def test_the_image_serves_with_tokens_as_somebody_without_rights(compose: dict[s
     assert compose["x-server"]["command"] == json.loads(command)
 
 
-def test_the_image_is_made_of_files_that_are_there_and_nothing_else() -> None:
-    *mine, _ = dockerfile("COPY")
-    sources = {source for line in mine for source in line.split()[:-1]}
+def test_the_image_contains_only_existing_and_listed_files() -> None:
+    *copies, _ = dockerfile("COPY")
+    sources = {source for line in copies for source in line.split()[:-1]}
     assert all((ROOT / source).exists() for source in sources)
-    first, *let_in = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] in "*!"]
+    first, *rules = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] in "*!"]
     assert first == "*"
-    assert {line.removeprefix("!") for line in let_in if line.startswith("!")} == sources
+    assert {line.removeprefix("!") for line in rules if line.startswith("!")} == sources
 
 
-def test_the_image_is_healthy_as_long_as_the_server_answers(fleet: Fleet) -> None:
+def test_the_image_is_healthy_while_the_server_answers(fleet: Fleet) -> None:
     (line,) = re.findall(r"CMD (\[.*\])", dockerfile("HEALTHCHECK")[0])
     program, *arguments = json.loads(line)
     assert program == "python"
     statuses = []
-    for port in (fleet.members[0].address[1], 9):
+    for port in (fleet.servers[0].address[1], 9):
         here = [argument.replace("8765", str(port)) for argument in arguments]
         done = subprocess.run([sys.executable, *here], capture_output=True, timeout=10, check=False)
         statuses.append(done.returncode)
     assert statuses == [0, 1]
 
 
-def test_nginx_and_compose_speak_of_the_same_servers(compose: dict[str, Any]) -> None:
+def test_nginx_and_compose_name_the_same_servers(compose: dict[str, Any]) -> None:
     named = re.findall(r"^ *server (dittybag-\d+):8765 ", (DEPLOY / "nginx.conf").read_text(), re.MULTILINE)
     services = compose["services"]
     assert named == [name for name in services if name.startswith("dittybag-")]
@@ -137,7 +137,7 @@ def test_nginx_and_compose_speak_of_the_same_servers(compose: dict[str, Any]) ->
     (mounted,) = services["nginx"]["volumes"]
     assert mounted == "./nginx.conf:/etc/nginx/conf.d/default.conf:ro"
     for name in named:
-        started = serving(services[name]["command"], services[name]["environment"])
+        started = settings_of(services[name]["command"], services[name]["environment"])
         assert started.auth == "tokens"
         assert started.database == "postgresql://dittybag:secret@database/dittybag"
         assert started.allowed_hosts == ("localhost",)
@@ -150,22 +150,22 @@ def test_nginx_and_compose_speak_of_the_same_servers(compose: dict[str, Any]) ->
     assert (DEPLOY / compose["x-server"]["build"]["context"] / "deploy" / "Dockerfile").is_file()
 
 
-def commands_of_the_guide() -> list[list[str]]:
-    """Everything that the guide has `dittybag` do."""
+def guide_commands() -> list[list[str]]:
+    """The arguments of every `dittybag` command in the guide."""
     blocks = re.findall(r"^```sh\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
     lines = [shlex.split(line) for block in blocks for line in block.splitlines()]
-    # In a container, the service stands for the program.
+    # In a container, the service name is in place of the program.
     outside = [line[1:] for line in lines if line[0] == "dittybag"]
     inside = [line[line.index("dittybag-1") + 1 :] for line in lines if "dittybag-1" in line]
     return [*outside, *inside]
 
 
-def test_every_command_of_the_guide_is_one() -> None:
-    found = commands_of_the_guide()
+def test_every_command_in_the_guide_exists() -> None:
+    found = guide_commands()
     assert sorted({line[0] for line in found}) == ["copy", "token", "user"]
     for line in found:
         words = [word for word in line[:2] if not word.startswith("-")]
-        told = CliRunner().invoke(commands.dittybag, [*words, "--help"])
-        assert told.exit_code == 0, told.output
+        result = CliRunner().invoke(commands.dittybag, [*words, "--help"])
+        assert result.exit_code == 0, result.output
         for option in (word for word in line if word.startswith("--")):
-            assert re.search(rf"^  {option} ", told.output, re.MULTILINE), (line, option)
+            assert re.search(rf"^  {option} ", result.output, re.MULTILINE), (line, option)

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-# The official SDKs are not in our own environment.
+# The official SDKs are installed in their own environments.
 """The official Python SDK 2 as a client of a fleet."""
 
 from __future__ import annotations
@@ -8,33 +8,33 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Any
 
+from fleet_scenario import UPDATED, Json, UpdateListener, run, run_scenario
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated
 from mcp.shared._httpx_utils import create_mcp_http_client
-from visit import UPDATED, Ear, Json, run, visit
 
 
 async def main(plan: Json) -> Json:
-    ear = Ear()
+    listener = UpdateListener()
 
-    async def listen(subscription: Any) -> None:
-        async for event in subscription:
+    async def listen(events: Any) -> None:
+        async for event in events:
             if isinstance(event, ResourceUpdated):
-                await ear.note(UPDATED, event.uri)
+                await listener.add(UPDATED, event.uri)
 
     async with AsyncExitStack() as stack:
         http = await stack.enter_async_context(create_mcp_http_client(plan["headers"]))
         transport = streamable_http_client(plan["url"], http_client=http)
         client = await stack.enter_async_context(Client(transport, mode=plan["mode"]))
 
-        async def watch(uri: str) -> None:
-            opened = await stack.enter_async_context(client.listen(resource_subscriptions=[uri]))
-            listening = asyncio.ensure_future(listen(opened))
-            stack.callback(listening.cancel)
+        async def subscribe(uri: str) -> None:
+            subscription = await stack.enter_async_context(client.listen(resource_subscriptions=[uri]))
+            task = asyncio.ensure_future(listen(subscription))
+            stack.callback(task.cancel)
 
-        seen = await visit(plan, client, watch, ear)
-        return {"version": client.protocol_version, **seen}
+        results = await run_scenario(plan, client, subscribe, listener)
+        return {"version": client.protocol_version, **results}
 
 
 run(main)

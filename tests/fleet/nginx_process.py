@@ -1,4 +1,4 @@
-"""nginx for tests, run with the configuration that we deploy."""
+"""Runs nginx for tests, with the configuration from `deploy/`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.wire import ROOT
 
 CONFIGURATION: Final = ROOT / "deploy" / "nginx.conf"
 
-#: What the system's own configuration has around ours; everything it writes stays in the folder.
-_AROUND: Final = """\
+#: The main configuration that includes ours. nginx writes only to the folder.
+_MAIN_CONFIGURATION: Final = """\
 {user}
 daemon off;
 worker_processes 2;
@@ -37,37 +37,37 @@ http {{
 """
 
 
-def program() -> str:
-    """Where nginx is. It is installed first, if it is not there and we may do that."""
+def find_nginx() -> str:
+    """The path of nginx, which is installed first if that is allowed."""
     if NGINX.find() is None:
         programs.main()
     return NGINX.required()
 
 
 def configure(folder: Path, servers: Sequence[str], port: int) -> Path:
-    """Put our configuration into a folder, with other addresses; the file that nginx is to be given."""
+    """Write our configuration to a folder, with other addresses. Returns the main configuration file."""
     text = CONFIGURATION.read_text()
     listed = re.compile(r"(?:^ *server dittybag-\d+:8765 (.*);\n)+", re.MULTILINE)
     ours = "".join(rf"    server {server} \1;" + "\n" for server in servers)
-    for pattern, instead in (
+    for pattern, replacement in (
         (listed, ours),
         (re.compile(r"\blisten 80;"), f"listen 127.0.0.1:{port};"),
         (re.compile(r"/var/log/nginx/"), f"{folder}/"),
     ):
-        text, count = pattern.subn(instead, text)
+        text, count = pattern.subn(replacement, text)
         assert count == 1, (pattern.pattern, count)
     (folder / "dittybag.conf").write_text(text)
-    # Its workers would be somebody else's, who may not enter the folder.
+    # By default, workers run as another user, who cannot access the folder.
     user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
     main = folder / "nginx.conf"
-    main.write_text(_AROUND.format(user=user, folder=folder))
+    main.write_text(_MAIN_CONFIGURATION.format(user=user, folder=folder))
     return main
 
 
-def checked(configuration: Path) -> subprocess.CompletedProcess[str]:
-    """What nginx itself says of a configuration."""
+def check_configuration(configuration: Path) -> subprocess.CompletedProcess[str]:
+    """Let nginx check a configuration."""
     return subprocess.run(
-        [program(), "-t", "-p", str(configuration.parent), "-c", str(configuration)],
+        [find_nginx(), "-t", "-p", str(configuration.parent), "-c", str(configuration)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -77,16 +77,16 @@ def checked(configuration: Path) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def running(configuration: Path) -> Iterator[None]:
-    """nginx, from now on until the end of the block."""
+def run_nginx(configuration: Path) -> Iterator[None]:
+    """Run nginx until the end of the block."""
     process = subprocess.Popen(
-        [program(), "-p", str(configuration.parent), "-c", str(configuration)],
+        [find_nginx(), "-p", str(configuration.parent), "-c", str(configuration)],
         stdin=subprocess.DEVNULL,
     )
     try:
         yield
         assert process.poll() is None, (configuration.parent / "error.log").read_text()
     finally:
-        # Its workers end with it.
+        # This also ends its workers.
         process.send_signal(signal.SIGTERM)
         process.wait(10)

@@ -1,43 +1,43 @@
-// What both official TypeScript clients do with a fleet, and what they saw, as one JSON document.
+// The scenario of both official TypeScript clients against a fleet. Prints what they received as JSON.
 
 import assert from 'node:assert';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 export const UPDATED = 'notifications/resources/updated';
 export const plan = JSON.parse(process.argv[2]);
 
-// The packages live in an environment of their own, not beside this file.
+// The packages are installed in their own environment, not next to this file.
 export const load = createRequire(join(plan.home, 'package.json'));
 
 export function transport(Http) {
     return new Http(new URL(plan.url), { requestInit: { headers: plan.headers } });
 }
 
-// Hears of the first resource that has changed.
-export class Ear {
+// Waits for the first notification about an updated resource.
+export class UpdateListener {
     constructor() {
-        this.heard = new Promise((resolve) => {
-            this.note = ({ params }) => resolve(params.uri);
+        this.updatedUri = new Promise((resolve) => {
+            this.handle = ({ params }) => resolve(params.uri);
         });
     }
 
     async next() {
         let timer;
-        const late = new Promise((_, reject) => {
-            timer = setTimeout(() => reject(new Error('nothing was heard of the change')), PATIENCE_MS);
+        const timeout = new Promise((_, reject) => {
+            timer = setTimeout(() => reject(new Error('no notification about the update')), TIMEOUT_MS);
         });
         try {
-            return await Promise.race([this.heard, late]);
+            return await Promise.race([this.updatedUri, timeout]);
         } finally {
             clearTimeout(timer);
         }
     }
 }
 
-export async function visit(client, version, watch, ear) {
+export async function runScenario(client, version, subscribe, listener) {
     const { name, uri } = plan;
     const call = async (tool, args) => {
         const result = await client.callTool({ name: tool, arguments: args });
@@ -49,20 +49,20 @@ export async function visit(client, version, watch, ear) {
     const prompt = await client.getPrompt({ name, arguments: plan.arguments });
     await call('create_resource', { name, uri, content: 'one' });
     const { resources } = await client.listResources();
-    await watch(uri);
+    await subscribe(uri);
     await call('update_resource', { name, content: 'two' });
-    const told = await ear.next();
+    const updatedUri = await listener.next();
     const read = await client.readResource({ uri });
     await client.transport.terminateSession?.();
     await client.close();
-    const seen = {
+    const results = {
         version,
         tools: tools.map((tool) => tool.name),
         prompts: prompts.map((item) => item.name),
         prompt: prompt.messages[0].content.text,
         resources: resources.map((resource) => resource.uri),
-        told,
+        updated_uri: updatedUri,
         read: read.contents[0].text,
     };
-    console.log(JSON.stringify(seen));
+    console.log(JSON.stringify(results));
 }

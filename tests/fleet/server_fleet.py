@@ -1,4 +1,4 @@
-"""Three servers on one PostgreSQL, with nginx in front of them as we deploy it."""
+"""A fleet for tests: three servers on one PostgreSQL behind nginx, configured as in `deploy/`."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import IO, Final
 
-from tests import databases
+from tests import postgres_servers
 from tests.contracts.http_server_process import ReceivedResponse, send_request
-from tests.databases import Server
-from tests.fleet import nginx
+from tests.fleet import nginx_process
+from tests.postgres_servers import Server
 from tests.wire import ROOT
 
-SECONDS: Final = 10.0
+TIMEOUT_SECONDS: Final = 10.0
 SERVERS: Final = 3
 
 
-def until(is_so: Callable[[], object], what: str, seconds: float = SECONDS) -> float:
-    """Wait for a condition; how long that took."""
-    begun = time.monotonic()
-    while not is_so():
-        assert time.monotonic() - begun < seconds, f"not within {seconds:g} s: {what}"
-        # Only between two looks.
+def wait_until(condition: Callable[[], object], what: str, seconds: float = TIMEOUT_SECONDS) -> float:
+    """Wait for a condition. Returns the elapsed seconds."""
+    started = time.monotonic()
+    while not condition():
+        assert time.monotonic() - started < seconds, f"not within {seconds:g} s: {what}"
         time.sleep(0.02)
-    return time.monotonic() - begun
+    return time.monotonic() - started
 
 
 def free_port() -> int:
@@ -40,11 +39,11 @@ def free_port() -> int:
         return port
 
 
-class Door:
-    """An address at which the workspace is served: a server's own, or nginx's."""
+class ServerEndpoint:
+    """An HTTP endpoint of the workspace: one server, or nginx."""
 
     def __init__(self, port: int) -> None:
-        #: As tests of one server have it.
+        #: Host and port.
         self.address = ("127.0.0.1", port)
 
     @property
@@ -52,7 +51,7 @@ class Door:
         return f"http://127.0.0.1:{self.address[1]}/mcp"
 
     def connect(self) -> HTTPConnection:
-        return HTTPConnection(*self.address, timeout=SECONDS)
+        return HTTPConnection(*self.address, timeout=TIMEOUT_SECONDS)
 
     def get(self, path: str) -> ReceivedResponse:
         with closing(self.connect()) as connection:
@@ -65,13 +64,13 @@ class Door:
             return False
 
 
-class Member(Door):
-    """One server of the fleet, which can be killed and started again at the same address."""
+class FleetServer(ServerEndpoint):
+    """A server of the fleet. It can be stopped and restarted at the same address."""
 
     def __init__(self, database: str, folder: Path) -> None:
         super().__init__(free_port())
         self.log = folder / f"server-{self.address[1]}.log"
-        self._surroundings = {
+        self._environment = {
             **os.environ,
             "DITTYBAG_HOME": str(folder / "home"),
             "DITTYBAG_DATABASE_URL": database,
@@ -80,7 +79,7 @@ class Member(Door):
 
     def start(self) -> None:
         host, port = self.address
-        # What it says goes to a file: nobody reads along.
+        # Output goes to a file, because nobody reads a pipe.
         with self.log.open("ab") as log:
             self.process = self._run("serve", "--http", f"{host}:{port}", "--auth", "tokens", log=log)
 
@@ -91,34 +90,34 @@ class Member(Door):
             stdout=log,
             stderr=log,
             cwd=ROOT,
-            env=self._surroundings,
+            env=self._environment,
         )
 
-    def wait_until_ready(self, seconds: float = SECONDS) -> float:
-        """Wait until it serves; how long that took."""
+    def wait_until_ready(self, seconds: float = TIMEOUT_SECONDS) -> float:
+        """Wait until the server is ready. Returns the elapsed seconds."""
 
         def is_ready() -> bool:
             assert self.process is not None
             assert self.process.poll() is None, self.log.read_text()[-2000:]
             return self.is_ready()
 
-        return until(is_ready, f"{self.url} is ready", seconds)
+        return wait_until(is_ready, f"{self.url} is ready", seconds)
 
-    def end(self, how: signal.Signals) -> int:
-        """End it; its exit status."""
+    def stop(self, signal_number: signal.Signals) -> int:
+        """Send a signal and wait for the end of the process. Returns its exit status."""
         assert self.process is not None
-        self.process.send_signal(how)
-        return self.process.wait(SECONDS)
+        self.process.send_signal(signal_number)
+        return self.process.wait(TIMEOUT_SECONDS)
 
     def command(self, *arguments: str) -> str:
-        """What a command says that somebody gives beside it, on the same database."""
+        """Run a command on the same database. Returns its standard output."""
         done = subprocess.run(
             [sys.executable, "-m", "dittybag", *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             cwd=ROOT,
-            env=self._surroundings,
+            env=self._environment,
             timeout=30,
             check=False,
         )
@@ -127,43 +126,43 @@ class Member(Door):
 
 
 class Fleet:
-    """The servers, what is in front of them and what is behind."""
+    """The servers, their database and nginx."""
 
-    def __init__(self, database: Server, members: list[Member], folder: Path) -> None:
+    def __init__(self, database: Server, servers: list[FleetServer], folder: Path) -> None:
         self.database = database
-        self.members = members
-        self.front = Door(free_port())
-        #: Where nginx notes which server has answered.
+        self.servers = servers
+        self.proxy = ServerEndpoint(free_port())
+        #: The access log of nginx, which records the server of each request.
         self.log = folder / "access.log"
 
     def command(self, *arguments: str) -> str:
-        return self.members[0].command(*arguments)
+        return self.servers[0].command(*arguments)
 
     def token(self, user: str, *options: str) -> str:
         return self.command("token", "create", "--user", user, "--scope", "write", *options)
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Fleet]:
-    """A fleet, from now on until the end of the block."""
+def run_fleet(folder: Path) -> Iterator[Fleet]:
+    """Run a fleet until the end of the block."""
     with ExitStack() as stack:
-        # A crash of it must lose nothing.
-        database = stack.enter_context(databases.running("carried", durable=True))
-        members = [Member(database.url(), folder) for _ in range(SERVERS)]
-        fleet = Fleet(database, members, folder)
-        for member in members:
-            member.start()
-            stack.callback(_kill, member)
-        for member in members:
-            member.wait_until_ready(30)
-        addresses = [f"127.0.0.1:{member.address[1]}" for member in members]
-        front = nginx.configure(folder, addresses, fleet.front.address[1])
-        stack.enter_context(nginx.running(front))
-        until(fleet.front.is_ready, "nginx answers")
+        # Durable, so that a crash loses no commit.
+        database = stack.enter_context(postgres_servers.running("carried", durable=True))
+        servers = [FleetServer(database.url(), folder) for _ in range(SERVERS)]
+        fleet = Fleet(database, servers, folder)
+        for server in servers:
+            server.start()
+            stack.callback(_kill, server)
+        for server in servers:
+            server.wait_until_ready(30)
+        addresses = [f"127.0.0.1:{server.address[1]}" for server in servers]
+        configuration = nginx_process.configure(folder, addresses, fleet.proxy.address[1])
+        stack.enter_context(nginx_process.run_nginx(configuration))
+        wait_until(fleet.proxy.is_ready, "nginx is ready")
         yield fleet
 
 
-def _kill(member: Member) -> None:
-    if member.process is not None:
-        member.process.kill()
-        member.process.wait(SECONDS)
+def _kill(server: FleetServer) -> None:
+    if server.process is not None:
+        server.process.kill()
+        server.process.wait(TIMEOUT_SECONDS)
