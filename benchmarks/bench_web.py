@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
-from tests.e2e.serving import Served
+from tests.e2e.web_server_process import Served
 from tests.web.browser_client import BrowserClient
 
 from benchmarks.report_output import machine, table, tell

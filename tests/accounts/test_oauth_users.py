@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.cli.running import dittybag
+from tests.cli.cli_runner import dittybag
 from tests.identity.jwt_builder import AUDIENCE, ISSUER, Key, good_claims, rsa_key
 from tests.protocol.transports.http.spawned_server import SpawnedServer
 from tests.web.browser_client import BrowserClient

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from dittybag.storage.sqlite.migrations import NEWEST
-from tests.cli.running import data, dittybag, failure
+from tests.cli.cli_runner import data, dittybag, failure
 from tests.wire import ROOT, Wire
 
 

@@ -15,7 +15,7 @@ from dittybag.cli.completion import serve_command
 from dittybag.cli.serve import USAGE, parse_options
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import TOOLSETS
-from tests.cli.running import dittybag
+from tests.cli.cli_runner import dittybag
 from tests.wire import ROOT
 
 SHELLS = ("bash", "zsh", "fish")

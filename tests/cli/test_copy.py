@@ -15,8 +15,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.cli.running import data, dittybag, failure
-from tests.databases import Server, running
+from tests.cli.cli_runner import data, dittybag, failure
+from tests.postgres_servers import Server, running
 from tests.exchange.filling import fill
 from tests.wire import ROOT
 

@@ -7,8 +7,8 @@ from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.request import HTTPCookieProcessor, build_opener
 
-from tests.cli.running import data, dittybag
-from tests.cli.terminal import at_terminal, plain
+from tests.cli.cli_runner import data, dittybag
+from tests.cli.pseudo_terminal import at_terminal, plain
 
 
 def test_the_tour_shows_a_real_session_and_what_to_do_next(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from dittybag.assembly.doctor_checks import run_checks
 from dittybag.config import settings
 from dittybag.contracts.profiles import PROFILES
 from dittybag.storage.sqlite.migrations import NEWEST
-from tests.cli.running import data, dittybag
+from tests.cli.cli_runner import data, dittybag
 from tests.storage.sqlite.scripted_process import drop_privileges
 from tests.storage.sqlite.test_backups import create_sample_database
 from tests.wire import ROOT, Wire

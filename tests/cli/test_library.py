@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import data, dittybag
+from tests.cli.cli_runner import data, dittybag
 from tests.library.source_fixtures import commit, read_files, write_files, write_zip
 from tests.wire import ROOT
 

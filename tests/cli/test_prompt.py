@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import data, dittybag, failure
-from tests.cli.terminal import at_terminal, plain
+from tests.cli.cli_runner import data, dittybag, failure
+from tests.cli.pseudo_terminal import at_terminal, plain
 from tests.wire import ROOT
 
 ODD_TEXT = "1\r\n2\t\x01\u2028 \"'`;-- %_\\ 👩‍👩‍👧 שלום \ufeff\uffff e\u0301 ß\n\n"

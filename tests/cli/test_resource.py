@@ -15,8 +15,8 @@ import pytest
 
 from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.resources import CONTENT_BYTES
-from tests.cli.running import data, dittybag, failure
-from tests.cli.terminal import at_terminal, plain
+from tests.cli.cli_runner import data, dittybag, failure
+from tests.cli.pseudo_terminal import at_terminal, plain
 from tests.wire import ROOT
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\xff\xfe"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import data, dittybag, failure
+from tests.cli.cli_runner import data, dittybag, failure
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.cli.running import dittybag
+from tests.cli.cli_runner import dittybag
 from tests.wire import ROOT
 
 HELLO = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'

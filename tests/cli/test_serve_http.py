@@ -17,7 +17,7 @@ import pytest
 import dittybag as product
 from dittybag.assembly.metrics import Metrics
 from dittybag.config import settings
-from tests.cli.running import dittybag
+from tests.cli.cli_runner import dittybag
 from tests.contracts.contract_replay import Json, ServerUnderTest, database, initialize
 from tests.contracts.http_server_process import (
     EventStreamReader,

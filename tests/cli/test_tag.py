@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.cli.running import data, dittybag, failure
+from tests.cli.cli_runner import data, dittybag, failure
 
 
 def tags(home: Path, *arguments: str) -> dict[str, int]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import data, dittybag, failure
-from tests.cli.terminal import at_terminal, plain
+from tests.cli.cli_runner import data, dittybag, failure
+from tests.cli.pseudo_terminal import at_terminal, plain
 
 FAR = "2999-12-31"
 LONG_AGO = "2001-01-01"

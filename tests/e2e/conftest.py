@@ -11,8 +11,8 @@ import pytest
 from msgspec import Struct
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
-from tests.e2e.sample import fill
-from tests.e2e.serving import Served
+from tests.e2e.sample_home import fill
+from tests.e2e.web_server_process import Served
 from tests.interop.environments import AXE
 from tests.programs import CHROMIUM
 

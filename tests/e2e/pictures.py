@@ -13,7 +13,7 @@ from playwright.sync_api import Page, sync_playwright
 from dittybag.assembly import with_workspace
 from dittybag.cli.sample_workspace import PROJECT, fill_sample, make_changes, write_library
 from dittybag.config import settings
-from tests.e2e.serving import Served
+from tests.e2e.web_server_process import Served
 from tests.programs import CHROMIUM
 from tests.wire import ROOT
 

@@ -20,10 +20,10 @@ import pytest
 from dittybag.assembly.doctor_checks import run_checks
 from dittybag.config import settings
 from dittybag.storage.sqlite.backups import restore
-from tests.cli.running import data, dittybag
-from tests.torture.books import Books, Key
+from tests.cli.cli_runner import data, dittybag
+from tests.torture.sqlite_audit import Books, Key
 from tests.torture.test_kills import writers
-from tests.torture.writers import ABSENT, Writer
+from tests.torture.journaling_writer import ABSENT, Writer
 from tests.wire import ROOT
 
 BACKUPS = int(os.environ.get("TORTURE_BACKUPS", "20"))

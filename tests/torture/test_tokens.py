@@ -12,7 +12,7 @@ import pytest
 
 from dittybag.domain.accounts import PREFIX, is_token, token_text
 from tests.accounts.accounts_world import World, auth_headers
-from tests.cli.running import dittybag
+from tests.cli.cli_runner import dittybag
 from tests.contracts.http_server_process import JSON, HttpServerProcess, ReceivedResponse, send_request
 
 PING = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "ping"})

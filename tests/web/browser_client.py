@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from tests.e2e.serving import Served
+from tests.e2e.web_server_process import Served
 
 _TIMEOUT_SECONDS: Final = 20
 

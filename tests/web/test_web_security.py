@@ -12,9 +12,9 @@ import pytest
 
 from dittybag.web.browser_requests import Route
 from dittybag.web.pages import ROUTES
-from tests.cli.running import data, dittybag
-from tests.e2e.sample import fill
-from tests.e2e.serving import Served
+from tests.cli.cli_runner import data, dittybag
+from tests.e2e.sample_home import fill
+from tests.e2e.web_server_process import Served
 from tests.web.browser_client import BrowserClient
 
 PROJECT = "/p/auth-module"

@@ -18,8 +18,8 @@ from dittybag.domain.prompts import Argument
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from tests.e2e.conftest import Visits
-from tests.e2e.payloads import PAYLOADS
-from tests.e2e.serving import Served
+from tests.e2e.xss_payloads import PAYLOADS
+from tests.e2e.web_server_process import Served
 
 #: By kind, for documents: what a page makes of them depends on it.
 MIME_TYPES = (

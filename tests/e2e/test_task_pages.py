@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Dialog, Locator, Page, expect
 
 from tests.e2e.conftest import LOOKS, Checked, Look, Visits
-from tests.e2e.serving import Served
+from tests.e2e.web_server_process import Served
 
 PHONE = next(look for look in LOOKS if look.width < 500)
 TASKS = "/p/default/tasks"

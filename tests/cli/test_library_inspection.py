@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import data, dittybag
+from tests.cli.cli_runner import data, dittybag
 
 MANIFEST = """\
 [prompts.review]

@@ -15,8 +15,8 @@ from dittybag.config import settings
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from tests.e2e.conftest import LOOKS, Checked, Look, Visits
-from tests.e2e.sample import PROJECT
-from tests.e2e.serving import Served
+from tests.e2e.sample_home import PROJECT
+from tests.e2e.web_server_process import Served
 
 FEED = "/p/default/activity"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import data, dittybag, failure
-from tests.cli.terminal import at_terminal, plain
+from tests.cli.cli_runner import data, dittybag, failure
+from tests.cli.pseudo_terminal import at_terminal, plain
 
 
 def changes(home: Path, *arguments: str) -> list[tuple[Any, ...]]:

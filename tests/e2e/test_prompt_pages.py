@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Dialog, Locator, Page, expect
 
 from tests.e2e.conftest import LOOKS, Checked, Visits
-from tests.e2e.sample import PROJECT, fill
-from tests.e2e.serving import Served
+from tests.e2e.sample_home import PROJECT, fill
+from tests.e2e.web_server_process import Served
 
 LIST = "/p/default/prompts"
 TEMPLATE = "Explain this {{ language }} error:\n\n{{ error }}"

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import LOOKS, Checked, Look, Visits
-from tests.e2e.sample import PROJECT
-from tests.e2e.serving import Served
+from tests.e2e.sample_home import PROJECT
+from tests.e2e.web_server_process import Served
 
 HOME = f"/p/{PROJECT}"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import dittybag
+from tests.cli.cli_runner import dittybag
 from tests.e2e.conftest import LOOKS, Checked, Look, Visits
-from tests.e2e.serving import Served
+from tests.e2e.web_server_process import Served
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.name)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dittybag.cli.token import parse_expiry
-from tests.cli.running import data, dittybag, failure
+from tests.cli.cli_runner import data, dittybag, failure
 
 
 def created(home: Path, *options: str) -> str:

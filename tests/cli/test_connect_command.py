@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.running import data, failure
+from tests.cli.cli_runner import data, failure
 
 #: The file of each client, with unusual but valid formatting.
 JSONC = '// mine\r\n{\r\n\t"%s": {\r\n\t\t"other": {"command": "x",}, // keep\r\n\t},\r\n\t"z" :1 }'

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import msgspec
 
-from tests.cli.running import dittybag
+from tests.cli.cli_runner import dittybag
 from tests.wire import ROOT
 
 _PATIENCE_SECONDS = 20.0

@@ -18,7 +18,7 @@ from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.services.template_service import TemplateService
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.cli.running import data, dittybag, failure
+from tests.cli.cli_runner import data, dittybag, failure
 from tests.exchange.filling import fill
 from tests.exchange.foreign import PROMPT_STORE, TASK_MANAGER, database
 from tests.exchange.workspaces import everything, files, rows

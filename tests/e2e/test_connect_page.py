@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import LOOKS, Checked, Look, Visits
-from tests.e2e.sample import fill
-from tests.e2e.serving import Served
+from tests.e2e.sample_home import fill
+from tests.e2e.web_server_process import Served
 
 
 @pytest.fixture(scope="module")

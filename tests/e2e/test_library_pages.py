@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import LOOKS, Checked, Look, Visits
-from tests.e2e.serving import Served
+from tests.e2e.web_server_process import Served
 
 HERE = "/p/default/libraries"
 
