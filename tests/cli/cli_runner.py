@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 
 def dittybag(

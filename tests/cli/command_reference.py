@@ -9,7 +9,7 @@ import click
 
 from dittybag.cli.commands import dittybag
 from dittybag.cli.serve import USAGE
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 PAGE: Path = ROOT / "docs" / "reference" / "commands.md"
 #: The width that click uses on a terminal of 80 or more columns.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 
 def at_terminal(

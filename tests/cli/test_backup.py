@@ -14,7 +14,7 @@ import pytest
 
 from dittybag.storage.sqlite.migrations import NEWEST
 from tests.cli.cli_runner import data, dittybag, failure
-from tests.wire import ROOT, Wire
+from tests.stdio_server_process import ROOT, StdioServerProcess
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_a_running_server_goes_on_after_a_restore(tmp_path: Path, home: Path) ->
             assert answer["method"].startswith("notifications/")
         return msgspec.json.encode(answer["result"]).decode()
 
-    with Wire("dittybag", "serve", env={"DITTYBAG_HOME": str(home)}) as server:
+    with StdioServerProcess("dittybag", "serve", env={"DITTYBAG_HOME": str(home)}) as server:
         server.handshake()
         assert '"isError":false' in call("task_create", title="Before the backup")
         dittybag(home, "backup", str(tmp_path / "b.db"))

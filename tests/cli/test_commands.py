@@ -15,7 +15,7 @@ import pytest
 from dittybag.cli.commands import dittybag as group
 from tests.cli.command_reference import PAGE, commands, help_of, page, root
 from tests.cli.cli_runner import data, dittybag, failure
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 ALL = [(command, ctx) for command, ctx in commands(group, root()) if command.name != "serve"]
 LEAVES = [(command, ctx) for command, ctx in ALL if not isinstance(command, click.Group)]

@@ -16,7 +16,7 @@ from dittybag.cli.serve import USAGE, parse_options
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import TOOLSETS
 from tests.cli.cli_runner import dittybag
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -16,9 +16,9 @@ import apsw
 import pytest
 
 from tests.cli.cli_runner import data, dittybag, failure
+from tests.exchange.exchange_data import fill_database
 from tests.postgres_servers import Server, running
-from tests.exchange.filling import fill
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 #: Prompts, resources and tasks, each with a history. `COPY_THINGS=50000` is a long run.
 THINGS = int(os.environ.get("COPY_THINGS", "2000"))
@@ -52,7 +52,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source database, which no test writes to."""
     home = tmp_path_factory.mktemp("source")
     path = home / "source.db"
-    asyncio.run(fill(path, THINGS // 2 + THINGS // 40, THINGS // 10, THINGS * 2 // 5 + THINGS // 40))
+    asyncio.run(fill_database(path, THINGS // 2 + THINGS // 40, THINGS // 10, THINGS * 2 // 5 + THINGS // 40))
     dittybag(home, "user", "add", "ann", "--db", str(path))
     dittybag(home, "token", "create", "--user", "ann", "--scope", "write", "--db", str(path))
     dittybag(home, "project", "share", "side", "ann", "--db", str(path))

@@ -23,7 +23,7 @@ from dittybag.storage.sqlite.migrations import NEWEST
 from tests.cli.cli_runner import data, dittybag
 from tests.storage.sqlite.scripted_process import drop_privileges
 from tests.storage.sqlite.test_backups import create_sample_database
-from tests.wire import ROOT, Wire
+from tests.stdio_server_process import ROOT, StdioServerProcess
 
 CORRUPTIONS = int(os.environ.get("TORTURE_CORRUPTIONS", "300"))
 SEED = int(os.environ.get("TORTURE_SEED", "20261115"))
@@ -88,7 +88,7 @@ def test_the_price_of_the_tools_is_what_clients_are_sent(home: Path) -> None:
     costs = {row["profile"]: row for row in examine(home)["profiles"]}
     assert list(costs) == list(PROFILES)
     for profile, row in costs.items():
-        with Wire("dittybag", "serve", "--profile", profile, env={"DITTYBAG_HOME": str(home)}) as server:
+        with StdioServerProcess("dittybag", "serve", "--profile", profile, env={"DITTYBAG_HOME": str(home)}) as server:
             server.handshake()
             answer = server.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
         tools = answer.get("result", {}).get("tools", [])

@@ -19,10 +19,10 @@ from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.services.template_service import TemplateService
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.cli.cli_runner import data, dittybag, failure
-from tests.exchange.filling import fill
-from tests.exchange.foreign import PROMPT_STORE, TASK_MANAGER, database
-from tests.exchange.workspaces import everything, files, rows
-from tests.wire import ROOT
+from tests.exchange.exchange_data import fill_database
+from tests.exchange.exchange_fixtures import dump_tables, read_files, rows
+from tests.exchange.foreign_databases import PROMPT_STORE, TASK_MANAGER, create_database
+from tests.stdio_server_process import ROOT
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ async def home(tmp_path: Path) -> Path:
     """A data folder whose default workspace is not empty."""
     folder = tmp_path / "home"
     folder.mkdir()
-    await fill(folder / "default.db", 40, 10, 20)
+    await fill_database(folder / "default.db", 40, 10, 20)
     return folder
 
 
@@ -42,7 +42,7 @@ def test_a_file_goes_out_and_comes_in_again(home: Path, tmp_path: Path) -> None:
     assert dittybag(other, "import", str(file)).stdout.startswith("Imported 2 projects, ")
     again = dittybag(other, "export").stdout
     assert again.encode() == file.read_bytes()
-    assert everything(other / "default.db") == everything(home / "default.db")
+    assert dump_tables(other / "default.db") == dump_tables(home / "default.db")
     assert "Skipped" in dittybag(other, "import", "-", stdin=again).stdout
 
 
@@ -52,7 +52,7 @@ def test_a_folder_goes_out_and_comes_in_again(home: Path, tmp_path: Path) -> Non
     assert "0 files changed" in dittybag(home, "export", str(folder)).stdout
     assert data(dittybag(other, "import", str(folder), "--json"))["exact"] is True
     dittybag(other, "export", str(tmp_path / "again"))
-    assert files(tmp_path / "again") == files(folder)
+    assert read_files(tmp_path / "again") == read_files(folder)
 
 
 def test_a_database_of_ours_is_taken_in_with_its_history_and_left_alone(home: Path, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_database_of_ours_is_taken_in_with_its_history_and_left_alone(home: Pa
     said = data(dittybag(other, "import", str(home / "default.db"), "--json"))
     assert (said["format"], said["exact"]) == ("database", True)
     assert {path.name: path.read_bytes() for path in home.iterdir()} == before
-    assert everything(other / "default.db") == everything(home / "default.db")
+    assert dump_tables(other / "default.db") == dump_tables(home / "default.db")
 
 
 def test_one_project(home: Path, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_one_project(home: Path, tmp_path: Path) -> None:
     assert "Project 'nope' does not exist" in dittybag(home, "export", "-", "-p", "nope", status=3).stderr
     dittybag(home, "export", str(tmp_path / "folder"), "-p", "side")
     said = dittybag(home, "export", str(tmp_path / "folder"), status=4).stderr
-    assert "holds an export of the project 'side'" in said
+    assert "contains an export of project 'side'" in said
 
 
 def test_nothing_is_overwritten_unasked(home: Path, tmp_path: Path) -> None:
@@ -79,10 +79,10 @@ def test_nothing_is_overwritten_unasked(home: Path, tmp_path: Path) -> None:
     file.write_text("mine")
     folder.mkdir()
     (folder / "mine.txt").write_text("mine")
-    assert "is there already" in dittybag(home, "export", str(file), status=4).stderr
+    assert "already exists" in dittybag(home, "export", str(file), status=4).stderr
     assert file.read_text() == "mine"
     assert "is not empty" in dittybag(home, "export", str(folder), status=4).stderr
-    assert files(folder) == {"mine.txt": b"mine"}
+    assert read_files(folder) == {"mine.txt": b"mine"}
     dittybag(home, "export", str(file), "--force")
     assert file.read_bytes().startswith(b'{"format":"dittybag"')
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.json", "folder", "home"]
@@ -100,7 +100,7 @@ def test_conflicts_are_listed_and_nothing_is_changed(home: Path, tmp_path: Path)
     (tmp_path / "a.csv").write_text("name,prompt\n" + "".join(f"p{n},one\n" for n in range(30)))
     (tmp_path / "b.csv").write_text("name,prompt\n" + "".join(f"p{n},two\n" for n in range(30)))
     dittybag(home, "import", str(tmp_path / "a.csv"))
-    before = everything(home / "default.db")
+    before = dump_tables(home / "default.db")
     done = dittybag(home, "import", str(tmp_path / "b.csv"), status=4)
     assert "Prompt 'p19' already exists in project 'default'" in done.stderr
     assert "  and 10 more\n" in done.stderr
@@ -110,7 +110,7 @@ def test_conflicts_are_listed_and_nothing_is_changed(home: Path, tmp_path: Path)
     tried = dittybag(home, "import", str(tmp_path / "b.csv"), "--dry-run", "--on-conflict", "rename")
     assert tried.stdout.startswith("Would import 30 prompts\n")
     assert "prompt p0 is now p0-2" in tried.stderr
-    assert everything(home / "default.db") == before
+    assert dump_tables(home / "default.db") == before
     said = data(dittybag(home, "import", str(tmp_path / "b.csv"), "--on-conflict", "replace", "--json"))
     assert (said["replaced"]["prompts"], len(said["conflicts"])) == (30, 30)
 
@@ -130,7 +130,7 @@ def test_an_edited_export_is_taken_in_without_its_history(home: Path, tmp_path: 
     task = next((tmp_path / "folder" / "tasks").iterdir())
     task.write_text(task.read_text() + "more notes")
     done = dittybag(tmp_path / "other", "import", str(tmp_path / "folder"), status=1)
-    assert "is not what the history leads to" in done.stderr
+    assert "does not match the history" in done.stderr
     assert "hint: use --no-history" in done.stderr
     dittybag(tmp_path / "other", "import", str(tmp_path / "folder"), "--no-history")
     notes = rows(tmp_path / "other" / "default.db", "SELECT notes FROM tasks WHERE notes LIKE '%more notes'")
@@ -140,9 +140,9 @@ def test_an_edited_export_is_taken_in_without_its_history(home: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("x.txt", b"hello", "nothing is known that looks like this"),
-        ("x.json", b'{"a":1}', "it is JSON, but not an export of Dittybag's"),
-        ("x.zip", b"PK\x03\x04 and more", "it is an archive: unpack it first"),
+        ("x.txt", b"hello", "unknown format"),
+        ("x.json", b'{"a":1}', "it is JSON, but not a Dittybag export"),
+        ("x.zip", b"PK\x03\x04 and more", "it is an archive; unpack it first"),
     ],
 )
 def test_what_is_not_recognised_gets_a_list_of_what_is(
@@ -171,8 +171,8 @@ def test_what_is_named_wrongly_is_refused(tmp_path: Path) -> None:
 def test_databases_of_other_programs(tmp_path: Path) -> None:
     home = tmp_path / "home"
     row = {"id": "1", "title": "A title", "content": "Text"}
-    database(tmp_path / "prompts.db", PROMPT_STORE, prompts=[row]).close()
-    database(tmp_path / "tasks.db", TASK_MANAGER).close()
+    create_database(tmp_path / "prompts.db", PROMPT_STORE, prompts=[row]).close()
+    create_database(tmp_path / "tasks.db", TASK_MANAGER).close()
     assert dittybag(home, "import", str(tmp_path / "prompts.db")).stdout == "Imported 1 prompt\n"
     assert dittybag(home, "import", str(tmp_path / "tasks.db")).stdout == "Imported nothing\n"
 

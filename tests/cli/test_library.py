@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.cli_runner import data, dittybag
 from tests.library.source_fixtures import commit, read_files, write_files, write_zip
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 FILES = {"a.md": "one", "deep/b.md": "two"}
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.cli.pseudo_terminal import at_terminal, plain
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 ODD_TEXT = "1\r\n2\t\x01\u2028 \"'`;-- %_\\ 👩‍👩‍👧 שלום \ufeff\uffff e\u0301 ß\n\n"
 MANIFEST = """\

@@ -17,7 +17,7 @@ from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.resources import CONTENT_BYTES
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.cli.pseudo_terminal import at_terminal, plain
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\xff\xfe"
 

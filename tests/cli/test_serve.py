@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.cli.cli_runner import dittybag
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 HELLO = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
 TOOLS = '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'

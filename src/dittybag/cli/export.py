@@ -66,7 +66,7 @@ def command(
                 project=options.project,
                 history=history if history is not None else not folder,
                 overwrite=force,
-                tell=show and (lambda what, number: show(f"Exporting {what}: {number:,}")),
+                on_progress=show and (lambda what, number: show(f"Exporting {what}: {number:,}")),
             )
     except OSError as error:
         return _report_write_error(target, error)

@@ -85,7 +85,7 @@ def command(
                 on_conflict=on_conflict,
                 history=not no_history,
                 dry_run=dry_run,
-                tell=show and (lambda what, number: show(f"Importing {what}: {number:,}")),
+                on_progress=show and (lambda what, number: show(f"Importing {what}: {number:,}")),
             )
     except (Invalid, SeveralConflicts, SourceFailed) as error:
         return _report_import_error(error)
@@ -131,35 +131,35 @@ def _indent(lines: list[str]) -> list[str]:
 
 
 def _data(imported: ImportReport, *, dry_run: bool) -> dict[str, Any]:
-    intake = imported.intake
+    result = imported.result
     return {
         "format": imported.format,
         "dry_run": dry_run,
-        "imported": {f"{kind}s": count for kind, count in intake.created.items()},
-        "replaced": {f"{kind}s": count for kind, count in intake.replaced.items()},
-        "skipped": {f"{kind}s": count for kind, count in intake.skipped.items()},
-        "renamed": [{"kind": item.kind, "from": item.old, "to": item.new} for item in intake.renamed],
-        "conflicts": [{"code": item.code, "message": str(item)} for item in intake.conflicts],
-        "changes": intake.changes,
-        "exact": intake.exact,
+        "imported": {f"{kind}s": count for kind, count in result.created.items()},
+        "replaced": {f"{kind}s": count for kind, count in result.replaced.items()},
+        "skipped": {f"{kind}s": count for kind, count in result.skipped.items()},
+        "renamed": [{"kind": item.kind, "from": item.old, "to": item.new} for item in result.renamed],
+        "conflicts": [{"code": item.code, "message": str(item)} for item in result.conflicts],
+        "changes": result.changes,
+        "exact": result.exact,
         "notes": imported.notes,
     }
 
 
 def _print_summary(imported: ImportReport, *, dry_run: bool) -> None:
-    intake = imported.intake
+    result = imported.result
     would = "Would import" if dry_run else "Imported"
-    past = f", with {format_count(intake.changes, 'change')} of history" if intake.changes else ""
-    click.echo(f"{would} {_counts(intake.created) or 'nothing'}{past}")
-    for word, counts in (("replace", intake.replaced), ("skip", intake.skipped)):
+    past = f", with {format_count(result.changes, 'change')} of history" if result.changes else ""
+    click.echo(f"{would} {_counts(result.created) or 'nothing'}{past}")
+    for word, counts in (("replace", result.replaced), ("skip", result.skipped)):
         if any(counts.values()):
             past_form = {"replace": "Replaced", "skip": "Skipped"}[word]
             click.echo(f"{f'Would {word}' if dry_run else past_form} {_counts(counts)}")
-    _print_lines("Renamed:", [f"{item.kind} {item.old} is now {item.new}" for item in intake.renamed])
-    if intake.conflicts:
-        _print_lines("Name already in use:", [str(conflict) for conflict in intake.conflicts])
+    _print_lines("Renamed:", [f"{item.kind} {item.old} is now {item.new}" for item in result.renamed])
+    if result.conflicts:
+        _print_lines("Name already in use:", [str(conflict) for conflict in result.conflicts])
     _print_lines("Notes:", imported.notes)
-    if imported.has_history and not intake.exact:
+    if imported.has_history and not result.exact:
         click.echo("note: the history was not imported, because the workspace is not empty", err=True)
 
 
