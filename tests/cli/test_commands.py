@@ -13,8 +13,8 @@ import click
 import pytest
 
 from dittybag.cli.commands import dittybag as group
-from tests.cli.command_reference import PAGE, commands, help_of, page, root
 from tests.cli.cli_runner import data, dittybag, failure
+from tests.cli.command_reference import PAGE, commands, help_of, page, root
 from tests.stdio_server_process import ROOT
 
 ALL = [(command, ctx) for command, ctx in commands(group, root()) if command.name != "serve"]
