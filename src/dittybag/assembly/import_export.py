@@ -25,18 +25,33 @@ from dittybag.domain.prompts import Prompt
 from dittybag.exchange import source_detection, sqlite_reader
 from dittybag.exchange.atomic_files import new_file
 from dittybag.exchange.folder_writer import FolderWriter
-from dittybag.exchange.import_sources import SOURCE_BYTES, Found, Source
+from dittybag.exchange.import_sources import SOURCE_BYTES, FileSource, SourceEntry
 from dittybag.exchange.json_file import JsonSource, JsonWriter
-from dittybag.exchange.sanitise import fitted_description, fitted_name, fitted_title
+from dittybag.exchange.sanitise import sanitise_description, sanitise_name, sanitise_title
 from dittybag.exchange.source_detection import FORMATS
-from dittybag.services.exchange import Exchange, Intake, OnConflict, Renamed, Tell
+from dittybag.services.exchange import (
+    ExchangeService,
+    ImportResult,
+    OnConflict,
+    ProgressCallback,
+    RenamedEntity,
+)
 
 if TYPE_CHECKING:
     from dittybag.library.formats.parsed_prompt import ParsedPrompt
     from dittybag.library.loaded_library import LoadedLibrary
     from dittybag.library.render.template_renderer import TemplateRenderer
 
-__all__ = ["FORMATS", "STANDARD", "Conflict", "ImportReport", "Intake", "OnConflict", "export", "import_data"]
+__all__ = [
+    "FORMATS",
+    "STANDARD",
+    "Conflict",
+    "ImportReport",
+    "ImportResult",
+    "OnConflict",
+    "export",
+    "import_data",
+]
 
 T = TypeVar("T")
 
@@ -53,7 +68,7 @@ class ImportReport(Struct, frozen=True):
     """The result of an import, with notes for the user."""
 
     format: str
-    intake: Intake
+    result: ImportResult
     #: Whether the source has a change history.
     has_history: bool
     notes: list[str]
@@ -78,7 +93,7 @@ def export(
     project: str | None,
     history: bool,
     overwrite: bool = False,
-    tell: Tell | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> dict[str, int]:
     """Write a workspace or a project to a file, a folder or standard output. Returns the counts by kind.
 
@@ -87,30 +102,39 @@ def export(
 
     async def to_folder(store: Store) -> dict[str, int]:
         if project is not None:
-            await Exchange(store).require(project)
+            await ExchangeService(store).require_project(project)
         files = FolderWriter(target, project=project, history=history)
         try:
-            counts = await Exchange(store).export(files, project=project, history=history, tell=tell)
-            files.end()
+            counts = await ExchangeService(store).export(
+                files, project=project, history=history, on_progress=on_progress
+            )
+            files.finish()
         finally:
             files.close()
         return {**counts, "files": files.changed}
 
     async def to_file(store: Store) -> dict[str, int]:
         with _output(target, overwrite=overwrite) as file:
-            return await _write_json(store, file, project, history=history, tell=tell)
+            return await _write_json(store, file, project, history=history, on_progress=on_progress)
 
     return asyncio.run(_with_store(settings.database, to_folder if folder else to_file))
 
 
 async def _write_json(
-    store: Store, file: BinaryIO, project: str | None, *, history: bool, tell: Tell | None = None
+    store: Store,
+    file: BinaryIO,
+    project: str | None,
+    *,
+    history: bool,
+    on_progress: ProgressCallback | None = None,
 ) -> dict[str, int]:
     if project is not None:
-        await Exchange(store).require(project)
+        await ExchangeService(store).require_project(project)
     lines = JsonWriter(file.write, project=project, history=history)
-    counts = await Exchange(store).export(lines, project=project, history=history, tell=tell)
-    lines.end()
+    counts = await ExchangeService(store).export(
+        lines, project=project, history=history, on_progress=on_progress
+    )
+    lines.finish()
     return counts
 
 
@@ -137,7 +161,7 @@ def import_data(
     on_conflict: OnConflict = "fail",
     history: bool = True,
     dry_run: bool = False,
-    tell: Tell | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> ImportReport:
     """Import a file or folder, completely or not at all.
 
@@ -145,7 +169,7 @@ def import_data(
     """
 
     async def work(store: Store) -> ImportReport:
-        intake = await Exchange(store).take(
+        result = await ExchangeService(store).import_source(
             source,
             actor=actor,
             project=project,
@@ -153,14 +177,14 @@ def import_data(
             on_conflict=on_conflict,
             history=history,
             dry_run=dry_run,
-            tell=tell,
+            on_progress=on_progress,
         )
-        intake.renamed[:0] = [Renamed(*names) for names in source.fitted]
-        return ImportReport(source_format, intake, source.has_history, list(source.notes))
+        result.renamed[:0] = [RenamedEntity(*names) for names in source.renamed]
+        return ImportReport(source_format, result, source.has_history, list(source.notes))
 
     with tempfile.TemporaryDirectory(prefix="dittybag-import-") as temporary:
         source_path = _save_stdin(temporary) if path == STANDARD else path
-        source_format = format or source_detection.recognised(source_path)
+        source_format = format or source_detection.detect_format(source_path)
         source = _open_source(source_format, source_path, temporary, settings.home)
         try:
             return asyncio.run(_with_store(settings.database, work))
@@ -181,24 +205,24 @@ def _save_stdin(temporary: str) -> str:
     return path
 
 
-def _open_source(format: str, path: str, temporary: str, home: str) -> Source:
+def _open_source(format: str, path: str, temporary: str, home: str) -> FileSource:
     if format not in ("database", "library"):
-        return source_detection.source(format, path)
+        return source_detection.open_source(format, path)
     if not os.path.exists(path):  # noqa: PTH110
-        raise SourceNotFound(path, "there is no such file or folder")
+        raise SourceNotFound(path, "no such file or folder")
     if format == "database":
         return _database_source(path, temporary)
     folder = path if os.path.isdir(path) else _single_file_folder(path, temporary)  # noqa: PTH112
     return asyncio.run(_library_source(folder, home))
 
 
-def _database_source(path: str, temporary: str) -> Source:
+def _database_source(path: str, temporary: str) -> FileSource:
     """The content of a Dittybag database. It is copied first, because opening an old one migrates it."""
     import apsw
 
     copy, listing = os.path.join(temporary, "copy.db"), os.path.join(temporary, "copy.json")  # noqa: PTH118
-    with sqlite_reader.opened(path) as connection:
-        if sqlite_reader.recognised(path) != "database":
+    with sqlite_reader.open_read_only(path) as connection:
+        if sqlite_reader.detect_database(path) != "database":
             raise SourceFailed(path, f"it is not {FORMATS['database']}")
         target = apsw.Connection(copy)
         with target.backup("main", connection, "main") as backup:
@@ -216,16 +240,16 @@ def _database_source(path: str, temporary: str) -> Source:
 # Libraries
 
 
-class _LibraryPrompts(Source):
+class _LibraryPrompts(FileSource):
     """The prompts of a library, converted to stored prompts."""
 
-    def __init__(self, found: list[Found[Prompt]], notes: list[str]) -> None:
+    def __init__(self, found: list[SourceEntry[Prompt]], notes: list[str]) -> None:
         super().__init__()
         self._found = found
         for note in notes:
-            self.note(note)
+            self.add_note(note)
 
-    def prompts(self) -> list[Found[Prompt]]:
+    def prompts(self) -> list[SourceEntry[Prompt]]:
         return self._found
 
 
@@ -241,7 +265,7 @@ def _single_file_folder(file: str, temporary: str) -> str:
     return folder
 
 
-async def _library_source(folder: str, home: str) -> Source:
+async def _library_source(folder: str, home: str) -> FileSource:
     """The prompts in a folder of prompt files."""
     from dittybag.library.catalogue import Catalogue
     from dittybag.library.indexer import LibraryIndexer
@@ -281,9 +305,9 @@ async def _to_stored_prompt(
         number=0,
         id="",
         project=0,
-        name=fitted_name(parsed.key, "prompt"),
-        title=fitted_title(parsed.title or ""),
-        description=fitted_description(parsed.description),
+        name=sanitise_name(parsed.key, "prompt"),
+        title=sanitise_title(parsed.title or ""),
+        description=sanitise_description(parsed.description),
         content=text,
         # A text without a template has no arguments.
         arguments=parsed.arguments if parsed.template else (),

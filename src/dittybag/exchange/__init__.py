@@ -1,4 +1,4 @@
-"""Exchange: from the files in which others keep prompts, documents and tasks to ours, and back.
+"""Readers of import sources and writers of exports.
 
-What is read and written are values of the domain. Nothing here decides what becomes of them.
+They convert between files and domain entities. `dittybag.services.exchange` decides what to import or export.
 """

@@ -1,4 +1,4 @@
-"""New files: there as a whole, or not at all."""
+"""Files that are created completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,47 +11,50 @@ from typing import BinaryIO
 from dittybag.domain.errors import Conflict
 
 
-def require_free(path: str) -> None:
-    """Raises `Conflict` if there is a file of this name."""
+def require_absent(path: str) -> None:
+    """Raise `Conflict` if a file with this name exists."""
     if os.path.lexists(path):
-        raise Conflict(f"{path} is there already")
+        raise Conflict(f"{path} already exists")
 
 
 @contextmanager
 def new_file(path: str, *, overwrite: bool) -> Iterator[BinaryIO]:
-    """A file that gets its name when it is complete and on the disk. Raises `Conflict` and `OSError`."""
+    """Open a temporary file that is renamed to `path` once it is complete and synced to disk.
+
+    Raises `Conflict` and `OSError`.
+    """
     if not overwrite:
-        require_free(path)
+        require_absent(path)
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
-    descriptor, unfinished = tempfile.mkstemp(prefix=".dittybag-", dir=folder)
+    descriptor, temporary = tempfile.mkstemp(prefix=".dittybag-", dir=folder)
     try:
         with os.fdopen(descriptor, "wb", buffering=1024 * 1024) as file:
             yield file
             file.flush()
             os.fsync(descriptor)
         if overwrite:
-            os.replace(unfinished, path)  # noqa: PTH105
+            os.replace(temporary, path)  # noqa: PTH105
         else:
-            _name(unfinished, path)
+            _rename_if_absent(temporary, path)
     except BaseException:
         with suppress(OSError):
-            os.unlink(unfinished)  # noqa: PTH108
+            os.unlink(temporary)  # noqa: PTH108
         raise
     _sync_folder(folder)
 
 
-def _name(unfinished: str, path: str) -> None:
-    """Give a file its name, if that is free."""
+def _rename_if_absent(temporary: str, path: str) -> None:
+    """Rename the temporary file, unless `path` exists. Raises `Conflict`."""
     try:
-        os.link(unfinished, path)
+        os.link(temporary, path)
     except FileExistsError as error:
-        raise Conflict(f"{path} is there already") from error
+        raise Conflict(f"{path} already exists") from error
     except OSError:
-        # Not every disk has links.
-        require_free(path)
-        os.replace(unfinished, path)  # noqa: PTH105
+        # Not every file system supports hard links.
+        require_absent(path)
+        os.replace(temporary, path)  # noqa: PTH105
         return
-    os.unlink(unfinished)  # noqa: PTH108
+    os.unlink(temporary)  # noqa: PTH108
 
 
 def _sync_folder(folder: str) -> None:

@@ -1,4 +1,4 @@
-"""Prompts in a table of text: one on a line, with a header that says what is in which column."""
+"""CSV files of prompts, whose header names the columns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Final
 
 from dittybag.domain.errors import Problem, SourceFailed
 from dittybag.domain.prompts import CONTENT_BYTES, Prompt
-from dittybag.exchange.import_sources import SOURCE_BYTES, Found, Source
-from dittybag.exchange.sanitise import fitted_description, fitted_name, fitted_tag, fitted_title
+from dittybag.exchange.import_sources import SOURCE_BYTES, FileSource, SourceEntry
+from dittybag.exchange.sanitise import sanitise_description, sanitise_name, sanitise_tag, sanitise_title
 
-#: What columns are called, in the order in which they are looked for.
+#: The accepted names of each column; the first match is used.
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "name": ("name", "slug", "key"),
     "title": ("title", "act"),
@@ -23,8 +23,8 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 _HEADER_CHARACTERS: Final = 10_000
 
 
-def _header(line: str) -> tuple[str, dict[str, int]]:
-    """What separates the columns, and where each is; no columns if this is no such table."""
+def _parse_header(line: str) -> tuple[str, dict[str, int]]:
+    """Return the separator and the index of each column; no columns if the line is not a valid header."""
     for separator in (",", ";", "\t"):
         names = [name.strip().lower() for name in next(csv.reader([line], delimiter=separator), [])]
         found = {
@@ -37,33 +37,33 @@ def _header(line: str) -> tuple[str, dict[str, int]]:
     return ",", {}
 
 
-def is_table(path: str) -> bool:
-    """Whether a file begins like a table of prompts."""
+def is_prompt_table(path: str) -> bool:
+    """Return whether the first line of a file is the header of a prompt table."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
-            return bool(_header(file.readline(_HEADER_CHARACTERS))[1])
+            return bool(_parse_header(file.readline(_HEADER_CHARACTERS))[1])
     except (OSError, UnicodeDecodeError, csv.Error):
         return False
 
 
-class CsvSource(Source):
-    """The prompts of a table."""
+class CsvSource(FileSource):
+    """The prompts of a CSV file."""
 
     def __init__(self, path: str) -> None:
-        """Raises `SourceFailed` if there is no header that says which column is what."""
+        """Raises `SourceFailed` if the header is not valid or the file is too large."""
         super().__init__()
         self._path = path
-        if not is_table(path):
-            problem = "its first line must name the columns: act,prompt or title,content,description,tags"
+        if not is_prompt_table(path):
+            problem = "the first line must name the columns: act,prompt or title,content,description,tags"
             raise SourceFailed(path, problem)
         if os.path.getsize(path) > SOURCE_BYTES:  # noqa: PTH202
             raise SourceFailed(path, f"it is larger than {SOURCE_BYTES // 1024**3} GiB")
 
-    def prompts(self) -> Iterator[Found[Prompt]]:
-        # A content that is too large is told as such; one that never ends is not read to its end.
+    def prompts(self) -> Iterator[SourceEntry[Prompt]]:
+        # Twice the limit: validation reports an oversize content, and the reader stops at a much larger one.
         csv.field_size_limit(CONTENT_BYTES * 2)
         with open(self._path, encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
-            separator, columns = _header(file.readline(_HEADER_CHARACTERS))
+            separator, columns = _parse_header(file.readline(_HEADER_CHARACTERS))
             reader = csv.reader(file, delimiter=separator, strict=True)
             try:
                 for cells in reader:
@@ -74,30 +74,32 @@ class CsvSource(Source):
             except UnicodeDecodeError as error:
                 raise SourceFailed(self._path, "it is not UTF-8") from error
 
-    def _prompt(self, place: str, cells: list[str], columns: Mapping[str, int]) -> Found[Prompt]:
+    def _prompt(self, location: str, cells: list[str], columns: Mapping[str, int]) -> SourceEntry[Prompt]:
         values = {name: cells[at] if at < len(cells) else "" for name, at in columns.items()}
         if len(cells) <= columns["content"]:
-            return place, Problem("content", "there are too few columns in it")
+            return location, Problem("content", "too few columns")
         name, title = values.get("name", "").strip(), values.get("title", "").strip()
         prompt = Prompt(
             number=0,
             id="",
             project=0,
-            name=self.fits("prompt", place, name, fitted_name(name, "")) if name else "",
-            title=self.fits("prompt", f"{place} title", title, fitted_title(title)) if title else "",
-            description=fitted_description(values.get("description")),
+            name=self.record_rename("prompt", location, name, sanitise_name(name, "")) if name else "",
+            title=self.record_rename("prompt", f"{location} title", title, sanitise_title(title))
+            if title
+            else "",
+            description=sanitise_description(values.get("description")),
             content=values["content"],
             tags=_tags(values.get("tags", "")),
             created_at=0,
             updated_at=0,
         )
-        return place, prompt
+        return location, prompt
 
 
 def _tags(cell: str) -> tuple[str, ...]:
-    """Tags between commas, semicolons or bars, with or without brackets and quotes around them."""
-    for other in "[]\"'":
-        cell = cell.replace(other, "")
-    for other in ";|":
-        cell = cell.replace(other, ",")
-    return tuple(tag for part in cell.split(",") if (tag := fitted_tag(part.strip())))
+    """Parse tags that are separated by commas, semicolons or bars. Brackets and quotes are ignored."""
+    for character in "[]\"'":
+        cell = cell.replace(character, "")
+    for separator in ";|":
+        cell = cell.replace(separator, ",")
+    return tuple(tag for part in cell.split(",") if (tag := sanitise_tag(part.strip())))

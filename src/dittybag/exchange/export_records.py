@@ -1,4 +1,4 @@
-"""Records: things as one line of JSON each, for people to read and for us to read again."""
+"""Records of the export formats: the fields of each entity as they are written to files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from dittybag.domain.tasks import (
     DEFAULT_USER,
     Task,
 )
-from dittybag.exchange.file_times import moment, precise
+from dittybag.exchange.file_times import format_time, parse_time
 
-#: No number in a file is larger: beyond it, not every program reads them right.
+#: The largest number in a file. Programs that use floating point cannot read larger ones exactly.
 MAX_NUMBER: Final = 2**53 - 1
 
 
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A line. What is not known is left out."""
+    """One record. Fields with default values are omitted."""
 
 
 class ProjectRecord(Record, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class PromptRecord(Record, frozen=True, kw_only=True):
 
     number: int = 0
     id: str = ""
-    #: By name; nothing for the default project.
+    #: The name of the project; empty for the default project.
     project: str = ""
     name: str = ""
     title: str = ""
@@ -96,14 +96,14 @@ class TaskRecord(Record, frozen=True, kw_only=True):
 
 
 class ContentRecord(Record, frozen=True, kw_only=True):
-    """A content that a resource had in the past."""
+    """An earlier content of a resource."""
 
     text: str | None = None
     base64: str | None = None
 
 
 class ChangeRecord(Record, frozen=True, kw_only=True):
-    """A change. What was there before is what the change before it left, and is not said again."""
+    """A change, without the state before it, which follows from the earlier changes."""
 
     seq: int
     batch: int = 0
@@ -115,45 +115,45 @@ class ChangeRecord(Record, frozen=True, kw_only=True):
     after: Any = None
 
 
-class ChangeLine(ChangeRecord, frozen=True, kw_only=True):
-    """A change whose thing has not been looked at."""
+class RawChangeRecord(ChangeRecord, frozen=True, kw_only=True):
+    """A change whose entity is not decoded yet."""
 
     after: Raw = Raw(b"null")
 
 
-def _times(thing: Project | Prompt | Resource | Task) -> dict[str, Any]:
+def _time_fields(entity: Project | Prompt | Resource | Task) -> dict[str, Any]:
     return {
-        "created_at": precise(thing.created_at),
-        "updated_at": precise(thing.updated_at),
-        "version": thing.version,
+        "created_at": format_time(entity.created_at),
+        "updated_at": format_time(entity.updated_at),
+        "version": entity.version,
     }
 
 
-def _moments(record: ProjectRecord | PromptRecord | ResourceRecord | TaskRecord) -> dict[str, Any]:
-    created = _moment("created_at", record.created_at)
+def _parse_time_fields(record: ProjectRecord | PromptRecord | ResourceRecord | TaskRecord) -> dict[str, Any]:
+    created = _parse_time_field("created_at", record.created_at)
     return {
         "created_at": created,
-        "updated_at": _moment("updated_at", record.updated_at) or created,
+        "updated_at": _parse_time_field("updated_at", record.updated_at) or created,
         "version": record.version,
     }
 
 
-def _moment(field: str, text: str) -> int:
-    """Raises `Invalid`."""
+def _parse_time_field(field: str, text: str) -> int:
+    """Return a time in microseconds; 0 if the field is empty. Raises `Invalid`."""
     if not text:
         return 0
-    found = moment(text)
-    if found is None:
+    time = parse_time(text)
+    if time is None:
         raise Invalid([Problem(field, f"{field} must be a time like 2026-03-01T17:00:00.000000Z")])
-    return found
+    return time
 
 
 def project_record(project: Project) -> ProjectRecord:
-    return ProjectRecord(id=project.id, name=project.name, **_times(project))
+    return ProjectRecord(id=project.id, name=project.name, **_time_fields(project))
 
 
-def project_of(record: ProjectRecord) -> Project:
-    return Project(id=record.id, name=record.name, **_moments(record))
+def to_project(record: ProjectRecord) -> Project:
+    return Project(id=record.id, name=record.name, **_parse_time_fields(record))
 
 
 def prompt_record(prompt: Prompt, project: str) -> PromptRecord:
@@ -167,11 +167,11 @@ def prompt_record(prompt: Prompt, project: str) -> PromptRecord:
         tags=prompt.tags,
         arguments=prompt.arguments,
         content=prompt.content,
-        **_times(prompt),
+        **_time_fields(prompt),
     )
 
 
-def prompt_of(record: PromptRecord, project: int) -> Prompt:
+def to_prompt(record: PromptRecord, project: int) -> Prompt:
     return Prompt(
         number=record.number,
         id=record.id,
@@ -182,7 +182,7 @@ def prompt_of(record: PromptRecord, project: int) -> Prompt:
         tags=record.tags,
         arguments=record.arguments,
         content=record.content,
-        **_moments(record),
+        **_parse_time_fields(record),
     )
 
 
@@ -196,14 +196,14 @@ def resource_record(resource: Resource, content: bytes, project: str) -> Resourc
         title=resource.title,
         description=resource.description,
         mime_type=resource.mime_type,
-        **written_content(content, text=resource.is_text),
-        **_times(resource),
+        **encode_content(content, text=resource.is_text),
+        **_time_fields(resource),
     )
 
 
-def resource_of(record: ResourceRecord, project: int) -> tuple[Resource, bytes]:
-    """Raises `Invalid`."""
-    content = read_content(record.text, record.base64)
+def to_resource(record: ResourceRecord, project: int) -> tuple[Resource, bytes]:
+    """Convert a record to a resource and its content. Raises `Invalid`."""
+    content = decode_content(record.text, record.base64)
     resource = Resource(
         number=record.number,
         id=record.id,
@@ -215,7 +215,7 @@ def resource_of(record: ResourceRecord, project: int) -> tuple[Resource, bytes]:
         mime_type=record.mime_type,
         sha256="",
         size=len(content),
-        **_moments(record),
+        **_parse_time_fields(record),
     )
     return resource, content
 
@@ -231,13 +231,13 @@ def task_record(task: Task) -> TaskRecord:
         time_estimate=task.time_estimate,
         notes=task.notes,
         due_date=task.due_date,
-        completed_at=None if task.completed_at is None else precise(task.completed_at),
-        **_times(task),
+        completed_at=None if task.completed_at is None else format_time(task.completed_at),
+        **_time_fields(task),
     )
 
 
-def task_of(record: TaskRecord) -> Task:
-    """Raises `Invalid`."""
+def to_task(record: TaskRecord) -> Task:
+    """Convert a record to a task. Raises `Invalid`."""
     return Task(
         id=record.id,
         user=record.user,
@@ -248,13 +248,13 @@ def task_of(record: TaskRecord) -> Task:
         time_estimate=record.time_estimate,
         notes=record.notes,
         due_date=record.due_date,
-        completed_at=_moment("completed_at", record.completed_at) if record.completed_at else None,
-        **_moments(record),
+        completed_at=_parse_time_field("completed_at", record.completed_at) if record.completed_at else None,
+        **_parse_time_fields(record),
     )
 
 
-def written_content(content: bytes, *, text: bool = True) -> dict[str, Any]:
-    """A content as text, if it is meant to be and is text, or else in base64."""
+def encode_content(content: bytes, *, text: bool = True) -> dict[str, Any]:
+    """Return a content as `text` if `text` is set and it is UTF-8, else as `base64`."""
     if text:
         try:
             return {"text": content.decode()}
@@ -263,12 +263,12 @@ def written_content(content: bytes, *, text: bool = True) -> dict[str, Any]:
     return {"base64": b64encode(content).decode()}
 
 
-def read_content(text: str | None, base64: str | None) -> bytes:
-    """Raises `Invalid`."""
+def decode_content(text: str | None, base64: str | None) -> bytes:
+    """Return the bytes of a content. Raises `Invalid`."""
     if text is not None and base64 is None:
         return text.encode()
     if base64 is None or text is not None:
-        raise Invalid([Problem("content", "either text or base64 must be given")])
+        raise Invalid([Problem("content", "exactly one of text and base64 is required")])
     try:
         return decode_base64(base64)
     except ValueError as error:
@@ -288,22 +288,22 @@ def change_record(change: Change) -> ChangeRecord:
     )
 
 
-_things: Final[Mapping[Kind, msgspec.json.Decoder[Any]]] = {
+_ENTITY_DECODERS: Final[Mapping[Kind, msgspec.json.Decoder[Any]]] = {
     kind: msgspec.json.Decoder(struct | None) for kind, struct in KINDS.items()
 }
 
 
-def change_of(line: ChangeLine) -> Change:
-    """Raises `DecodeError`."""
+def to_change(record: RawChangeRecord) -> Change:
+    """Convert a record to a change. Raises `DecodeError`."""
     return Change(
-        seq=line.seq,
-        batch=line.batch or line.seq,
-        at=line.at,
-        actor=line.actor,
-        action=line.action,
-        kind=line.kind,
-        entity=line.entity,
+        seq=record.seq,
+        batch=record.batch or record.seq,
+        at=record.at,
+        actor=record.actor,
+        action=record.action,
+        kind=record.kind,
+        entity=record.entity,
         project=None,
         before=None,
-        after=_things[line.kind].decode(line.after),
+        after=_ENTITY_DECODERS[record.kind].decode(record.after),
     )

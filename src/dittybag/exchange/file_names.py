@@ -1,4 +1,4 @@
-"""Names of files: safe on every system, whatever things are called, and the same for the same name."""
+"""File names for entities: valid on every operating system, and always the same for the same entity name."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 _LENGTH: Final = 100
 _SAFE: Final = re.compile(r"[a-z0-9_][a-z0-9._-]*")
 _OTHERS: Final = re.compile(r"[^A-Za-z0-9_]+")
-#: Windows takes these for devices, whatever comes after a dot.
+#: Device names on Windows, with or without an extension.
 _DEVICES: Final = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 
 
 def file_name(name: str, *, digits: int = 8) -> str:
-    """What the file of a thing is called, without an extension.
+    """Return the file name for an entity name, without an extension.
 
-    A name that some system would change, refuse or take for another gets digits that belong to it alone:
-    `Notes` and `notes` are one file on many disks.
+    A name that some file system rejects, changes or does not distinguish from another gets a hash suffix:
+    `Notes` and `notes` are the same file on many disks.
     """
     if (
         _SAFE.fullmatch(name)
@@ -31,7 +31,7 @@ def file_name(name: str, *, digits: int = 8) -> str:
 
 
 def task_file_name(id: int, title: str) -> str:
-    """What the file of a task is called: its number, and some of its title for people."""
+    """Return the file name of a task: its id, and the beginning of its title for readability."""
     words = _OTHERS.sub("-", title[:200].lower())[:40].strip("-")
     return f"{id:06d}-{words}.md" if words else f"{id:06d}.md"
 
@@ -67,5 +67,5 @@ _EXTENSIONS: Final = {
 
 
 def extension(mime_type: str, *, text: bool) -> str:
-    """What the name of a content ends with. The same everywhere: no system is asked."""
+    """Return the extension of a content file. Unlike `mimetypes`, it does not depend on the system."""
     return _EXTENSIONS.get(mime_type.partition(";")[0].strip().lower(), "txt" if text else "bin")

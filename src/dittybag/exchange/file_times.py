@@ -1,4 +1,4 @@
-"""Times as files have them: ISO 8601, to the microsecond where they are ours."""
+"""Timestamps in files: ISO 8601, with microseconds in exports."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from typing import Final
 
 from dittybag.domain.times import iso
 
-_BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-def precise(microseconds: int) -> str:
-    """A time without any loss."""
+def format_time(microseconds: int) -> str:
+    """Format a time in microseconds, without loss of precision."""
     return f"{iso(microseconds)[:-1]}.{microseconds % 1_000_000:06d}Z"
 
 
-def moment(text: str) -> int | None:
-    """The time that a text means, which is UTC unless it says otherwise; nothing if it means none."""
+def parse_time(text: str) -> int | None:
+    """Parse a time, in UTC unless it has an offset. Returns microseconds, or `None` if it is not valid."""
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
         return None
     try:
-        found = ((time if time.tzinfo is not None else time.replace(tzinfo=UTC)) - _BEGINNING) // _MICROSECOND
+        microseconds = (
+            (time if time.tzinfo is not None else time.replace(tzinfo=UTC)) - _EPOCH
+        ) // _MICROSECOND
     except OverflowError:
         return None
-    return found if found >= 0 else None
+    return microseconds if microseconds >= 0 else None

@@ -1,13 +1,13 @@
-"""The layout of a folder of readable files: which file holds what, and its fields.
+"""The layout of an export folder.
 
-dittybag.yaml                                 says that this is an export
+dittybag.yaml                                marks the folder as an export
 projects/NAME/project.yaml
-projects/NAME/prompts/NAME.md                the text is the content, to the byte
+projects/NAME/prompts/NAME.md                front matter, then the content, byte for byte
 projects/NAME/resources/NAME/resource.yaml
-projects/NAME/resources/NAME/content.EXT     the content itself
-tasks/000123-SOME-WORDS.md                   the text are the notes
-history/changes.jsonl                        the log, if it was asked for
-history/contents/AB/SHA256                   what resources held in the past
+projects/NAME/resources/NAME/content.EXT     the content
+tasks/000123-SOME-WORDS.md                   front matter, then the notes
+history/changes.jsonl                        the change log, only with --history
+history/contents/AB/SHA256                   earlier contents of resources
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 MARKER: Final = "dittybag.yaml"
-#: Git must not change how lines end.
+#: Keeps Git from converting line endings.
 ATTRIBUTES: Final = ".gitattributes"
 ATTRIBUTES_TEXT: Final = b"* -text\n"
 PROJECTS: Final = "projects"
@@ -33,9 +33,9 @@ CONTENTS: Final = "history/contents"
 
 
 class MarkerFields(Struct, frozen=True, kw_only=True):
-    """What an export says of itself."""
+    """The fields of the marker file."""
 
     format: str = ""
     version: int = 0
-    #: The only project, if it is not the whole workspace.
+    #: The exported project; empty for a whole workspace.
     project: str = ""

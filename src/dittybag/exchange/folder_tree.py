@@ -1,4 +1,4 @@
-"""Trees: folders whose files are read and written without ever following a link."""
+"""A folder whose files are read and written without following symbolic links."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import BinaryIO, Final, Self
 
 from dittybag.domain.errors import Invalid, Problem
 
-_CLOSED: Final = getattr(os, "O_CLOEXEC", 0)
+_CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0)
 _NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
-_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _CLOSED
-#: A pipe must not make us wait for somebody to write into it.
-_FILE: Final = os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | _CLOSED
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _CLOSED
+_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _CLOEXEC
+#: Opening a pipe must not block until another process writes to it.
+_FILE: Final = os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | _CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _CLOEXEC
 
 _CHUNK: Final = 1024 * 1024
 
-#: A file that is not there as a whole yet.
+#: Name of a file that is not complete yet.
 _UNFINISHED: Final = ".dittybag-unfinished"
 
 
-class Tree:
-    """A folder. Paths in it are relative, with "/"; none of their parts may be a link."""
+class FolderTree:
+    """A folder. Paths are relative and use "/"; no part of a path may be a symbolic link."""
 
     def __init__(self, path: str) -> None:
         """Raises `OSError`."""
@@ -39,19 +39,19 @@ class Tree:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave()
+        self._close_current()
         os.close(self._root)
 
-    def _leave(self) -> None:
+    def _close_current(self) -> None:
         if self._current[1] != self._root:
             os.close(self._current[1])
         self._current = ("", self._root)
 
     def _folder(self, path: str, *, make: bool = False) -> int:
-        """A descriptor of a folder, which stays open until another one is wanted. Raises `OSError`."""
+        """Return the descriptor of a folder. It stays open until the next call. Raises `OSError`."""
         if self._current[0] == path:
             return self._current[1]
-        self._leave()
+        self._close_current()
         descriptor = self._root
         try:
             for part in path.split("/") if path else ():
@@ -70,9 +70,9 @@ class Tree:
         return descriptor
 
     def entries(self, folder: str) -> list[tuple[str, bool]]:
-        """The names in a folder in order, and whether each is a folder itself; nothing if it is not there.
+        """Return the sorted names in a folder, and whether each is a folder; empty if it does not exist.
 
-        Links, pipes and the like are not listed, nor is what is hidden.
+        Symbolic links, special files and hidden files are omitted.
         """
         try:
             with os.scandir(self._folder(folder)) as entries:
@@ -93,32 +93,32 @@ class Tree:
         return [name for name, is_folder in self.entries(folder) if not is_folder]
 
     def size(self, path: str) -> int:
-        """How many bytes a file has. Raises `OSError`."""
+        """Return the size of a file in bytes. Raises `OSError`."""
         folder, _, name = path.rpartition("/")
         return os.stat(name, dir_fd=self._folder(folder), follow_symlinks=False).st_size
 
     def open(self, path: str) -> int:
-        """A descriptor of an ordinary file. Raises `OSError`."""
+        """Return a descriptor of a regular file. Raises `OSError`."""
         folder, _, name = path.rpartition("/")
         descriptor = os.open(name, _FILE, dir_fd=self._folder(folder))
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise OSError(0, "not an ordinary file", path)
+            raise OSError(0, "not a regular file", path)
         return descriptor
 
-    def read(self, path: str, most: int) -> bytes:
-        """The bytes of a file. Raises `Invalid` if there are more than `most`, and `OSError`."""
+    def read(self, path: str, max_bytes: int) -> bytes:
+        """Return the content of a file. Raises `Invalid` if it is larger than `max_bytes`, and `OSError`."""
         descriptor = self.open(path)
         with os.fdopen(descriptor, "rb") as file:
-            content = file.read(most + 1)
-        if len(content) > most:
-            raise Invalid([Problem("", f"it has more than {most} bytes")])
+            content = file.read(max_bytes + 1)
+        if len(content) > max_bytes:
+            raise Invalid([Problem("", f"it is larger than {max_bytes} bytes")])
         return content
 
     def write(self, path: str, content: bytes) -> bool:
-        """Have a file with this content, never half of it; whether it was not there. Raises `OSError`."""
+        """Write a file atomically. Returns whether its content changed. Raises `OSError`."""
         self._folder(path.rpartition("/")[0], make=True)
-        if self._has(path, BytesIO(content), len(content)):
+        if self._has_content(path, BytesIO(content), len(content)):
             return False
         with self.begin(path) as file:
             file.write(content)
@@ -126,30 +126,30 @@ class Tree:
         return True
 
     def begin(self, path: str) -> BinaryIO:
-        """What will be a file when it is finished. Raises `OSError`."""
+        """Open a temporary file that `finish` renames to `path`. Raises `OSError`."""
         parent = self._folder(path.rpartition("/")[0], make=True)
         with suppress(FileNotFoundError):
             os.unlink(_UNFINISHED, dir_fd=parent)
         return os.fdopen(os.open(_UNFINISHED, _NEW, 0o666, dir_fd=parent), "w+b")
 
     def finish(self, path: str, file: BinaryIO) -> bool:
-        """Have what was begun as a file; whether it was not there. Raises `OSError`."""
+        """Rename the temporary file to `path`. Returns whether the content changed. Raises `OSError`."""
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        known = self._has(path, file, size)
+        unchanged = self._has_content(path, file, size)
         file.close()
-        if known:
+        if unchanged:
             os.unlink(_UNFINISHED, dir_fd=self._folder(path.rpartition("/")[0]))
         else:
             self._rename(path)
-        return not known
+        return not unchanged
 
     def _rename(self, path: str) -> None:
         folder, _, name = path.rpartition("/")
         parent = self._folder(folder)
         os.rename(_UNFINISHED, name, src_dir_fd=parent, dst_dir_fd=parent)
 
-    def _has(self, path: str, content: BinaryIO, size: int) -> bool:
+    def _has_content(self, path: str, content: BinaryIO, size: int) -> bool:
         try:
             descriptor = self.open(path)
         except OSError:
@@ -163,20 +163,20 @@ class Tree:
             return True
 
     def remove(self, path: str) -> None:
-        """Take away a file. Raises `OSError`."""
+        """Delete a file. Raises `OSError`."""
         folder, _, name = path.rpartition("/")
         os.unlink(name, dir_fd=self._folder(folder))
 
     def remove_empty(self, path: str) -> None:
-        """Take away a folder, if nothing is in it."""
+        """Delete a folder if it is empty."""
         folder, _, name = path.rpartition("/")
         with suppress(OSError):
             os.rmdir(name, dir_fd=self._folder(folder))
 
-    def lines(self, path: str, most: int) -> Iterator[bytes]:
-        """The lines of a file. Raises `Invalid` if one has more than `most` bytes, and `OSError`."""
+    def lines(self, path: str, max_bytes: int) -> Iterator[bytes]:
+        """Yield the lines of a file. Raises `Invalid` if a line is longer than `max_bytes`, and `OSError`."""
         with os.fdopen(self.open(path), "rb") as file:
-            while line := file.readline(most + 1):
-                if len(line) > most:
-                    raise Invalid([Problem("", f"it has a line of more than {most} bytes")])
+            while line := file.readline(max_bytes + 1):
+                if len(line) > max_bytes:
+                    raise Invalid([Problem("", f"a line is longer than {max_bytes} bytes")])
                 yield line

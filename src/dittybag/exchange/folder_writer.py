@@ -1,4 +1,4 @@
-"""Writes a folder of readable files: a change to one thing is a change to one file."""
+"""Writer of export folders, with one file per entity so that they are easy to diff and merge."""
 
 from __future__ import annotations
 
@@ -39,78 +39,78 @@ from dittybag.exchange.folder_layout import (
     TASKS,
     MarkerFields,
 )
-from dittybag.exchange.folder_tree import Tree
+from dittybag.exchange.folder_tree import FolderTree
 from dittybag.exchange.json_file import FORMAT, VERSION
-from dittybag.exchange.record_front_matter import HEAD_BYTES, fields, written
+from dittybag.exchange.record_front_matter import FIELDS_BYTES, format_record, parse_fields
 
-#: What a file that we wrote has, and one that somebody has just added does not.
+#: Exported files have an id; files that a user has added do not.
 _ID: Final = re.compile(rb"^id: ", re.MULTILINE)
 _CONTENT_FILE: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def require_room(folder: str, project: str | None) -> None:
-    """Raises `Conflict` unless an export of this scope may go into a folder, and `OSError`."""
+def check_target_folder(folder: str, project: str | None) -> None:
+    """Raise `Conflict` if the folder contains anything but an export of the same scope, and `OSError`."""
     try:
-        with Tree(folder) as tree:
+        with FolderTree(folder) as tree:
             if MARKER in tree.files(""):
-                marker = fields(tree.read(MARKER, HEAD_BYTES).decode(), MarkerFields)
+                marker = parse_fields(tree.read(MARKER, FIELDS_BYTES).decode(), MarkerFields)
             elif any(not name.startswith(".") for name in os.listdir(folder)):  # noqa: PTH208
-                raise Conflict(f"{folder} is not empty, and nothing that Dittybag has exported")
+                raise Conflict(f"{folder} is not empty and is not a Dittybag export")
             else:
                 return
     except FileNotFoundError:
         return
     except (Invalid, UnicodeDecodeError) as error:
-        raise Conflict(f"{folder}/{MARKER} cannot be understood: {error}") from error
+        raise Conflict(f"{folder}/{MARKER} is not valid: {error}") from error
     except NotADirectoryError as error:
         raise Conflict(f"{folder} is a file, not a folder") from error
     if marker.format != FORMAT or marker.version > VERSION:
-        raise Conflict(f"{folder} was not exported by this Dittybag, or by a newer one")
+        raise Conflict(f"{folder} is an export in a format that this version of Dittybag cannot update")
     if marker.project != (project or ""):
-        held = f"the project '{marker.project}'" if marker.project else "a whole workspace"
-        raise Conflict(f"{folder} holds an export of {held}; export into another folder")
+        scope = f"project '{marker.project}'" if marker.project else "a whole workspace"
+        raise Conflict(f"{folder} contains an export of {scope}")
 
 
 class FolderWriter:
-    """Writes what it is given; in the end, the files of things that are gone are taken away."""
+    """Writes an export to a folder, and deletes the files of entities that no longer exist."""
 
     def __init__(self, folder: str, *, project: str | None, history: bool) -> None:
-        """`project`: the only one, if it is not the whole workspace. Raises `Conflict` and `OSError`."""
-        require_room(folder, project)
-        os.makedirs(folder, exist_ok=True)  # noqa: PTH103  # all else here is relative to descriptors
-        self._tree = Tree(folder)
-        self._written: set[str] = set()
-        self._taken: set[str] = set()
-        self._places: dict[int, str] = {}
+        """`project`: the exported project, `None` for a whole workspace. Raises `Conflict` and `OSError`."""
+        check_target_folder(folder, project)
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103  # all other paths are relative to descriptors
+        self._tree = FolderTree(folder)
+        self._written_paths: set[str] = set()
+        self._taken_paths: set[str] = set()
+        self._project_paths: dict[int, str] = {}
         self._log = self._tree.begin(CHANGES) if history else None
-        #: How many files were not as they are now.
+        #: The number of files that were created, changed or deleted.
         self.changed = 0
         marker = MarkerFields(format=FORMAT, version=VERSION, project=project or "")
-        self._write(MARKER, written(asdict(marker)))
+        self._write(MARKER, format_record(asdict(marker)))
         if not os.path.lexists(os.path.join(folder, ATTRIBUTES)):  # noqa: PTH118
             self._write(ATTRIBUTES, ATTRIBUTES_TEXT)
 
     def project(self, project: Project) -> None:
-        place = self._places[project.id] = self._place(PROJECTS, project.name)
-        self._write(f"{place}/{PROJECT}", written(asdict(project_record(project))))
+        path = self._project_paths[project.id] = self._unique_path(PROJECTS, project.name)
+        self._write(f"{path}/{PROJECT}", format_record(asdict(project_record(project))))
 
     def prompt(self, prompt: Prompt) -> None:
-        place = self._place(f"{self._places[prompt.project]}/{PROMPTS}", prompt.name, ".md")
-        shown = {**asdict(prompt_record(prompt, "")), "arguments": tuple(map(_argument, prompt.arguments))}
-        self._write(place, written(shown, shown.pop("content")))
+        path = self._unique_path(f"{self._project_paths[prompt.project]}/{PROMPTS}", prompt.name, ".md")
+        record = {**asdict(prompt_record(prompt, "")), "arguments": tuple(map(_argument, prompt.arguments))}
+        self._write(path, format_record(record, record.pop("content")))
 
     def resource(self, resource: Resource, content: bytes) -> None:
-        place = self._place(f"{self._places[resource.project]}/{RESOURCES}", resource.name)
-        shown = asdict(resource_record(resource, b"", ""))
-        del shown["text"], shown["base64"]
-        self._write(f"{place}/{RESOURCE}", written(shown))
+        path = self._unique_path(f"{self._project_paths[resource.project]}/{RESOURCES}", resource.name)
+        record = asdict(resource_record(resource, b"", ""))
+        del record["text"], record["base64"]
+        self._write(f"{path}/{RESOURCE}", format_record(record))
         ending = extension(resource.mime_type, text=resource.is_text)
-        self._write(f"{place}/{CONTENT}{ending}", content)
+        self._write(f"{path}/{CONTENT}{ending}", content)
 
     def task(self, task: Task) -> None:
-        shown = asdict(task_record(task))
-        body = shown.pop("notes") or ""
-        self._write(f"{TASKS}/{task_file_name(task.id, task.title)}", written(shown, body))
+        record = asdict(task_record(task))
+        body = record.pop("notes") or ""
+        self._write(f"{TASKS}/{task_file_name(task.id, task.title)}", format_record(record, body))
 
     def content(self, sha256: str, content: bytes) -> None:
         self._write(f"{CONTENTS}/{sha256[:2]}/{sha256}", content)
@@ -119,16 +119,16 @@ class FolderWriter:
         assert self._log is not None
         self._log.write(msgspec.json.encode(change_record(change)) + b"\n")
 
-    def end(self) -> None:
-        """Finish. Raises `OSError`."""
+    def finish(self) -> None:
+        """Complete the export. Raises `OSError`."""
         if self._log is not None:
-            self._written.add(CHANGES)
+            self._written_paths.add(CHANGES)
             self.changed += self._tree.finish(CHANGES, self._log)
-        for path in self._gone():
+        for path in self._stale_files():
             self._tree.remove(path)
             self.changed += 1
         self._remove_empty()
-        # Once for all of them: to wait for the disk after every file takes minutes.
+        # One sync for all files: a sync after each file takes minutes.
         os.sync()
 
     def close(self) -> None:
@@ -137,51 +137,53 @@ class FolderWriter:
         self._tree.__exit__(None, None, None)
 
     def _write(self, path: str, content: bytes) -> None:
-        self._written.add(path)
+        self._written_paths.add(path)
         self.changed += self._tree.write(path, content)
 
-    def _place(self, folder: str, name: str, ending: str = "") -> str:
-        """Where a thing of this name goes; no two go to the same place on any disk."""
-        place = f"{folder}/{file_name(name)}{ending}"
-        if place.lower() in self._taken:
-            place = f"{folder}/{file_name(name, digits=64)}{ending}"
-        self._taken.add(place.lower())
-        return place
+    def _unique_path(self, folder: str, name: str, ending: str = "") -> str:
+        """Return the path for an entity, distinct from all others even if the disk ignores case."""
+        path = f"{folder}/{file_name(name)}{ending}"
+        if path.lower() in self._taken_paths:
+            path = f"{folder}/{file_name(name, digits=64)}{ending}"
+        self._taken_paths.add(path.lower())
+        return path
 
-    # What is gone
+    # Stale files
 
-    def _gone(self) -> list[str]:
-        """Files that we wrote once, and not this time."""
+    def _stale_files(self) -> list[str]:
+        """Return the files of earlier exports that this export did not write."""
         found = [f"{TASKS}/{name}" for name in self._tree.files(TASKS) if name.endswith(".md")]
         for project in self._tree.folders(PROJECTS):
-            place = f"{PROJECTS}/{project}"
-            found += [f"{place}/{PROJECT}"] if PROJECT in self._tree.files(place) else []
-            prompts = f"{place}/{PROMPTS}"
+            path = f"{PROJECTS}/{project}"
+            found += [f"{path}/{PROJECT}"] if PROJECT in self._tree.files(path) else []
+            prompts = f"{path}/{PROMPTS}"
             found += [f"{prompts}/{name}" for name in self._tree.files(prompts) if name.endswith(".md")]
-        found = [path for path in found if path not in self._written and self._is_ours(path)]
+        found = [path for path in found if path not in self._written_paths and self._was_exported(path)]
         for project in self._tree.folders(PROJECTS):
             for name in self._tree.folders(f"{PROJECTS}/{project}/{RESOURCES}"):
-                found += self._gone_of_resource(f"{PROJECTS}/{project}/{RESOURCES}/{name}")
-        return found + self._gone_history()
+                found += self._stale_resource_files(f"{PROJECTS}/{project}/{RESOURCES}/{name}")
+        return found + self._stale_history_files()
 
-    def _gone_of_resource(self, place: str) -> list[str]:
-        names = self._tree.files(place)
-        sheet = f"{place}/{RESOURCE}"
-        if sheet not in self._written and not (RESOURCE in names and self._is_ours(sheet)):
+    def _stale_resource_files(self, path: str) -> list[str]:
+        names = self._tree.files(path)
+        record_path = f"{path}/{RESOURCE}"
+        if record_path not in self._written_paths and not (
+            RESOURCE in names and self._was_exported(record_path)
+        ):
             return []
-        ours = (f"{place}/{name}" for name in names if name == RESOURCE or name.startswith(CONTENT))
-        return [path for path in ours if path not in self._written]
+        exported = (f"{path}/{name}" for name in names if name == RESOURCE or name.startswith(CONTENT))
+        return [path for path in exported if path not in self._written_paths]
 
-    def _gone_history(self) -> list[str]:
+    def _stale_history_files(self) -> list[str]:
         found = [CHANGES] if "changes.jsonl" in self._tree.files(HISTORY) else []
         for folder in self._tree.folders(CONTENTS):
-            place = f"{CONTENTS}/{folder}"
-            found += [f"{place}/{name}" for name in self._tree.files(place) if _CONTENT_FILE.fullmatch(name)]
-        return [path for path in found if path not in self._written]
+            path = f"{CONTENTS}/{folder}"
+            found += [f"{path}/{name}" for name in self._tree.files(path) if _CONTENT_FILE.fullmatch(name)]
+        return [path for path in found if path not in self._written_paths]
 
-    def _is_ours(self, path: str) -> bool:
+    def _was_exported(self, path: str) -> bool:
         try:
-            head = self._tree.read(path, SOME_BYTES)
+            head = self._tree.read(path, _EXPORTED_FILE_BYTES)
         except (Invalid, OSError):
             return False
         end = head.find(b"\n---", 4)
@@ -189,10 +191,10 @@ class FolderWriter:
 
     def _remove_empty(self) -> None:
         for project in self._tree.folders(PROJECTS):
-            place = f"{PROJECTS}/{project}"
-            for name in self._tree.folders(f"{place}/{RESOURCES}"):
-                self._tree.remove_empty(f"{place}/{RESOURCES}/{name}")
-            for inner in (f"{place}/{RESOURCES}", f"{place}/{PROMPTS}", place):
+            path = f"{PROJECTS}/{project}"
+            for name in self._tree.folders(f"{path}/{RESOURCES}"):
+                self._tree.remove_empty(f"{path}/{RESOURCES}/{name}")
+            for inner in (f"{path}/{RESOURCES}", f"{path}/{PROMPTS}", path):
                 self._tree.remove_empty(inner)
         for folder in self._tree.folders(CONTENTS):
             self._tree.remove_empty(f"{CONTENTS}/{folder}")
@@ -200,11 +202,11 @@ class FolderWriter:
             self._tree.remove_empty(folder)
 
 
-#: More than any file of ours has.
-SOME_BYTES: Final = 8 * 1024 * 1024
+#: Larger than any exported Markdown or YAML file.
+_EXPORTED_FILE_BYTES: Final = 8 * 1024 * 1024
 
 
 def _argument(argument: Argument) -> dict[str, Any]:
-    """Only what it has."""
+    """Return the fields of an argument, without defaults."""
     found: dict[str, Any] = msgspec.to_builtins(argument)
     return found

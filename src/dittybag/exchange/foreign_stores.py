@@ -1,4 +1,4 @@
-"""What other programs keep in their databases: the prompt store, mcpkg and the task manager."""
+"""Import sources for the databases of other programs: prompt-store, mcpkg and the task manager."""
 
 from __future__ import annotations
 
@@ -26,122 +26,127 @@ from dittybag.domain.tasks import (
 )
 from dittybag.domain.tasks import problems as task_problems
 from dittybag.domain.text import one_line
-from dittybag.exchange.file_times import moment
-from dittybag.exchange.import_sources import Found, Source
+from dittybag.exchange.file_times import parse_time
+from dittybag.exchange.import_sources import FileSource, SourceEntry
 from dittybag.exchange.sanitise import (
-    BINARY,
-    fitted_description,
-    fitted_name,
-    fitted_tag,
-    fitted_title,
-    fitted_uri,
+    BINARY_MIME_TYPE,
+    sanitise_description,
+    sanitise_name,
+    sanitise_tag,
+    sanitise_title,
+    sanitise_uri,
 )
-from dittybag.exchange.sqlite_reader import number, opened, rows, tables, text
+from dittybag.exchange.sqlite_reader import as_number, as_text, open_read_only, rows, tables
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class _Database(Source):
-    """A database of another program."""
+class _DatabaseSource(FileSource):
+    """The SQLite database of another program."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self._path = path
 
     def _rows(self, sql: str) -> Iterator[dict[str, Any]]:
-        """Raises `SourceFailed`."""
-        with opened(self._path) as connection:
+        """Yield the rows of a query. Raises `SourceFailed`."""
+        with open_read_only(self._path) as connection:
             yield from rows(connection, sql)
 
 
-def _times(row: dict[str, Any]) -> dict[str, Any]:
-    created = moment(text(row.get("created_at"))) or 0
-    return {"created_at": created, "updated_at": moment(text(row.get("updated_at"))) or created}
+def _time_fields(row: dict[str, Any]) -> dict[str, Any]:
+    created = parse_time(as_text(row.get("created_at"))) or 0
+    return {"created_at": created, "updated_at": parse_time(as_text(row.get("updated_at"))) or created}
 
 
-class PromptStore(_Database):
-    """A prompt store: prompts with titles and tags."""
+class PromptStoreSource(_DatabaseSource):
+    """A prompt-store database: prompts with titles and tags."""
 
-    def prompts(self) -> Iterator[Found[Prompt]]:
+    def prompts(self) -> Iterator[SourceEntry[Prompt]]:
         tags: dict[str, list[str]] = {}
         for row in self._rows("SELECT prompt_id, tag_name FROM prompt_tags ORDER BY tag_name"):
-            tags.setdefault(text(row["prompt_id"]), []).append(fitted_tag(text(row["tag_name"])))
+            tags.setdefault(as_text(row["prompt_id"]), []).append(sanitise_tag(as_text(row["tag_name"])))
         for row in self._rows("SELECT * FROM prompts ORDER BY rowid"):
-            key, title = text(row["id"]), text(row["title"])
-            place = f"prompt {key}"
+            key, title = as_text(row["id"]), as_text(row["title"])
+            location = f"prompt {key}"
             prompt = Prompt(
                 number=0,
                 id=key.lower() if _UUID.fullmatch(key.lower()) else "",
                 project=0,
                 name="",
-                title=self.fits("prompt", place, title, fitted_title(title)),
-                content=text(row["content"]),
+                title=self.record_rename("prompt", location, title, sanitise_title(title)),
+                content=as_text(row["content"]),
                 tags=tuple(tag for tag in tags.get(key, ()) if tag),
-                **_times(row),
+                **_time_fields(row),
             )
-            yield place, prompt
+            yield location, prompt
 
 
-class Mcpkg(_Database):
-    """An mcpkg workspace: projects of prompts and resources."""
+class McpkgSource(_DatabaseSource):
+    """An mcpkg workspace: projects with prompts and resources."""
 
-    def projects(self) -> Iterator[Found[Project]]:
+    def projects(self) -> Iterator[SourceEntry[Project]]:
         for row in self._rows("SELECT * FROM projects ORDER BY id"):
-            place, name = f"project {row['id']}", text(row["name"])
-            fitted = one_line(name, PROJECT_NAME_LENGTH) or "project"
-            times = _times(row)
-            project = Project(id=number(row["id"]), name=self.fits("project", place, name, fitted), **times)
-            yield place, project
+            location, name = f"project {row['id']}", as_text(row["name"])
+            sanitised = one_line(name, PROJECT_NAME_LENGTH) or "project"
+            times = _time_fields(row)
+            project = Project(
+                id=as_number(row["id"]),
+                name=self.record_rename("project", location, name, sanitised),
+                **times,
+            )
+            yield location, project
 
-    def prompts(self) -> Iterator[Found[Prompt]]:
+    def prompts(self) -> Iterator[SourceEntry[Prompt]]:
         for row in self._rows(
             "SELECT * FROM prompts WHERE project_id IN (SELECT id FROM projects) ORDER BY id"
         ):
-            place, name = f"prompt {row['id']}", text(row["name"])
+            location, name = f"prompt {row['id']}", as_text(row["name"])
             prompt = Prompt(
                 number=0,
                 id="",
-                project=number(row["project_id"]),
-                name=self.fits("prompt", place, name, fitted_name(name, "prompt")),
+                project=as_number(row["project_id"]),
+                name=self.record_rename("prompt", location, name, sanitise_name(name, "prompt")),
                 title="",
-                description=fitted_description(text(row.get("description"))),
-                content=text(row["content"]),
-                **_times(row),
+                description=sanitise_description(as_text(row.get("description"))),
+                content=as_text(row["content"]),
+                **_time_fields(row),
             )
-            yield place, prompt
+            yield location, prompt
 
-    def resources(self) -> Iterator[Found[tuple[Resource, bytes]]]:
+    def resources(self) -> Iterator[SourceEntry[tuple[Resource, bytes]]]:
         for row in self._rows(
             "SELECT * FROM resources WHERE project_id IN (SELECT id FROM projects) ORDER BY id"
         ):
-            place, name, uri = f"resource {row['id']}", text(row["name"]), text(row["uri"])
-            mime_type, content = self._content(place, row)
+            location, name, uri = f"resource {row['id']}", as_text(row["name"]), as_text(row["uri"])
+            mime_type, content = self._content(location, row)
             resource = Resource(
                 number=0,
                 id="",
-                project=number(row["project_id"]),
-                name=self.fits("resource", place, name, fitted_name(name, "resource")),
-                uri=self.fits("resource", f"{place} uri", uri, fitted_uri(uri)),
-                description=fitted_description(text(row.get("description"))),
+                project=as_number(row["project_id"]),
+                name=self.record_rename("resource", location, name, sanitise_name(name, "resource")),
+                uri=self.record_rename("resource", f"{location} uri", uri, sanitise_uri(uri)),
+                description=sanitise_description(as_text(row.get("description"))),
                 mime_type=mime_type,
                 sha256="",
                 size=len(content),
-                **_times(row),
+                **_time_fields(row),
             )
-            yield place, (resource, content)
+            yield location, (resource, content)
 
-    def _content(self, place: str, row: dict[str, Any]) -> tuple[str, bytes]:
-        """Type and bytes of a content. It may hold binary content in base64, as its tools are given it."""
+    def _content(self, location: str, row: dict[str, Any]) -> tuple[str, bytes]:
+        """Return the MIME type and bytes of a content. mcpkg may store binary content in base64."""
         raw = row["content"]
-        content = raw if isinstance(raw, bytes) else text(raw).encode()
-        mime_type = text(row.get("mime_type")).strip() or DEFAULT_MIME_TYPE
+        content = raw if isinstance(raw, bytes) else as_text(raw).encode()
+        mime_type = as_text(row.get("mime_type")).strip() or DEFAULT_MIME_TYPE
         if any(problems(mime_type=mime_type)):
-            self.note(f"{place}: '{mime_type[:60]}' is no MIME type; taken for {DEFAULT_MIME_TYPE}")
+            problem = f"'{mime_type[:60]}' is not a valid MIME type"
+            self.add_note(f"{location}: {problem}; imported as {DEFAULT_MIME_TYPE}")
             mime_type = DEFAULT_MIME_TYPE
         if is_text(mime_type):
             if b"\0" in content or not _is_utf8(content):
-                self.note(f"{place}: its content is not text; taken for {BINARY}")
-                return BINARY, content
+                self.add_note(f"{location}: the content is not text; imported as {BINARY_MIME_TYPE}")
+                return BINARY_MIME_TYPE, content
             return mime_type, content
         try:
             return mime_type, decode_base64(content.decode("ascii"))
@@ -157,44 +162,48 @@ def _is_utf8(content: bytes) -> bool:
     return True
 
 
-class TaskManager(_Database):
-    """A task manager's tasks."""
+class TaskManagerSource(_DatabaseSource):
+    """A task manager database: tasks."""
 
-    def tasks(self) -> Iterator[Found[Task]]:
-        with opened(self._path) as connection:
+    def tasks(self) -> Iterator[SourceEntry[Task]]:
+        with open_read_only(self._path) as connection:
             known = tables(connection)["tasks"]
-        users = [text(row["user_id"]) for row in self._rows("SELECT DISTINCT user_id FROM tasks")]
+        users = [as_text(row["user_id"]) for row in self._rows("SELECT DISTINCT user_id FROM tasks")]
         others = sorted(user for user in users if user != DEFAULT_USER)
-        # Whoever was the only one there is the only one here.
+        # The only user of the task manager becomes the default user.
         alone = len(users) == 1
         if others and not alone:
-            self.note(f"The tasks of {len(others)} other users stay theirs: {', '.join(others)[:200]}")
+            owners = f"Owners ({len(others)}): {', '.join(others)[:200]}"
+            self.add_note(f"Tasks of other users keep their owner. {owners}")
         for row in self._rows("SELECT * FROM tasks ORDER BY id"):
-            place = f"task {row['id']}"
-            yield place, self._task(place, row, DEFAULT_USER if alone else text(row["user_id"]), known)
+            location = f"task {row['id']}"
+            yield (
+                location,
+                self._task(location, row, DEFAULT_USER if alone else as_text(row["user_id"]), known),
+            )
 
-    def _task(self, place: str, row: dict[str, Any], user: str, known: set[str]) -> Task:
-        title, notes = text(row["title"]), text(row.get("notes")).replace("\0", "")
-        due = text(row.get("due_date")).strip() or None
+    def _task(self, location: str, row: dict[str, Any], user: str, known: set[str]) -> Task:
+        title, notes = as_text(row["title"]), as_text(row.get("notes")).replace("\0", "")
+        due = as_text(row.get("due_date")).strip() or None
         if due is not None and any(task_problems(due_date=due)):
-            # It is a date to people only.
-            self.note(f"{place}: its due date went to its notes: {due[:60]}")
+            self.add_note(f"{location}: due date '{due[:60]}' is not a date; moved to the notes")
             notes, due = f"Due: {due}\n\n{notes}".strip(), None
-        energy = text(row["energy"]).lower()
+        energy = as_text(row["energy"]).lower()
         if energy not in ENERGIES:
-            self.note(f"{place}: its energy '{energy[:60]}' is now {DEFAULT_ENERGY}")
+            self.add_note(f"{location}: unknown energy '{energy[:60]}'; imported as {DEFAULT_ENERGY}")
             energy = DEFAULT_ENERGY
-        times = _times(row)
-        completed_at = moment(text(row.get("completed_at")))
+        times = _time_fields(row)
+        completed_at = parse_time(as_text(row.get("completed_at")))
         is_done = bool(row["completed"]) if "completed" in known else completed_at is not None
         return Task(
             id=0,
             user=one_line(user, NAME_LENGTH) or DEFAULT_USER,
-            title=self.fits("task", place, title, one_line(title, TITLE_LENGTH) or "(no title)"),
-            project=one_line(text(row.get("project")), PROJECT_LENGTH) or None,
+            title=self.record_rename("task", location, title, one_line(title, TITLE_LENGTH) or "(no title)"),
+            project=one_line(as_text(row.get("project")), PROJECT_LENGTH) or None,
             priority=_priority(row["priority"]),
             energy=energy,
-            time_estimate=one_line(text(row["time_estimate"]), TIME_ESTIMATE_LENGTH) or DEFAULT_TIME_ESTIMATE,
+            time_estimate=one_line(as_text(row["time_estimate"]), TIME_ESTIMATE_LENGTH)
+            or DEFAULT_TIME_ESTIMATE,
             notes=notes[:NOTES_LENGTH] or None,
             due_date=due,
             completed_at=(completed_at or times["updated_at"] or 1) if is_done else None,

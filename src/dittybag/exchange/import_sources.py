@@ -1,4 +1,4 @@
-"""Sources: what is to be taken in, read from files of any kind."""
+"""The base class of import sources."""
 
 from __future__ import annotations
 
@@ -14,68 +14,68 @@ from dittybag.domain.tasks import Task
 
 T = TypeVar("T")
 
-#: A file, or all the files of a folder, have at most so many bytes.
+#: Maximum size of a source file in bytes.
 SOURCE_BYTES: Final = 2 * 1024**3
 
-#: Where something stands in its source, and what it is or what is wrong with it.
-Found: TypeAlias = tuple[str, T | Problem]
+#: A location in a source, and the entity there or the problem with it.
+SourceEntry: TypeAlias = tuple[str, T | Problem]
 
 
-class Source:
-    """What a file or a folder holds. Everything may be asked for more than once.
+class FileSource:
+    """The content of a file or folder to import. Each method can be called repeatedly.
 
-    A thing names its project by the number that this source gives it, and none by 0. What a source does not
-    know is empty or 0: a name, a title, an id, a time.
+    The project of an entity is an id within this source; 0 if it has none. Names, titles, ids and times that
+    the source does not contain are empty or 0.
     """
 
-    #: Whether these are the ids, numbers and times of a workspace.
-    own = False
-    #: Whether it knows the changes that led here.
+    #: Whether it is a Dittybag export, with the ids, numbers and times of the exported workspace.
+    is_export = False
+    #: Whether it has a change history.
     has_history = False
 
     def __init__(self) -> None:
-        self._fitted: dict[tuple[str, str], tuple[str, str]] = {}
+        self._renamed: dict[tuple[str, str], tuple[str, str]] = {}
         self._notes: dict[str, None] = {}
 
-    def projects(self) -> Iterable[Found[Project]]:
+    def projects(self) -> Iterable[SourceEntry[Project]]:
         return ()
 
-    def prompts(self) -> Iterable[Found[Prompt]]:
+    def prompts(self) -> Iterable[SourceEntry[Prompt]]:
         return ()
 
-    def resources(self) -> Iterable[Found[tuple[Resource, bytes]]]:
-        """Resources with their contents; hashes and sizes are not filled in."""
+    def resources(self) -> Iterable[SourceEntry[tuple[Resource, bytes]]]:
+        """Resources with their contents. Hashes and sizes are not set."""
         return ()
 
-    def tasks(self) -> Iterable[Found[Task]]:
+    def tasks(self) -> Iterable[SourceEntry[Task]]:
         return ()
 
-    def contents(self) -> Iterable[Found[bytes]]:
-        """Contents of resources in the past."""
+    def contents(self) -> Iterable[SourceEntry[bytes]]:
+        """Earlier contents of resources."""
         return ()
 
-    def changes(self) -> Iterable[Found[Change]]:
-        """The log. `before` and `project` are not filled in."""
+    def changes(self) -> Iterable[SourceEntry[Change]]:
+        """The change log. `before` and `project` are not set."""
         return ()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
 
     @property
-    def fitted(self) -> Sequence[tuple[str, str, str]]:
-        """Kind, old and new of every name that had to be made to fit."""
-        return [(kind, *names) for (kind, _), names in self._fitted.items()]
+    def renamed(self) -> Sequence[tuple[str, str, str]]:
+        """The kind, old value and new value of each name that was adjusted to the rules of Dittybag."""
+        return [(kind, *names) for (kind, _), names in self._renamed.items()]
 
     @property
     def notes(self) -> Sequence[str]:
-        """What else somebody should know, in sentences."""
+        """Other adjustments, as sentences for the import report."""
         return list(self._notes)
 
-    def note(self, text: str) -> None:
+    def add_note(self, text: str) -> None:
         self._notes[text] = None
 
-    def fits(self, kind: str, place: str, old: str, new: str) -> str:
-        """Remember that a name was made to fit, if it was; the new one."""
+    def record_rename(self, kind: str, location: str, old: str, new: str) -> str:
+        """Record an adjusted name, if `new` differs from `old`. Returns `new`."""
         if old != new:
-            self._fitted[kind, place] = (old, new)
+            self._renamed[kind, location] = (old, new)
         return new

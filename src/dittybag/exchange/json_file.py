@@ -1,4 +1,4 @@
-"""A workspace or a project in one JSON file: one thing on a line, the same bytes for the same things."""
+"""Exports as one JSON file with one entity per line. Equal workspaces give equal bytes."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
 from dittybag.exchange.export_records import (
-    ChangeLine,
     ContentRecord,
     ProjectRecord,
     PromptRecord,
+    RawChangeRecord,
     ResourceRecord,
     TaskRecord,
-    change_of,
     change_record,
-    project_of,
+    decode_content,
+    encode_content,
     project_record,
-    prompt_of,
     prompt_record,
-    read_content,
-    resource_of,
     resource_record,
-    task_of,
     task_record,
-    written_content,
+    to_change,
+    to_project,
+    to_prompt,
+    to_resource,
+    to_task,
 )
-from dittybag.exchange.import_sources import SOURCE_BYTES, Found, Source
+from dittybag.exchange.import_sources import SOURCE_BYTES, FileSource, SourceEntry
 
 FORMAT: Final = "dittybag"
 VERSION: Final = 1
@@ -50,10 +50,10 @@ _HISTORY: Final = ("contents", "changes")
 
 
 class JsonWriter:
-    """Writes what it is given, in the order of the sections."""
+    """Writes an export as JSON. Entities must arrive in the order of the sections."""
 
     def __init__(self, write: Callable[[bytes], Any], *, project: str | None, history: bool) -> None:
-        """`project`: the only one, if it is not the whole workspace."""
+        """`project`: the exported project, `None` for the whole workspace."""
         self._write = write
         self._names: dict[int, str] = {}
         self._sections = list(_SECTIONS + (_HISTORY if history else ()))
@@ -65,50 +65,51 @@ class JsonWriter:
 
     def project(self, project: Project) -> None:
         self._names[project.id] = project.name
-        self._item("projects", project_record(project))
+        self._write_item("projects", project_record(project))
 
     def prompt(self, prompt: Prompt) -> None:
-        self._item("prompts", prompt_record(prompt, self._names[prompt.project]))
+        self._write_item("prompts", prompt_record(prompt, self._names[prompt.project]))
 
     def resource(self, resource: Resource, content: bytes) -> None:
-        self._item("resources", resource_record(resource, content, self._names[resource.project]))
+        self._write_item("resources", resource_record(resource, content, self._names[resource.project]))
 
     def task(self, task: Task) -> None:
-        self._item("tasks", task_record(task))
+        self._write_item("tasks", task_record(task))
 
     def content(self, sha256: str, content: bytes) -> None:
-        self._item("contents", ContentRecord(**written_content(content)))
+        self._write_item("contents", ContentRecord(**encode_content(content)))
 
     def change(self, change: Change) -> None:
-        self._item("changes", change_record(change))
+        self._write_item("changes", change_record(change))
 
-    def end(self) -> None:
+    def finish(self) -> None:
+        """Complete the export."""
         while self._sections:
-            self._begin(self._sections[0])
-        self._finish()
+            self._begin_section(self._sections[0])
+        self._end_section()
         self._write(b"\n}\n")
 
-    def _item(self, section: str, item: Any) -> None:
+    def _write_item(self, section: str, item: Any) -> None:
         while self._open != section:
-            self._begin(self._sections[0])
+            self._begin_section(self._sections[0])
         self._write(b"\n" if self._empty else b",\n")
         self._empty = False
         self._write(self._encoder.encode(item))
 
-    def _begin(self, section: str) -> None:
-        self._finish()
+    def _begin_section(self, section: str) -> None:
+        self._end_section()
         self._sections.remove(section)
         self._write(f'{"" if self._open is None else ","}\n"{section}":['.encode())
         self._open = section
         self._empty = True
 
-    def _finish(self) -> None:
+    def _end_section(self) -> None:
         if self._open is not None:
             self._write(b"]" if self._empty else b"\n]")
 
 
-class _Document(Struct, forbid_unknown_fields=True):
-    """The whole file; what is in the sections has not been looked at."""
+class _JsonExport(Struct, forbid_unknown_fields=True):
+    """The whole file. The items of the sections are not decoded yet."""
 
     format: str
     version: int
@@ -121,24 +122,26 @@ class _Document(Struct, forbid_unknown_fields=True):
     changes: list[Raw] | None = None
 
 
-class _Head(Struct):
+class _FormatHeader(Struct):
+    """The fields that identify an export."""
+
     format: str
     version: int = 0
 
 
-def is_ours(path: str) -> bool:
-    """Whether a JSON file says that it is an export of Dittybag's. Raises `SourceFailed`."""
+def is_export_file(path: str) -> bool:
+    """Return whether a JSON file is a Dittybag export. Raises `SourceFailed`."""
     try:
-        head = msgspec.json.decode(_mapped(path), type=_Head)
+        header = msgspec.json.decode(_map_file(path), type=_FormatHeader)
     except msgspec.ValidationError:
         return False
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SourceFailed(path, f"it is not valid JSON ({error})") from error
-    return head.format == FORMAT
+    return header.format == FORMAT
 
 
-def _mapped(path: str) -> Any:
-    """The bytes of a file, which stay on the disk. Raises `SourceFailed`."""
+def _map_file(path: str) -> Any:
+    """Map a file into memory. Raises `SourceFailed`."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         try:
@@ -152,79 +155,83 @@ def _mapped(path: str) -> Any:
         raise SourceFailed(path, (error.strerror or "unknown reason").lower()) from error
 
 
-class JsonSource(Source):
-    """What is in a file that `JsonWriter` or somebody else wrote."""
+class JsonSource(FileSource):
+    """The content of a JSON export."""
 
-    own = True
+    is_export = True
 
     def __init__(self, path: str) -> None:
-        """Raises `SourceFailed` if it is no export at all."""
+        """Raises `SourceFailed` if the file is not a valid export."""
         super().__init__()
         try:
-            document = msgspec.json.decode(_mapped(path), type=_Document)
+            export = msgspec.json.decode(_map_file(path), type=_JsonExport)
         except msgspec.ValidationError as error:
-            raise SourceFailed(path, f"it is no export that can be understood: {error}") from error
+            raise SourceFailed(path, f"it is not a valid export: {error}") from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise SourceFailed(path, f"it is not valid JSON ({error})") from error
-        if document.format != FORMAT:
-            raise SourceFailed(path, "it is not an export of Dittybag's")
-        if document.version != VERSION:
-            problem = f"version {document.version} of the format is not known here; it takes another Dittybag"
+        if export.format != FORMAT:
+            raise SourceFailed(path, "it is not a Dittybag export")
+        if export.version != VERSION:
+            problem = (
+                f"format version {export.version} is not supported; this Dittybag reads version {VERSION}"
+            )
             raise SourceFailed(path, problem)
-        self._document = document
-        self.has_history = document.changes is not None
+        self._export = export
+        self.has_history = export.changes is not None
         self._ids: dict[str, int] = {}
 
-    def projects(self) -> Iterator[Found[Project]]:
+    def projects(self) -> Iterator[SourceEntry[Project]]:
         self._ids = {DEFAULT_PROJECT: 0, "": 0}
-        for place, found in _each("projects", self._document.projects, ProjectRecord, project_of):
+        for location, found in _decode_section("projects", self._export.projects, ProjectRecord, to_project):
             project = found
             if isinstance(project, Project):
-                # One that has no number of its own gets one that no other has.
+                # A temporary, unique id for a project without an id.
                 project = project if project.id else replace(project, id=-len(self._ids))
                 self._ids[project.name] = project.id
-            yield place, project
+            yield location, project
 
-    def prompts(self) -> Iterator[Found[Prompt]]:
+    def prompts(self) -> Iterator[SourceEntry[Prompt]]:
         def read(record: PromptRecord) -> Prompt:
-            return prompt_of(record, self._project(record.project))
+            return to_prompt(record, self._project(record.project))
 
-        return _each("prompts", self._document.prompts, PromptRecord, read)
+        return _decode_section("prompts", self._export.prompts, PromptRecord, read)
 
-    def resources(self) -> Iterator[Found[tuple[Resource, bytes]]]:
+    def resources(self) -> Iterator[SourceEntry[tuple[Resource, bytes]]]:
         def read(record: ResourceRecord) -> tuple[Resource, bytes]:
-            return resource_of(record, self._project(record.project))
+            return to_resource(record, self._project(record.project))
 
-        return _each("resources", self._document.resources, ResourceRecord, read)
+        return _decode_section("resources", self._export.resources, ResourceRecord, read)
 
-    def tasks(self) -> Iterator[Found[Task]]:
-        return _each("tasks", self._document.tasks, TaskRecord, task_of)
+    def tasks(self) -> Iterator[SourceEntry[Task]]:
+        return _decode_section("tasks", self._export.tasks, TaskRecord, to_task)
 
-    def contents(self) -> Iterator[Found[bytes]]:
+    def contents(self) -> Iterator[SourceEntry[bytes]]:
         def read(record: ContentRecord) -> bytes:
-            return read_content(record.text, record.base64)
+            return decode_content(record.text, record.base64)
 
-        return _each("contents", self._document.contents, ContentRecord, read)
+        return _decode_section("contents", self._export.contents, ContentRecord, read)
 
-    def changes(self) -> Iterator[Found[Change]]:
-        return _each("changes", self._document.changes or [], ChangeLine, change_of)
+    def changes(self) -> Iterator[SourceEntry[Change]]:
+        return _decode_section("changes", self._export.changes or [], RawChangeRecord, to_change)
 
     def _project(self, name: str) -> int:
-        """Raises `Invalid`."""
+        """Return the id of a project in this source. Raises `Invalid`."""
         if name not in self._ids:
-            raise Invalid([Problem("project", f"there is no project '{name[:100]}' among the projects")])
+            raise Invalid([Problem("project", f"project '{name[:100]}' is not listed in projects")])
         return self._ids[name]
 
 
-def _each(section: str, items: list[Raw], type: type[R], read: Callable[[R], T]) -> Iterator[Found[T]]:
+def _decode_section(
+    section: str, items: list[Raw], type: type[R], read: Callable[[R], T]
+) -> Iterator[SourceEntry[T]]:
     decoder = msgspec.json.Decoder(type)
     for number, item in enumerate(items, 1):
-        place = f"{section} {number}"
+        location = f"{section} {number}"
         try:
-            yield place, read(decoder.decode(item))
+            yield location, read(decoder.decode(item))
         except (msgspec.DecodeError, UnicodeError) as error:
-            yield place, Problem("", str(error))
+            yield location, Problem("", str(error))
         except RecursionError:
-            yield place, Problem("", "too deeply nested")
+            yield location, Problem("", "too deeply nested")
         except Invalid as error:
-            yield place, error.problems[0]
+            yield location, error.problems[0]

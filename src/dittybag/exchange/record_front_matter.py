@@ -1,4 +1,4 @@
-"""Front matter: the fields of a thing in YAML, above its text."""
+"""Records as YAML, alone or as the front matter of a text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dittybag.domain.errors import Invalid, Problem
 
 T = TypeVar("T")
 
-#: The front matter of a file has at most so many bytes.
-HEAD_BYTES: Final = 512 * 1024
+#: Maximum size of the YAML fields of a file, in bytes.
+FIELDS_BYTES: Final = 512 * 1024
 
 _FENCE: Final = "---\n"
 _OPENING: Final = re.compile(r"(?:\ufeff)?---[ \t]*\r?\n")
@@ -21,16 +21,16 @@ _CLOSING: Final = re.compile(r"^---[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
 _FIELD: Final = re.compile(r"^([A-Za-z_]\w*)[ \t]*:", re.MULTILINE)
 _CONFLICT: Final = re.compile(r"^(?:<{7}|={7}|>{7})(?: |\r?$)", re.MULTILINE)
 
-#: What is written without quotes: no program takes it for anything but text.
+#: Text that needs no quotes, because every YAML parser reads it as a string.
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_.(][A-Za-z0-9_./()-]*)*")
-_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+_RESERVED_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 _ESCAPED: Final = re.compile(
     r'["\\]|[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]'
 )
 
 
-def written(fields: Mapping[str, Any], body: str | None = None) -> bytes:
-    """Fields as YAML, or above a text as its front matter. Fields that are empty are left out."""
+def format_record(fields: Mapping[str, Any], body: str | None = None) -> bytes:
+    """Format fields as YAML, or as front matter above `body`. Empty fields are omitted."""
     head = "".join(_field(name, value) for name, value in fields.items() if value not in (None, "", ()))
     if body is None:
         return head.encode()
@@ -59,7 +59,7 @@ def _value(value: Any) -> str:
 
 
 def _scalar(text: str) -> str:
-    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+    if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED_WORDS:
         return text
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
@@ -73,8 +73,8 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\x{ord(letter):02x}" if ord(letter) < 256 else f"\\u{ord(letter):04x}"
 
 
-def split(text: str) -> tuple[str, str]:
-    """The front matter of a file and the text below it, which is all of it if there is none.
+def split_front_matter(text: str) -> tuple[str, str]:
+    """Return the front matter and the text below it. Without front matter, all of it is text.
 
     Raises `Invalid`.
     """
@@ -83,36 +83,36 @@ def split(text: str) -> tuple[str, str]:
         return "", text
     closing = _CLOSING.search(text, opening.end())
     if closing is None:
-        raise Invalid([Problem("", "its front matter has no end: there is no second line with ---")])
+        raise Invalid([Problem("", "the front matter has no end: a second line with --- is missing")])
     return text[opening.end() : closing.start()], text[closing.end() :]
 
 
-def fields(head: str, type: type[T]) -> T:
-    """The fields in a piece of YAML, in which everything is text unless `type` says otherwise.
+def parse_fields(head: str, type: type[T]) -> T:
+    """Parse YAML fields. Values are strings unless `type` declares another type.
 
     Raises `Invalid`.
     """
-    if len(head) > HEAD_BYTES:
-        raise Invalid([Problem("", f"its fields take more than {HEAD_BYTES // 1024} KiB")])
+    if len(head) > FIELDS_BYTES:
+        raise Invalid([Problem("", f"the fields are larger than {FIELDS_BYTES // 1024} KiB")])
     if _CONFLICT.search(head):
-        raise Invalid([Problem("", "it has conflict marks of Git in it: say which side is right")])
+        raise Invalid([Problem("", "it contains Git conflict markers; resolve the conflict first")])
     names = _FIELD.findall(head)
     for name in names:
         if names.count(name) > 1:
-            raise Invalid([Problem(name, f"{name} is there twice")])
+            raise Invalid([Problem(name, f"{name} occurs more than once")])
     try:
-        return msgspec.convert(_parsed(head) or {}, type, strict=False)
+        return msgspec.convert(_parse_yaml(head) or {}, type, strict=False)
     except msgspec.ValidationError as error:
         raise Invalid([Problem("", str(error))]) from error
 
 
-def _parsed(text: str) -> Any:
+def _parse_yaml(text: str) -> Any:
     import yaml  # type: ignore[import-untyped]  # has no types of its own
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        return yaml.load(text, Loader=loader)  # noqa: S506  # it makes nothing but texts, lists and mappings
+        return yaml.load(text, Loader=loader)  # noqa: S506  # it creates only strings, lists and mappings
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
-        where = "" if line is None else f" (line {line + 1} of it)"
-        raise Invalid([Problem("", f"its fields are not valid YAML{where}")]) from error
+        where = "" if line is None else f" (line {line + 1} of the fields)"
+        raise Invalid([Problem("", f"the fields are not valid YAML{where}")]) from error

@@ -1,4 +1,4 @@
-"""Fitting: names and texts of other programs, made such that they can be ours."""
+"""Adjustment of imported names and texts to the rules of Dittybag."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from dittybag.domain.prompts import DESCRIPTION_LENGTH, TAG_LENGTH, TITLE_LENGTH
 from dittybag.domain.resources import URI_LENGTH, problems
 from dittybag.domain.text import one_line
 
-_OTHERS: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_NO_TAG: Final = re.compile(r"[^a-z0-9_-]+")
-BINARY: Final = "application/octet-stream"
+_INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_INVALID_IN_TAGS: Final = re.compile(r"[^a-z0-9_-]+")
+BINARY_MIME_TYPE: Final = "application/octet-stream"
 
 
-def fitted_name(name: str, otherwise: str) -> str:
-    """A name with `-` for what may not be in one."""
-    return _OTHERS.sub("-", name).strip("-")[:NAME_LENGTH] or otherwise
+def sanitise_name(name: str, fallback: str) -> str:
+    """Replace invalid characters of a name with `-`. Returns `fallback` if nothing is left."""
+    return _INVALID_IN_NAMES.sub("-", name).strip("-")[:NAME_LENGTH] or fallback
 
 
-def fitted_title(title: str) -> str:
-    """A title on one line, not too long."""
+def sanitise_title(title: str) -> str:
+    """Return a title as one line, truncated to the maximum length."""
     return one_line(title, TITLE_LENGTH)
 
 
-def fitted_tag(tag: str) -> str:
-    """A tag with `-` for what may not be in one; nothing if nothing is left."""
-    return _NO_TAG.sub("-", tag.lower()).strip("-")[:TAG_LENGTH]
+def sanitise_tag(tag: str) -> str:
+    """Replace invalid characters of a tag with `-`. Returns an empty string if nothing is left."""
+    return _INVALID_IN_TAGS.sub("-", tag.lower()).strip("-")[:TAG_LENGTH]
 
 
-def fitted_description(text: str | None) -> str | None:
-    """A description that is not too long."""
+def sanitise_description(text: str | None) -> str | None:
+    """Return a description without NUL, truncated to the maximum length; `None` if it is empty."""
     return text.replace("\0", "")[:DESCRIPTION_LENGTH] if text else None
 
 
-def fitted_uri(uri: str) -> str:
-    """A URI with a scheme and without blanks."""
+def sanitise_uri(uri: str) -> str:
+    """Return a valid URI: percent-encoded, and with the scheme `file` if it has none."""
     if not any(problems(uri=uri)):
         return uri
-    fitted = quote(uri.strip(), safe="/:?#[]@!$&'()*+,;=%-._~")
-    if any(problems(uri=fitted)):
-        fitted = f"file:///{quote(uri.strip().lstrip('/'), safe='/')}"
-    return fitted[:URI_LENGTH]
+    sanitised = quote(uri.strip(), safe="/:?#[]@!$&'()*+,;=%-._~")
+    if any(problems(uri=sanitised)):
+        sanitised = f"file:///{quote(uri.strip().lstrip('/'), safe='/')}"
+    return sanitised[:URI_LENGTH]

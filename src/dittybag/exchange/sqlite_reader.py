@@ -1,4 +1,4 @@
-"""SQLite databases of other programs, which are only ever read."""
+"""Read-only access to the SQLite databases of other programs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from dittybag.exchange.import_sources import SOURCE_BYTES
 
 MAGIC: Final = b"SQLite format 3\0"
 
-#: The mark of Dittybag's own databases: "Ditt".
-_OURS: Final = 0x44697474
+#: The application id of Dittybag databases: "Ditt".
+_APPLICATION_ID: Final = 0x44697474
 
-#: No value in them has more bytes.
+#: Maximum size of a value in bytes.
 _VALUE_BYTES: Final = 16 * 1024 * 1024
 _COLUMNS: Final = 200
 
 
 @contextmanager
-def opened(path: str) -> Iterator[apsw.Connection]:
-    """A connection that changes nothing: not the file, nor what lies beside it. Raises `SourceFailed`."""
+def open_read_only(path: str) -> Iterator[apsw.Connection]:
+    """Open a database without changing it or creating files beside it. Raises `SourceFailed`."""
     try:
         if os.path.getsize(path) > SOURCE_BYTES:  # noqa: PTH202
             raise SourceFailed(path, f"it is larger than {SOURCE_BYTES // 1024**3} GiB")
-        connection = apsw.Connection(_address(path), flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        connection = apsw.Connection(_uri(path), flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     except apsw.Error as error:
-        raise SourceFailed(path, _words(error)) from error
+        raise SourceFailed(path, _describe_error(error)) from error
     except OSError as error:
         raise SourceFailed(path, (error.strerror or "unknown reason").lower()) from error
     try:
@@ -42,17 +42,17 @@ def opened(path: str) -> Iterator[apsw.Connection]:
         connection.set_busy_timeout(5000)
         yield connection
     except apsw.Error as error:
-        raise SourceFailed(path, _words(error)) from error
+        raise SourceFailed(path, _describe_error(error)) from error
     except UnicodeDecodeError as error:
-        raise SourceFailed(path, "there is text in it that is not UTF-8") from error
+        raise SourceFailed(path, "it contains text that is not UTF-8") from error
     finally:
         connection.close()
 
 
-def _address(path: str) -> str:
-    """Where nothing is left to be written into the database, SQLite need not look beside it."""
-    unwritten = any(_size(path + ending) for ending in ("-wal", "-journal"))
-    return f"file:{quote(os.path.abspath(path))}?{'mode=ro' if unwritten else 'immutable=1'}"  # noqa: PTH100
+def _uri(path: str) -> str:
+    """Return the SQLite URI. Without a WAL or journal, `immutable` keeps SQLite from creating files."""
+    has_journal = any(_size(path + ending) for ending in ("-wal", "-journal"))
+    return f"file:{quote(os.path.abspath(path))}?{'mode=ro' if has_journal else 'immutable=1'}"  # noqa: PTH100
 
 
 def _size(path: str) -> int:
@@ -62,18 +62,18 @@ def _size(path: str) -> int:
         return 0
 
 
-def _words(error: apsw.Error) -> str:
+def _describe_error(error: apsw.Error) -> str:
     if isinstance(error, apsw.NotADBError):
         return "it is not a SQLite database"
     if isinstance(error, apsw.CorruptError):
         return "it is damaged"
     if isinstance(error, apsw.TooBigError):
-        return f"there is a value in it of more than {_VALUE_BYTES // 1024**2} MiB"
-    return f"{error}; if another program is using it, close that first"
+        return f"it contains a value larger than {_VALUE_BYTES // 1024**2} MiB"
+    return f"{error}; if another program uses the database, close that program first"
 
 
 def tables(connection: apsw.Connection) -> dict[str, set[str]]:
-    """The columns of every table, by their names in lower case. Views and other inventions do not count."""
+    """Return the columns of each table, with names in lower case. Views and virtual tables are omitted."""
     sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
     found = {}
     for (name,) in connection.execute(sql).fetchall():
@@ -83,7 +83,7 @@ def tables(connection: apsw.Connection) -> dict[str, set[str]]:
 
 
 def rows(connection: apsw.Connection, sql: str) -> Iterator[dict[str, Any]]:
-    """The rows of a query by the names of their columns."""
+    """Yield the rows of a query as dictionaries."""
     cursor = connection.execute(sql)
     names: list[str] | None = None
     for row in cursor:
@@ -92,8 +92,8 @@ def rows(connection: apsw.Connection, sql: str) -> Iterator[dict[str, Any]]:
         yield dict(zip(names, row, strict=True))
 
 
-def text(value: Any) -> str:
-    """A value as text, whatever type it has in a database that takes any."""
+def as_text(value: Any) -> str:
+    """Return a value as text. SQLite columns may contain values of any type."""
     if value is None:
         return ""
     if isinstance(value, bytes):
@@ -101,13 +101,13 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def number(value: Any) -> int:
-    """A value as a number, 0 if it is none."""
+def as_number(value: Any) -> int:
+    """Return a value as a positive number; 0 if it is not one."""
     return value if isinstance(value, int) and 0 < value < 2**53 else 0
 
 
-#: A kind of database, and the tables and columns by which it is known.
-_SIGNS: Final[dict[str, dict[str, set[str]]]] = {
+#: The tables and columns that identify each kind of database.
+_SIGNATURES: Final[dict[str, dict[str, set[str]]]] = {
     "mcpkg": {
         "projects": {"id", "name"},
         "prompts": {"id", "project_id", "name", "content"},
@@ -118,13 +118,13 @@ _SIGNS: Final[dict[str, dict[str, set[str]]]] = {
 }
 
 
-def recognised(path: str) -> str | None:
-    """Whose database this is; nothing if nobody's that is known. Raises `SourceFailed`."""
-    with opened(path) as connection:
-        if connection.pragma("application_id") == _OURS:
+def detect_database(path: str) -> str | None:
+    """Return the format of a database, or `None` if it is unknown. Raises `SourceFailed`."""
+    with open_read_only(path) as connection:
+        if connection.pragma("application_id") == _APPLICATION_ID:
             return "database"
         found = tables(connection)
-    for name, signs in _SIGNS.items():
-        if all(columns <= found.get(table, set()) for table, columns in signs.items()):
+    for name, signature in _SIGNATURES.items():
+        if all(columns <= found.get(table, set()) for table, columns in signature.items()):
             return name
     return None

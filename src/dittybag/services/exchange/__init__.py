@@ -1,34 +1,49 @@
-"""Use cases of exchange: give everything to whoever writes it down, take in what somebody has read."""
+"""Export a workspace to a sink, and import a source into a workspace."""
 
 from __future__ import annotations
 
 from dittybag.domain.errors import ProjectNotFound
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT
-from dittybag.services.exchange.exact_restore import Reproduction, possible
-from dittybag.services.exchange.exchange_types import Intake, OnConflict, Renamed, Sink, Source, Tell
-from dittybag.services.exchange.export_data import Giving
-from dittybag.services.exchange.merge import Addition
-from dittybag.services.exchange.validated import Reading
+from dittybag.services.exchange.exact_restore import ExactRestore, can_restore
+from dittybag.services.exchange.exchange_types import (
+    ExportSink,
+    ImportResult,
+    ImportSource,
+    OnConflict,
+    ProgressCallback,
+    RenamedEntity,
+)
+from dittybag.services.exchange.export_data import ExportRun
+from dittybag.services.exchange.merge import MergeImport
+from dittybag.services.exchange.validated import ValidatedSource
 
-__all__ = ["Exchange", "Intake", "OnConflict", "Renamed", "Sink", "Source", "Tell"]
+__all__ = [
+    "ExchangeService",
+    "ExportSink",
+    "ImportResult",
+    "ImportSource",
+    "OnConflict",
+    "ProgressCallback",
+    "RenamedEntity",
+]
 
 
-class _Rehearsed(Exception):
-    """All went well, and is to be undone."""
+class _DryRunRollback(Exception):
+    """Raised after a successful dry run, so that the transaction is rolled back."""
 
-    def __init__(self, intake: Intake) -> None:
-        self.intake = intake
+    def __init__(self, result: ImportResult) -> None:
+        self.result = result
 
 
-class Exchange:
-    """Give and take whole workspaces, projects, or what other programs have."""
+class ExchangeService:
+    """Exports workspaces and projects, and imports sources of any format."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def require(self, project: str) -> None:
-        """Raises `ProjectNotFound` if there is no such project."""
+    async def require_project(self, project: str) -> None:
+        """Raise `ProjectNotFound` if the project does not exist."""
 
         async def work(transaction: Transaction) -> None:
             if await transaction.projects.by_name(project) is None:
@@ -37,18 +52,23 @@ class Exchange:
         await self._store.read(work)
 
     async def export(
-        self, sink: Sink, *, project: str | None = None, history: bool = True, tell: Tell | None = None
+        self,
+        sink: ExportSink,
+        *,
+        project: str | None = None,
+        history: bool = True,
+        on_progress: ProgressCallback | None = None,
     ) -> dict[str, int]:
-        """Give everything at one moment, or one project with its tasks; how much of each kind it was."""
+        """Export a snapshot of the workspace, or of one project with its tasks. Returns counts by kind."""
 
         async def work(transaction: Transaction) -> dict[str, int]:
-            return await Giving(transaction, sink, tell).give(project, history=history)
+            return await ExportRun(transaction, sink, on_progress).run(project, history=history)
 
         return await self._store.read(work, slow=True)
 
-    async def take(
+    async def import_source(
         self,
-        source: Source,
+        source: ImportSource,
         *,
         actor: str,
         project: str | None = None,
@@ -56,31 +76,39 @@ class Exchange:
         on_conflict: OnConflict = "fail",
         history: bool = True,
         dry_run: bool = False,
-        tell: Tell | None = None,
-    ) -> Intake:
-        """Take in all that a source has, or nothing of it.
+        on_progress: ProgressCallback | None = None,
+    ) -> ImportResult:
+        """Import a source, completely or not at all.
 
-        An untouched workspace becomes what the source's was, with its history if that is wanted. Else things
-        are added in one batch: to `project`, or to those that the source names, or to `default`.
+        An export that is imported into an empty workspace restores it exactly, with its history if `history`
+        is set. Otherwise, the entities are added in one batch: to `project` if it is given, else to the
+        projects that the source names, else to `default`.
+
+        Raises `Invalid`, `ProjectNotFound` and `SeveralConflicts`.
         """
 
-        async def work(transaction: Transaction) -> Intake:
-            reading = Reading(source, tell)
+        async def work(transaction: Transaction) -> ImportResult:
+            validated = ValidatedSource(source, on_progress)
             first = await transaction.initial_change()
-            if reading.own and project is None and first is not None and possible(reading, first):
-                reproduction = Reproduction(reading, transaction, first)
-                if history and reading.has_history:
-                    intake = await reproduction.with_history()
+            if (
+                validated.is_export
+                and project is None
+                and first is not None
+                and can_restore(validated, first)
+            ):
+                restore = ExactRestore(validated, transaction, first)
+                if history and validated.has_history:
+                    result = await restore.with_history()
                 else:
-                    intake = await reproduction.without_history(actor)
+                    result = await restore.without_history(actor)
             else:
-                addition = Addition(reading, transaction, on_conflict, rehearsal=dry_run)
-                intake = await addition.make(project, default)
+                merge = MergeImport(validated, transaction, on_conflict, dry_run=dry_run)
+                result = await merge.run(project, default)
             if dry_run:
-                raise _Rehearsed(intake)
-            return intake
+                raise _DryRunRollback(result)
+            return result
 
         try:
             return await self._store.write(work, actor=actor)
-        except _Rehearsed as rehearsed:
-            return rehearsed.intake
+        except _DryRunRollback as rollback:
+            return rollback.result

@@ -1,4 +1,4 @@
-"""What an exchange takes and gives: where things go, where they come from, and what came of it."""
+"""Types of imports and exports: sinks, sources, results and progress."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ T = TypeVar("T")
 
 OnConflict = Literal["fail", "skip", "replace", "rename"]
 
-#: Where something stands in its source, and what it is or what is wrong with it.
-Found: TypeAlias = tuple[str, T | Problem]
+#: A location in a source, and the entity there or the problem with it.
+SourceEntry: TypeAlias = tuple[str, T | Problem]
 
-#: Called with what is being done and how far it is.
-Tell = Callable[[str, int], None]
+#: Called with a kind of data, in the plural, and the number processed so far.
+ProgressCallback = Callable[[str, int], None]
 
-#: So many things are read in one go.
+#: Number of entities or changes to read at a time.
 PAGE: Final = 100
 
 
-class Sink(Protocol):
-    """Whoever writes down what there is: one kind after the other, each in the order of creation."""
+class ExportSink(Protocol):
+    """Writes an export. It receives one kind after the other, each in the order of creation."""
 
     def project(self, project: Project) -> None: ...
 
@@ -44,54 +44,54 @@ class Sink(Protocol):
     def change(self, change: Change) -> None: ...
 
 
-class Source(Protocol):
-    """What is to be taken in. See `dittybag.exchange.import_sources.Source`."""
+class ImportSource(Protocol):
+    """The data to import. `dittybag.exchange.import_sources.FileSource` describes each member."""
 
     @property
-    def own(self) -> bool: ...
+    def is_export(self) -> bool: ...
 
     @property
     def has_history(self) -> bool: ...
 
-    def projects(self) -> Iterable[Found[Project]]: ...
+    def projects(self) -> Iterable[SourceEntry[Project]]: ...
 
-    def prompts(self) -> Iterable[Found[Prompt]]: ...
+    def prompts(self) -> Iterable[SourceEntry[Prompt]]: ...
 
-    def resources(self) -> Iterable[Found[tuple[Resource, bytes]]]: ...
+    def resources(self) -> Iterable[SourceEntry[tuple[Resource, bytes]]]: ...
 
-    def tasks(self) -> Iterable[Found[Task]]: ...
+    def tasks(self) -> Iterable[SourceEntry[Task]]: ...
 
-    def contents(self) -> Iterable[Found[bytes]]: ...
+    def contents(self) -> Iterable[SourceEntry[bytes]]: ...
 
-    def changes(self) -> Iterable[Found[Change]]: ...
+    def changes(self) -> Iterable[SourceEntry[Change]]: ...
 
 
-class Renamed(Struct, frozen=True):
-    """A thing that is called otherwise here than in its source."""
+class RenamedEntity(Struct, frozen=True):
+    """An entity that was renamed during the import."""
 
     kind: str
     old: str
     new: str
 
 
-class Intake(Struct, kw_only=True):
-    """What came of an import."""
+class ImportResult(Struct, kw_only=True):
+    """The result of an import."""
 
     created: dict[Kind, int]
     replaced: dict[Kind, int]
-    #: Things that were here already, or that were to be left as they are here.
+    #: Entities that already exist, or that conflict with existing ones and were not imported.
     skipped: dict[Kind, int]
-    renamed: list[Renamed]
+    renamed: list[RenamedEntity]
     conflicts: list[Conflict]
-    #: Whether this workspace is now what that one was.
+    #: Whether the workspace is now an exact copy of the exported one.
     exact: bool = False
-    #: How many changes of the past were taken in.
+    #: The number of imported changes of the history.
     changes: int = 0
 
 
-def nothing() -> Intake:
-    """What has come of an import before it has begun."""
-    return Intake(
+def empty_result() -> ImportResult:
+    """Return a result with all counts at zero."""
+    return ImportResult(
         created=dict.fromkeys(KINDS, 0),
         replaced=dict.fromkeys(KINDS, 0),
         skipped=dict.fromkeys(KINDS, 0),
@@ -100,17 +100,17 @@ def nothing() -> Intake:
     )
 
 
-class Progress:
-    """How far it is."""
+class ProgressCounter:
+    """Counts what was processed, and reports it to a callback."""
 
-    def __init__(self, tell: Tell | None) -> None:
+    def __init__(self, on_progress: ProgressCallback | None) -> None:
         self.counts = {"prompts": 0, "resources": 0, "tasks": 0, "changes": 0}
-        self._tell = tell
+        self._on_progress = on_progress
 
-    def begin(self, what: str) -> None:
-        self.counts[what] = 0
+    def begin(self, section: str) -> None:
+        self.counts[section] = 0
 
-    def step(self, what: str) -> None:
-        self.counts[what] += 1
-        if self._tell is not None and self.counts[what] % PAGE == 0:
-            self._tell(what, self.counts[what])
+    def step(self, section: str) -> None:
+        self.counts[section] += 1
+        if self._on_progress is not None and self.counts[section] % PAGE == 0:
+            self._on_progress(section, self.counts[section])

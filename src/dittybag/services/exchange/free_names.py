@@ -1,4 +1,4 @@
-"""Names that nobody has yet."""
+"""Numbered alternatives for names, titles and URIs that are already in use."""
 
 from __future__ import annotations
 
@@ -12,30 +12,36 @@ from dittybag.domain.prompts import TITLE_LENGTH, Prompt
 from dittybag.domain.resources import URI_LENGTH, Resource
 
 
-async def _free(wanted: str, form: str, length: int, taken: Callable[[str], Awaitable[object]]) -> str:
+async def _first_free(wanted: str, form: str, length: int, taken: Callable[[str], Awaitable[object]]) -> str:
     for candidate in numbered_names(wanted, form, length):
         if not await taken(candidate):
             return candidate
-    raise AssertionError("alternatives never end")
+    raise AssertionError("numbered_names is infinite")
 
 
-async def named(transaction: Transaction, prompt: Prompt, old: Prompt | None = None) -> Prompt:
-    """A prompt with a name and a title that no other has but `old`."""
+async def rename_prompt_if_taken(
+    transaction: Transaction, prompt: Prompt, old: Prompt | None = None
+) -> Prompt:
+    """Return the prompt with a name and a title that no prompt except `old` uses."""
     prompts, project = transaction.prompts, prompt.project
     name, title = prompt.name or name_from_title(prompt.title), prompt.title or prompt.name
     if old is None or old.name != name:
-        name = await _free(name, "-{}", NAME_LENGTH, lambda name: prompts.name_taken(project, name))
+        name = await _first_free(name, "-{}", NAME_LENGTH, lambda name: prompts.name_taken(project, name))
     if old is None or old.title != title:
-        title = await _free(title, " ({})", TITLE_LENGTH, lambda title: prompts.title_taken(project, title))
+        title = await _first_free(
+            title, " ({})", TITLE_LENGTH, lambda title: prompts.title_taken(project, title)
+        )
     return replace(prompt, name=name, title=title)
 
 
-async def placed(transaction: Transaction, resource: Resource, old: Resource | None = None) -> Resource:
-    """A resource with a name and a URI that no other has but `old`."""
+async def rename_resource_if_taken(
+    transaction: Transaction, resource: Resource, old: Resource | None = None
+) -> Resource:
+    """Return the resource with a name and a URI that no resource except `old` uses."""
     resources, project = transaction.resources, resource.project
     name, uri = resource.name, resource.uri
     if old is None or old.name != name:
-        name = await _free(name, "-{}", NAME_LENGTH, lambda name: resources.by_name(project, name))
+        name = await _first_free(name, "-{}", NAME_LENGTH, lambda name: resources.by_name(project, name))
     if old is None or old.uri != uri:
-        uri = await _free(uri, "-{}", URI_LENGTH, lambda uri: resources.by_uri(project, uri))
+        uri = await _first_free(uri, "-{}", URI_LENGTH, lambda uri: resources.by_uri(project, uri))
     return replace(resource, name=name, uri=uri)

@@ -1,4 +1,4 @@
-"""Reading a source: what is in order, and a list of what is not."""
+"""A source whose entities are validated as they are read."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt, normalise_tags
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
-from dittybag.services.exchange.exchange_types import Found, Progress, Source, Tell
+from dittybag.services.exchange.exchange_types import (
+    ImportSource,
+    ProgressCallback,
+    ProgressCounter,
+    SourceEntry,
+)
 from dittybag.services.exchange.import_rules import (
-    facts,
+    content_facts,
     project_problems,
     prompt_problems,
     resource_problems,
@@ -25,35 +30,35 @@ from dittybag.services.exchange.import_rules import (
 
 T = TypeVar("T")
 
-#: So many problems are named.
-_MAX_NAMED: Final = 20
+#: Maximum number of problems that are reported in full.
+_MAX_PROBLEMS: Final = 20
 
 
-class Reading:
-    """A source whose problems are gathered, so that all of them can be told."""
+class ValidatedSource:
+    """Yields the valid entities of a source, and collects all problems."""
 
-    def __init__(self, source: Source, tell: Tell | None) -> None:
-        self.own = source.own
+    def __init__(self, source: ImportSource, on_progress: ProgressCallback | None) -> None:
+        self.is_export = source.is_export
         self.has_history = source.has_history
         self._source = source
-        self._progress = Progress(tell)
+        self._progress = ProgressCounter(on_progress)
         self._problems: list[Problem] = []
         self._more_problems = 0
-        #: With where each stands.
+        #: The projects, each with its location in the source.
         self.projects: list[tuple[str, Project]] = [
-            (place, project)
-            for place, project in self._each(source.projects())
-            if not self._wrong(place, project_problems(project))
+            (location, project)
+            for location, project in self._each(source.projects())
+            if not self._has_problems(location, project_problems(project))
         ]
 
     def prompts(self) -> Iterator[tuple[str, Prompt]]:
-        for place, given in self._each(self._source.prompts(), "prompts"):
+        for location, given in self._each(self._source.prompts(), "prompts"):
             prompt = replace(given, tags=normalise_tags(given.tags), description=given.description or None)
-            if not self._wrong(place, prompt_problems(prompt)):
-                yield place, prompt
+            if not self._has_problems(location, prompt_problems(prompt)):
+                yield location, prompt
 
     def resources(self) -> Iterator[tuple[str, Resource, bytes]]:
-        for place, (given, content) in self._each(self._source.resources(), "resources"):
+        for location, (given, content) in self._each(self._source.resources(), "resources"):
             resource = replace(
                 given,
                 title=given.title or None,
@@ -61,15 +66,15 @@ class Reading:
                 sha256=sha256(content).hexdigest(),
                 size=len(content),
             )
-            if not self._wrong(place, resource_problems(resource, facts(content))):
-                yield place, resource, content
+            if not self._has_problems(location, resource_problems(resource, content_facts(content))):
+                yield location, resource, content
 
     def tasks(self) -> Iterator[tuple[str, Task]]:
-        for place, given in self._each(self._source.tasks(), "tasks"):
+        for location, given in self._each(self._source.tasks(), "tasks"):
             texts = {field: getattr(given, field) or None for field in ("project", "notes", "due_date")}
             task = replace(given, **texts)
-            if not self._wrong(place, task_problems(task)):
-                yield place, task
+            if not self._has_problems(location, task_problems(task)):
+                yield location, task
 
     def changes(self) -> Iterator[tuple[str, Change]]:
         return self._each(self._source.changes(), "changes")
@@ -77,37 +82,38 @@ class Reading:
     def contents(self) -> Iterator[tuple[str, bytes]]:
         return self._each(self._source.contents())
 
-    def _each(self, items: Iterable[Found[T]], what: str | None = None) -> Iterator[tuple[str, T]]:
-        if what is not None:
-            self._progress.begin(what)
-        for place, item in items:
+    def _each(self, entries: Iterable[SourceEntry[T]], section: str | None = None) -> Iterator[tuple[str, T]]:
+        if section is not None:
+            self._progress.begin(section)
+        for location, item in entries:
             if isinstance(item, Problem):
-                self.problem(place, item.message)
+                self.add_problem(location, item.message)
                 continue
-            if what is not None:
-                self._progress.step(what)
-            yield place, item
+            if section is not None:
+                self._progress.step(section)
+            yield location, item
 
-    def _wrong(self, place: str, problems: Iterable[Problem]) -> bool:
+    def _has_problems(self, location: str, problems: Iterable[Problem]) -> bool:
+        """Record the problems of an entity. Returns whether it has any."""
         found = list(problems)
         for problem in found:
-            self.problem(place, problem.message)
+            self.add_problem(location, problem.message)
         return bool(found)
 
-    def problem(self, place: str, message: str) -> None:
-        """Something is wrong there."""
-        if len(self._problems) < _MAX_NAMED:
-            self._problems.append(Problem(place, f"{place}: {message}"))
+    def add_problem(self, location: str, message: str) -> None:
+        """Record a problem at a location in the source."""
+        if len(self._problems) < _MAX_PROBLEMS:
+            self._problems.append(Problem(location, f"{location}: {message}"))
         else:
             self._more_problems += 1
 
     @property
-    def sound(self) -> bool:
-        """Whether nothing has been wrong so far. If something was, the rest is only looked at."""
+    def is_valid(self) -> bool:
+        """Whether no problem was found so far. After a problem, the rest is only validated."""
         return not self._problems
 
-    def require_sound(self) -> None:
-        """Raises `Invalid` if anything was wrong."""
+    def require_valid(self) -> None:
+        """Raise `Invalid` if any problem was found."""
         if self._more_problems:
             self._problems.append(Problem("", f"and {self._more_problems} more"))
         if self._problems:

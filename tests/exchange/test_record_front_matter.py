@@ -1,4 +1,4 @@
-"""Front matter: any text comes back as it was, and people may write it as they like."""
+"""Front matter round-trips any text, and accepts the variants of YAML that people write."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from dittybag.domain.errors import Invalid
-from dittybag.exchange.record_front_matter import fields, split, written
+from dittybag.exchange.record_front_matter import format_record, parse_fields, split_front_matter
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 
 
-class Sample(Struct, forbid_unknown_fields=True):
+class SampleFields(Struct, forbid_unknown_fields=True):
     text: str = ""
     texts: tuple[str, ...] = ()
     number: int = 0
 
 
 @given(text=TEXTS, texts=st.lists(TEXTS.filter(bool)), body=TEXTS)
-def test_any_text_comes_back(text: str, texts: list[str], body: str) -> None:
-    head, below = split(written({"text": text, "texts": tuple(texts), "number": 7}, body).decode())
-    assert fields(head, Sample) == Sample(text, tuple(texts), 7)
+def test_any_text_round_trips(text: str, texts: list[str], body: str) -> None:
+    head, below = split_front_matter(
+        format_record({"text": text, "texts": tuple(texts), "number": 7}, body).decode()
+    )
+    assert parse_fields(head, SampleFields) == SampleFields(text, tuple(texts), 7)
     assert below == body
 
 
 @given(text=TEXTS.filter(bool))
-def test_other_programs_read_the_same_text(text: str) -> None:
-    assert yaml.safe_load(written({"text": text}).decode()) == {"text": text}
+def test_pyyaml_reads_the_same_text(text: str) -> None:
+    assert yaml.safe_load(format_record({"text": text}).decode()) == {"text": text}
 
 
 @pytest.mark.parametrize(
@@ -44,9 +46,9 @@ def test_other_programs_read_the_same_text(text: str) -> None:
         ("---\ntext: yes\n---", "yes", ""),
     ],
 )
-def test_what_people_write_is_understood(whole: str, text: str, body: str) -> None:
-    head, below = split(whole)
-    assert (fields(head, Sample).text, below) == (text, body)
+def test_variants_of_front_matter_are_accepted(whole: str, text: str, body: str) -> None:
+    head, below = split_front_matter(whole)
+    assert (parse_fields(head, SampleFields).text, below) == (text, body)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +63,6 @@ def test_what_people_write_is_understood(whole: str, text: str, body: str) -> No
         "a" * 600_000,
     ],
 )
-def test_what_makes_no_sense_is_refused(head: str) -> None:
+def test_invalid_fields_are_refused(head: str) -> None:
     with pytest.raises(Invalid):
-        fields(head, Sample)
+        parse_fields(head, SampleFields)

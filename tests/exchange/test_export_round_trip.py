@@ -1,4 +1,4 @@
-"""What is exported and imported into an empty workspace is the same again, to the last byte."""
+"""An export that is imported into an empty workspace restores it byte for byte."""
 
 from __future__ import annotations
 
@@ -13,89 +13,96 @@ from dittybag.services.caller import Caller
 from dittybag.services.prompt_service import PromptAddress, PromptChange
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.exchange.filling import NAMES, fill
-from tests.exchange.workspaces import everything, files, rows, take, to_folder, to_json
-from tests.torture.books import Books
+from tests.exchange.exchange_data import NAMES, fill_database
+from tests.exchange.exchange_fixtures import (
+    dump_tables,
+    export_folder,
+    export_json,
+    import_into,
+    read_files,
+    rows,
+)
+from tests.torture.sqlite_audit import SqliteAudit
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace with some hundred things that are hard to keep."""
+    """A workspace with several hundred entities with difficult content."""
     path = tmp_path_factory.mktemp("filled") / "filled.db"
-    asyncio.run(fill(path, 300, 60, 200, seed=7))
+    asyncio.run(fill_database(path, 300, 60, 200, seed=7))
     return path
 
 
-def sound(database: Path) -> bool:
-    """The indexes are those of the rows, and the log leads to them."""
-    books = Books(database)
-    books.check()
-    books.close()
+def is_consistent(database: Path) -> bool:
+    """Check that the indexes and the change log match the tables."""
+    audit = SqliteAudit(database)
+    audit.check()
+    audit.close()
     return True
 
 
-async def test_ten_thousand_prompts_and_tasks_with_their_history_come_back_equal(tmp_path: Path) -> None:
-    await fill(tmp_path / "a.db", 10_000, 1_000, 10_000)
-    exported = await to_json(tmp_path / "a.db", tmp_path / "a.json")
-    intake = await take(tmp_path / "b.db", tmp_path / "a.json")
-    assert intake.exact
-    assert intake.changes > 50_000
-    assert await to_json(tmp_path / "b.db", tmp_path / "b.json") == exported
-    for original, copy in zip(everything(tmp_path / "a.db"), everything(tmp_path / "b.db"), strict=True):
+async def test_ten_thousand_prompts_and_tasks_round_trip_with_history(tmp_path: Path) -> None:
+    await fill_database(tmp_path / "a.db", 10_000, 1_000, 10_000)
+    exported = await export_json(tmp_path / "a.db", tmp_path / "a.json")
+    result = await import_into(tmp_path / "b.db", tmp_path / "a.json")
+    assert result.exact
+    assert result.changes > 50_000
+    assert await export_json(tmp_path / "b.db", tmp_path / "b.json") == exported
+    for original, copy in zip(dump_tables(tmp_path / "a.db"), dump_tables(tmp_path / "b.db"), strict=True):
         assert original == copy
-    assert sound(tmp_path / "b.db")
+    assert is_consistent(tmp_path / "b.db")
 
 
-async def test_without_history_what_is_there_now_comes_back(filled: Path, tmp_path: Path) -> None:
-    exported = await to_json(filled, tmp_path / "a.json", history=False)
+async def test_an_export_without_history_restores_the_current_state(filled: Path, tmp_path: Path) -> None:
+    exported = await export_json(filled, tmp_path / "a.json", history=False)
     assert b'"changes"' not in exported
-    await take(tmp_path / "b.db", tmp_path / "a.json")
-    assert await to_json(tmp_path / "b.db", tmp_path / "b.json", history=False) == exported
+    await import_into(tmp_path / "b.db", tmp_path / "a.json")
+    assert await export_json(tmp_path / "b.db", tmp_path / "b.json", history=False) == exported
     for table in ("projects", "prompts", "resources", "tasks"):
         sql = f"SELECT * FROM {table} ORDER BY 1"
         assert rows(tmp_path / "b.db", sql) == rows(filled, sql)
-    assert sound(tmp_path / "b.db")
+    assert is_consistent(tmp_path / "b.db")
     batches = rows(tmp_path / "b.db", "SELECT DISTINCT coalesce(batch, seq) FROM changes")
     assert len(batches) == 2
 
 
 @pytest.mark.parametrize("history", [False, True])
-async def test_a_folder_comes_back_equal(filled: Path, tmp_path: Path, history: bool) -> None:
-    await to_folder(filled, tmp_path / "one", history=history)
-    await take(tmp_path / "b.db", tmp_path / "one")
-    await to_folder(tmp_path / "b.db", tmp_path / "two", history=history)
-    assert files(tmp_path / "one") == files(tmp_path / "two")
-    exported = await to_json(filled, tmp_path / "a.json", history=history)
-    assert await to_json(tmp_path / "b.db", tmp_path / "b.json", history=history) == exported
-    assert sound(tmp_path / "b.db")
+async def test_a_folder_round_trips(filled: Path, tmp_path: Path, history: bool) -> None:
+    await export_folder(filled, tmp_path / "one", history=history)
+    await import_into(tmp_path / "b.db", tmp_path / "one")
+    await export_folder(tmp_path / "b.db", tmp_path / "two", history=history)
+    assert read_files(tmp_path / "one") == read_files(tmp_path / "two")
+    exported = await export_json(filled, tmp_path / "a.json", history=history)
+    assert await export_json(tmp_path / "b.db", tmp_path / "b.json", history=history) == exported
+    assert is_consistent(tmp_path / "b.db")
 
 
-async def test_one_project_comes_back_with_its_tasks_and_history(filled: Path, tmp_path: Path) -> None:
-    exported = await to_json(filled, tmp_path / "a.json", project="side")
-    await take(tmp_path / "b.db", tmp_path / "a.json")
-    assert await to_json(tmp_path / "b.db", tmp_path / "b.json", project="side") == exported
+async def test_one_project_round_trips_with_tasks_and_history(filled: Path, tmp_path: Path) -> None:
+    exported = await export_json(filled, tmp_path / "a.json", project="side")
+    await import_into(tmp_path / "b.db", tmp_path / "a.json")
+    assert await export_json(tmp_path / "b.db", tmp_path / "b.json", project="side") == exported
     assert rows(tmp_path / "b.db", "SELECT name FROM projects ORDER BY id") == [("default",), ("side",)]
     assert rows(tmp_path / "b.db", "SELECT DISTINCT project FROM tasks") == [("side",)]
-    assert sound(tmp_path / "b.db")
+    assert is_consistent(tmp_path / "b.db")
 
 
-async def test_ids_are_not_given_again_after_an_import(tmp_path: Path) -> None:
+async def test_ids_of_deleted_tasks_are_not_reused_after_an_import(tmp_path: Path) -> None:
     workspace = Workspace(SqliteStore(str(tmp_path / "a.db")))
     caller = Caller(1, "somebody")
     for number in range(3):
         await workspace.tasks.create(caller, title=f"Task {number}")
     await workspace.tasks.delete(caller, 3)
     await workspace.store.close()
-    await to_json(tmp_path / "a.db", tmp_path / "a.json")
-    await take(tmp_path / "b.db", tmp_path / "a.json")
+    await export_json(tmp_path / "a.db", tmp_path / "a.json")
+    await import_into(tmp_path / "b.db", tmp_path / "a.json")
     copy = Workspace(SqliteStore(str(tmp_path / "b.db")))
     assert (await copy.tasks.create(caller, title="New")).id == 4
     await copy.store.close()
 
 
-async def test_file_names_are_safe_everywhere(filled: Path, tmp_path: Path) -> None:
-    await to_folder(filled, tmp_path / "folder")
-    paths = [path for path in files(tmp_path / "folder") if path != ".gitattributes"]
+async def test_file_names_are_valid_on_every_operating_system(filled: Path, tmp_path: Path) -> None:
+    await export_folder(filled, tmp_path / "folder")
+    paths = [path for path in read_files(tmp_path / "folder") if path != ".gitattributes"]
     assert len({path.lower() for path in paths}) == len(paths)
     for path in paths:
         for part in path.split("/"):
@@ -106,17 +113,17 @@ async def test_file_names_are_safe_everywhere(filled: Path, tmp_path: Path) -> N
     assert {(name,) for name in NAMES} & set(names)
 
 
-async def test_exporting_again_touches_only_what_has_changed(filled: Path, tmp_path: Path) -> None:
+async def test_a_repeated_export_writes_only_changed_files(filled: Path, tmp_path: Path) -> None:
     database, folder = tmp_path / "b.db", tmp_path / "folder"
-    await to_json(filled, tmp_path / "a.json")
-    await take(database, tmp_path / "a.json")
-    await to_folder(database, folder)
+    await export_json(filled, tmp_path / "a.json")
+    await import_into(database, tmp_path / "a.json")
+    await export_folder(database, folder)
     (folder / "README.md").write_text("mine")
     (folder / "projects" / "default" / "prompts" / "added.md").write_text("Added by hand")
-    before = files(folder)
+    before = read_files(folder)
     times = {path: (folder / path).stat().st_mtime_ns for path in before}
-    assert await to_folder(database, folder) == 0
-    assert {path: (folder / path).stat().st_mtime_ns for path in files(folder)} == times
+    assert await export_folder(database, folder) == 0
+    assert {path: (folder / path).stat().st_mtime_ns for path in read_files(folder)} == times
 
     workspace = Workspace(SqliteStore(str(database)))
     caller = Caller(1, "somebody")
@@ -124,8 +131,8 @@ async def test_exporting_again_touches_only_what_has_changed(filled: Path, tmp_p
     await workspace.prompts.update(caller, PromptAddress(name=one.name), PromptChange(content="Else"))
     await workspace.prompts.delete(caller, PromptAddress(name=gone.name))
     await workspace.store.close()
-    assert await to_folder(database, folder) == 2
-    after = files(folder)
+    assert await export_folder(database, folder) == 2
+    after = read_files(folder)
     assert len(before.keys() - after.keys()) == 1
     assert len([path for path in after if before.get(path) != after[path]]) == 1
     assert after["README.md"] == b"mine"
@@ -133,21 +140,21 @@ async def test_exporting_again_touches_only_what_has_changed(filled: Path, tmp_p
 
 
 async def test_a_file_added_by_hand_becomes_a_prompt(tmp_path: Path) -> None:
-    await fill(tmp_path / "a.db", 20, 4, 10)
+    await fill_database(tmp_path / "a.db", 20, 4, 10)
     folder = tmp_path / "folder"
-    await to_folder(tmp_path / "a.db", folder)
+    await export_folder(tmp_path / "a.db", folder)
     text = "---\ntitle: By hand\ntags: [Alpha]\n---\nBody\n"
     (folder / "projects" / "default" / "prompts" / "by-hand.md").write_text(text)
     (folder / "projects" / "fresh" / "prompts").mkdir(parents=True)
     (folder / "projects" / "fresh" / "prompts" / "plain.md").write_text("Only text\n")
-    intake = await take(tmp_path / "a.db", folder)
-    assert (intake.created["prompt"], intake.created["project"], intake.skipped["task"]) == (2, 1, 10)
+    result = await import_into(tmp_path / "a.db", folder)
+    assert (result.created["prompt"], result.created["project"], result.skipped["task"]) == (2, 1, 10)
     sql = "SELECT name, title, content, tags FROM prompts ORDER BY number DESC LIMIT 2"
     assert rows(tmp_path / "a.db", sql) == [
         ("plain", "plain", "Only text\n", "[]"),
         ("by-hand", "By hand", "Body\n", '["alpha"]'),
     ]
-    await take(tmp_path / "b.db", folder)
+    await import_into(tmp_path / "b.db", folder)
     assert rows(tmp_path / "b.db", "SELECT count(*) FROM prompts WHERE name = 'by-hand'") == [(1,)]
 
 
@@ -156,12 +163,12 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, timeout=30)
 
 
-async def test_edits_of_different_things_merge_in_git(tmp_path: Path) -> None:
+async def test_edits_of_different_entities_merge_in_git(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
-    await fill(tmp_path / "mine.db", 20, 4, 10)
-    await to_json(tmp_path / "mine.db", tmp_path / "a.json")
-    await take(tmp_path / "yours.db", tmp_path / "a.json")
-    await to_folder(tmp_path / "mine.db", folder)
+    await fill_database(tmp_path / "mine.db", 20, 4, 10)
+    await export_json(tmp_path / "mine.db", tmp_path / "a.json")
+    await import_into(tmp_path / "yours.db", tmp_path / "a.json")
+    await export_folder(tmp_path / "mine.db", folder)
     git(folder, "init", "-b", "mine")
     git(folder, "add", ".")
     git(folder, "commit", "-m", "both")
@@ -175,10 +182,10 @@ async def test_edits_of_different_things_merge_in_git(tmp_path: Path) -> None:
         await workspace.prompts.update(caller, address, PromptChange(content=f"of {name}\r\n"))
         await workspace.prompts.create(caller, name=f"new-{name}", content=name)
         await workspace.store.close()
-        await to_folder(tmp_path / f"{name}.db", folder)
+        await export_folder(tmp_path / f"{name}.db", folder)
         git(folder, "add", ".")
         git(folder, "commit", "-m", name)
     git(folder, "merge", "mine")
-    await take(tmp_path / "both.db", folder)
+    await import_into(tmp_path / "both.db", folder)
     contents = {row[0] for row in rows(tmp_path / "both.db", "SELECT content FROM prompts")}
     assert {"of mine\r\n", "of yours\r\n", "mine", "yours"} <= contents

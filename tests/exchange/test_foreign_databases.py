@@ -1,4 +1,4 @@
-"""What other programs keep can be taken in, and stays as it is where it was."""
+"""Databases of other programs can be imported, and are not changed."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ import pytest
 
 from dittybag.domain.errors import Invalid, SourceFailed
 from dittybag.exchange import source_detection
-from dittybag.exchange.import_sources import Source
-from tests.exchange.foreign import MCPKG, PROMPT_STORE, TASK_MANAGER, database
-from tests.exchange.workspaces import rows, take
+from dittybag.exchange.import_sources import FileSource
+from tests.exchange.exchange_fixtures import import_into, rows
+from tests.exchange.foreign_databases import MCPKG, PROMPT_STORE, TASK_MANAGER, create_database
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 
 
-def recognised(path: Path) -> tuple[str, Source]:
-    kind = source_detection.recognised(str(path))
-    return kind, source_detection.source(kind, str(path))
+def detect_and_open(path: Path) -> tuple[str, FileSource]:
+    kind = source_detection.detect_format(str(path))
+    return kind, source_detection.open_source(kind, str(path))
 
 
-def beside(folder: Path) -> dict[str, bytes]:
+def file_contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture
-def there(tmp_path: Path) -> Path:
-    """Where the other program keeps its files."""
+def foreign_folder(tmp_path: Path) -> Path:
+    """The data folder of the other program."""
     folder = tmp_path / "there"
     folder.mkdir()
     return folder
 
 
-async def test_a_prompt_store_with_its_tags_and_times(tmp_path: Path, there: Path) -> None:
-    database(
-        there / "prompts.db",
+async def test_a_prompt_store_is_imported_with_tags_and_times(tmp_path: Path, foreign_folder: Path) -> None:
+    create_database(
+        foreign_folder / "prompts.db",
         PROMPT_STORE,
         prompts=[
             {
@@ -50,35 +50,37 @@ async def test_a_prompt_store_with_its_tags_and_times(tmp_path: Path, there: Pat
         tags=[{"name": "coding"}, {"name": "review"}],
         prompt_tags=[{"prompt_id": ID, "tag_name": "coding"}, {"prompt_id": ID, "tag_name": "review"}],
     ).close()
-    before = beside(there)
-    kind, source = recognised(there / "prompts.db")
+    before = file_contents(foreign_folder)
+    kind, source = detect_and_open(foreign_folder / "prompts.db")
     assert kind == "prompt-store"
-    await take(tmp_path / "here.db", source)
+    await import_into(tmp_path / "here.db", source)
     sql = "SELECT id, name, title, content, tags, created_at FROM prompts ORDER BY number LIMIT 1"
     first = (ID, "code-review-assistant", "Code Review Assistant", "Review\r\n", '["coding","review"]')
     assert rows(tmp_path / "here.db", sql) == [(*first, 1_771_497_000_000_000)]
-    assert source.fitted == [("prompt", "Tabs\tand " + "x" * 150, "Tabs and " + "x" * 150)]
-    assert beside(there) == before
-    assert (await take(tmp_path / "here.db", source)).skipped["prompt"] == 2
+    assert source.renamed == [("prompt", "Tabs\tand " + "x" * 150, "Tabs and " + "x" * 150)]
+    assert file_contents(foreign_folder) == before
+    assert (await import_into(tmp_path / "here.db", source)).skipped["prompt"] == 2
 
 
-async def test_what_a_running_program_has_not_yet_put_into_its_file_is_read_too(
-    tmp_path: Path, there: Path
+async def test_uncheckpointed_changes_of_a_running_program_are_imported(
+    tmp_path: Path, foreign_folder: Path
 ) -> None:
     row = {"id": ID, "title": "Fresh", "content": "From the log"}
-    connection = database(there / "prompts.db", PROMPT_STORE, prompts=[row])
-    assert (there / "prompts.db-wal").stat().st_size > 0
-    database_bytes = (there / "prompts.db").read_bytes()
-    await take(tmp_path / "here.db", recognised(there / "prompts.db")[1])
+    connection = create_database(foreign_folder / "prompts.db", PROMPT_STORE, prompts=[row])
+    assert (foreign_folder / "prompts.db-wal").stat().st_size > 0
+    database_bytes = (foreign_folder / "prompts.db").read_bytes()
+    await import_into(tmp_path / "here.db", detect_and_open(foreign_folder / "prompts.db")[1])
     assert rows(tmp_path / "here.db", "SELECT content FROM prompts") == [("From the log",)]
-    assert (there / "prompts.db").read_bytes() == database_bytes
+    assert (foreign_folder / "prompts.db").read_bytes() == database_bytes
     connection.close()
 
 
-async def test_an_mcpkg_workspace_with_its_projects_and_documents(tmp_path: Path, there: Path) -> None:
+async def test_an_mcpkg_workspace_is_imported_with_projects_and_resources(
+    tmp_path: Path, foreign_folder: Path
+) -> None:
     png = b"\x89PNG\r\n\x1a\n\0"
-    database(
-        there / "default.mcpkg",
+    create_database(
+        foreign_folder / "default.mcpkg",
         MCPKG,
         projects=[{"id": 1, "name": "default"}, {"id": 4, "name": "auth-module"}],
         prompts=[
@@ -111,11 +113,11 @@ async def test_an_mcpkg_workspace_with_its_projects_and_documents(tmp_path: Path
             },
         ],
     ).close()
-    before = beside(there)
-    kind, source = recognised(there / "default.mcpkg")
+    before = file_contents(foreign_folder)
+    kind, source = detect_and_open(foreign_folder / "default.mcpkg")
     assert kind == "mcpkg"
-    intake = await take(tmp_path / "here.db", source)
-    assert intake.created == {"project": 1, "prompt": 2, "resource": 4, "task": 0}
+    result = await import_into(tmp_path / "here.db", source)
+    assert result.created == {"project": 1, "prompt": 2, "resource": 4, "task": 0}
     found = rows(
         tmp_path / "here.db",
         """SELECT projects.name, resources.name, uri, mime_type, bytes FROM resources
@@ -129,11 +131,11 @@ async def test_an_mcpkg_workspace_with_its_projects_and_documents(tmp_path: Path
     ]
     names = rows(tmp_path / "here.db", "SELECT name, title, description FROM prompts ORDER BY number")
     assert names == [("code-review", "code-review", "Security"), ("odd-name", "odd-name", None)]
-    assert ("prompt", "odd name!", "odd-name") in source.fitted
-    assert beside(there) == before
+    assert ("prompt", "odd name!", "odd-name") in source.renamed
+    assert file_contents(foreign_folder) == before
 
 
-def a_task(id: int, **more: Any) -> dict[str, Any]:
+def task_row(id: int, **more: Any) -> dict[str, Any]:
     return {
         "id": id,
         "user_id": "google-123",
@@ -148,20 +150,20 @@ def a_task(id: int, **more: Any) -> dict[str, Any]:
     }
 
 
-async def test_a_task_manager_with_its_tasks(tmp_path: Path, there: Path) -> None:
-    database(
-        there / "tasks.db",
+async def test_a_task_manager_database_is_imported(tmp_path: Path, foreign_folder: Path) -> None:
+    create_database(
+        foreign_folder / "tasks.db",
         TASK_MANAGER,
         tasks=[
-            a_task(3, notes="Notes", due_date="2026-01-31", project="Home"),
-            a_task(5, completed=True, completed_at="2025-12-26T00:00:00"),
-            a_task(6, completed=True, priority=9, energy="huge", due_date="next week", notes="Soon"),
+            task_row(3, notes="Notes", due_date="2026-01-31", project="Home"),
+            task_row(5, completed=True, completed_at="2025-12-26T00:00:00"),
+            task_row(6, completed=True, priority=9, energy="huge", due_date="next week", notes="Soon"),
         ],
     ).close()
-    before = beside(there)
-    kind, source = recognised(there / "tasks.db")
+    before = file_contents(foreign_folder)
+    kind, source = detect_and_open(foreign_folder / "tasks.db")
     assert kind == "task-manager"
-    await take(tmp_path / "here.db", source)
+    await import_into(tmp_path / "here.db", source)
     sql = """SELECT user, title, project, priority, energy, notes, due_date, completed_at,
                     created_at, updated_at FROM tasks ORDER BY id"""
     created, updated = 1_766_664_000_123_456, 1_766_664_000_000_000
@@ -171,53 +173,53 @@ async def test_a_task_manager_with_its_tasks(tmp_path: Path, there: Path) -> Non
         ("dev-user", "Task 6", None, 5, "medium", "Due: next week\n\nSoon", None, updated, created, updated),
     ]
     assert len(source.notes) == 2
-    assert beside(there) == before
-    assert (await take(tmp_path / "here.db", source)).skipped["task"] == 3
+    assert file_contents(foreign_folder) == before
+    assert (await import_into(tmp_path / "here.db", source)).skipped["task"] == 3
 
 
-async def test_tasks_of_several_users_stay_apart(tmp_path: Path, there: Path) -> None:
-    tasks = [a_task(1), a_task(2, user_id="dev-user"), a_task(3, user_id="b")]
-    database(there / "tasks.db", TASK_MANAGER, tasks=tasks).close()
-    _, source = recognised(there / "tasks.db")
-    await take(tmp_path / "here.db", source)
+async def test_tasks_of_several_users_keep_their_owners(tmp_path: Path, foreign_folder: Path) -> None:
+    tasks = [task_row(1), task_row(2, user_id="dev-user"), task_row(3, user_id="b")]
+    create_database(foreign_folder / "tasks.db", TASK_MANAGER, tasks=tasks).close()
+    _, source = detect_and_open(foreign_folder / "tasks.db")
+    await import_into(tmp_path / "here.db", source)
     users = rows(tmp_path / "here.db", "SELECT user FROM tasks ORDER BY id")
     assert users == [("google-123",), ("dev-user",), ("b",)]
-    assert source.notes == ["The tasks of 2 other users stay theirs: b, google-123"]
+    assert source.notes == ["Tasks of other users keep their owner. Owners (2): b, google-123"]
 
 
-async def test_views_are_not_read(tmp_path: Path, there: Path) -> None:
+async def test_views_are_not_read(tmp_path: Path, foreign_folder: Path) -> None:
     endless = """
     CREATE TABLE prompt_tags (prompt_id, tag_name);
     CREATE VIEW prompts AS WITH RECURSIVE forever(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM forever)
     SELECT id, id AS title, 'x' AS content FROM forever;
     """
-    database(there / "prompts.db", endless).close()
-    with pytest.raises(Invalid, match="a program that is not known here"):
-        recognised(there / "prompts.db")
+    create_database(foreign_folder / "prompts.db", endless).close()
+    with pytest.raises(Invalid, match="a SQLite database of an unknown program"):
+        detect_and_open(foreign_folder / "prompts.db")
 
 
-async def test_odd_values_are_problems_and_no_crashes(tmp_path: Path, there: Path) -> None:
+async def test_unusual_values_are_reported_as_problems(tmp_path: Path, foreign_folder: Path) -> None:
     loose = """CREATE TABLE prompts (id, title, content, created_at);
                CREATE TABLE prompt_tags (prompt_id, tag_name);"""
     odd: list[dict[str, Any]] = [
         {"id": 1, "title": 2, "content": 3.5, "created_at": b"\xff"},
         {"id": None, "title": "", "content": None, "created_at": "0000-99-99"},
     ]
-    database(there / "prompts.db", loose, prompts=odd).close()
-    with pytest.raises(Invalid, match="there must be a name or a title"):
-        await take(tmp_path / "here.db", recognised(there / "prompts.db")[1])
+    create_database(foreign_folder / "prompts.db", loose, prompts=odd).close()
+    with pytest.raises(Invalid, match="a name or a title is required"):
+        await import_into(tmp_path / "here.db", detect_and_open(foreign_folder / "prompts.db")[1])
     assert rows(tmp_path / "here.db", "SELECT * FROM prompts") == []
 
 
-async def test_huge_values_and_damage_are_told(tmp_path: Path, there: Path) -> None:
+async def test_oversize_values_and_damage_are_reported(tmp_path: Path, foreign_folder: Path) -> None:
     loose = "CREATE TABLE prompts (id, title, content); CREATE TABLE prompt_tags (prompt_id, tag_name);"
-    connection = database(there / "prompts.db", loose)
+    connection = create_database(foreign_folder / "prompts.db", loose)
     connection.execute("INSERT INTO prompts VALUES (1, 'big', zeroblob(20000000))")
     connection.close()
-    with pytest.raises(SourceFailed, match="a value in it of more than 16 MiB"):
-        await take(tmp_path / "here.db", recognised(there / "prompts.db")[1])
-    content = bytearray((there / "prompts.db").read_bytes())
+    with pytest.raises(SourceFailed, match="it contains a value larger than 16 MiB"):
+        await import_into(tmp_path / "here.db", detect_and_open(foreign_folder / "prompts.db")[1])
+    content = bytearray((foreign_folder / "prompts.db").read_bytes())
     content[100:4096] = b"\xaa" * 3996
-    (there / "prompts.db").write_bytes(content)
+    (foreign_folder / "prompts.db").write_bytes(content)
     with pytest.raises(SourceFailed, match=r"it is damaged|malformed|not a"):
-        recognised(there / "prompts.db")
+        detect_and_open(foreign_folder / "prompts.db")

@@ -1,4 +1,4 @@
-"""Databases as other programs make them."""
+"""Databases with the schemas of other programs."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ CREATE TABLE tasks (
 """
 
 
-def database(path: Path, schema: str, **tables: list[dict[str, Any]]) -> apsw.Connection:
-    """A database with these rows, still open."""
+def create_database(path: Path, schema: str, **tables: list[dict[str, Any]]) -> apsw.Connection:
+    """Create a database with these rows. Returns the open connection."""
     connection = apsw.Connection(str(path))
     connection.execute(schema).fetchall()
     for table, rows in tables.items():
         for row in rows:
-            marks = ", ".join("?" * len(row))
+            placeholders = ", ".join("?" * len(row))
             connection.execute(
-                f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values())
+                f"INSERT INTO {table} ({', '.join(row)}) VALUES ({placeholders})", tuple(row.values())
             )
     return connection

@@ -1,4 +1,4 @@
-"""Workspaces for tests of exchange: filled, exported, imported and looked at."""
+"""Exports, imports and dumps of workspaces for tests."""
 
 from __future__ import annotations
 
@@ -11,50 +11,52 @@ import apsw
 from dittybag.exchange.folder_reader import FolderSource
 from dittybag.exchange.folder_writer import FolderWriter
 from dittybag.exchange.json_file import JsonSource, JsonWriter
-from dittybag.services.exchange import Exchange, Intake, Source
+from dittybag.services.exchange import ExchangeService, ImportResult, ImportSource
 from dittybag.storage.sqlite.store import SqliteStore
 
 ACTOR = "importer"
 
 
-async def to_json(database: Path, target: Path, *, project: str | None = None, history: bool = True) -> bytes:
-    """Export to a file; its bytes."""
+async def export_json(
+    database: Path, target: Path, *, project: str | None = None, history: bool = True
+) -> bytes:
+    """Export to a file. Returns its content."""
     store = SqliteStore(str(database))
     try:
         with target.open("wb") as file:
             writer = JsonWriter(file.write, project=project, history=history)
-            await Exchange(store).export(writer, project=project, history=history)
-            writer.end()
+            await ExchangeService(store).export(writer, project=project, history=history)
+            writer.finish()
     finally:
         await store.close()
-    return target.read_bytes()  # noqa: ASYNC240  # nobody else waits
+    return target.read_bytes()  # noqa: ASYNC240  # no other task is running
 
 
-async def to_folder(
+async def export_folder(
     database: Path, target: Path, *, project: str | None = None, history: bool = False
 ) -> int:
-    """Export to a folder; how many files were not like that before."""
+    """Export to a folder. Returns the number of changed files."""
     store = SqliteStore(str(database))
     writer = FolderWriter(str(target), project=project, history=history)
     try:
-        await Exchange(store).export(writer, project=project, history=history)
-        writer.end()
+        await ExchangeService(store).export(writer, project=project, history=history)
+        writer.finish()
     finally:
         writer.close()
         await store.close()
     return writer.changed
 
 
-async def take(database: Path, source: Path | Source, **options: Any) -> Intake:
+async def import_into(database: Path, source: Path | ImportSource, **options: Any) -> ImportResult:
     """Import a file, a folder or a source."""
     store = SqliteStore(str(database))
     try:
-        return await Exchange(store).take(_opened(source), actor=ACTOR, **options)
+        return await ExchangeService(store).import_source(_open_source(source), actor=ACTOR, **options)
     finally:
         await store.close()
 
 
-def _opened(source: Path | Source) -> Source:
+def _open_source(source: Path | ImportSource) -> ImportSource:
     if not isinstance(source, Path):
         return source
     return FolderSource(str(source)) if source.is_dir() else JsonSource(str(source))
@@ -68,14 +70,14 @@ def rows(database: Path, sql: str) -> list[Any]:
         connection.close()
 
 
-def everything(database: Path) -> list[Any]:
-    """All that is stored, the log included."""
+def dump_tables(database: Path) -> list[Any]:
+    """Return the rows of all tables, including the change log."""
     tables = ("projects", "prompts", "resources", "tasks", "changes", "contents")
     return [rows(database, f"SELECT * FROM {table} ORDER BY 1") for table in tables]
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    """All files of a folder, by their paths."""
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Return the content of all files in a folder, by path."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in _walk(folder)}
 
 

@@ -1,0 +1,356 @@
+"""Imports with errors change nothing and report each problem with its location."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from dittybag.domain.errors import Invalid, SourceFailed
+from tests.exchange.exchange_data import fill_database
+from tests.exchange.exchange_fixtures import dump_tables, export_folder, export_json, import_into, rows
+from tests.torture.sqlite_audit import SqliteAudit
+from tests.stdio_server_process import ROOT
+
+
+async def exported_json(tmp_path: Path) -> dict[str, Any]:
+    """Return a small export as decoded JSON."""
+    await fill_database(tmp_path / "a.db", 30, 10, 20)
+    found: dict[str, Any] = msgspec.json.decode(await export_json(tmp_path / "a.db", tmp_path / "a.json"))
+    return found
+
+
+def first(changes: list[dict[str, Any]], kind: str, action: str) -> dict[str, Any]:
+    return next(change for change in changes if (change["kind"], change["action"]) == (kind, action))
+
+
+def set_value(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Return an edit that sets the value at a path such as `prompts.3.title`."""
+
+    def edit(document: Any) -> None:
+        *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+        for part in parents:
+            document = document[part]
+        document[last] = value
+
+    return edit
+
+
+def set_in_log(kind: str, action: str, field: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def edit(document: dict[str, Any]) -> None:
+        change = first(document["changes"], kind, action)
+        if "." in field:
+            change["after"][field.partition(".")[2]] = value
+        else:
+            change[field] = value
+
+    return edit
+
+
+def swap_changes(document: dict[str, Any]) -> None:
+    changes = document["changes"]
+    changes[4], changes[5] = changes[5], changes[4]
+
+
+def drop_change(document: dict[str, Any]) -> None:
+    document["changes"].remove(first(document["changes"], "prompt", "create"))
+
+
+def delete_default(document: dict[str, Any]) -> None:
+    last = document["changes"][-1]
+    gone = {
+        "seq": last["seq"] + 1,
+        "at": 1,
+        "actor": "x",
+        "action": "delete",
+        "kind": "project",
+        "entity": "1",
+    }
+    document["changes"].append(gone)
+
+
+WITH_HISTORY = {
+    "blank title": (set_value("prompts.3.title", " "), "prompts 4: Title must not be blank"),
+    "unlisted edit": (set_value("prompts.3.content", "x"), "does not match the history"),
+    "unknown field": (
+        set_value("prompts.3.colour", "x"),
+        "prompts 4: Object contains unknown field `colour`",
+    ),
+    "wrong type": (set_value("tasks.0.priority", "high"), "tasks 1: Expected `int`, got `str`"),
+    "unknown project": (
+        set_value("prompts.0.project", "nowhere"),
+        "project 'nowhere' is not listed in projects",
+    ),
+    "bad base64": (set_value("resources.1", {"name": "x", "base64": "!"}), "base64 must be valid base64"),
+    "bad due date": (set_value("tasks.0.due_date", "soon"), "Due date must be an ISO 8601 date"),
+    "bad time": (set_value("prompts.0.created_at", "yesterday"), "created_at must be a time like"),
+    "huge number": (set_value("prompts.0.version", 2**60), "version is out of range"),
+    "order": (swap_changes, "changes must be in ascending order of seq"),
+    "missing change": (drop_change, "action 'update' does not fit the state of the entity"),
+    "unknown action": (set_in_log("prompt", "update", "action", "rename"), "Invalid enum value 'rename'"),
+    "other entity": (
+        set_in_log("prompt", "create", "entity", "x"),
+        "entity must be the id of the entity in after",
+    ),
+    "wrong number": (set_in_log("prompt", "create", "after.number", 1), "number must be"),
+    "bad name": (set_in_log("prompt", "create", "after.name", "a b"), "contains invalid characters"),
+    "other project": (
+        set_in_log("prompt", "create", "after.project", 77),
+        "conflicts with the changes before it",
+    ),
+    "missing content": (
+        set_in_log("resource", "create", "after.sha256", "0" * 64),
+        "the content of the resource is missing",
+    ),
+    "negative batch": (
+        set_in_log("prompt", "update", "batch", -5),
+        "batch must be that of the previous change",
+    ),
+    "no id": (set_in_log("task", "create", "after.id", 0), "entity must be the id of the entity in after"),
+    "long actor": (set_in_log("task", "create", "actor", "x" * 20_000), "actor must be at most"),
+    "deleted default project": (delete_default, "conflicts with the changes before it"),
+}
+
+
+@pytest.mark.parametrize("name", WITH_HISTORY)
+async def test_a_bad_export_leaves_an_empty_workspace_empty(tmp_path: Path, name: str) -> None:
+    edit, problem = WITH_HISTORY[name]
+    edited = await exported_json(tmp_path)
+    edit(edited)
+    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+    await import_into(tmp_path / "b.db", tmp_path / "a.json", dry_run=True)
+    before = dump_tables(tmp_path / "b.db")
+    with pytest.raises(Invalid) as caught:
+        await import_into(tmp_path / "b.db", tmp_path / "bad.json")
+    assert problem in str(caught.value)
+    assert dump_tables(tmp_path / "b.db") == before
+    await import_into(tmp_path / "b.db", tmp_path / "a.json")
+    assert dump_tables(tmp_path / "b.db") == dump_tables(tmp_path / "a.db")
+
+
+def without_history(edit: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    def both(document: dict[str, Any]) -> None:
+        del document["changes"], document["contents"]
+        edit(document)
+
+    return both
+
+
+def duplicate_first(section: str, **other: Any) -> Callable[[dict[str, Any]], None]:
+    return without_history(lambda found: found[section].append({**found[section][0], **other}))
+
+
+ADDED = {
+    "same id": (duplicate_first("prompts", name="other", title="Other"), "it has the same id as prompts 1"),
+    "same name": (
+        duplicate_first("prompts", id="", title="Other"),
+        "it has the same prompt name as prompts 1",
+    ),
+    "same title": (duplicate_first("prompts", id="", name="other"), "it has the same title as prompts 1"),
+    "same URI": (duplicate_first("resources", id="", name="other"), "it has the same URI as resources 1"),
+    "same task": (duplicate_first("tasks"), "it has the same task id as tasks 1"),
+}
+
+
+@pytest.mark.parametrize("name", ADDED)
+async def test_duplicates_are_reported(tmp_path: Path, name: str) -> None:
+    edit, problem = ADDED[name]
+    edited = await exported_json(tmp_path)
+    edit(edited)
+    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+    with pytest.raises(Invalid, match=problem):
+        await import_into(tmp_path / "b.db", tmp_path / "bad.json")
+    assert len(rows(tmp_path / "b.db", "SELECT * FROM changes")) == 1
+
+
+async def test_up_to_twenty_problems_are_reported(tmp_path: Path) -> None:
+    edited = await exported_json(tmp_path)
+    for prompt in edited["prompts"]:
+        prompt["title"] = ""
+        prompt["name"] = ""
+    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+    with pytest.raises(Invalid) as caught:
+        await import_into(tmp_path / "a.db", tmp_path / "bad.json")
+    assert len(caught.value.problems) == 21
+    assert str(caught.value).endswith(f"and {len(edited['prompts']) - 20} more")
+
+
+async def test_a_bad_export_leaves_a_filled_workspace_unchanged(tmp_path: Path) -> None:
+    edited = await exported_json(tmp_path)
+    edited["prompts"][0]["name"] = "another"
+    edited["tasks"][-1]["energy"] = "none"
+    (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))
+    before = dump_tables(tmp_path / "a.db")
+    with pytest.raises(Invalid, match="Energy must be one of"):
+        await import_into(tmp_path / "a.db", tmp_path / "bad.json", on_conflict="replace")
+    assert dump_tables(tmp_path / "a.db") == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b'{"format":"dittybag"}',
+        b'{"format":"dittybag","version":2}',
+        b'{"format":"other","version":1}',
+        b'{"format":"dittybag","version":1,"prompts":{}}',
+        b'{"format":"dittybag","version":1,"more":1}',
+        b'{"format":"dittybag","version":NaN}',
+        b'{"format":"\xff","version":1}',
+        b'{"format":"dittybag","version":1,"prompts":[{"title":"\\ud800"}]}',
+        b'{"format":"dittybag","version":1,"prompts":' + b"[" * 100_000,
+        b'{"format":"dittybag","version":1,"prompts":[' + b'{"a":' * 100_000,
+    ],
+)
+async def test_a_file_that_is_not_a_valid_export_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "bad.json").write_bytes(content)
+    with pytest.raises(SourceFailed):
+        await import_into(tmp_path / "b.db", tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize("item", [b"[" * 500 + b"]" * 500, b"null", b'{"title":"\xff"}'])
+async def test_an_invalid_item_is_reported_with_its_location(tmp_path: Path, item: bytes) -> None:
+    whole = b'{"format":"dittybag","version":1,"prompts":[' + item + b"]}"
+    (tmp_path / "bad.json").write_bytes(whole)
+    with pytest.raises(Invalid, match="prompts 1: "):
+        await import_into(tmp_path / "b.db", tmp_path / "bad.json")
+
+
+# Folders
+
+
+async def exported_folder(tmp_path: Path) -> Path:
+    await fill_database(tmp_path / "a.db", 30, 10, 20)
+    await export_folder(tmp_path / "a.db", tmp_path / "folder")
+    return tmp_path / "folder"
+
+
+BAD_FILES: dict[str, tuple[str | bytes, str]] = {
+    "tasks/000099.md": ("---\nid: 99\ntitle: x\n", "the front matter has no end"),
+    "tasks/000098.md": (
+        "---\n<<<<<<< HEAD\ntitle: a\n=======\ntitle: b\n>>>>>>> x\n---\n",
+        "Git conflict markers",
+    ),
+    "tasks/000097.md": ("---\ntitle: a\ntitle: b\n---\n", "title occurs more than once"),
+    "tasks/000096.md": ("---\ntitle: [a\n---\n", "not valid YAML"),
+    "tasks/000095.md": ("---\ntitle: {a: &x [b], c: *x}\n---\n", "Expected `str`, got `object`"),
+    "tasks/000094.md": ("---\ncolour: red\n---\n", "unknown field `colour`"),
+    "tasks/000093.md": (b"---\ntitle: a\n---\n\xff", "it is not UTF-8"),
+    "tasks/000092.md": ("---\ntitle: a\npriority: 9\n---\n", "Priority must be between 1 and 5"),
+    "projects/default/prompts/empty.md": ("---\ntitle: x\n---\n", "Content must not be empty"),
+    "projects/default/prompts/a b.md": ("text", "contains invalid characters"),
+    "projects/default/prompts/big.md": ("x" * 1_600_000, "it is larger than"),
+    "projects/default/resources/bare/resource.yaml": (
+        "uri: 'x:y'\n",
+        "must contain exactly one content.* file, not 0",
+    ),
+    "projects/default/resources/lost/content.txt": ("text", "no such file"),
+}
+
+
+@pytest.mark.parametrize("path", BAD_FILES)
+async def test_a_bad_file_is_reported_and_nothing_is_changed(tmp_path: Path, path: str) -> None:
+    content, problem = BAD_FILES[path]
+    folder = await exported_folder(tmp_path)
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_bytes(content if isinstance(content, bytes) else content.encode())
+    before = dump_tables(tmp_path / "a.db")
+    for database in (tmp_path / "a.db", tmp_path / "b.db"):
+        with pytest.raises(Invalid) as caught:
+            await import_into(database, folder)
+        assert problem in str(caught.value)
+        assert path.rpartition("/")[0] in str(caught.value)
+    assert dump_tables(tmp_path / "a.db") == before
+    assert len(rows(tmp_path / "b.db", "SELECT * FROM changes")) == 1
+
+
+async def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
+    folder = await exported_folder(tmp_path)
+    secret = tmp_path / "secret"
+    (secret / "prompts").mkdir(parents=True)
+    (secret / "prompts" / "secret.md").write_text("secret")
+    (folder / "projects" / "linked").symlink_to(secret)
+    (folder / "projects" / "default" / "prompts" / "secret.md").symlink_to(secret / "prompts" / "secret.md")
+    os.mkfifo(folder / "tasks" / "000999.md")
+    result = await import_into(tmp_path / "b.db", folder)
+    assert result.exact
+    assert rows(tmp_path / "b.db", "SELECT * FROM prompts WHERE content = 'secret'") == []
+    assert rows(tmp_path / "b.db", "SELECT * FROM projects WHERE name = 'linked'") == []
+
+
+async def test_an_export_does_not_write_through_links(tmp_path: Path) -> None:
+    folder = await exported_folder(tmp_path)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (folder / "tasks").rename(tmp_path / "moved")
+    (folder / "tasks").symlink_to(outside)
+    with pytest.raises(OSError, match=r"[Ll]ink|[Dd]irectory"):
+        await export_folder(tmp_path / "a.db", folder)
+    assert list(outside.iterdir()) == []
+
+
+# Crashes
+
+
+def start_import(home: Path, source: Path, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "dittybag", "import", str(source)],
+        cwd=ROOT,
+        env={**os.environ, "DITTYBAG_HOME": str(home)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+
+
+def file_size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+async def test_a_killed_import_changes_nothing(tmp_path: Path) -> None:
+    await fill_database(tmp_path / "a.db", 6_000, 400, 2_000)
+    await export_json(tmp_path / "a.db", tmp_path / "a.json")
+    log = tmp_path / "home" / "default.db-wal"
+    process = start_import(tmp_path / "home", tmp_path / "a.json")
+    deadline = time.monotonic() + 30
+    # The import exceeds the cache and writes to the WAL long before it is finished.
+    while file_size(log) < 3_000_000:
+        assert process.poll() is None, "the import finished before it was killed"
+        assert time.monotonic() < deadline
+    process.kill()
+    process.communicate()
+    database = tmp_path / "home" / "default.db"
+    audit = SqliteAudit(database)
+    audit.check()
+    audit.close()
+    assert len(rows(database, "SELECT * FROM changes")) == 1
+    await import_into(database, tmp_path / "a.json")
+    assert dump_tables(database) == dump_tables(tmp_path / "a.db")
+
+
+async def test_an_import_that_exceeds_the_disk_space_changes_nothing(tmp_path: Path) -> None:
+    await fill_database(tmp_path / "a.db", 6_000, 400, 2_000)
+    await export_json(tmp_path / "a.db", tmp_path / "a.json")
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+
+    process = start_import(tmp_path / "home", tmp_path / "a.json", preexec_fn=limit)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 5
+    assert b"nothing was changed" in stderr
+    assert b"Traceback" not in stderr
+    database = tmp_path / "home" / "default.db"
+    assert len(rows(database, "SELECT * FROM changes")) == 1
