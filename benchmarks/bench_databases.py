@@ -23,7 +23,7 @@ import apsw
 import msgspec
 import pytest
 from msgspec import Struct, field
-from tests import databases
+from tests import postgres_servers
 
 from benchmarks.http_client import HOST, STATELESS, HttpServer, Load, Question, call
 from benchmarks.report_output import machine, table, tell
@@ -48,7 +48,7 @@ CREATES_A_SECOND: Final = 6000
 _SETTINGS: Final = {"shared_buffers": "128MB", "autovacuum_naptime": "60s"}
 
 
-class Cluster(databases.Server):
+class Cluster(postgres_servers.PostgresServer):
     """A durable PostgreSQL for measuring."""
 
     def __init__(self, programs: Path, folder: Path) -> None:
@@ -64,9 +64,9 @@ class Cluster(databases.Server):
 def cluster() -> Iterator[Cluster]:
     """The system's PostgreSQL, or the one that tests carry, on the disk and not in memory."""
     try:
-        programs = databases.installed()
+        programs = postgres_servers.installed_programs()
     except pytest.skip.Exception:
-        programs = databases.carried()
+        programs = postgres_servers.bundled_programs()
     CACHE.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="pg-", dir=CACHE))
     found: Cluster | None = None

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
-from tests.interop.environments import NODE, ROOT, Environment, SetupFailed, make, python
+from tests.interop.environments import NODE, ROOT, Environment, SetupFailed, install, python
 
 from benchmarks.engine_report import Figures, bars, medians, tables
 from benchmarks.report_output import machine, tell
@@ -63,7 +63,7 @@ def _ours(server: str) -> Callable[[], Command]:
 
 def _python(environment: Environment, server: str) -> Callable[[], Command]:
     def prepare() -> Command:
-        make(environment)
+        install(environment)
         return (str(python(environment)), str(SERVERS / server))
 
     return prepare
@@ -71,7 +71,7 @@ def _python(environment: Environment, server: str) -> Callable[[], Command]:
 
 def _node(environment: Environment, server: str) -> Callable[[], Command]:
     def prepare() -> Command:
-        make(environment)
+        install(environment)
         # Node looks for packages from where the program is.
         program = environment.home / server
         shutil.copyfile(SERVERS / server, program)

@@ -22,7 +22,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 from msgspec import Struct
-from tests.interop.environments import PYTHON_2, ROOT, SetupFailed, make, python
+from tests.interop.environments import PYTHON_2, ROOT, SetupFailed, install, python
 
 from benchmarks.bench_engines import CACHE, SERVERS, EngineEnvironment
 from benchmarks.http_client import HANDSHAKE, HOST, STATELESS, HttpServer, Question, call, request
@@ -110,7 +110,7 @@ def reads(version: str, database: Path) -> list[Question]:
 def contestants(database: Path) -> list[Contestant]:
     """All servers, in the order of their turns."""
     for environment in (PYTHON_2, GRANIAN):
-        make(environment)
+        install(environment)
     home = {"DITTYBAG_HOME": str(database.parent)}
     source = {"PYTHONPATH": str(ROOT / "src")}
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
-from tests.e2e.web_server_process import Served
+from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient
 
 from benchmarks.report_output import machine, table, tell
@@ -85,7 +85,7 @@ class Visit:
     def __init__(self, browsing: BrowserClient) -> None:
         held = "; ".join(f"{name}={value}" for name, value in browsing.cookies.items())
         self._headers = {"Cookie": held}
-        self._connection = http.client.HTTPConnection("127.0.0.1", browsing.served.port, timeout=60)
+        self._connection = http.client.HTTPConnection("127.0.0.1", browsing.server.port, timeout=60)
 
     def timed(self, path: str) -> tuple[float, int, str]:
         """The milliseconds, the status, and the page."""
@@ -112,9 +112,9 @@ def measure(items: int, rounds: int) -> list[Measured]:
     with (
         tempfile.TemporaryDirectory(dir=CACHE) as name,
         copied(files.workspace, Path(name), "full") as full,
-        Served(Path(name), "--db", str(full)) as served,
+        WebServerProcess(Path(name), "--db", str(full)) as server,
     ):
-        visit = Visit(BrowserClient.sign_in(served))
+        visit = Visit(BrowserClient.sign_in(server))
         chosen = paths(visit)
         firsts = {}
         for path in chosen:

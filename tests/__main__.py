@@ -1,4 +1,4 @@
-"""All tests: `python -m tests [options of pytest]`. Those that watch the clock run last, and alone."""
+"""Runs all tests: `python -m tests [pytest options]`. Timing-sensitive tests run last, one at a time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import subprocess
 import sys
 from typing import Final
 
-#: What pytest says if there was nothing to do.
-_NOTHING: Final = 5
+#: Pytest's exit status when no tests were collected.
+_NO_TESTS_COLLECTED: Final = 5
 
-#: In turn: what two processes can do side by side, and what needs the machine for itself.
+#: First the tests that run in two processes, then the tests that must run alone.
 _PARTS: Final = (
     ("-m", "not alone", "--numprocesses", "2", "--dist", "loadfile"),
     ("-m", "alone"),
@@ -17,14 +17,14 @@ _PARTS: Final = (
 
 
 def main(options: list[str]) -> int:
-    """Run both parts; the exit status."""
+    """Run both parts and return the exit status."""
     statuses = [
         subprocess.run([sys.executable, "-m", "pytest", *part, *options], check=False).returncode
         for part in _PARTS
     ]
-    if all(status == _NOTHING for status in statuses):
-        return _NOTHING
-    return max(status for status in statuses if status != _NOTHING)
+    if all(status == _NO_TESTS_COLLECTED for status in statuses):
+        return _NO_TESTS_COLLECTED
+    return max(status for status in statuses if status != _NO_TESTS_COLLECTED)
 
 
 if __name__ == "__main__":

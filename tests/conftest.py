@@ -1,4 +1,4 @@
-"""What every test needs: a machine on which nobody keeps anything."""
+"""Isolates all tests from the user's own data and marks the tests that must run alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-#: What watches the clock: it would be disturbed by others, and disturb them.
+#: Timing-sensitive tests, which must not run in parallel with others.
 _ALONE: Final = (
     "tests/accounts/test_token_authentication.py",
     "tests/accounts/test_stream_authentication.py",
@@ -31,8 +31,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _nobodys_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The prompts and libraries of whoever runs the tests are not seen by them, nor touched."""
+def _isolated_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hide the user's own prompts, libraries and settings from the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DITTYBAG_HOME", str(tmp_path_factory.mktemp("dittybag")))
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))

@@ -1,6 +1,6 @@
-"""Programs of the system that tests need: found, or installed where that can be.
+"""System programs that tests need.
 
-Run as a program, it gets those that are missing: `python -m tests.programs`.
+`python -m tests.programs` installs the missing ones.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ _INSTALL_SECONDS: Final = 900
 
 
 class Program(Struct, frozen=True):
-    """A program, and the package of Debian that has it."""
+    """A program and its Debian package."""
 
-    #: The names it goes by; the first that is there will do.
+    #: Alternative command names, in order of preference.
     names: tuple[str, ...]
     package: str
 
     def find(self) -> str | None:
-        """Where it is, if it is anywhere."""
+        """Return the path of the program; `None` if it is not installed."""
         path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
         return next((found for name in self.names if (found := shutil.which(name, path=path))), None)
 
-    def required(self) -> str:
-        """Where it is. Without it a test is skipped, but never in a run that decides about a change."""
+    def require(self) -> str:
+        """Return the path of the program. If it is missing, skip the test, or fail it in CI."""
         found = self.find()
         if found is None:
-            words = f"needs {self.names[0]} (on Debian: apt-get install {self.package})"
+            message = f"needs {self.names[0]} (on Debian: apt-get install {self.package})"
             if os.environ.get("CI"):
-                pytest.fail(words)
-            pytest.skip(words)
+                pytest.fail(message)
+            pytest.skip(message)
         return found
 
 
@@ -45,12 +45,12 @@ NGINX: Final = Program(("nginx",), "nginx-light")
 
 
 def main() -> int:
-    """Install what is missing, where that can be done without asking anybody."""
+    """Install the missing programs, if this is Debian and the user is root. Returns the exit status."""
     missing = [program.package for program in (CHROMIUM, NGINX) if program.find() is None]
     if not missing:
         return 0
     if shutil.which("apt-get") is None or os.geteuid() != 0:
-        print(f"Tests that need one of these are skipped: {', '.join(missing)}")
+        print(f"Not installed: {', '.join(missing)}. Tests that need them are skipped.")
         return 0
     print(f"Installing {' and '.join(missing)} ...", flush=True)
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -67,7 +67,7 @@ def main() -> int:
         )
         if done.returncode != 0:
             print(done.stdout[-4000:], file=sys.stderr)
-            print("error: the packages above could not be installed", file=sys.stderr)
+            print(f"error: could not install {' and '.join(missing)}", file=sys.stderr)
             return 1
     return 0
 

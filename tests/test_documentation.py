@@ -1,4 +1,4 @@
-"""What the documentation says is true: commands run, code works, links lead somewhere."""
+"""The documentation is correct: commands run, code works, links resolve."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import msgspec
 import pytest
 
 from dittybag.cli.serve import USAGE
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
-#: The contracts stand unchanged, with links into the repositories they come from.
-HIDDEN = re.compile(r"(^|/)(\.|node_modules/)|^tests/contracts/")
-PAGES = [page for page in sorted(ROOT.rglob("*.md")) if not HIDDEN.search(page.relative_to(ROOT).as_posix())]
+#: The contracts are verbatim copies, with links into their original repositories.
+EXCLUDED = re.compile(r"(^|/)(\.|node_modules/)|^tests/contracts/")
+PAGES = [
+    page for page in sorted(ROOT.rglob("*.md")) if not EXCLUDED.search(page.relative_to(ROOT).as_posix())
+]
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -26,7 +28,7 @@ def make_targets(text: str) -> list[str]:
     return re.findall(r"^make (\w+)", text, re.MULTILINE)
 
 
-def test_the_readmes_commands_are_what_ci_runs() -> None:
+def test_ci_runs_the_commands_of_the_readme() -> None:
     newcomer = [target for block in blocks(ROOT / "README.md", "sh") for target in make_targets(block)]
     contributor = [
         target for block in blocks(ROOT / "CONTRIBUTING.md", "sh") for target in make_targets(block)
@@ -38,11 +40,11 @@ def test_the_readmes_commands_are_what_ci_runs() -> None:
     assert "$(MAKE) --no-print-directory test" in (ROOT / "Makefile").read_text()
 
 
-def test_the_tour_runs_to_its_end() -> None:
+def test_the_demo_command_completes() -> None:
     command = [sys.executable, "-m", "dittybag", "demo"]
     tour = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
-    for words in ("code-review", "no such table: users", "contains invalid", "undone", "mcpServers"):
-        assert words in tour
+    for text in ("code-review", "no such table: users", "contains invalid", "undone", "mcpServers"):
+        assert text in tour
 
 
 @pytest.mark.parametrize("target", ["run", "test", "check", "conformance", "format", "bench", "torture"])
@@ -53,12 +55,12 @@ def test_make_lists_its_targets(target: str) -> None:
     assert re.search(rf"^{target} ", listing, re.MULTILINE)
 
 
-def test_the_readmes_error_is_what_the_tool_says() -> None:
+def test_the_error_in_the_readme_is_the_tools_error() -> None:
     from dittybag.domain.errors import Invalid
     from dittybag.domain.prompts import problems
 
-    said = f"Error: {Invalid(list(problems(name='my prompt', content='')))}"
-    assert f"\n{said}\n" in (ROOT / "README.md").read_text()
+    message = f"Error: {Invalid(list(problems(name='my prompt', content='')))}"
+    assert f"\n{message}\n" in (ROOT / "README.md").read_text()
 
 
 def test_every_setting_is_documented() -> None:
@@ -70,7 +72,7 @@ def test_every_setting_is_documented() -> None:
         assert option in page, option
 
 
-def test_the_guides_code_is_a_server_that_works(tmp_path: Path) -> None:
+def test_the_code_of_the_engine_guide_is_a_working_server(tmp_path: Path) -> None:
     program = tmp_path / "kitchen.py"
     program.write_text("\n".join(blocks(ROOT / "docs" / "guides" / "engine.md", "python")))
     requests = [
@@ -100,7 +102,7 @@ def test_the_guides_code_is_a_server_that_works(tmp_path: Path) -> None:
     assert "elicitation" in answers[6]["result"]["content"][0]["text"]
 
 
-def test_the_commands_of_the_first_guide_do_what_they_say(tmp_path: Path) -> None:
+def test_the_commands_of_the_first_guide_work(tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
     program = folder / "dittybag"
@@ -128,20 +130,20 @@ def test_the_commands_of_the_first_guide_do_what_they_say(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
+def test_links_within_the_repository_resolve(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
 
 
-def test_the_command_says_what_it_is() -> None:
+def test_the_command_reports_its_version_and_usage() -> None:
     run = [sys.executable, "-m", "dittybag"]
     version = subprocess.run(
         [*run, "--version"], capture_output=True, text=True, timeout=30, check=True
     ).stdout
     assert version == "dittybag 0.1.0\n"
-    told = subprocess.run([*run, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
-    assert "Usage: dittybag" in told
+    usage = subprocess.run([*run, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
+    assert "Usage: dittybag" in usage
     wrong = subprocess.run([*run, "dance"], capture_output=True, text=True, timeout=30, check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "No such command 'dance'" in wrong.stderr

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.accounts.accounts_world import World
-from tests.databases import Server, running
+from tests.postgres_servers import PostgresServer, run_postgres
 
 
 @pytest.fixture(scope="package")
@@ -18,9 +18,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.fixture(scope="package")
-def server() -> Iterator[Server]:
+def server() -> Iterator[PostgresServer]:
     """A PostgreSQL server with an ordinary role and a superuser."""
-    with running("carried") as server:
+    with run_postgres("bundled") as server:
         server.sql("CREATE ROLE clerk LOGIN")
         server.sql("CREATE DATABASE with_rls OWNER clerk")
         server.sql("CREATE DATABASE without_rls")
@@ -28,7 +28,7 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="package")
-def rls_world(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def rls_world(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A shared world on PostgreSQL with row-level security."""
     with World(tmp_path_factory.mktemp("world"), server.url("with_rls", user="clerk")) as created:
         yield created

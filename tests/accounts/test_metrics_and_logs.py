@@ -13,7 +13,7 @@ import pytest
 from dittybag import __version__
 from tests.accounts.accounts_world import World, auth_headers
 from tests.contracts.http_server_process import BOTH, JSON, HttpServerProcess, ReceivedResponse, send_request
-from tests.databases import Server
+from tests.postgres_servers import PostgresServer
 
 FAILING = "tests.accounts.failing_server"
 
@@ -100,7 +100,7 @@ def test_with_an_access_log_every_log_line_is_json(tmp_path: Path) -> None:
 
 
 def test_a_server_with_tokens_warns_about_a_role_that_bypasses_row_level_security(
-    server: Server, rls_world: World, tmp_path: Path
+    server: PostgresServer, rls_world: World, tmp_path: Path
 ) -> None:
     server.sql("CREATE DATABASE superuser_db")
     home = {"DITTYBAG_HOME": str(tmp_path)}

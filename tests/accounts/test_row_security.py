@@ -26,7 +26,7 @@ from tests.accounts.accounts_world import (
     word_of,
 )
 from tests.accounts.permission_matrix import METHODS, TOOLS, MatrixRow
-from tests.databases import Server
+from tests.postgres_servers import PostgresServer
 
 #: Tables without user data.
 WITHOUT_USER_DATA = {"migrations", "counters", "writers", "restricted_projects"}
@@ -253,7 +253,7 @@ def test_a_batch_with_hidden_changes_is_not_partly_undone(rls_world: World) -> N
 
 
 @pytest.fixture(scope="module")
-def no_rls_world(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def no_rls_world(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A world with a database role that bypasses row-level security."""
     with World(tmp_path_factory.mktemp("world"), server.url("without_rls")) as created:
         yield created
@@ -307,7 +307,7 @@ def test_an_unscoped_server_leaks_without_row_level_security(no_rls_world: World
 
 
 def test_a_role_that_bypasses_row_level_security_causes_a_warning(
-    rls_world: World, no_rls_world: World, server: Server
+    rls_world: World, no_rls_world: World, server: PostgresServer
 ) -> None:
     async def warnings(url: str) -> list[str]:
         store = await PostgresStore.open(url)

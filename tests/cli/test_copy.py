@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.exchange.exchange_data import fill_database
-from tests.postgres_servers import Server, running
+from tests.postgres_servers import PostgresServer, run_postgres
 from tests.stdio_server_process import ROOT
 
 #: Prompts, resources and tasks, each with a history. `COPY_THINGS=50000` is a long run.
@@ -31,8 +31,8 @@ numbers = count(1)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with running("carried") as server:
+def server() -> Iterator[PostgresServer]:
+    with run_postgres("bundled") as server:
         yield server
 
 
@@ -43,7 +43,7 @@ def schema() -> str:
 
 
 @pytest.fixture
-def url(server: Server, schema: str) -> str:
+def url(server: PostgresServer, schema: str) -> str:
     return server.url(schema=schema)
 
 
@@ -108,7 +108,7 @@ def newest_in_file(path: Path) -> int:
         return int(connection.execute("SELECT max(seq) FROM changes").fetchall()[0][0] or 0) if has_log else 0
 
 
-def newest_in_schema(server: Server, schema: str) -> int:
+def newest_in_schema(server: PostgresServer, schema: str) -> int:
     if not server.sql(f"SELECT 1 FROM pg_tables WHERE schemaname = '{schema}' AND tablename = 'changes'"):
         return 0
     return int(server.sql(f"SELECT coalesce(max(seq), 0) FROM {schema}.changes")[0])
@@ -127,7 +127,7 @@ def killed_half_way(process: subprocess.Popen[str], newest: Callable[[], int], t
 
 @pytest.mark.parametrize("to_server", [True, False])
 def test_a_copy_that_was_killed_is_gone_on_with(
-    tmp_path: Path, database: Path, server: Server, schema: str, url: str, *, to_server: bool
+    tmp_path: Path, database: Path, server: PostgresServer, schema: str, url: str, *, to_server: bool
 ) -> None:
     source, target, total = str(database), url, newest_in_file(database)
 

@@ -88,7 +88,9 @@ def test_the_price_of_the_tools_is_what_clients_are_sent(home: Path) -> None:
     costs = {row["profile"]: row for row in examine(home)["profiles"]}
     assert list(costs) == list(PROFILES)
     for profile, row in costs.items():
-        with StdioServerProcess("dittybag", "serve", "--profile", profile, env={"DITTYBAG_HOME": str(home)}) as server:
+        with StdioServerProcess(
+            "dittybag", "serve", "--profile", profile, env={"DITTYBAG_HOME": str(home)}
+        ) as server:
             server.handshake()
             answer = server.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
         tools = answer.get("result", {}).get("tools", [])

@@ -1,1 +1,1 @@
-"""The official conformance suite, against the fixture and against Dittybag itself, over HTTP."""
+"""Runs of the official conformance suite over HTTP, against the everything server and Dittybag."""

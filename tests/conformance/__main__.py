@@ -1,4 +1,4 @@
-"""Runs the official suite against the fixture and against Dittybag itself: `python -m tests.conformance`."""
+"""Run the official suite against the everything server and Dittybag: `python -m tests.conformance`."""
 
 from __future__ import annotations
 
@@ -14,80 +14,91 @@ from typing import Final
 
 from msgspec import Struct
 
-from tests.conformance import product, suite
-from tests.conformance.servers import FIXTURE, ServerFailed, dittybag, listening
-from tests.conformance.suite import SuiteFailed
-from tests.conformance.verdicts import Least, Verdict, judge
+from tests.conformance import conformance_suite, dittybag_target
+from tests.conformance.conformance_suite import SuiteFailed
+from tests.conformance.http_servers import (
+    EVERYTHING_COMMAND,
+    ServerNotListening,
+    dittybag_command,
+    run_server,
+)
+from tests.conformance.verdicts import MinimumCounts, Verdict, judge
 from tests.interop.environments import CONFORMANCE
 
-#: How many runs may be under way: each keeps a server and the suite busy.
-AT_ONCE: Final = 2
+#: Each run keeps one server process and one suite process busy.
+CONCURRENT_RUNS: Final = 2
 
 
-class Run(Struct, frozen=True):
-    """One run of the suite: the server, what is asked of it, and how much has been checked so far."""
+class SuiteRun(Struct, frozen=True):
+    """One run of the suite: the server, the suite's options, and the minimum result."""
 
     server: str
     options: str
-    least: Least
+    minimum: MinimumCounts
 
 
 class Outcome(Struct, frozen=True):
-    run: Run
+    run: SuiteRun
     verdict: Verdict
-    #: What speaks against the report, and against the server besides.
+    #: The problems in the report and those of the server.
     problems: tuple[str, ...]
     seconds: float
 
 
 RUNS: Final = (
-    Run("fixture", "--requirements 2025-11-25", Least(33, 83)),
-    Run("fixture", "--requirements 2026-07-28", Least(40, 152)),
-    Run("fixture", "--suite all --spec-version 2025-06-18", Least(27, 56)),
-    Run("fixture", "--suite all --spec-version 2025-11-25", Least(33, 83)),
-    Run("fixture", "--suite all --spec-version 2026-07-28", Least(40, 152)),
-    Run("dittybag", "--suite all --spec-version 2025-06-18", Least(14, 30)),
-    Run("dittybag", "--suite all --spec-version 2025-11-25", Least(16, 34)),
-    Run("dittybag", "--suite all --spec-version 2026-07-28", Least(17, 77)),
+    SuiteRun("everything", "--requirements 2025-11-25", MinimumCounts(33, 83)),
+    SuiteRun("everything", "--requirements 2026-07-28", MinimumCounts(40, 152)),
+    SuiteRun("everything", "--suite all --spec-version 2025-06-18", MinimumCounts(27, 56)),
+    SuiteRun("everything", "--suite all --spec-version 2025-11-25", MinimumCounts(33, 83)),
+    SuiteRun("everything", "--suite all --spec-version 2026-07-28", MinimumCounts(40, 152)),
+    SuiteRun("dittybag", "--suite all --spec-version 2025-06-18", MinimumCounts(14, 30)),
+    SuiteRun("dittybag", "--suite all --spec-version 2025-11-25", MinimumCounts(16, 34)),
+    SuiteRun("dittybag", "--suite all --spec-version 2026-07-28", MinimumCounts(17, 77)),
 )
 
 
-def carry_out(run: Run) -> Outcome:
-    """Run the suite against a new server, and judge both."""
+def run_suite(run: SuiteRun) -> Outcome:
+    """Run the suite against a new server and judge the report and the server."""
     with TemporaryDirectory() as folder:
         database, files = Path(folder) / "dittybag.db", Path(folder) / "report"
         files.mkdir()
         is_product = run.server == "dittybag"
-        wants = product.WANTS if is_product else {}
+        exclusions = dittybag_target.EXCLUSIONS if is_product else {}
         problems: list[str] = []
-        with listening(*(dittybag(str(database)) if is_product else FIXTURE)) as server:
+        with run_server(*(dittybag_command(str(database)) if is_product else EVERYTHING_COMMAND)) as server:
             if is_product:
-                product.fill(server.address)
+                dittybag_target.fill_store(server.address)
                 problems += [
-                    f"there is a {thing} now: take it off the list of what Dittybag lacks"
-                    for thing in sorted(product.offered(server.address) & set(wants.values()))
+                    f"Dittybag has the {feature}: remove it from the exclusions"
+                    for feature in sorted(
+                        dittybag_target.available_features(server.address) & set(exclusions.values())
+                    )
                 ]
-            report = suite.run(server.address, run.options.split(), files)
+            report = conformance_suite.run(server.address, run.options.split(), files)
             if not server.is_running:
-                problems.append("the server did not survive it")
-            said = re.sub(r"Web UI: .*\n", "", server.end().said)
-    if said:
-        problems.append(f"the server complained: {said[-2000:]}")
-    verdict = judge(report, run.least, wants)
+                problems.append("the server ended during the run")
+            output = re.sub(r"Web UI: .*\n", "", server.end().output)
+    if output:
+        problems.append(f"the server wrote to standard error: {output[-2000:]}")
+    verdict = judge(report, run.minimum, exclusions)
     return Outcome(run, verdict, (*problems, *verdict.problems), report.seconds)
 
 
-def stale(outcomes: Sequence[Outcome]) -> list[str]:
-    """What is listed as wanting, and never asked for."""
-    left_out = {name for outcome in outcomes for name in outcome.verdict.left_out}
-    return [f"nothing asks for {name} any more" for name in product.WANTS if name not in left_out]
+def unused_exclusions(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return a problem for each exclusion that matches no scenario or check."""
+    excluded = {name for outcome in outcomes for name in outcome.verdict.excluded}
+    return [
+        f"the exclusion {name} matches no scenario or check"
+        for name in dittybag_target.EXCLUSIONS
+        if name not in excluded
+    ]
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    rows: list[tuple[str, ...]] = [("server", "run", "scenarios", "checks", "least", "left out", "seconds")]
+    rows: list[tuple[str, ...]] = [("server", "run", "scenarios", "checks", "minimum", "excluded", "seconds")]
     for outcome in outcomes:
         run, verdict = outcome.run, outcome.verdict
-        numbers = (verdict.scenarios, verdict.checks, run.least.checks, len(verdict.left_out))
+        numbers = (verdict.scenarios, verdict.checks, run.minimum.checks, len(verdict.excluded))
         rows.append((run.server, run.options, *map(str, numbers), f"{outcome.seconds:.1f}"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
@@ -97,41 +108,41 @@ def table(outcomes: Sequence[Outcome]) -> str:
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
-def complain(*problems: str) -> int:
+def report_errors(*problems: str) -> int:
     for problem in problems:
         print(f"error: {problem}", file=sys.stderr)
     return 1
 
 
 def main() -> int:
-    # The prompts and libraries of whoever runs this are not seen, nor touched.
+    # Isolate the runs from the user's own prompts and libraries.
     for variable in [name for name in os.environ if name.startswith("DITTYBAG_")]:
         del os.environ[variable]
-    if not CONFORMANCE.is_made:
-        return complain("the suite is not installed\nhint: make conformance installs it and runs it")
-    begun = perf_counter()
-    with TemporaryDirectory() as home, ThreadPoolExecutor(AT_ONCE) as pool:
+    if not CONFORMANCE.is_installed:
+        return report_errors("the suite is not installed\nhint: `make conformance` installs and runs it")
+    started = perf_counter()
+    with TemporaryDirectory() as home, ThreadPoolExecutor(CONCURRENT_RUNS) as pool:
         os.environ["DITTYBAG_HOME"] = home
         try:
-            outcomes = list(pool.map(carry_out, RUNS))
-        except (ServerFailed, SuiteFailed) as failed:
-            return complain(str(failed))
+            outcomes = list(pool.map(run_suite, RUNS))
+        except (ServerNotListening, SuiteFailed) as failed:
+            return report_errors(str(failed))
     print(table(outcomes))
     not_scored = {name for outcome in outcomes for name in outcome.verdict.not_scored}
     print(
-        f"\nNot scored: {len(not_scored)} scenarios about tasks, an extension that Dittybag does not have."
-        "\nLeft out: what wants a tool, prompt or capability that only a test server has; each is listed"
-        "\nwith its reason in tests/conformance/product.py."
+        f"\nNot scored: {len(not_scored)} scenarios of the tasks extension, which Dittybag does not have."
+        "\nExcluded: scenarios and checks that need a tool, prompt or capability that only a test server has."
+        "\nThe reasons are in tests/conformance/dittybag_target.py."
     )
     problems = [
         f"{outcome.run.server} {outcome.run.options}: {problem}"
         for outcome in outcomes
         for problem in outcome.problems
     ]
-    problems += stale(outcomes)
+    problems += unused_exclusions(outcomes)
     if problems:
-        return complain(*problems)
-    print(f"\nEverything passed, in {perf_counter() - begun:.0f} seconds.")
+        return report_errors(*problems)
+    print(f"\nAll runs passed in {perf_counter() - started:.0f} seconds.")
     return 0
 
 

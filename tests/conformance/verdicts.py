@@ -1,8 +1,8 @@
-"""What a report of the suite is worth: what was really checked, and everything that speaks against it.
+"""Verdicts on reports of the conformance suite.
 
-The suite is lenient: a check that warns, is skipped or notes that it was not applicable fails nothing, and a
-scenario without any check has passed. Here a check counts if it succeeded, and nothing else is let through
-unless it is named below or by the caller, with the reason.
+The suite is lenient: a check with a warning, a skipped check and a check that is not applicable do not fail
+a run, and a scenario without any check passes. Here only a successful check counts. Every other status is a
+problem, unless it is listed below or excluded by the caller, with the reason.
 """
 
 from __future__ import annotations
@@ -12,93 +12,94 @@ from typing import Final
 
 from msgspec import Struct
 
-from tests.conformance.suite import Check, Report
+from tests.conformance.conformance_suite import Check, SuiteReport
 
-#: Of an extension (SEP-2663), which Dittybag does not have; the suite does not score them either.
+#: Scenarios of an extension (SEP-2663) that Dittybag does not have. The suite does not score them either.
 NOT_SCORED: Final = "tasks-"
 
-#: Checks about the messages of any scenario: alone, they say nothing about the scenario.
-_ABOUT_MESSAGES: Final = ("wire-schema-valid", "wire-schema-harness-error")
+#: Checks of the message format, which every scenario has. Alone, they do not show that a scenario passed.
+_MESSAGE_CHECKS: Final = ("wire-schema-valid", "wire-schema-harness-error")
 
-#: Notes that say nothing against a scenario.
-_NOTES: Final = {
-    # The exchange itself, written down between the checks.
+#: INFO checks that are not a problem, as scenario and check.
+_ALLOWED_NOTES: Final = {
+    # A log of the exchanged messages.
     ("server-sse-polling", "outgoing-request"),
     ("server-sse-polling", "incoming-response"),
     ("server-sse-polling", "incoming-sse-event"),
     ("server-sse-polling", "stream-closed"),
-    # It asks for lists, three at once; they are there at once, and so are answered without a stream.
+    # It sends three list requests at once. They are answered immediately, without a stream.
     ("server-sse-multiple-streams", "server-sse-streams-functional"),
 }
 
-#: What a server would have to have, by scenario, or by scenario and check: `server-stateless/a-check`.
-Wants = Mapping[str, str]
+#: The feature that a server lacks, by scenario or by scenario and check: `server-stateless/a-check`.
+Exclusions = Mapping[str, str]
 
 
-class Least(Struct, frozen=True):
-    """How much must have been checked: less means that something was lost on the way."""
+class MinimumCounts(Struct, frozen=True):
+    """The minimum number of scenarios and checks. A lower number means that part of the suite did not run."""
 
     scenarios: int
     checks: int
 
 
 class Verdict(Struct, frozen=True):
-    """How much was checked, and what is wrong."""
+    """The number of scenarios and passed checks, and the problems."""
 
     scenarios: int
     checks: int
-    #: Scenarios, or scenarios and checks, that the server lacks something for.
-    left_out: tuple[str, ...]
+    #: The keys of the exclusions that applied.
+    excluded: tuple[str, ...]
     not_scored: tuple[str, ...]
     problems: tuple[str, ...]
 
 
-def judge(report: Report, least: Least, wants: Wants) -> Verdict:
-    """Judge a report on a server that has everything but what is listed as wanting."""
-    problems = _incomplete(report)
-    left_out: list[str] = []
+def judge(report: SuiteReport, minimum: MinimumCounts, exclusions: Exclusions) -> Verdict:
+    """Return the verdict on a report, without the excluded scenarios and checks."""
+    problems = _count_mismatches(report)
+    excluded: list[str] = []
     not_scored: list[str] = []
     scenarios = checks = 0
     for scenario, found in report.scenarios.items():
         if scenario.startswith(NOT_SCORED):
             not_scored.append(scenario)
             continue
-        if scenario in wants:
-            left_out.append(scenario)
+        if scenario in exclusions:
+            excluded.append(scenario)
             continue
-        counted = [check for check in found if f"{scenario}/{check.id}" not in wants]
-        left_out += sorted({f"{scenario}/{check.id}" for check in found} & wants.keys())
+        counted = [check for check in found if f"{scenario}/{check.id}" not in exclusions]
+        excluded += sorted({f"{scenario}/{check.id}" for check in found} & exclusions.keys())
         passed = [check for check in counted if check.status == "SUCCESS"]
         scenarios += 1
         checks += len(passed)
-        problems += [problem for check in counted if (problem := _problem(scenario, check))]
-        if all(check.id in _ABOUT_MESSAGES for check in passed):
-            problems.append(f"{scenario}: nothing of what it is about was checked")
-    if scenarios < least.scenarios or checks < least.checks:
+        problems += [problem for check in counted if (problem := _find_problem(scenario, check))]
+        if all(check.id in _MESSAGE_CHECKS for check in passed):
+            problems.append(f"{scenario}: only the message format was checked")
+    if scenarios < minimum.scenarios or checks < minimum.checks:
         problems.append(
-            f"{checks} checks in {scenarios} scenarios, but there were {least.checks} in {least.scenarios}"
+            f"{checks} checks in {scenarios} scenarios, "
+            f"expected at least {minimum.checks} in {minimum.scenarios}"
         )
-    if report.status != 0 and not wants:
-        problems.append(f"the suite itself ended with status {report.status}")
-    return Verdict(scenarios, checks, tuple(left_out), tuple(not_scored), tuple(problems))
+    if report.status != 0 and not exclusions:
+        problems.append(f"the suite exited with status {report.status}")
+    return Verdict(scenarios, checks, tuple(excluded), tuple(not_scored), tuple(problems))
 
 
-def _incomplete(report: Report) -> list[str]:
-    """What the suite says of itself, and its files do not."""
-    told = report.summary
+def _count_mismatches(report: SuiteReport) -> list[str]:
+    """Return a problem for each scenario whose summary and files disagree."""
+    summary = report.summary
     written = {
         scenario: sum(check.status == "SUCCESS" for check in found)
         for scenario, found in report.scenarios.items()
     }
     return [
-        f"{scenario}: the suite counts {told.get(scenario)} checks, its files {written.get(scenario)}"
-        for scenario in sorted(told.keys() | written.keys())
-        if told.get(scenario) != written.get(scenario)
+        f"{scenario}: the suite counts {summary.get(scenario)} checks, its files {written.get(scenario)}"
+        for scenario in sorted(summary.keys() | written.keys())
+        if summary.get(scenario) != written.get(scenario)
     ]
 
 
-def _problem(scenario: str, check: Check) -> str | None:
-    if check.status == "INFO" and (scenario, check.id) in _NOTES:
+def _find_problem(scenario: str, check: Check) -> str | None:
+    if check.status == "INFO" and (scenario, check.id) in _ALLOWED_NOTES:
         return None
     details = check.details if isinstance(check.details, dict) else {}
     if check.status != "SUCCESS":

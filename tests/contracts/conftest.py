@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests import databases
+from tests import postgres_servers
 from tests.contracts.contract_replay import (
     ServerUnderTest,
     ServerVariant,
@@ -51,14 +51,14 @@ def project() -> str | None:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[databases.Server]:
-    with databases.running("carried") as server:
+def postgres() -> Iterator[postgres_servers.PostgresServer]:
+    with postgres_servers.run_postgres("bundled") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def postgres_workspace(
-    request: pytest.FixtureRequest, postgres: databases.Server, project: str | None
+    request: pytest.FixtureRequest, postgres: postgres_servers.PostgresServer, project: str | None
 ) -> Iterator[ResettableWorkspace]:
     """A workspace in PostgreSQL for the tests of a module; its servers keep running between tests."""
     schema = request.module.__name__.rpartition(".")[2]

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeVar
 import msgspec
 
 from tests.contracts.http_server_process import HttpServerProcess, McpHttpClient, StderrLines
-from tests.wire import ROOT, Wire
+from tests.stdio_server_process import ROOT, StdioServerProcess
 
 Json = dict[str, Any]
 Test = TypeVar("Test", bound=Callable[..., object])
@@ -197,7 +197,7 @@ class StdioConnection:
     """A connection to a server process of its own."""
 
     def __init__(self, *arguments: str, env: Mapping[str, str]) -> None:
-        self._wire = Wire("dittybag", "serve", *arguments, env=dict(env))
+        self._wire = StdioServerProcess("dittybag", "serve", *arguments, env=dict(env))
         assert self._wire.process.stderr is not None
         self._stderr = StderrLines(self._wire.process.stderr)
 

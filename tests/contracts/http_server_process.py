@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple, Self
 
 import msgspec
 
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 Json = dict[str, Any]
 

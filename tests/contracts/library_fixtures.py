@@ -16,7 +16,7 @@ import msgspec
 
 from tests.contracts.contract_replay import HANDSHAKE_VERSIONS, Json, Transport, WorkspaceLocation, database
 from tests.contracts.http_server_process import StderrLines
-from tests.wire import ROOT, Wire
+from tests.stdio_server_process import ROOT, StdioServerProcess
 
 STATELESS = "2026-07-28"
 #: One protocol version of each era.
@@ -106,7 +106,7 @@ class LibraryClient:
         #: When each notification arrived.
         self.notification_times: list[float] = []
         options = ("--profile", profile, *database(machine.location))
-        self._wire = Wire("dittybag", "serve", *options, env=machine.env)
+        self._wire = StdioServerProcess("dittybag", "serve", *options, env=machine.env)
         self._ids = count(1)
         assert self._wire.process.stderr is not None
         self._stderr = StderrLines(self._wire.process.stderr)

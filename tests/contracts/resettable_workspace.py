@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.contracts.contract_replay import SharedServers, create_project
-from tests.databases import Server
+from tests.postgres_servers import PostgresServer
 
 #: Disables foreign keys while rows are replaced.
 _NO_FOREIGN_KEYS: Final = "SET session_replication_role = replica"
@@ -14,7 +14,7 @@ _NO_FOREIGN_KEYS: Final = "SET session_replication_role = replica"
 class ResettableWorkspace:
     """A schema, and the servers on it that tests share."""
 
-    def __init__(self, server: Server, schema: str, project: str | None) -> None:
+    def __init__(self, server: PostgresServer, schema: str, project: str | None) -> None:
         """Create the schema. `project`: a project of the initial state, besides the default one."""
         self.url = server.socket_url(schema=schema)
         self.hosts = SharedServers()

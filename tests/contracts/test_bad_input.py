@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.contracts.bad_input import ALL, MCPKG, PROFILES, SEEDS, STORE, TASKS, TOOLS, RefusedCall, refusals
-from tests.wire import Wire
+from tests.stdio_server_process import StdioServerProcess
 
 
 class ProfileServer:
@@ -21,7 +21,7 @@ class ProfileServer:
 
     def __init__(self, profile: str, database: Path, stack: ExitStack) -> None:
         self.database = database
-        serve = Wire("dittybag", "serve", "--profile", profile, "--db", str(database))
+        serve = StdioServerProcess("dittybag", "serve", "--profile", profile, "--db", str(database))
         self._wire = stack.enter_context(serve)
         self._wire.handshake()
         listed = self.ask("tools/list", {})["result"]["tools"]
@@ -125,7 +125,9 @@ def test_an_unknown_project_is_refused_and_writes_nothing(
     before = server.footprint()
     for project in ("unknown", "🎒", "a\nb", "x" * 5000):
         database = str(server.database)
-        with Wire("dittybag", "serve", "--profile", profile, "--project", project, "--db", database) as wire:
+        with StdioServerProcess(
+            "dittybag", "serve", "--profile", profile, "--project", project, "--db", database
+        ) as wire:
             wire.hang_up()
             lines, stderr, status = wire.rest()
         assert (lines, status) == ([], 3), (project, stderr)

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tests.contracts.contract_replay import Json, ServerUnderTest, create_project, database
-from tests.wire import Wire
+from tests.stdio_server_process import StdioServerProcess
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -34,7 +34,9 @@ class Watcher:
 
     def watch(self, *uris: str) -> None:
         """Start a server and subscribe to its notifications."""
-        self._wire = self._stack.enter_context(Wire("dittybag", "serve", *database(self._directory)))
+        self._wire = self._stack.enter_context(
+            StdioServerProcess("dittybag", "serve", *database(self._directory))
+        )
         if not self._stateless:
             self._wire.handshake()
             for number, uri in enumerate(uris):
@@ -136,7 +138,7 @@ def test_changes_of_tasks_and_other_projects_are_not_notified(
 
 
 def test_the_response_to_a_write_comes_before_its_notification(tmp_path: Path) -> None:
-    with Wire("dittybag", "serve", *database(tmp_path)) as wire:
+    with StdioServerProcess("dittybag", "serve", *database(tmp_path)) as wire:
         wire.handshake()
         call = {"name": "create_prompt", "arguments": {"name": "mine", "content": "x"}}
         wire.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})

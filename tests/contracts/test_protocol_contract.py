@@ -15,7 +15,7 @@ from dittybag.protocol.eras import V2024_11_05
 from dittybag.protocol.transports.in_memory import MemoryClient
 from tests.contracts.example_server import build
 from tests.contracts.http_server_process import HttpServerProcess, McpHttpClient
-from tests.wire import Wire
+from tests.stdio_server_process import StdioServerProcess
 
 CONTRACT = Path(__file__).with_name("mcp-protocol.md").read_text()
 
@@ -59,7 +59,7 @@ class _MemoryExampleClient:
 
 
 class _StdioExampleClient:
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: StdioServerProcess) -> None:
         self._wire = wire
 
     async def ask(self, message: dict[str, Any]) -> Any:
@@ -87,7 +87,7 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[ExampleClient]
     if request.param == "memory":
         yield _MemoryExampleClient()
     elif request.param == "stdio":
-        with Wire("tests.contracts.example_server") as wire:
+        with StdioServerProcess("tests.contracts.example_server") as wire:
             yield _StdioExampleClient(wire)
     else:
         with closing(McpHttpClient(request.getfixturevalue("host"))) as http_client:

@@ -13,7 +13,7 @@ import msgspec
 from dittybag.contracts.profiles import PROFILES, Profile
 from dittybag.contracts.tool_specs import TOOLSETS, ToolSpec
 from dittybag.protocol.argument_schemas import schema_of
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "tools.md"
 SNAPSHOTS = Path(__file__).with_name("tools")

@@ -13,9 +13,9 @@ from playwright.sync_api import Page, sync_playwright
 from dittybag.assembly import with_workspace
 from dittybag.cli.sample_workspace import PROJECT, fill_sample, make_changes, write_library
 from dittybag.config import settings
-from tests.e2e.web_server_process import Served
+from tests.e2e.web_server_process import WebServerProcess
 from tests.programs import CHROMIUM
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 FOLDER: Final = ROOT / "docs" / "images"
 #: About the width at which a README is shown, so that text stays legible.
@@ -73,7 +73,7 @@ def picture_activity(page: Page, base: str) -> None:
 PICTURES: Final = {"prompt": picture_prompt, "tasks": picture_tasks, "activity": picture_activity}
 
 
-def film_tour(page: Page, base: str, served: Served) -> Film:
+def film_tour(page: Page, base: str, server: WebServerProcess) -> Film:
     """Add a task, render a prompt, review an agent's change and undo it."""
     film = Film(page)
     page.goto(f"{base}/tasks")
@@ -91,7 +91,7 @@ def film_tour(page: Page, base: str, served: Served) -> Film:
     film.shoot(READING * 2)
     page.goto(f"{base}/activity?kind=prompt")
     film.shoot(READING // 2)
-    served.call("update_prompt", name="commit-message", content="Write something short.")
+    server.call("update_prompt", name="commit-message", content="Write something short.")
     page.get_by_text("claude-code changed prompt Commit Message").wait_for()
     film.shoot(READING)
     page.get_by_text("What changed").first.click()
@@ -114,16 +114,16 @@ def main() -> None:
     program = CHROMIUM.find()
     assert program is not None, "needs chromium"
     width, height = SIZE
-    with Served(home, "--project", PROJECT) as served, sync_playwright() as playwright:
+    with WebServerProcess(home, "--project", PROJECT) as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
-        page.goto(served.new_link())
-        page.wait_for_url(f"{served.origin}/p/**")
-        base = f"{served.origin}/p/{PROJECT}"
+        page.goto(server.new_link())
+        page.wait_for_url(f"{server.origin}/p/**")
+        base = f"{server.origin}/p/{PROJECT}"
         for name, visit in PICTURES.items():
             visit(page, base)
             page.screenshot(path=FOLDER / f"{name}.png")
-        film_tour(page, base, served).save(FOLDER / "tour.gif")
+        film_tour(page, base, server).save(FOLDER / "tour.gif")
         browser.close()
 
 

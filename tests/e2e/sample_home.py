@@ -1,4 +1,4 @@
-"""What is in the workspace that the tests look at: the sample of `dittybag demo`."""
+"""A data folder with the sample workspace of `dittybag demo`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dittybag.assembly import with_workspace
 from dittybag.cli.sample_workspace import PROJECT, fill_sample, write_library
 from dittybag.config import settings
 
-__all__ = ["PROJECT", "fill"]
+__all__ = ["PROJECT", "fill_home"]
 
 
-def fill(home: Path) -> None:
-    """Put the sample into a data folder."""
-    # The browser's loop is the one of this thread.
-    with ThreadPoolExecutor(1) as elsewhere:
-        elsewhere.submit(with_workspace, settings({"DITTYBAG_HOME": os.fspath(home)}), fill_sample).result()
+def fill_home(home: Path) -> None:
+    """Write the sample workspace and its library to a data folder."""
+    # Playwright already runs an event loop in this thread.
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(with_workspace, settings({"DITTYBAG_HOME": os.fspath(home)}), fill_sample).result()
     write_library(home)

@@ -1,4 +1,4 @@
-"""Connect: the lines for every client, the button, and calls as they arrive."""
+"""The connect page: configuration snippets, connect buttons and live calls."""
 
 from __future__ import annotations
 
@@ -8,63 +8,69 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import LOOKS, Checked, Look, Visits
-from tests.e2e.sample_home import fill
-from tests.e2e.web_server_process import Served
+from tests.e2e.conftest import SCREENS, BrowserWindows, PageCheck, Screen
+from tests.e2e.sample_home import fill_home
+from tests.e2e.web_server_process import WebServerProcess
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server for somebody whose home is empty but for Cursor's folder."""
-    home, person = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("person")
-    (person / ".cursor").mkdir()
-    fill(home)
-    with Served(home, variables={"HOME": str(person), "XDG_CONFIG_HOME": str(person / ".config")}) as served:
-        yield served
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
+    """A server of a user whose home folder contains only Cursor's folder."""
+    home, user_home = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("user")
+    (user_home / ".cursor").mkdir()
+    fill_home(home)
+    with WebServerProcess(
+        home, variables={"HOME": str(user_home), "XDG_CONFIG_HOME": str(user_home / ".config")}
+    ) as server:
+        yield server
 
 
-@pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.name)
-def test_it_looks_well(served: Served, visits: Visits, checked: Checked, look: Look) -> None:
-    served.call("search", query="password", limit=1)
-    page = visits.open(served, "/p/auth-module/connect", look)
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
+def test_the_page_is_accessible_on_every_screen(
+    server: WebServerProcess, windows: BrowserWindows, check_page: PageCheck, screen: Screen
+) -> None:
+    server.call("search", query="password", limit=1)
+    page = windows.open(server, "/p/auth-module/connect", screen)
     page.get_by_text("Manual setup: HTTP").first.click()
-    checked(page, f"connect-{look.name}")
+    check_page(page, f"connect-{screen.name}")
 
 
-def test_the_button_does_what_the_command_does(served: Served, visits: Visits, tmp_path: Path) -> None:
-    page = visits.open(served, "/p/auth-module/connect")
+def test_the_button_connects_a_client(
+    server: WebServerProcess, windows: BrowserWindows, tmp_path: Path
+) -> None:
+    page = windows.open(server, "/p/auth-module/connect")
     card = page.get_by_role("region", name="Cursor")
     assert card.get_by_text("installed").is_visible()
     card.get_by_role("button", name="Connect Cursor").click()
     page.get_by_text("Cursor is now connected").wait_for()
     assert page.get_by_role("region", name="Cursor").get_by_text("connected", exact=True).is_visible()
-    shown = served.dittybag("connect", "--json")
-    assert '"state":"connected"' not in shown, "that is another person's home"
+    listed = server.dittybag("connect", "--json")
+    assert '"state":"connected"' not in listed, "the command runs with another home folder"
 
 
-def test_the_lines_are_what_the_button_writes(served: Served, visits: Visits) -> None:
-    page = visits.open(served, "/p/auth-module/connect")
+def test_the_snippet_is_what_the_button_writes(server: WebServerProcess, windows: BrowserWindows) -> None:
+    page = windows.open(server, "/p/auth-module/connect")
     region = page.get_by_role("region", name="Claude Code", exact=True)
     region.get_by_text("Manual setup: local (stdio)").click()
-    told = json.loads(page.locator("#config-claude-code").inner_text())
+    snippet = json.loads(page.locator("#config-claude-code").inner_text())
     file = Path(region.locator("code").first.inner_text())
     assert not file.exists()
     region.get_by_role("button", name="Connect Claude Code").click()
     page.get_by_text("Claude Code is now connected").wait_for()
-    assert json.loads(file.read_text()) == told
-    entry = told["mcpServers"]["dittybag"]
+    assert json.loads(file.read_text()) == snippet
+    entry = snippet["mcpServers"]["dittybag"]
     assert entry["args"][-3:] == ["serve", "--project", "auth-module"]
-    assert entry["env"] == {"DITTYBAG_HOME": str(served.home)}
+    assert entry["env"] == {"DITTYBAG_HOME": str(server.home)}
 
 
-def test_an_entry_of_somebody_else_can_come_back(served: Served, visits: Visits) -> None:
-    page = visits.open(served, "/p/auth-module/connect")
+def test_a_replaced_entry_can_be_restored(server: WebServerProcess, windows: BrowserWindows) -> None:
+    page = windows.open(server, "/p/auth-module/connect")
     region = page.get_by_role("region", name="Windsurf")
     region.get_by_text("Manual setup: local (stdio)").click()
     file = Path(region.locator("code").first.inner_text())
     file.parent.mkdir(parents=True)
-    theirs = '{"mcpServers": {"dittybag": {"command": "other"}}}'
-    file.write_text(theirs)
+    existing = '{"mcpServers": {"dittybag": {"command": "other"}}}'
+    file.write_text(existing)
     page.reload()
     assert page.get_by_text("starts another program; connecting replaces it").is_visible()
     page.get_by_role("button", name="Connect Windsurf").click()
@@ -72,8 +78,8 @@ def test_an_entry_of_somebody_else_can_come_back(served: Served, visits: Visits)
     assert json.loads(file.read_text())["mcpServers"]["dittybag"]["command"] != "other"
 
 
-def test_a_file_that_cannot_be_read_is_left_alone(served: Served, visits: Visits) -> None:
-    page = visits.open(served, "/p/auth-module/connect")
+def test_an_invalid_file_is_left_unchanged(server: WebServerProcess, windows: BrowserWindows) -> None:
+    page = windows.open(server, "/p/auth-module/connect")
     region = page.get_by_role("region", name="Gemini CLI")
     region.get_by_text("Manual setup: local (stdio)").click()
     file = Path(region.locator("code").first.inner_text())
@@ -82,15 +88,15 @@ def test_a_file_that_cannot_be_read_is_left_alone(served: Served, visits: Visits
     region.get_by_role("button", name="Connect Gemini CLI").click()
     assert "nothing was changed" in page.get_by_role("alert").inner_text()
     assert file.read_text() == "{ not JSON"
-    # The browser itself notes that the answer was no success.
-    assert [problem for problem in visits.problems if "409" not in problem] == []
-    visits.problems.clear()
+    # The browser logs the error status of the response.
+    assert [problem for problem in windows.problems if "409" not in problem] == []
+    windows.problems.clear()
 
 
-def test_calls_show_up_as_they_arrive(served: Served, visits: Visits) -> None:
-    page = visits.open(served, "/p/auth-module/connect")
+def test_calls_appear_live(server: WebServerProcess, windows: BrowserWindows) -> None:
+    page = windows.open(server, "/p/auth-module/connect")
     page.get_by_text("Live", exact=True).wait_for()
-    served.call("search", client="a-new-agent", query="password", limit=1)
+    server.call("search", client="a-new-agent", query="password", limit=1)
     row = page.get_by_role("row").filter(has_text="a-new-agent")
     row.wait_for(timeout=1000)
     assert "search" in row.inner_text()

@@ -1,4 +1,4 @@
-"""Home, the search box, and the menu of projects."""
+"""The home page, the search box and the project menu."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import LOOKS, Checked, Look, Visits
+from tests.e2e.conftest import SCREENS, BrowserWindows, PageCheck, Screen
 from tests.e2e.sample_home import PROJECT
-from tests.e2e.web_server_process import Served
+from tests.e2e.web_server_process import WebServerProcess
 
 HOME = f"/p/{PROJECT}"
 
@@ -19,47 +19,49 @@ def _tile(page: Page, name: str) -> str:
     return page.locator(f"#tile-{name} b").inner_text()
 
 
-@pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.name)
-def test_home_is_good_to_look_at(served: Served, visits: Visits, checked: Checked, look: Look) -> None:
-    page = visits.open(served, HOME, look)
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
+def test_home_is_accessible_on_every_screen(
+    server: WebServerProcess, windows: BrowserWindows, check_page: PageCheck, screen: Screen
+) -> None:
+    page = windows.open(server, HOME, screen)
     expect(page.get_by_role("heading", level=1)).to_have_text(PROJECT)
-    checked(page, f"home-{look.name}")
+    check_page(page, f"home-{screen.name}")
     page.get_by_label("Search everything").type("pass")
     expect(page.locator("#search-dropdown a").first).to_be_visible()
-    checked(page, f"found-{look.name}")
+    check_page(page, f"dropdown-{screen.name}")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Results for “pass”")
-    checked(page, f"search-{look.name}")
+    check_page(page, f"search-{screen.name}")
     page.locator("#projects-menu summary").click()
     expect(page.locator("#project-list a").first).to_be_visible()
-    checked(page, f"projects-{look.name}")
+    check_page(page, f"projects-{screen.name}")
 
 
-@pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.name)
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
 def test_an_empty_project_says_what_to_do_next(
-    bare: Served, visits: Visits, checked: Checked, look: Look
+    empty_server: WebServerProcess, windows: BrowserWindows, check_page: PageCheck, screen: Screen
 ) -> None:
-    page = visits.open(bare, "/p/default", look)
-    for name, address in (
+    page = windows.open(empty_server, "/p/default", screen)
+    for name, path in (
         ("Add a prompt", "/prompts/new"),
         ("Connect a client", "/connect"),
         ("Add a library", "/libraries"),
         ("Add resources", "/resources"),
     ):
         link = page.get_by_role("link", name=name)
-        assert link.get_attribute("href") == f"/p/default{address}"
-    checked(page, f"empty-{look.name}")
+        assert link.get_attribute("href") == f"/p/default{path}"
+    check_page(page, f"empty-{screen.name}")
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server with nothing in it."""
-    with Served(tmp_path_factory.mktemp("bare")) as served:
-        yield served
+def empty_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
+    """A server with an empty workspace."""
+    with WebServerProcess(tmp_path_factory.mktemp("empty")) as server:
+        yield server
 
 
-def test_home_counts_what_is_in_the_bag_and_who_put_it_there(served: Served, visits: Visits) -> None:
-    page = visits.open(served, HOME)
+def test_home_counts_entities_and_changes(server: WebServerProcess, windows: BrowserWindows) -> None:
+    page = windows.open(server, HOME)
     assert [_tile(page, name) for name in ("prompts", "libraries", "resources", "tasks")] == [
         "5",
         "1",
@@ -68,35 +70,39 @@ def test_home_counts_what_is_in_the_bag_and_who_put_it_there(served: Served, vis
     ]
     page.get_by_text("Show as a table").click()
     today = page.locator(".usage-table tbody tr").first
-    # Five prompts, three resources, three tasks and the project itself; nobody did it at a page.
+    # Five prompts, three resources, three tasks and the project; none was created in the web UI.
     assert today.locator("td").all_inner_texts() == ["0", "12"]
     assert page.locator(".usage-chart .bar-mark").count() == 1
     page.get_by_role("link", name="open tasks").click()
     page.wait_for_url("**/tasks")
 
 
-def test_what_an_agent_does_shows_up_by_itself(served: Served, visits: Visits) -> None:
-    page = visits.open(served, "/p/default")
+def test_changes_by_an_agent_appear_without_reloading(
+    server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    page = windows.open(server, "/p/default")
     page.get_by_text("Live", exact=True).wait_for()
     before = int(_tile(page, "prompts"))
-    served.call("create_prompt", name="from-afar", content="Hello")
+    server.call("create_prompt", name="from-an-agent", content="Hello")
     expect(page.locator("#tile-prompts b")).to_have_text(str(before + 1))
     newest = page.locator(".recent").first
-    expect(newest).to_contain_text("claude-code created prompt from-afar")
-    page.locator(".edited a", has_text="from-afar").click()
+    expect(newest).to_contain_text("claude-code created prompt from-an-agent")
+    page.locator(".edited a", has_text="from-an-agent").click()
     page.wait_for_url("**/p/default/prompts/*")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("from-afar")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("from-an-agent")
 
 
-def test_the_search_box_finds_everything_by_keys_alone(served: Served, visits: Visits) -> None:
-    page = visits.open(served, HOME)
+def test_the_search_box_works_with_the_keyboard_alone(
+    server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    page = windows.open(server, HOME)
     page.keyboard.press("/")
     page.keyboard.type("COMMIT")
-    found = page.locator("#search-dropdown")
-    expect(found.locator("section")).to_have_count(2)
-    assert found.locator(".result-title").all_inner_texts() == ["PROMPTS", "LIBRARY PROMPTS"]
-    assert found.locator("mark").first.inner_text() == "Commit"
-    # Two prompts come first.
+    dropdown = page.locator("#search-dropdown")
+    expect(dropdown.locator("section")).to_have_count(2)
+    assert dropdown.locator(".result-title").all_inner_texts() == ["PROMPTS", "LIBRARY PROMPTS"]
+    assert dropdown.locator("mark").first.inner_text() == "Commit"
+    # The first two results are prompts.
     for _ in range(3):
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
@@ -104,20 +110,22 @@ def test_the_search_box_finds_everything_by_keys_alone(served: Served, visits: V
     page.go_back()
     box = page.get_by_label("Search everything")
     box.fill("argon2")
-    found.get_by_role("link", name="Hash passwords with argon2").click()
+    dropdown.get_by_role("link", name="Hash passwords with argon2").click()
     page.wait_for_url("**/tasks/1")
-    page.goto(f"{served.origin}{HOME}/search?q=password")
+    page.goto(f"{server.origin}{HOME}/search?q=password")
     page.get_by_role("link", name="All matching tasks").click()
     page.wait_for_url("**/tasks?text=password")
     box.fill("no such thing <b>")
-    expect(found).to_have_text("No results for “no such thing <b>”.")
+    expect(dropdown).to_have_text("No results for “no such thing <b>”.")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=2)).to_have_text("No results for “no such thing <b>”")
 
 
-def test_a_search_is_for_text_and_marks_it(served: Served, visits: Visits) -> None:
-    served.dittybag("prompt", "add", "street", "--title", "Straße 100% İo\\o", stdin="x")
-    page = visits.open(served, "/p/default")
+def test_a_search_is_literal_and_highlights_matches(
+    server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    server.dittybag("prompt", "add", "street", "--title", "Straße 100% İo\\o", stdin="x")
+    page = windows.open(server, "/p/default")
     for query, marks in (
         ("STRASSE", ["Straße"]),
         ("%", ["%"]),
@@ -126,14 +134,14 @@ def test_a_search_is_for_text_and_marks_it(served: Served, visits: Visits) -> No
         ("o", ["o", "o"]),
         ("_a", None),
     ):
-        page.goto(f"{served.origin}/p/default/search?q={quote(query)}")
+        page.goto(f"{server.origin}/p/default/search?q={quote(query)}")
         title = page.locator("a[data-item]", has_text="Straße")
         assert title.count() == (marks is not None), query
         assert title.locator("mark").all_inner_texts() == (marks or []), query
 
 
-def test_the_menu_changes_the_project_and_stays_in_the_section(served: Served, visits: Visits) -> None:
-    page = visits.open(served, f"{HOME}/prompts?q=x")
+def test_the_project_menu_keeps_the_section(server: WebServerProcess, windows: BrowserWindows) -> None:
+    page = windows.open(server, f"{HOME}/prompts?q=x")
     page.locator("#projects-menu summary").click()
     items = page.locator("#project-list a")
     expect(items.first).to_be_visible()
@@ -143,25 +151,25 @@ def test_the_menu_changes_the_project_and_stays_in_the_section(served: Served, v
     page.wait_for_url("**/p/default/prompts")
 
 
-def test_a_new_project_is_made_in_the_menu(served: Served, visits: Visits) -> None:
-    page = visits.open(served, HOME)
+def test_a_project_is_created_in_the_menu(server: WebServerProcess, windows: BrowserWindows) -> None:
+    page = windows.open(server, HOME)
 
-    def make(name: str) -> None:
+    def create(name: str) -> None:
         page.locator("#projects-menu summary").click()
         page.locator("#projects-menu").get_by_label("New project").fill(name)
         page.locator("#projects-menu").get_by_role("button", name="Create").click()
 
-    make("garden & <co>")
+    create("garden & <co>")
     page.wait_for_url("**/p/garden%20%26%20%3Cco%3E")
     expect(page.get_by_role("heading", level=1)).to_have_text("garden & <co>")
     expect(page.locator(".note")).to_have_text("Created project “garden & <co>”")
-    make(PROJECT)
+    create(PROJECT)
     expect(page.get_by_role("alert")).to_contain_text(f"Project '{PROJECT}' already exists")
     assert page.locator("#content #field-name").input_value() == PROJECT
-    visits.problems.clear()
+    windows.problems.clear()
 
 
-def test_many_projects_are_filtered(served: Served, visits: Visits) -> None:
-    served.dittybag("project", "create", "filtered-one")
-    page = visits.open(served, f"{HOME}/projects?filter=FILTERED")
+def test_the_list_of_projects_is_filtered(server: WebServerProcess, windows: BrowserWindows) -> None:
+    server.dittybag("project", "create", "filtered-one")
+    page = windows.open(server, f"{HOME}/projects?filter=FILTERED")
     expect(page.locator("#content #project-list a")).to_have_count(1)

@@ -1,4 +1,4 @@
-"""The pages of prompts, as people use them, while agents work in the same project."""
+"""The prompt pages, used while agents work in the same project."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Dialog, Locator, Page, expect
 
-from tests.e2e.conftest import LOOKS, Checked, Visits
-from tests.e2e.sample_home import PROJECT, fill
-from tests.e2e.web_server_process import Served
+from tests.e2e.conftest import SCREENS, BrowserWindows, PageCheck
+from tests.e2e.sample_home import PROJECT, fill_home
+from tests.e2e.web_server_process import WebServerProcess
 
 LIST = "/p/default/prompts"
 TEMPLATE = "Explain this {{ language }} error:\n\n{{ error }}"
@@ -22,9 +22,9 @@ ARGUMENTS: list[dict[str, Any]] = [
 ]
 
 
-def opened(visits: Visits, served: Served, name: str, rest: str = "") -> Page:
-    """The page of a prompt in a window of its own."""
-    page = visits.open(served, f"{LIST}?q={name}")
+def open_prompt(windows: BrowserWindows, server: WebServerProcess, name: str, rest: str = "") -> Page:
+    """Open the page of a prompt in a new window."""
+    page = windows.open(server, f"{LIST}?q={name}")
     page.locator("a[data-item]").first.click()
     page.wait_for_url(re.compile(r"/prompts/[0-9a-f-]{36}$"))
     if rest:
@@ -32,13 +32,13 @@ def opened(visits: Visits, served: Served, name: str, rest: str = "") -> Page:
     return page
 
 
-def refused(visits: Visits, status: int) -> None:
-    """The browser has noted that a page came with this status, and nothing else."""
-    assert [str(status) in problem for problem in visits.problems] == [True]
-    visits.problems.clear()
+def expect_status(windows: BrowserWindows, status: int) -> None:
+    """Check that the only problem the browser logged is a response with this status."""
+    assert [str(status) in problem for problem in windows.problems] == [True]
+    windows.problems.clear()
 
 
-def titles(page: Page) -> Locator:
+def prompt_links(page: Page) -> Locator:
     return page.locator("#prompt-list a[data-item]")
 
 
@@ -46,66 +46,66 @@ def save(page: Page) -> None:
     page.get_by_role("button", name=re.compile("^Save")).click()
 
 
-def in_every_look(page: Page, checked: Checked, name: str) -> None:
-    """Look at a page in one window after the other, without loading it again."""
-    for look in LOOKS:
-        page.set_viewport_size({"width": look.width, "height": 900})
-        page.emulate_media(color_scheme="dark" if look.scheme == "dark" else "light")
-        checked(page, f"{name}-{look.name}")
+def check_on_every_screen(page: Page, check_page: PageCheck, name: str) -> None:
+    """Check a page on one screen after the other without reloading it."""
+    for screen in SCREENS:
+        page.set_viewport_size({"width": screen.width, "height": 900})
+        page.emulate_media(color_scheme="dark" if screen.scheme == "dark" else "light")
+        check_page(page, f"{name}-{screen.name}")
 
 
-def test_every_view_is_free_of_barriers_in_every_look(
-    served: Served, visits: Visits, checked: Checked
+def test_prompt_pages_are_accessible_on_every_screen(
+    server: WebServerProcess, windows: BrowserWindows, check_page: PageCheck
 ) -> None:
-    name = "looked-at"
+    name = "accessible"
     text = "# How\n\nSay **what** went wrong in `code`:\n\n- first {{ error }}\n- then {{ language }}\n"
-    served.call("create_prompt", name=name, content=text, description="Explains errors", arguments=ARGUMENTS)
-    served.call(
+    server.call("create_prompt", name=name, content=text, description="Explains errors", arguments=ARGUMENTS)
+    server.call(
         "update_prompt", name=name, content=text.replace("then", "after that"), tags=["errors", "plain"]
     )
-    page = visits.open(served, f"/p/{PROJECT}/prompts")
-    in_every_look(page, checked, "list")
-    page.goto(f"{served.origin}{LIST}?tab=libraries")
-    expect(titles(page)).to_have_text(["team:commit"])
-    in_every_look(page, checked, "libraries")
-    page.goto(f"{served.origin}{LIST}?q={name}")
-    page.goto(served.origin + (titles(page).first.get_attribute("href") or ""))
+    page = windows.open(server, f"/p/{PROJECT}/prompts")
+    check_on_every_screen(page, check_page, "list")
+    page.goto(f"{server.origin}{LIST}?tab=libraries")
+    expect(prompt_links(page)).to_have_text(["team:commit"])
+    check_on_every_screen(page, check_page, "libraries")
+    page.goto(f"{server.origin}{LIST}?q={name}")
+    page.goto(server.origin + (prompt_links(page).first.get_attribute("href") or ""))
     link = page.url
     page.get_by_label("error").fill("TypeError: x")
     expect(page.locator("#result-text")).to_contain_text("first TypeError: x")
-    in_every_look(page, checked, "prompt")
+    check_on_every_screen(page, check_page, "prompt")
     page.goto(link + "/history")
-    in_every_look(page, checked, "history")
+    check_on_every_screen(page, check_page, "history")
     page.locator("a[data-item]").first.click()
     expect(page.locator(".diff mark").first).to_be_visible()
-    in_every_look(page, checked, "compare")
+    check_on_every_screen(page, check_page, "compare")
     page.goto(link + "/edit")
     page.get_by_label("Tags", exact=True).fill("not a tag!")
     page.get_by_label("Name").nth(1).fill("1st")
     save(page)
     expect(page.locator("#problem-tags")).to_be_visible()
-    in_every_look(page, checked, "problems")
-    refused(visits, 422)
+    check_on_every_screen(page, check_page, "problems")
+    expect_status(windows, 422)
     page.goto(link + "/edit")
     page.locator("#draft-offer").get_by_role("button", name="Discard draft").click()
-    served.call("update_prompt", name=name, content=text.replace("what", "plainly what"))
+    server.call("update_prompt", name=name, content=text.replace("what", "plainly what"))
     page.locator(".warning", has_text="claude-code").wait_for()
     page.get_by_role("textbox", name="Content").fill(text.replace("what", "exactly what"))
     save(page)
     expect(page.get_by_role("heading", name=re.compile("saved first"))).to_be_visible()
-    in_every_look(page, checked, "conflict")
-    refused(visits, 409)
-    served.call("delete_prompt", name=name)
+    check_on_every_screen(page, check_page, "conflict")
+    expect_status(windows, 409)
+    server.call("delete_prompt", name=name)
     page.get_by_role("link", name="Use their version").click()
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
-    in_every_look(page, checked, "deleted")
-    refused(visits, 404)
+    check_on_every_screen(page, check_page, "deleted")
+    expect_status(windows, 404)
 
 
-def test_a_prompt_is_written_used_and_copied(served: Served, visits: Visits) -> None:
-    served.call("create_prompt", name="tagged", content="x")
-    served.call("update_prompt", name="tagged", tags=["writing"])
-    page = visits.open(served, LIST)
+def test_a_prompt_is_created_rendered_and_copied(server: WebServerProcess, windows: BrowserWindows) -> None:
+    server.call("create_prompt", name="tagged", content="x")
+    server.call("update_prompt", name="tagged", tags=["writing"])
+    page = windows.open(server, LIST)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.keyboard.press("n")
     expect(page.get_by_label("Title")).to_be_focused()
@@ -133,8 +133,8 @@ def test_a_prompt_is_written_used_and_copied(served: Served, visits: Visits) -> 
     expect(page.get_by_role("alert")).to_contain_text("contains invalid characters")
     expect(page.get_by_label("Name", exact=True).first).to_have_attribute("aria-invalid", "true")
     expect(page.locator("#problem-name")).to_contain_text("no spaces, please")
-    refused(visits, 422)
-    # All of it is still there.
+    expect_status(windows, 422)
+    # The form keeps all input.
     expect(page.get_by_label("Title")).to_have_value("Release notes")
     expect(page.get_by_role("textbox", name="Content")).to_have_value(
         re.compile(r"^\n\n# News of .*\{% if %\}$", re.DOTALL)
@@ -166,67 +166,69 @@ def test_a_prompt_is_written_used_and_copied(served: Served, visits: Visits) -> 
     assert page.evaluate("navigator.clipboard.readText()").startswith("\n\n# News of {{ version }}")
     page.get_by_role("link", name="Source", exact=True).click()
     expect(page.locator("#source-text")).to_be_visible()
-    # An agent makes a mistake: the page says where.
-    served.call("update_prompt", name="release-notes", content="One\n{{ version | nonsense }}")
+    # An agent saves an invalid template; the page shows the line.
+    server.call("update_prompt", name="release-notes", content="One\n{{ version | nonsense }}")
     page.get_by_label("version").fill("3")
     expect(page.locator("#result .problems")).to_contain_text("line 2")
     expect(page.locator("#result .problems pre")).to_have_text("{{ version | nonsense }}")
 
 
-def test_the_list_is_filtered_sorted_and_live(served: Served, visits: Visits) -> None:
+def test_the_list_is_filtered_sorted_and_updated_live(
+    server: WebServerProcess, windows: BrowserWindows
+) -> None:
     for name, tags in (("zebra", ["animal", "striped"]), ("ant", ["animal"]), ("bee", ["animal", "striped"])):
-        served.call("create_prompt", name=name, content=f"About the {name}, an animal-thing")
-        served.call("update_prompt", name=name, tags=tags)
-    page = visits.open(served, LIST)
+        server.call("create_prompt", name=name, content=f"About the {name}, an animal-thing")
+        server.call("update_prompt", name=name, tags=tags)
+    page = windows.open(server, LIST)
     page.get_by_label("Title or content").fill("animal-THING")
-    expect(titles(page)).to_have_text(["bee", "ant", "zebra"])
+    expect(prompt_links(page)).to_have_text(["bee", "ant", "zebra"])
     page.get_by_label("Sort").select_option("name")
-    expect(titles(page)).to_have_text(["ant", "bee", "zebra"])
+    expect(prompt_links(page)).to_have_text(["ant", "bee", "zebra"])
     page.locator(".tag-filter").get_by_role("link", name="striped").click()
-    expect(titles(page)).to_have_text(["bee", "zebra"])
+    expect(prompt_links(page)).to_have_text(["bee", "zebra"])
     page.get_by_label("Tag", exact=True).fill("Animal")
     page.keyboard.press("Enter")
     expect(page.locator(".tag.chosen")).to_have_count(2)
-    expect(titles(page)).to_have_text(["bee", "zebra"])
+    expect(prompt_links(page)).to_have_text(["bee", "zebra"])
     page.get_by_text("Live", exact=True).wait_for()
-    served.call("create_prompt", name="cat", content="an animal-thing")
-    served.call("update_prompt", name="cat", tags=["animal", "striped"])
-    expect(titles(page)).to_have_text(["bee", "cat", "zebra"], timeout=1000)
+    server.call("create_prompt", name="cat", content="an animal-thing")
+    server.call("update_prompt", name="cat", tags=["animal", "striped"])
+    expect(prompt_links(page)).to_have_text(["bee", "cat", "zebra"], timeout=1000)
     page.get_by_role("heading", name="Prompts").click()
     for _ in range(2):
         page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="cat", level=1)).to_be_visible()
-    page.goto(f"{served.origin}{LIST}?q=nobody-wrote-this")
+    page.goto(f"{server.origin}{LIST}?q=nobody-wrote-this")
     page.get_by_role("link", name="Show all prompts").click()
-    expect(titles(page).first).to_be_visible()
+    expect(prompt_links(page).first).to_be_visible()
 
 
-def test_a_long_list_comes_in_pages(served: Served, visits: Visits) -> None:
+def test_a_long_list_is_paged(server: WebServerProcess, windows: BrowserWindows) -> None:
     for number in range(51):
-        served.call("create_prompt", name=f"page-{number:02}", content="paged")
-    page = visits.open(served, f"{LIST}?q=paged&order=name")
-    expect(titles(page)).to_have_count(50)
+        server.call("create_prompt", name=f"page-{number:02}", content="paged")
+    page = windows.open(server, f"{LIST}?q=paged&order=name")
+    expect(prompt_links(page)).to_have_count(50)
     page.get_by_role("link", name="Next").click()
-    expect(titles(page)).to_have_text(["page-50"])
+    expect(prompt_links(page)).to_have_text(["page-50"])
     page.get_by_role("link", name="Previous").click()
-    expect(titles(page).first).to_have_text("page-00")
+    expect(prompt_links(page).first).to_have_text("page-00")
 
 
-def test_nothing_is_lost_when_two_write_at_once(served: Served, visits: Visits) -> None:
-    served.call("create_prompt", name="shared", content="First line\nSecond line", arguments=ARGUMENTS)
-    page = opened(visits, served, "shared", "/edit")
+def test_conflicting_edits_are_shown_and_resolved(server: WebServerProcess, windows: BrowserWindows) -> None:
+    server.call("create_prompt", name="shared", content="First line\nSecond line", arguments=ARGUMENTS)
+    page = open_prompt(windows, server, "shared", "/edit")
     page.get_by_text("Live", exact=True).wait_for()
     page.get_by_role("textbox", name="Content").fill("First line\nMy second line")
     page.locator("#field-description").fill("Mine")
-    served.call("update_prompt", name="shared", content="First line of theirs\nSecond line")
+    server.call("update_prompt", name="shared", content="First line of theirs\nSecond line")
     notice = page.locator(".warning", has_text="claude-code changed this prompt while you were editing it")
     expect(notice).to_be_visible(timeout=1000)
     expect(page.get_by_role("textbox", name="Content")).to_have_value("First line\nMy second line")
 
     save(page)
     expect(page.get_by_role("heading", name="claude-code saved first")).to_be_visible()
-    refused(visits, 409)
+    expect_status(windows, 409)
     between = page.get_by_role("region", name="Content").first
     expect(between.locator(".removed")).to_have_text(
         ["removed: First line of theirs", "removed: Second line"]
@@ -236,13 +238,13 @@ def test_nothing_is_lost_when_two_write_at_once(served: Served, visits: Visits) 
     page.get_by_text("Their changes since you started").click()
     expect(page.locator("details.theirs .added")).to_have_text(["added: First line of theirs"])
     expect(page.get_by_role("textbox", name="Content")).to_have_value("First line\nMy second line")
-    # While one decides, the other writes again.
-    served.call("update_prompt", name="shared", tags=["again"])
+    # The agent writes again before the conflict is resolved.
+    server.call("update_prompt", name="shared", tags=["again"])
     page.locator(".warning", has_text="claude-code changed").wait_for()
     page.get_by_role("textbox", name="Content").fill("First line of ours\nMy second line")
     page.get_by_role("button", name="Overwrite with my version").first.click()
     expect(page.get_by_role("region", name="Tags")).to_be_visible()
-    refused(visits, 409)
+    expect_status(windows, 409)
     page.get_by_role("button", name="Overwrite with my version").first.click()
     expect(page.locator(".note")).to_have_text("Changes saved")
     expect(page.locator("#source-text")).to_have_text("First line of ours\nMy second line")
@@ -263,51 +265,55 @@ def test_nothing_is_lost_when_two_write_at_once(served: Served, visits: Visits) 
     expect(page.locator(".facts")).to_contain_text("Version 5")
 
 
-def test_saving_without_a_change_makes_no_version_and_changes_no_line_end(
-    served: Served, visits: Visits
+def test_saving_without_changes_keeps_the_version_and_the_line_endings(
+    server: WebServerProcess, windows: BrowserWindows
 ) -> None:
     odd = "\n \nOne\r\nTwo\rThree\n"
-    served.call("create_prompt", name="odd-ends", content=odd, description=" spaced ")
-    page = opened(visits, served, "odd-ends", "/edit")
+    server.call("create_prompt", name="odd-line-endings", content=odd, description=" spaced ")
+    page = open_prompt(windows, server, "odd-line-endings", "/edit")
     save(page)
     expect(page.locator(".note")).to_have_text("No changes to save")
     page.get_by_role("link", name="Edit").click()
-    page.get_by_label("Title").fill("Odd ends")
+    page.get_by_label("Title").fill("Odd line endings")
     save(page)
     expect(page.locator(".facts")).to_contain_text("Version 2")
-    stored = served.dittybag("prompt", "show", "odd-ends", "--json")
+    stored = server.dittybag("prompt", "show", "odd-line-endings", "--json")
     assert r'"\n \nOne\r\nTwo\rThree\n"' in stored
     assert '" spaced "' in stored
 
 
-def test_what_was_typed_survives_a_lost_page_and_a_deleted_prompt(served: Served, visits: Visits) -> None:
-    served.call("create_prompt", name="fragile", content="Old", arguments=ARGUMENTS)
-    page = opened(visits, served, "fragile", "/edit")
+def test_a_draft_survives_navigation_and_deletion_of_the_prompt(
+    server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    server.call("create_prompt", name="fragile", content="Old", arguments=ARGUMENTS)
+    page = open_prompt(windows, server, "fragile", "/edit")
     form = page.url
     page.get_by_role("textbox", name="Content").fill("Hard work")
     page.get_by_label("Required").nth(1).check()
-    page.goto(served.origin + LIST)
+    page.goto(server.origin + LIST)
     page.goto(form)
     expect(page.get_by_role("textbox", name="Content")).to_have_value("Old")
     page.get_by_role("button", name="Restore draft").click()
     expect(page.get_by_role("textbox", name="Content")).to_have_value("Hard work")
     expect(page.get_by_label("Required").nth(1)).to_be_checked()
     expect(page.get_by_label("Choices").nth(1)).to_have_value("Python\nSQL")
-    served.call("delete_prompt", name="fragile")
+    server.call("delete_prompt", name="fragile")
     expect(page.locator(".warning", has_text="claude-code deleted this prompt")).to_be_visible(timeout=1000)
     save(page)
     expect(page.get_by_role("alert")).to_contain_text("was deleted while you were editing it")
-    refused(visits, 409)
+    expect_status(windows, 409)
     save(page)
     expect(page.locator(".note")).to_have_text("Prompt saved")
     expect(page.locator("#source-text")).to_have_text("Hard work")
-    page.goto(f"{served.origin}{LIST}/new")
+    page.goto(f"{server.origin}{LIST}/new")
     expect(page.locator("#draft-offer")).to_be_hidden()
 
 
-def test_a_deletion_is_asked_about_shown_elsewhere_and_undone(served: Served, visits: Visits) -> None:
-    served.call("create_prompt", name="doomed", content="Keep me")
-    page, other = (opened(visits, served, "doomed") for _ in range(2))
+def test_a_deletion_is_confirmed_shown_in_other_windows_and_undone(
+    server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    server.call("create_prompt", name="doomed", content="Keep me")
+    page, other = (open_prompt(windows, server, "doomed") for _ in range(2))
     other.get_by_text("Live", exact=True).wait_for()
     questions: list[str] = []
 
@@ -321,7 +327,7 @@ def test_a_deletion_is_asked_about_shown_elsewhere_and_undone(served: Served, vi
     page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete").click()
     expect(page.locator(".warning")).to_contain_text("“doomed” was deleted")
-    expect(titles(page).filter(has_text="doomed")).to_have_count(0)
+    expect(prompt_links(page).filter(has_text="doomed")).to_have_count(0)
     expect(other.locator("#prompt .warning")).to_contain_text("“doomed” was deleted", timeout=1000)
     page.get_by_role("button", name="Undo").click()
     expect(page.locator(".note")).to_have_text("Prompt restored")
@@ -329,19 +335,21 @@ def test_a_deletion_is_asked_about_shown_elsewhere_and_undone(served: Served, vi
 
 
 @pytest.fixture
-def read_only(tmp_path: Path) -> Iterator[Served]:
-    fill(tmp_path)
-    with Served(tmp_path, "--read-only", "--project", "auth-module") as served:
-        yield served
+def read_only_server(tmp_path: Path) -> Iterator[WebServerProcess]:
+    fill_home(tmp_path)
+    with WebServerProcess(tmp_path, "--read-only", "--project", "auth-module") as server:
+        yield server
 
 
-def test_whoever_may_only_read_can_fill_in_prompts_but_change_none(read_only: Served, visits: Visits) -> None:
-    page = visits.open(read_only, "/p/auth-module/prompts?q=error")
+def test_a_read_only_server_renders_prompts_but_offers_no_edits(
+    read_only_server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    page = windows.open(read_only_server, "/p/auth-module/prompts?q=error")
     expect(page.get_by_role("link", name="New prompt")).to_have_count(0)
-    titles(page).first.click()
+    prompt_links(page).first.click()
     page.get_by_label("error").fill("no such table")
     expect(page.locator("#result-text")).to_contain_text("no such table")
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
     page.goto(page.url.partition("?")[0] + "/edit")
     expect(page.get_by_role("heading", name="You can read this project, but not change it")).to_be_visible()
-    refused(visits, 403)
+    expect_status(windows, 403)

@@ -1,4 +1,4 @@
-"""The pages of resources, as people use them."""
+"""The resource pages: previews, editing, uploads and history."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import LOOKS, Checked, Look, Visits
-from tests.e2e.web_server_process import Served
+from tests.e2e.conftest import SCREENS, BrowserWindows, PageCheck, Screen
+from tests.e2e.web_server_process import WebServerProcess
 
-HERE = "/p/default/resources"
+RESOURCES = "/p/default/resources"
 
 GUIDE = """# Guide
 
@@ -38,51 +38,53 @@ TABLE = 'name,notes\nAda,"first, of all"\nGrace,"two\nlines"\n'
 
 
 def png(width: int, height: int) -> bytes:
-    """A picture in one colour."""
+    """Return a PNG image in one colour."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     rows = (b"\0" + b"\x2a\x7f\x62" * width) * height
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return (
         b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", head)
+        + chunk(b"IHDR", header)
         + chunk(b"IDAT", zlib.compress(rows))
         + chunk(b"IEND", b"")
     )
 
 
-def add(served: Served, name: str, content: str | bytes, mime_type: str = "text/plain", **more: Any) -> str:
-    """A document that an agent puts there; its URI."""
+def add_resource(
+    server: WebServerProcess, name: str, content: str | bytes, mime_type: str = "text/plain", **more: Any
+) -> str:
+    """Create a resource as an agent does; return its URI."""
     text = content if isinstance(content, str) else b64encode(content).decode()
     uri = more.pop("uri", f"note:///{name}")
-    served.call("create_resource", name=name, uri=uri, content=text, mime_type=mime_type, **more)
+    server.call("create_resource", name=name, uri=uri, content=text, mime_type=mime_type, **more)
     return str(uri)
 
 
-def view(uri: str, tab: str = "") -> str:
-    """The address of a document's page."""
-    return f"{HERE}/view?" + urlencode({"uri": uri} | ({"tab": tab} if tab else {}))
+def view_path(uri: str, tab: str = "") -> str:
+    """Return the path of the page of a resource."""
+    return f"{RESOURCES}/view?" + urlencode({"uri": uri} | ({"tab": tab} if tab else {}))
 
 
-def download(page: Page, served: Served, uri: str) -> bytes:
-    """What a document holds now."""
-    return page.request.get(f"{served.origin}{HERE}/download?" + urlencode({"uri": uri})).body()
+def download(page: Page, server: WebServerProcess, uri: str) -> bytes:
+    """Return the current content of a resource."""
+    return page.request.get(f"{server.origin}{RESOURCES}/download?" + urlencode({"uri": uri})).body()
 
 
-def expected(visits: Visits, status: int) -> None:
-    """The browser complains about answers that are no success; this one was one of those."""
-    others = [problem for problem in visits.problems if f"status of {status}" not in problem]
-    assert len(others) < len(visits.problems)
-    visits.problems[:] = others
+def expect_status(windows: BrowserWindows, status: int) -> None:
+    """Check that the browser logged a response with this status, and remove it from the problems."""
+    others = [problem for problem in windows.problems if f"status of {status}" not in problem]
+    assert len(others) < len(windows.problems)
+    windows.problems[:] = others
 
 
 @pytest.fixture(scope="module")
-def documents(served: Served) -> dict[str, str]:
-    """One document of each type that is shown in a way of its own: their URIs by name."""
-    found = {
-        name: add(served, name, content, kind, description=f"A document of the type {kind}")
+def sample_resources(server: WebServerProcess) -> dict[str, str]:
+    """Create a resource of each type with its own preview; return their URIs by name."""
+    uris = {
+        name: add_resource(server, name, content, kind, description=f"A resource of type {kind}")
         for name, kind, content in (
             ("guide.md", "text/markdown", GUIDE),
             ("data.json", "application/json", DATA),
@@ -94,81 +96,87 @@ def documents(served: Served) -> dict[str, str]:
             ("paper.pdf", "application/pdf", b"%PDF-1.4"),
             ("fake.png", "image/png", b"<script>alert(1)</script>"),
             ("broken.json", "application/json", '{"a": '),
-            # Made to keep a lexer busy.
+            # Slow to highlight with a naive lexer.
             ("busy.c", "text/x-c", "\n " * 190 + "<b>"),
             ("long.txt", "text/plain", LONG),
         )
     }
-    found["letter"] = add(
-        served,
+    uris["letter"] = add_resource(
+        server,
         "letter",
         "# For {{ name }}\n\nAbout {{ topic }}.",
         "text/markdown",
         uri="note:///{name}/{topic}",
     )
-    return found
+    return uris
 
 
-@pytest.mark.parametrize("look", LOOKS, ids=lambda look: look.name)
-def test_every_view_is_without_barriers(
-    served: Served, visits: Visits, checked: Checked, documents: dict[str, str], look: Look
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: screen.name)
+def test_resource_pages_are_accessible_on_every_screen(
+    server: WebServerProcess,
+    windows: BrowserWindows,
+    check_page: PageCheck,
+    sample_resources: dict[str, str],
+    screen: Screen,
 ) -> None:
-    page = visits.open(served, HERE, look)
-    checked(page, f"list-{look.name}")
-    page.goto(served.origin + view(documents["guide.md"]))
-    checked(page, f"markdown-{look.name}")
-    page.goto(served.origin + view(documents["data.json"], "history"))
-    checked(page, f"history-{look.name}")
-    page.goto(f"{served.origin}{HERE}/new")
+    page = windows.open(server, RESOURCES, screen)
+    check_page(page, f"list-{screen.name}")
+    page.goto(server.origin + view_path(sample_resources["guide.md"]))
+    check_page(page, f"markdown-{screen.name}")
+    page.goto(server.origin + view_path(sample_resources["data.json"], "history"))
+    check_page(page, f"history-{screen.name}")
+    page.goto(f"{server.origin}{RESOURCES}/new")
     page.get_by_label("Name").fill("not a name")
     page.get_by_role("button", name="Save").click()
     page.get_by_role("alert").wait_for()
-    checked(page, f"form-{look.name}")
-    expected(visits, 422)
+    check_page(page, f"form-{screen.name}")
+    expect_status(windows, 422)
 
 
-def test_the_other_previews_are_without_barriers(
-    served: Served, visits: Visits, checked: Checked, documents: dict[str, str]
+def test_other_previews_are_accessible(
+    server: WebServerProcess, windows: BrowserWindows, check_page: PageCheck, sample_resources: dict[str, str]
 ) -> None:
-    page = visits.open(served, view(documents["data.json"]), LOOKS[0])
+    page = windows.open(server, view_path(sample_resources["data.json"]), SCREENS[0])
     for name in ("data.json", "table.csv", "picture.png", "letter"):
-        page.goto(served.origin + view(documents[name]))
-        checked(page, f"{name}-{LOOKS[0].name}")
-    page.goto(served.origin + view(documents["guide.md"], "agent"))
-    checked(page, f"agent-{LOOKS[0].name}")
+        page.goto(server.origin + view_path(sample_resources[name]))
+        check_page(page, f"{name}-{SCREENS[0].name}")
+    page.goto(server.origin + view_path(sample_resources["guide.md"], "agent"))
+    check_page(page, f"agent-{SCREENS[0].name}")
 
 
-def test_a_document_is_shown_by_its_type(served: Served, visits: Visits, documents: dict[str, str]) -> None:
-    page = visits.open(served, view(documents["guide.md"]))
-    document = page.locator("#resource .card")
-    expect(document.get_by_role("heading", name="Guide")).to_be_visible()
-    expect(document.locator("td").first).to_have_text("1")
-    expect(document.locator(".code .k").first).to_have_text("def")
-    expect(document).to_contain_text("<script>alert(1)</script>")
+def test_the_preview_depends_on_the_type(
+    server: WebServerProcess, windows: BrowserWindows, sample_resources: dict[str, str]
+) -> None:
+    page = windows.open(server, view_path(sample_resources["guide.md"]))
+    preview = page.locator("#resource .card")
+    expect(preview.get_by_role("heading", name="Guide")).to_be_visible()
+    expect(preview.locator("td").first).to_have_text("1")
+    expect(preview.locator(".code .k").first).to_have_text("def")
+    expect(preview).to_contain_text("<script>alert(1)</script>")
 
-    page.goto(served.origin + view(documents["data.json"]))
+    page.goto(server.origin + view_path(sample_resources["data.json"]))
     expect(page.get_by_text("deepest")).to_be_hidden()
     page.get_by_text("deeper: 1 member").click()
     expect(page.get_by_text("deepest")).to_be_visible()
     expect(page.locator(".tree .number").nth(1)).to_have_text("2.50")
 
-    page.goto(served.origin + view(documents["table.csv"]))
+    page.goto(server.origin + view_path(sample_resources["table.csv"]))
     expect(page.get_by_role("columnheader", name="notes")).to_be_visible()
     expect(page.get_by_role("cell", name="first, of all")).to_be_visible()
     assert page.get_by_role("row").count() == 3
 
-    page.goto(served.origin + view(documents["picture.png"]))
-    picture = page.get_by_role("img", name="A document of the type image/png")
+    page.goto(server.origin + view_path(sample_resources["picture.png"]))
+    picture = page.get_by_role("img", name="A resource of type image/png")
     expect(picture).to_be_visible()
     assert picture.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [320, 180]
 
-    page.goto(served.origin + view(documents["busy.c"]))
+    page.goto(server.origin + view_path(sample_resources["busy.c"]))
     assert page.locator("#resource pre").text_content() == "\n " * 190 + "<b>"
 
-    page.goto(served.origin + view(documents["broken.json"]))
+    page.goto(server.origin + view_path(sample_resources["broken.json"]))
     expect(page.get_by_text("This is not valid JSON (line 1)")).to_be_visible()
 
-    page.goto(served.origin + view(documents["long.txt"]))
+    page.goto(server.origin + view_path(sample_resources["long.txt"]))
     expect(page.get_by_text("Showing the first 400 of 1\u202f000 lines.")).to_be_visible()
     page.get_by_role("link", name="Source", exact=True).click()
     assert str(page.locator("#source").text_content()) == LONG
@@ -177,21 +185,27 @@ def test_a_document_is_shown_by_its_type(served: Served, visits: Visits, documen
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == LONG
 
-    page.goto(served.origin + view(documents["guide.md"], "agent"))
+    page.goto(server.origin + view_path(sample_resources["guide.md"], "agent"))
     shown = json.loads(page.locator(".code").inner_text())
-    assert shown == {"contents": [{"uri": documents["guide.md"], "mimeType": "text/markdown", "text": GUIDE}]}
+    assert shown == {
+        "contents": [{"uri": sample_resources["guide.md"], "mimeType": "text/markdown", "text": GUIDE}]
+    }
 
 
-def test_nothing_of_a_document_runs_here(served: Served, visits: Visits, documents: dict[str, str]) -> None:
-    page = visits.open(served, view(documents["page.html"]))
+def test_resource_content_never_runs(
+    server: WebServerProcess, windows: BrowserWindows, sample_resources: dict[str, str]
+) -> None:
+    page = windows.open(server, view_path(sample_resources["page.html"]))
     expect(page.locator("#resource .code")).to_contain_text("document.title = 'run'")
     assert page.locator("#planted").count() == 0
     assert page.title() == "page.html · Dittybag"
 
-    def headers(way: str, name: str) -> dict[str, str]:
-        answer = page.request.get(f"{served.origin}{HERE}/{way}?" + urlencode({"uri": documents[name]}))
-        assert answer.status == 200
-        return answer.headers
+    def headers(action: str, name: str) -> dict[str, str]:
+        response = page.request.get(
+            f"{server.origin}{RESOURCES}/{action}?" + urlencode({"uri": sample_resources[name]})
+        )
+        assert response.status == 200
+        return response.headers
 
     for name in ("page.html", "drawing.svg", "paper.pdf", "fake.png", "guide.md"):
         raw = headers("raw", name)
@@ -203,25 +217,27 @@ def test_nothing_of_a_document_runs_here(served: Served, visits: Visits, documen
     for found in (raw, picture):
         assert "sandbox; default-src 'none'" in found["content-security-policy"]
         assert found["x-content-type-options"] == "nosniff"
-    page.goto(served.origin + view(documents["fake.png"]))
+    page.goto(server.origin + view_path(sample_resources["fake.png"]))
     expect(page.get_by_text("No preview is available for this type: image/png")).to_be_visible()
 
 
-def test_a_document_is_written_changed_and_deleted(served: Served, visits: Visits) -> None:
-    page = visits.open(served, HERE)
+def test_a_resource_is_created_edited_deleted_and_restored(
+    server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    page = windows.open(server, RESOURCES)
     page.keyboard.press("n")
     page.get_by_label("Name").fill("my notes")
     page.get_by_label("Content").fill("\n  First\nSecond <b>\n")
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#problem-name")).to_contain_text("contains invalid characters")
-    expected(visits, 422)
+    expect_status(windows, 422)
     assert page.get_by_label("Content").input_value() == "\n  First\nSecond <b>\n"
     page.get_by_label("Name").fill("notes.md")
     page.get_by_label("Title").fill("My notes")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("heading", name="My notes")).to_be_visible()
     expect(page.get_by_text("Created notes.md")).to_be_visible()
-    assert download(page, served, "dittybag://resources/notes.md") == b"\n  First\nSecond <b>\n"
+    assert download(page, server, "dittybag://resources/notes.md") == b"\n  First\nSecond <b>\n"
     expect(page.locator(".traits")).to_contain_text("text/markdown")
 
     page.keyboard.press("e")
@@ -229,7 +245,7 @@ def test_a_document_is_written_changed_and_deleted(served: Served, visits: Visit
     page.get_by_label("URI").fill("note:///diary")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("note:///diary")).to_be_visible()
-    assert download(page, served, "note:///diary") == b"\n  First\nSecond <b>\n"
+    assert download(page, server, "note:///diary") == b"\n  First\nSecond <b>\n"
 
     page.once("dialog", lambda dialog: dialog.dismiss())
     page.get_by_role("button", name="Delete").click()
@@ -243,17 +259,17 @@ def test_a_document_is_written_changed_and_deleted(served: Served, visits: Visit
     page.go_back()
     expect(page.locator("#resources")).to_contain_text("diary.md")
     assert page.get_by_role("button", name="Undo").count() == 0
-    assert download(page, served, "note:///diary") == b"\n  First\nSecond <b>\n"
+    assert download(page, server, "note:///diary") == b"\n  First\nSecond <b>\n"
 
 
-def test_of_two_who_edit_neither_loses_anything(
-    served: Served, visits: Visits, checked: Checked, documents: dict[str, str]
+def test_conflicting_edits_are_shown_and_resolved(
+    server: WebServerProcess, windows: BrowserWindows, check_page: PageCheck, sample_resources: dict[str, str]
 ) -> None:
-    uri = add(served, "shared.txt", "one\r\ntwo\r\n")
-    page = visits.open(served, view(uri))
+    uri = add_resource(server, "shared.txt", "one\r\ntwo\r\n")
+    page = windows.open(server, view_path(uri))
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Content").fill("one\nmine\n")
-    served.call("update_resource", name="shared.txt", content="theirs\r\ntwo\r\n", client="cursor")
+    server.call("update_resource", name="shared.txt", content="theirs\r\ntwo\r\n", client="cursor")
     expect(page.get_by_role("alert")).to_contain_text(
         "cursor changed this resource while you were editing it"
     )
@@ -261,15 +277,15 @@ def test_of_two_who_edit_neither_loses_anything(
 
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", name="Someone saved first")).to_be_visible()
-    expected(visits, 409)
+    expect_status(windows, 409)
     both = page.get_by_label("Both versions of the text")
     expect(both.locator(".removed")).to_have_text(["removed: theirs", "removed: two"])
     assert page.get_by_label("Content").input_value() == "one\nmine\n"
-    checked(page, "conflict-1440-light")
+    check_page(page, "conflict-1440-light")
     page.get_by_role("button", name="Overwrite with my version").first.click()
     expect(page.get_by_text("Saved")).to_be_visible()
-    # The document keeps the line ends that it has.
-    assert download(page, served, uri) == b"one\r\nmine\r\n"
+    # The resource keeps its line endings.
+    assert download(page, server, uri) == b"one\r\nmine\r\n"
 
     page.get_by_role("link", name="History").click()
     expect(page.locator(".versions li")).to_have_count(3)
@@ -278,26 +294,28 @@ def test_of_two_who_edit_neither_loses_anything(
     expect(page.locator(".diff .added")).to_contain_text("theirs")
     page.get_by_role("button", name="Restore version 2").click()
     expect(page.get_by_text("Restored an older version of shared.txt")).to_be_visible()
-    assert download(page, served, uri) == b"theirs\r\ntwo\r\n"
+    assert download(page, server, uri) == b"theirs\r\ntwo\r\n"
 
 
-def test_what_was_typed_outlives_a_deletion(served: Served, visits: Visits) -> None:
-    uri = add(served, "fleeting.txt", "old")
-    page = visits.open(served, view(uri))
+def test_unsaved_text_survives_a_deletion(server: WebServerProcess, windows: BrowserWindows) -> None:
+    uri = add_resource(server, "fleeting.txt", "old")
+    page = windows.open(server, view_path(uri))
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Content").fill("much work")
-    served.call("delete_resource", name="fleeting.txt")
+    server.call("delete_resource", name="fleeting.txt")
     expect(page.get_by_role("alert")).to_contain_text("was deleted while you were editing it")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("If you save now, it is created again.")).to_be_visible()
-    expected(visits, 409)
+    expect_status(windows, 409)
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Created fleeting.txt")).to_be_visible()
-    assert download(page, served, uri) == b"much work"
+    assert download(page, server, uri) == b"much work"
 
 
-def test_files_are_uploaded_several_at_once(served: Served, visits: Visits, tmp_path: Path) -> None:
-    page = visits.open(served, HERE)
+def test_several_files_are_uploaded_at_once(
+    server: WebServerProcess, windows: BrowserWindows, tmp_path: Path
+) -> None:
+    page = windows.open(server, RESOURCES)
     picture, table, large = tmp_path / "a picture.png", tmp_path / "t.tsv", tmp_path / "large.bin"
     picture.write_bytes(png(2, 2))
     table.write_text("a\tb\n")
@@ -308,46 +326,46 @@ def test_files_are_uploaded_several_at_once(served: Served, visits: Visits, tmp_
         ["a-picture.pngAdded", "t.tsvAdded", "large.binThe file is too large: 4.2 MB (maximum 4.2 MB)."]
     )
     expect(page.locator("[data-list]").get_by_text("a-picture.png", exact=True)).to_be_visible()
-    assert download(page, served, "dittybag://resources/a-picture.png") == png(2, 2)
+    assert download(page, server, "dittybag://resources/a-picture.png") == png(2, 2)
 
-    # Dropped once more: nothing is overwritten unasked.
+    # A second file with the same name does not overwrite the first without confirmation.
     transfer = page.evaluate_handle("new DataTransfer()")
     transfer.evaluate("transfer => transfer.items.add(new File(['new\\n'], 't.tsv'))")
     page.dispatch_event("main", "drop", {"dataTransfer": transfer})
     expect(uploads.last).to_contain_text("Resource 't.tsv' already exists")
-    expected(visits, 409)
-    assert download(page, served, "dittybag://resources/t.tsv") == b"a\tb\n"
+    expect_status(windows, 409)
+    assert download(page, server, "dittybag://resources/t.tsv") == b"a\tb\n"
     page.get_by_role("button", name="Replace the content of t.tsv").click()
     expect(uploads.last).to_have_text("t.tsvReplaced")
-    assert download(page, served, "dittybag://resources/t.tsv") == b"new\n"
+    assert download(page, server, "dittybag://resources/t.tsv") == b"new\n"
 
 
-def test_the_content_of_a_document_is_replaced_by_a_file(
-    served: Served, visits: Visits, tmp_path: Path
+def test_a_file_replaces_the_content_of_a_resource(
+    server: WebServerProcess, windows: BrowserWindows, tmp_path: Path
 ) -> None:
-    uri = add(served, "replaced.txt", "old")
-    page = visits.open(served, view(uri))
+    uri = add_resource(server, "replaced.txt", "old")
+    page = windows.open(server, view_path(uri))
     file = tmp_path / "other.bin"
     file.write_bytes(b"\xff\xfe")
     page.get_by_label("Choose a file").set_input_files(file)
     expect(page.get_by_text("Content must be UTF-8 text, because text/plain is a text type")).to_be_visible()
-    expected(visits, 422)
+    expect_status(windows, 422)
     file.write_text("new")
     page.get_by_label("Choose a file").set_input_files(file)
     expect(page.locator("#resource pre")).to_have_text("new")
-    assert download(page, served, uri) == b"new"
+    assert download(page, server, uri) == b"new"
 
 
-def test_an_upload_without_the_secret_of_the_page_or_too_large_is_refused(
-    served: Served, visits: Visits
+def test_an_upload_without_the_form_secret_or_too_large_is_rejected(
+    server: WebServerProcess, windows: BrowserWindows
 ) -> None:
-    page = visits.open(served, HERE)
-    to = f"{served.origin}{HERE}/upload?name=planted.txt"
-    assert page.request.post(to, data=b"x").status == 403
+    page = windows.open(server, RESOURCES)
+    url = f"{server.origin}{RESOURCES}/upload?name=planted.txt"
+    assert page.request.post(url, data=b"x").status == 403
     secret = page.locator('meta[name="form-secret"]').get_attribute("content") or ""
-    # It is refused before anything of it was sent.
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
-    connection.putrequest("POST", f"{HERE}/upload?name=planted.txt")
+    # It is rejected before the body is sent.
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection.putrequest("POST", f"{RESOURCES}/upload?name=planted.txt")
     cookies = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in page.context.cookies())
     size = 4 * 1024 * 1024 + 1
     for name, value in (("Cookie", cookies), ("X-Form-Secret", secret), ("Content-Length", str(size))):
@@ -359,24 +377,26 @@ def test_an_upload_without_the_secret_of_the_page_or_too_large_is_refused(
     expect(page.locator("#resources")).not_to_contain_text("planted.txt")
 
 
-def test_a_template_shows_what_agents_read(served: Served, visits: Visits, documents: dict[str, str]) -> None:
-    page = visits.open(served, view(documents["letter"]))
+def test_a_template_is_rendered_with_its_arguments(
+    server: WebServerProcess, windows: BrowserWindows, sample_resources: dict[str, str]
+) -> None:
+    page = windows.open(server, view_path(sample_resources["letter"]))
     page.get_by_label("name").fill("Ada & Bob/{x}")
     expect(page.locator("#rendered")).to_contain_text("Still needed: topic")
     page.get_by_label("topic").fill("engines")
-    filled = page.locator("#rendered")
-    expect(filled.get_by_role("heading", name="For Ada & Bob/{x}")).to_be_visible()
-    expect(filled).to_contain_text("note:///Ada%20%26%20Bob%2F%7Bx%7D/engines")
+    rendered = page.locator("#rendered")
+    expect(rendered.get_by_role("heading", name="For Ada & Bob/{x}")).to_be_visible()
+    expect(rendered).to_contain_text("note:///Ada%20%26%20Bob%2F%7Bx%7D/engines")
 
 
-def test_the_list_is_narrowed_sorted_and_follows_what_agents_do(
-    served: Served, visits: Visits, documents: dict[str, str]
+def test_the_list_is_filtered_sorted_and_updated_live(
+    server: WebServerProcess, windows: BrowserWindows, sample_resources: dict[str, str]
 ) -> None:
-    page = visits.open(served, HERE)
+    page = windows.open(server, RESOURCES)
     names = page.locator("[data-list] a[data-item]")
     page.get_by_label("Name, title or URI").fill("NOTE:///Data")
     expect(names).to_have_text(["data.json"])
-    add(served, "more-data", "{}", "application/json", uri="note:///data/more")
+    add_resource(server, "more-data", "{}", "application/json", uri="note:///data/more")
     expect(names).to_have_text(["more-data", "data.json"])
     page.get_by_label("Name, title or URI").fill("")
     page.get_by_label("Type", exact=True).select_option("text/x-python")
@@ -389,14 +409,14 @@ def test_the_list_is_narrowed_sorted_and_follows_what_agents_do(
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="long.txt")).to_be_visible()
-    served.call("update_resource", name="long.txt", content="short now")
+    server.call("update_resource", name="long.txt", content="short now")
     expect(page.locator("#resource pre")).to_have_text("short now")
 
 
-def test_a_long_list_has_pages(served: Served, visits: Visits) -> None:
+def test_a_long_list_is_paged(server: WebServerProcess, windows: BrowserWindows) -> None:
     for number in range(51):
-        add(served, f"many-{number:02}", "x")
-    page = visits.open(served, f"{HERE}?q=many-&sort=name")
+        add_resource(server, f"many-{number:02}", "x")
+    page = windows.open(server, f"{RESOURCES}?q=many-&sort=name")
     names = page.locator("[data-list] a[data-item]")
     expect(names).to_have_count(50)
     page.get_by_role("link", name="Next").click()

@@ -1,4 +1,4 @@
-"""Text that would run on a careless page, in every field of every kind: none of it runs."""
+"""Script injection: payloads in every text field of every kind of entity must not run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dittybag.config import settings
 from dittybag.domain.prompts import Argument
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
-from tests.e2e.conftest import Visits
+from tests.e2e.conftest import BrowserWindows
+from tests.e2e.web_server_process import WebServerProcess
 from tests.e2e.xss_payloads import PAYLOADS
-from tests.e2e.web_server_process import Served
 
-#: By kind, for documents: what a page makes of them depends on it.
+#: Types of the resources; the preview depends on the type.
 MIME_TYPES = (
     "text/plain", "text/markdown", "text/html", "image/svg+xml", "application/json", "text/csv",
     "text/x-python", "image/png", "application/pdf", "application/xhtml+xml", "text/xml",
@@ -34,21 +34,21 @@ def one_line(text: str) -> str:
 
 
 def uri_of(number: int, line: str) -> str:
-    """Every fifth would run if a page made a link of it."""
+    """Return a URI; every fifth one would run as the target of a link."""
     if number % 5 == 0:
         return f"javascript:pwned({number})//{number}"
     return f"x:{number}/{quote(line, safe=chr(39) + '()=/:')}"[:500]
 
 
-async def fill(workspace: Workspace) -> None:
-    """One thing of every kind for each payload, with the payload in every field that takes it."""
+async def create_hostile_entities(workspace: Workspace) -> None:
+    """Create an entity of every kind per payload, with the payload in every field that accepts it."""
     project = await workspace.projects.find("default")
     for number, payload in enumerate(PAYLOADS):
-        # The actor is a text of a client's, too.
+        # Clients choose the actor, too.
         caller = Caller(project.id, one_line(payload)[:100])
         line = one_line(payload)
         arguments = [Argument(name="value", description=line, choices=(line,))]
-        # With arguments the content is a template, and not every text is one.
+        # With arguments, the content must be a valid template, which not every payload is.
         is_template = "{" not in payload
         await workspace.prompts.create(
             caller,
@@ -63,7 +63,7 @@ async def fill(workspace: Workspace) -> None:
             )
         await workspace.resources.create(
             caller,
-            name=f"document-{number}",
+            name=f"resource-{number}",
             title=line[:200],
             description=line,
             uri=uri_of(number, line),
@@ -75,65 +75,67 @@ async def fill(workspace: Workspace) -> None:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
     home = tmp_path_factory.mktemp("home")
     for number, payload in enumerate(PAYLOADS):
         folder = home / "libraries" / "hostile"
         folder.mkdir(parents=True, exist_ok=True)
-        described = payload.replace("\n", " ").replace("'", "''")
+        description = payload.replace("\n", " ").replace("'", "''")
         (folder / f"prompt-{number}.md").write_text(
-            f"---\ndescription: '{described}'\n---\n{payload}\n", encoding="utf-8"
+            f"---\ndescription: '{description}'\n---\n{payload}\n", encoding="utf-8"
         )
-    with ThreadPoolExecutor(1) as elsewhere:
-        elsewhere.submit(with_workspace, settings({"DITTYBAG_HOME": os.fspath(home)}), fill).result()
-    with Served(home) as served:
-        yield served
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(
+            with_workspace, settings({"DITTYBAG_HOME": os.fspath(home)}), create_hostile_entities
+        ).result()
+    with WebServerProcess(home) as server:
+        yield server
 
 
 @pytest.fixture
-def page(served: Served, visits: Visits) -> Iterator[Page]:
-    """A page on which nothing may run, and from which nothing may be fetched elsewhere."""
-    page = visits.open(served)
-    ran: list[object] = []
-    page.expose_function("pwned", lambda number: ran.append(number))  # noqa: PLW0108  # it must be a Python function
-    page.on("dialog", lambda dialog: _dismissed(dialog, ran))
-    page.on("request", lambda request: _note_foreign(request.url, served.origin, ran))
-    page.on("popup", lambda popup: ran.append(popup.url))
+def page(server: WebServerProcess, windows: BrowserWindows) -> Iterator[Page]:
+    """A page; the test fails if a payload runs on it or makes it contact another host."""
+    page = windows.open(server)
+    violations: list[object] = []
+    page.expose_function("pwned", lambda number: violations.append(number))  # noqa: PLW0108  # it must be a Python function
+    page.on("dialog", lambda dialog: _dismiss(dialog, violations))
+    page.on("request", lambda request: _record_foreign_request(request.url, server.origin, violations))
+    page.on("popup", lambda popup: violations.append(popup.url))
     yield page
-    assert ran == []
+    assert violations == []
 
 
-def _dismissed(dialog: Dialog, ran: list[object]) -> None:
-    # Leaving a form may be asked about; that is the page's own doing.
+def _dismiss(dialog: Dialog, violations: list[object]) -> None:
+    # The web UI itself asks before it discards unsaved input.
     if dialog.type != "beforeunload":
-        ran.append(dialog.message)
+        violations.append(dialog.message)
     dialog.dismiss()
 
 
-def _note_foreign(url: str, origin: str, ran: list[object]) -> None:
+def _record_foreign_request(url: str, origin: str, violations: list[object]) -> None:
     if not url.startswith((origin + "/", "data:image/", "blob:")):
-        ran.append(url)
+        violations.append(url)
 
 
-def visit_all(page: Page, served: Served, listed: str, pattern: str) -> int:
-    """Open every page that a list leads to, on all of its pages, and touch what is there; how many."""
+def visit_linked_pages(page: Page, server: WebServerProcess, list_path: str, pattern: str) -> int:
+    """Trigger events on all pages of a list and on every page linked from it; return the number of links."""
     links: dict[str, None] = {}
-    following: str | None = served.origin + listed
-    while following is not None:
-        page.goto(following, wait_until="load")
-        touch(page)
+    next_url: str | None = server.origin + list_path
+    while next_url is not None:
+        page.goto(next_url, wait_until="load")
+        trigger_events(page)
         found = page.eval_on_selector_all("a[href]", "links => links.map(link => link.getAttribute('href'))")
         links.update(dict.fromkeys(link for link in found if re.search(pattern, link)))
-        later = page.locator('nav.pager a[rel="next"]')
-        following = served.origin + str(later.get_attribute("href")) if later.count() else None
+        next_link = page.locator('nav.pager a[rel="next"]')
+        next_url = server.origin + str(next_link.get_attribute("href")) if next_link.count() else None
     for link in links:
-        page.goto(served.origin + link, wait_until="load")
-        touch(page)
+        page.goto(server.origin + link, wait_until="load")
+        trigger_events(page)
     return len(links)
 
 
-#: What a person does with hands: focus, hover, click on links that stored text made.
-_TOUCH = """() => {
+#: Dispatches focus and hover events, and returns links that are not web or mail links.
+_TRIGGER_EVENTS = """() => {
   for (const element of document.querySelectorAll('main *')) {
     for (const kind of ['mouseover', 'mouseenter', 'pointerover', 'focus', 'toggle', 'error', 'load']) {
       element.dispatchEvent(new Event(kind));
@@ -144,12 +146,12 @@ _TOUCH = """() => {
 }"""
 
 
-def touch(page: Page) -> None:
-    assert page.evaluate(_TOUCH) == [], page.url
+def trigger_events(page: Page) -> None:
+    assert page.evaluate(_TRIGGER_EVENTS) == [], page.url
 
 
 @pytest.mark.parametrize(
-    ("listed", "pattern"),
+    ("list_path", "pattern"),
     [
         ("/p/default/prompts", r"/prompts/[0-9a-f-]{36}$"),
         ("/p/default/resources", r"/resources/view\?uri="),
@@ -158,8 +160,10 @@ def touch(page: Page) -> None:
     ],
     ids=["prompts", "resources", "tasks", "libraries"],
 )
-def test_nothing_runs_on_the_page_of_anything(page: Page, served: Served, listed: str, pattern: str) -> None:
-    assert visit_all(page, served, listed, pattern) >= len(PAYLOADS) // 2
+def test_no_payload_runs_on_the_page_of_an_entity(
+    page: Page, server: WebServerProcess, list_path: str, pattern: str
+) -> None:
+    assert visit_linked_pages(page, server, list_path, pattern) >= len(PAYLOADS) // 2
 
 
 @pytest.mark.parametrize(
@@ -170,22 +174,22 @@ def test_nothing_runs_on_the_page_of_anything(page: Page, served: Served, listed
         "/search?q=%3Cscript%3Epwned(0)%3C/script%3E",
     ],
 )  # fmt: skip
-def test_nothing_runs_on_other_pages(page: Page, served: Served, path: str) -> None:
-    page.goto(f"{served.origin}/p/default{path}", wait_until="load")
-    touch(page)
+def test_no_payload_runs_on_other_pages(page: Page, server: WebServerProcess, path: str) -> None:
+    page.goto(f"{server.origin}/p/default{path}", wait_until="load")
+    trigger_events(page)
 
 
-def test_nothing_runs_that_is_in_an_address(page: Page, served: Served, visits: Visits) -> None:
+def test_no_payload_runs_from_a_url(page: Page, server: WebServerProcess, windows: BrowserWindows) -> None:
     paths = ("/search?q=", "/prompts?q=", "/prompts?tag=", "/tasks?project=", "/activity?actor=")
     for payload, path in zip(PAYLOADS, cycle(paths), strict=False):
-        page.goto(f"{served.origin}/p/default{path}{quote(payload, safe='')}", wait_until="load")
-        assert page.evaluate(_TOUCH) == []
-    # An address can be one of nothing, and the browser notes that.
-    visits.problems[:] = [problem for problem in visits.problems if "status of 4" not in problem]
+        page.goto(f"{server.origin}/p/default{path}{quote(payload, safe='')}", wait_until="load")
+        assert page.evaluate(_TRIGGER_EVENTS) == []
+    # Some URLs return an error status, which the browser logs.
+    windows.problems[:] = [problem for problem in windows.problems if "status of 4" not in problem]
 
 
-def test_nothing_runs_that_is_found_as_one_types(page: Page, served: Served) -> None:
-    page.goto(f"{served.origin}/p/default", wait_until="load")
+def test_no_payload_runs_in_the_search_dropdown(page: Page, server: WebServerProcess) -> None:
+    page.goto(f"{server.origin}/p/default", wait_until="load")
     page.locator("#find").fill("pwned")
     page.locator("#search-dropdown a").first.wait_for()
-    touch(page)
+    trigger_events(page)

@@ -1,8 +1,9 @@
-"""Dittybag with its pages: a server process on a data folder of its own, and an agent that speaks to it."""
+"""Runs an HTTP server with the web UI as a process, and calls its tools as an agent."""
 
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import select
 import subprocess
@@ -14,17 +15,15 @@ from typing import Any, Self
 import msgspec
 
 from tests.cli.cli_runner import dittybag
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
-_PATIENCE_SECONDS = 20.0
+_TIMEOUT_SECONDS = 20.0
 
 
-class Served:
-    """A running server, with what is needed to look at its pages and to speak to it as an agent."""
+class WebServerProcess:
+    """A running `dittybag serve --http` process."""
 
     def __init__(self, home: Path, *arguments: str, variables: dict[str, str] | None = None) -> None:
-        import os
-
         self.home = home
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("DITTYBAG_")}
         self._log = bytearray()
@@ -37,18 +36,17 @@ class Served:
             cwd=ROOT,
             env=inherited | {"DITTYBAG_HOME": str(home)} | (variables or {}),
         )
-        said = self.wait_for(r"Web UI: (\S+)")
-        self.origin = "/".join(said.split("/")[:3])
-        #: Lets one browser in, once; where tokens are needed, the first page.
-        self.link = said
+        #: A sign-in link that works once; with token authentication, the URL of the web UI.
+        self.link = self.wait_for(r"Web UI: (\S+)")
+        self.origin = "/".join(self.link.split("/")[:3])
         self.port = int(self.origin.rpartition(":")[2])
 
     def wait_for(self, pattern: str) -> str:
-        """The first group of a pattern, once the server has written it to standard error."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        """Wait until standard error matches a pattern; return its first group."""
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
         while (found := re.search(pattern, self.log)) is None:
             left = deadline - time.monotonic()
-            assert left > 0, f"never said: {pattern}\n{self.log}"
+            assert left > 0, f"not logged: {pattern}\n{self.log}"
             self._read(left)
         return found[1]
 
@@ -56,28 +54,28 @@ class Served:
         assert self.process.stderr is not None
         if select.select([self.process.stderr], [], [], seconds)[0]:
             piece = self.process.stderr.read(1 << 16)
-            assert piece, f"the server ended: {self._log.decode()}"
+            assert piece, f"the server exited: {self._log.decode()}"
             self._log += piece
 
     @property
     def log(self) -> str:
         return self._log.decode("utf-8", "replace")
 
-    def forget_log(self) -> None:
-        """From now on, wait only for what the server writes later."""
+    def clear_log(self) -> None:
+        """Discard the output so far, so that `wait_for` matches only later output."""
         self._log.clear()
 
     def new_link(self) -> str:
-        """Another link that lets one browser in, once: the server prints it when it is asked to."""
-        self.forget_log()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE_SECONDS)
+        """Make the server print another sign-in link, and return it."""
+        self.clear_log()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_TIMEOUT_SECONDS)
         connection.request("POST", "/sign-in/link", headers={"Content-Length": "0"})
         assert connection.getresponse().status == 303
         connection.close()
         return self.wait_for(r"Web UI: (\S+)")
 
     def call(self, tool: str, client: str = "claude-code", token: str = "", **arguments: Any) -> Any:
-        """Call a tool as an agent does; what it says, as data."""
+        """Call a tool as an agent does; return its structured content."""
         meta = {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": client, "version": "1"},
@@ -92,12 +90,12 @@ class Served:
             "Mcp-Method": "tools/call",
             "Mcp-Name": tool,
         } | ({"Authorization": f"Bearer {token}"} if token else {})
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE_SECONDS)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_TIMEOUT_SECONDS)
         connection.request("POST", "/mcp", body, headers)
-        answer = connection.getresponse()
-        text = answer.read()
+        response = connection.getresponse()
+        text = response.read()
         connection.close()
-        assert answer.status == 200, text
+        assert response.status == 200, text
         if text.startswith((b"event:", b"data:")):
             text = next(line[5:] for line in text.splitlines() if line.startswith(b"data:"))
         result = msgspec.json.decode(text)["result"]
@@ -105,7 +103,7 @@ class Served:
         return result.get("structuredContent")
 
     def dittybag(self, *arguments: str, stdin: str = "") -> str:
-        """Run a command in the same data folder; what it prints."""
+        """Run a command in the same data folder; return its standard output."""
         return dittybag(self.home, *arguments, stdin=stdin).stdout
 
     def __enter__(self) -> Self:
@@ -114,7 +112,7 @@ class Served:
     def __exit__(self, *_: object) -> None:
         self.process.terminate()
         try:
-            self.process.wait(timeout=_PATIENCE_SECONDS)
+            self.process.wait(timeout=_TIMEOUT_SECONDS)
         finally:
             self.process.kill()
             self.process.wait()

@@ -1,7 +1,4 @@
-"""Texts that would run a script, or fetch something from elsewhere, on a page that is careless with them.
-
-Each of them calls `pwned(number)` where it runs.
-"""
+"""Cross-site scripting payloads, each of which calls `pwned(number)` or contacts another host if it runs."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ _PATTERNS: Final = (
     "<link rel=stylesheet href='data:text/css,*{{background:red}}'>",
     "<style>@import 'javascript:{c}';</style>",
     "<style onload={c}></style>",
-    # Attributes with handlers
+    # Event handler attributes
     "<img src=x onerror={c}>",
     "<img src=x onerror='{c}'>",
     '<img src="x" onerror="{c}">',
@@ -62,7 +59,7 @@ _PATTERNS: Final = (
     "<isindex action='javascript:{c}' type=submit>",
     "<input type=image src=x onerror={c}>",
     "<object onerror={c} data=x></object>",
-    # Out of attributes
+    # Breaking out of attributes and elements
     '"><script>{c}</script>',
     "'><script>{c}</script>",
     '" onmouseover="{c}" x="',
@@ -81,7 +78,7 @@ _PATTERNS: Final = (
     "</pre><script>{c}</script>",
     "</option></select><script>{c}</script>",
     "</template><script>{c}</script>",
-    # Addresses
+    # URLs
     "javascript:{c}",
     "JaVaScRiPt:{c}",
     " javascript:{c}",
@@ -108,7 +105,7 @@ _PATTERNS: Final = (
     "# <img src=x onerror={c}>",
     "| <script>{c}</script> | a |\n|---|---|\n| <img src=x onerror={c}> | b |",
     "<details>\n\n**<script>{c}</script>**\n\n</details>",
-    # Templates and scripts that pages use
+    # Template syntax and the attributes of htmx
     "{{{{ {c} }}}}",
     "{{% raw %}}<script>{c}</script>{{% endraw %}}",
     "${{{c}}}",

@@ -1,1 +1,1 @@
-"""A server with every feature of the protocol, for the conformance suite and the official clients."""
+"""A server with every protocol feature, for the conformance suite and the official clients."""

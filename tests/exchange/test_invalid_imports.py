@@ -17,8 +17,8 @@ import pytest
 from dittybag.domain.errors import Invalid, SourceFailed
 from tests.exchange.exchange_data import fill_database
 from tests.exchange.exchange_fixtures import dump_tables, export_folder, export_json, import_into, rows
-from tests.torture.sqlite_audit import SqliteAudit
 from tests.stdio_server_process import ROOT
+from tests.torture.sqlite_audit import SqliteAudit
 
 
 async def exported_json(tmp_path: Path) -> dict[str, Any]:
@@ -28,25 +28,25 @@ async def exported_json(tmp_path: Path) -> dict[str, Any]:
     return found
 
 
-def first(changes: list[dict[str, Any]], kind: str, action: str) -> dict[str, Any]:
+def first_change(changes: list[dict[str, Any]], kind: str, action: str) -> dict[str, Any]:
     return next(change for change in changes if (change["kind"], change["action"]) == (kind, action))
 
 
 def set_value(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     """Return an edit that sets the value at a path such as `prompts.3.title`."""
 
-    def edit(document: Any) -> None:
+    def edit(export: Any) -> None:
         *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
         for part in parents:
-            document = document[part]
-        document[last] = value
+            export = export[part]
+        export[last] = value
 
     return edit
 
 
 def set_in_log(kind: str, action: str, field: str, value: Any) -> Callable[[dict[str, Any]], None]:
-    def edit(document: dict[str, Any]) -> None:
-        change = first(document["changes"], kind, action)
+    def edit(export: dict[str, Any]) -> None:
+        change = first_change(export["changes"], kind, action)
         if "." in field:
             change["after"][field.partition(".")[2]] = value
         else:
@@ -55,18 +55,18 @@ def set_in_log(kind: str, action: str, field: str, value: Any) -> Callable[[dict
     return edit
 
 
-def swap_changes(document: dict[str, Any]) -> None:
-    changes = document["changes"]
+def swap_changes(export: dict[str, Any]) -> None:
+    changes = export["changes"]
     changes[4], changes[5] = changes[5], changes[4]
 
 
-def drop_change(document: dict[str, Any]) -> None:
-    document["changes"].remove(first(document["changes"], "prompt", "create"))
+def drop_change(export: dict[str, Any]) -> None:
+    export["changes"].remove(first_change(export["changes"], "prompt", "create"))
 
 
-def delete_default(document: dict[str, Any]) -> None:
-    last = document["changes"][-1]
-    gone = {
+def delete_default(export: dict[str, Any]) -> None:
+    last = export["changes"][-1]
+    deletion = {
         "seq": last["seq"] + 1,
         "at": 1,
         "actor": "x",
@@ -74,7 +74,7 @@ def delete_default(document: dict[str, Any]) -> None:
         "kind": "project",
         "entity": "1",
     }
-    document["changes"].append(gone)
+    export["changes"].append(deletion)
 
 
 WITH_HISTORY = {
@@ -100,7 +100,7 @@ WITH_HISTORY = {
         set_in_log("prompt", "create", "entity", "x"),
         "entity must be the id of the entity in after",
     ),
-    "wrong number": (set_in_log("prompt", "create", "after.number", 1), "number must be"),
+    "wrong number": (set_in_log("prompt", "create", "after.number", 1), ": number must be "),
     "bad name": (set_in_log("prompt", "create", "after.name", "a b"), "contains invalid characters"),
     "other project": (
         set_in_log("prompt", "create", "after.project", 77),
@@ -137,18 +137,18 @@ async def test_a_bad_export_leaves_an_empty_workspace_empty(tmp_path: Path, name
 
 
 def without_history(edit: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-    def both(document: dict[str, Any]) -> None:
-        del document["changes"], document["contents"]
-        edit(document)
+    def edit_without_history(export: dict[str, Any]) -> None:
+        del export["changes"], export["contents"]
+        edit(export)
 
-    return both
+    return edit_without_history
 
 
 def duplicate_first(section: str, **other: Any) -> Callable[[dict[str, Any]], None]:
     return without_history(lambda found: found[section].append({**found[section][0], **other}))
 
 
-ADDED = {
+DUPLICATES = {
     "same id": (duplicate_first("prompts", name="other", title="Other"), "it has the same id as prompts 1"),
     "same name": (
         duplicate_first("prompts", id="", title="Other"),
@@ -160,9 +160,9 @@ ADDED = {
 }
 
 
-@pytest.mark.parametrize("name", ADDED)
+@pytest.mark.parametrize("name", DUPLICATES)
 async def test_duplicates_are_reported(tmp_path: Path, name: str) -> None:
-    edit, problem = ADDED[name]
+    edit, problem = DUPLICATES[name]
     edited = await exported_json(tmp_path)
     edit(edited)
     (tmp_path / "bad.json").write_bytes(msgspec.json.encode(edited))

@@ -14,7 +14,7 @@ from typing import Final
 
 from tests import programs
 from tests.programs import NGINX
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 CONFIGURATION: Final = ROOT / "deploy" / "nginx.conf"
 
@@ -41,7 +41,7 @@ def find_nginx() -> str:
     """The path of nginx, which is installed first if that is allowed."""
     if NGINX.find() is None:
         programs.main()
-    return NGINX.required()
+    return NGINX.require()
 
 
 def configure(folder: Path, servers: Sequence[str], port: int) -> Path:

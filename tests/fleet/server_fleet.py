@@ -17,8 +17,8 @@ from typing import IO, Final
 from tests import postgres_servers
 from tests.contracts.http_server_process import ReceivedResponse, send_request
 from tests.fleet import nginx_process
-from tests.postgres_servers import Server
-from tests.wire import ROOT
+from tests.postgres_servers import PostgresServer
+from tests.stdio_server_process import ROOT
 
 TIMEOUT_SECONDS: Final = 10.0
 SERVERS: Final = 3
@@ -128,7 +128,7 @@ class FleetServer(ServerEndpoint):
 class Fleet:
     """The servers, their database and nginx."""
 
-    def __init__(self, database: Server, servers: list[FleetServer], folder: Path) -> None:
+    def __init__(self, database: PostgresServer, servers: list[FleetServer], folder: Path) -> None:
         self.database = database
         self.servers = servers
         self.proxy = ServerEndpoint(free_port())
@@ -147,7 +147,7 @@ def run_fleet(folder: Path) -> Iterator[Fleet]:
     """Run a fleet until the end of the block."""
     with ExitStack() as stack:
         # Durable, so that a crash loses no commit.
-        database = stack.enter_context(postgres_servers.running("carried", durable=True))
+        database = stack.enter_context(postgres_servers.run_postgres("bundled", durable=True))
         servers = [FleetServer(database.url(), folder) for _ in range(SERVERS)]
         fleet = Fleet(database, servers, folder)
         for server in servers:

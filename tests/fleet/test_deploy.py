@@ -19,7 +19,7 @@ from dittybag.cli import commands
 from dittybag.cli.serve import parse_options
 from dittybag.config import settings
 from tests.fleet.server_fleet import Fleet
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 DEPLOY: Final = ROOT / "deploy"
 GUIDE: Final = ROOT / "docs" / "guides" / "running.md"

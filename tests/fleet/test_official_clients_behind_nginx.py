@@ -37,7 +37,7 @@ def servers_that_answered(fleet: Fleet, request_id: str) -> list[str]:
     "driver", [driver for driver in DRIVERS if driver.name in DRIVER_NAMES], ids=lambda driver: driver.name
 )
 def test_an_official_client_works_through_nginx(fleet: Fleet, token: str, driver: Driver) -> None:
-    if not driver.environment.is_made:
+    if not driver.environment.is_installed:
         pytest.fail(
             f"there is no environment for {driver.environment.title}\n"
             f"hint: create it with: python -m tests.interop.environments {driver.environment.name}",

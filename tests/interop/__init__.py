@@ -1,1 +1,1 @@
-"""The fixture server, driven over standard streams by the official clients."""
+"""The official clients, run against the everything server and Dittybag."""

@@ -1,4 +1,4 @@
-"""The environments must be there: their absence is an error, never a reason to skip."""
+"""Checks that the client environments are installed: a missing environment is an error, never a skip."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tests.interop.environments import ENVIRONMENTS
 
 @pytest.fixture(scope="session", autouse=True)
 def _environments() -> None:
-    missing = [environment.title for environment in ENVIRONMENTS if not environment.is_made]
+    missing = [environment.title for environment in ENVIRONMENTS if not environment.is_installed]
     if missing:
         pytest.fail(
-            f"there is no environment for {', '.join(missing)}\n"
-            "hint: make them with: python -m tests.interop.environments",
+            f"not installed: {', '.join(missing)}\n"
+            "hint: run: python -m tests.interop.environments",
             pytrace=False,
         )

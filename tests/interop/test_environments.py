@@ -1,4 +1,4 @@
-"""Making the environments of the official clients, as far as it needs no network."""
+"""Installing the environments of the official clients, as far as no network is needed."""
 
 from __future__ import annotations
 
@@ -15,58 +15,58 @@ from tests.interop.environments import CONFORMANCE, PYTHON_1, TYPESCRIPT_1, Envi
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(environments, "CACHE", tmp_path)
-    # What cannot be fetched makes an installation fail, here on purpose.
+    # Without an index, every installation fails.
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
     return tmp_path
 
 
-def test_a_finished_environment_is_left_alone(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_installed_environment_is_not_reinstalled(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     PYTHON_1.home.mkdir()
     (PYTHON_1.home / environments.STAMP).write_text(PYTHON_1.stamp)
-    environments.make(PYTHON_1)
+    environments.install(PYTHON_1)
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("environment", [PYTHON_1, TYPESCRIPT_1], ids=lambda one: one.name)
-def test_other_versions_make_an_environment_count_as_missing(cache: Path, environment: Environment) -> None:
+@pytest.mark.parametrize("environment", [PYTHON_1, TYPESCRIPT_1], ids=lambda environment: environment.name)
+def test_an_environment_with_other_versions_is_not_installed(cache: Path, environment: Environment) -> None:
     environment.home.mkdir()
     (environment.home / environments.STAMP).write_text(environment.stamp)
     newer = msgspec.structs.replace(environment, pins=dict.fromkeys(environment.pins, "99.0"))
-    assert environment.is_made
-    assert not newer.is_made
+    assert environment.is_installed
+    assert not newer.is_installed
 
 
-def test_a_failed_installation_says_why_and_leaves_nothing_behind(
+def test_a_failed_installation_reports_the_reason_and_leaves_no_files(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SetupFailed, match="mcp"):
-        environments.make(PYTHON_1)
-    assert capsys.readouterr().out == f"Making the environment for {PYTHON_1.title} ...\n"
+        environments.install(PYTHON_1)
+    assert capsys.readouterr().out == f"Installing {PYTHON_1.title} ...\n"
     assert list(cache.iterdir()) == []
 
 
-def test_a_failed_set_up_is_an_error_with_a_hint(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert environments.main() == 1
-    complaint = capsys.readouterr().err
-    assert complaint.startswith("error: the environment for the MCP Python SDK")
-    assert "\nhint: " in complaint
-
-
-def test_only_the_environments_that_were_named_are_made(
+def test_a_failed_installation_is_an_error_with_a_hint(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert environments.main() == 1
+    message = capsys.readouterr().err
+    assert message.startswith("error: could not install the MCP Python SDK")
+    assert "\nhint: " in message
+
+
+def test_only_the_named_environments_are_installed(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     CONFORMANCE.home.mkdir()
     (CONFORMANCE.home / environments.STAMP).write_text(CONFORMANCE.stamp)
     assert environments.main("conformance") == 0
     assert capsys.readouterr() == ("", "")
 
 
-def test_what_an_interrupted_run_left_is_taken_away_and_a_running_one_kept(cache: Path) -> None:
-    beyond_every_process = 2**31 - 1
-    dead = cache / f".python-1.{beyond_every_process}"
+def test_the_build_of_an_interrupted_run_is_removed_and_that_of_a_running_one_is_kept(cache: Path) -> None:
+    unused_pid = 2**31 - 1
+    dead = cache / f".python-1.{unused_pid}"
     alive = cache / f".python-1.{os.getpid()}"
     for path in (dead, alive, cache / "python-1"):
         (path / "bin").mkdir(parents=True)
-    environments.clear_leftovers()
+    environments.remove_stale_builds()
     assert {path.name for path in cache.iterdir()} == {alive.name, "python-1"}

@@ -1,4 +1,4 @@
-"""The command line of the official Inspector, in each way it can agree on a revision with the fixture."""
+"""The CLI of the official Inspector, with each way of negotiating a revision."""
 
 from __future__ import annotations
 
@@ -12,8 +12,15 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tests.conformance.servers import FIXTURE, Listener, dittybag, listening
-from tests.interop.drivers import HANDSHAKE, STATELESS, STDIO, TRANSPORTS, ends, fixture_command
+from tests.conformance.http_servers import EVERYTHING_COMMAND, ListeningServer, dittybag_command, run_server
+from tests.interop.client_drivers import (
+    HANDSHAKE,
+    STATELESS,
+    STDIO,
+    TRANSPORTS,
+    everything_stdio_config,
+    read_exits,
+)
 from tests.interop.environments import INSPECTOR, NODE
 
 PROGRAM = (
@@ -31,13 +38,13 @@ SECONDS = 30.0
 TOOL_FAILED = 5
 
 
-class Run(Struct, frozen=True):
+class InspectorRun(Struct, frozen=True):
     status: int
     result: dict[str, Any]
     errors: str
 
 
-Inspect = Callable[..., Run]
+Inspect = Callable[..., InspectorRun]
 
 
 @pytest.fixture(
@@ -49,42 +56,46 @@ def era(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="module")
-def listener() -> Iterator[Listener]:
-    with listening(*FIXTURE) as server:
+def listener() -> Iterator[ListeningServer]:
+    with run_server(*EVERYTHING_COMMAND) as server:
         yield server
 
 
 @pytest.fixture(params=TRANSPORTS)
 def inspect(
-    request: pytest.FixtureRequest, listener: Listener, era: tuple[str, str], tmp_path: Path
+    request: pytest.FixtureRequest, listener: ListeningServer, era: tuple[str, str], tmp_path: Path
 ) -> Inspect:
-    """Runs the Inspector with one method; the fixture must be in good order afterwards."""
-    report = tmp_path / "ends"
+    """Run the Inspector with one method, and check the server afterwards."""
+    report = tmp_path / "exits"
     over_stdio = request.param == STDIO
-    server = fixture_command(report) if over_stdio else {"type": "streamable-http", "url": listener.address}
-    servers = {"mcpServers": {"fixture": {**server, "protocolEra": era[0]}}}
+    server = (
+        everything_stdio_config(report)
+        if over_stdio
+        else {"type": "streamable-http", "url": listener.address}
+    )
+    servers = {"mcpServers": {"everything": {**server, "protocolEra": era[0]}}}
     config = tmp_path / "servers.json"
     config.write_text(json.dumps(servers))
 
-    def run(method: str, *options: str) -> Run:
-        done = _inspected(
-            tmp_path, "--config", str(config), "--server", "fixture", "--method", method, *options
+    def run(method: str, *options: str) -> InspectorRun:
+        done = _run_inspector(
+            tmp_path, "--config", str(config), "--server", "everything", "--method", method, *options
         )
         if over_stdio:
-            assert ends(report)[-1] == {"status": 0, "signals": []}
+            assert read_exits(report)[-1] == {"status": 0, "signals": []}
         else:
             assert listener.is_running
-            assert listener.said == ""
+            assert listener.output == ""
         return done
 
     return run
 
 
-def _inspected(home: Path, *arguments: str) -> Run:
+def _run_inspector(home: Path, *arguments: str) -> InspectorRun:
     done = subprocess.run(
         [str(NODE), str(PROGRAM), "--cli", *arguments, "--format", "json"],
         cwd=home,
-        # The Inspector keeps files at home and secrets in the keychain: not those of whoever runs this.
+        # The Inspector writes to the home directory and the keychain: isolate it from the user's own.
         env={**os.environ, "HOME": str(home), "MCP_INSPECTOR_SECRET_STORE": "memory"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -93,7 +104,7 @@ def _inspected(home: Path, *arguments: str) -> Run:
         check=False,
     )
     assert done.stdout, done.stderr
-    return Run(done.returncode, json.loads(done.stdout)["result"], done.stderr)
+    return InspectorRun(done.returncode, json.loads(done.stdout)["result"], done.stderr)
 
 
 def test_the_inspector_connects_in_the_revision_of_its_era(inspect: Inspect, era: tuple[str, str]) -> None:
@@ -104,7 +115,7 @@ def test_the_inspector_connects_in_the_revision_of_its_era(inspect: Inspect, era
 
 
 @pytest.mark.parametrize(
-    ("method", "member", "key", "some"),
+    ("method", "member", "key", "expected"),
     [
         ("tools/list", "tools", "name", {"add", "test_simple_text"}),
         ("prompts/list", "prompts", "name", {"test_simple_prompt", "test_prompt_with_arguments"}),
@@ -112,10 +123,12 @@ def test_the_inspector_connects_in_the_revision_of_its_era(inspect: Inspect, era
         ("resources/templates/list", "resourceTemplates", "uriTemplate", {"test://template/{id}/data"}),
     ],
 )
-def test_the_inspector_lists(inspect: Inspect, method: str, member: str, key: str, some: set[str]) -> None:
+def test_the_inspector_lists(
+    inspect: Inspect, method: str, member: str, key: str, expected: set[str]
+) -> None:
     run = inspect(method)
     assert run.status == 0, run.errors
-    assert some <= {item[key] for item in run.result[member]}
+    assert expected <= {item[key] for item in run.result[member]}
 
 
 def test_the_inspector_calls_a_tool(inspect: Inspect) -> None:
@@ -155,10 +168,12 @@ def test_the_inspector_reads_a_resource(inspect: Inspect, uri: str, member: str,
     assert contents[member].startswith(beginning)
 
 
-def test_the_inspector_needs_no_more_than_dittybags_address(tmp_path: Path) -> None:
-    with listening(*dittybag(str(tmp_path / "dittybag.db"))) as server:
+def test_the_inspector_connects_to_dittybag_with_only_its_url(tmp_path: Path) -> None:
+    with run_server(*dittybag_command(str(tmp_path / "dittybag.db"))) as server:
         arguments = ("--tool-name", "task_create", "--tool-arg", "title=Look at it")
-        made = _inspected(tmp_path, server.address, "--method", "tools/call", *arguments)
-        listed = _inspected(tmp_path, server.address, "--method", "tools/call", "--tool-name", "task_list")
-    assert (made.status, listed.status) == (0, 0), made.errors + listed.errors
+        created = _run_inspector(tmp_path, server.address, "--method", "tools/call", *arguments)
+        listed = _run_inspector(
+            tmp_path, server.address, "--method", "tools/call", "--tool-name", "task_list"
+        )
+    assert (created.status, listed.status) == (0, 0), created.errors + listed.errors
     assert [task["title"] for task in listed.result["structuredContent"]["tasks"]] == ["Look at it"]

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from tests.library.source_fixtures import leftovers, read_files, write_files
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 
 @pytest.fixture

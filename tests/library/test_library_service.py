@@ -15,7 +15,7 @@ from dittybag.library import indexer
 from dittybag.library.library_folders import Directories
 from dittybag.library.library_service import LibraryService
 from dittybag.library.render.template_renderer import TemplateRenderer
-from tests.processes import children
+from tests.child_processes import child_pids
 
 
 def write(home: Path, name: str, count: int = 2, text: str = "Hello {{ who }}\n") -> Path:
@@ -73,10 +73,10 @@ async def fill_cache(home: Path) -> None:
 async def test_the_next_start_uses_the_cache(tmp_path: Path) -> None:
     write(tmp_path, "lib")
     await fill_cache(tmp_path)
-    before = children()
+    before = child_pids()
     async with running_service(tmp_path) as service:
         assert await names(service) == ["lib:p0", "lib:p1"]
-        assert children() == before
+        assert child_pids() == before
         assert await service.render("lib:p0", {"who": "Ann"}) == "Hello Ann\n"
 
 

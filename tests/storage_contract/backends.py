@@ -11,7 +11,7 @@ from typing import Protocol
 from dittybag.domain.ports import Store
 from dittybag.storage.postgres.store import PostgresStore
 from dittybag.storage.sqlite.store import SqliteStore
-from tests.postgres_servers import Server, running
+from tests.postgres_servers import PostgresServer, run_postgres
 
 
 class Backend(Protocol):
@@ -54,7 +54,7 @@ class PostgresSchemas:
     stamps = False
     examples = 40
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: PostgresServer) -> None:
         self._server = server
         self._numbers = count(1)
 
@@ -73,14 +73,14 @@ def sqlite(folder: Path) -> Iterator[Backend]:
 @contextmanager
 def postgres(folder: Path) -> Iterator[Backend]:
     """PostgreSQL without pg_trgm."""
-    with running("carried") as server:
+    with run_postgres("bundled") as server:
         assert not server.has_trigrams
         yield PostgresSchemas(server)
 
 
 @contextmanager
 def postgres_with_trigrams(folder: Path) -> Iterator[Backend]:
-    with running("installed") as server:
+    with run_postgres("installed") as server:
         assert server.has_trigrams
         yield PostgresSchemas(server)
 

@@ -23,8 +23,8 @@ from dittybag.domain.ports import Store, Transaction
 from tests.contracts.http_server_process import BOTH, JSON, HttpServerProcess, routing_headers
 from tests.contracts.library_fixtures import ENVELOPE
 from tests.protocol.transports.http.spawned_server import SpawnedServer
+from tests.stdio_server_process import StdioServerProcess
 from tests.storage_contract.backends import Backend, PostgresSchemas
-from tests.wire import Wire
 
 Json = dict[str, Any]
 Transport = Literal["stdio", "http"]
@@ -56,7 +56,7 @@ def params_of(tool: str, arguments: Json, key: Any, *, stateless: bool) -> Json:
 
 
 class StdioToolClient:
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: StdioServerProcess) -> None:
         self.wire = wire
         wire.handshake()
 
@@ -116,7 +116,7 @@ class ServerGroup:
     def start(self, module: str = SERVER) -> ToolClient:
         home = {"DITTYBAG_HOME": str(self._folder)}
         if self.transport == "stdio":
-            wire = Wire(module, "serve", "--db", self.place, env=home)
+            wire = StdioServerProcess(module, "serve", "--db", self.place, env=home)
             return StdioToolClient(self._stack.enter_context(wire))
         begin = () if module == SERVER else ("serve", "--http", "127.0.0.1:0")
         host = HttpServerProcess(*begin, "--db", self.place, module=module, env=home)

@@ -1,4 +1,4 @@
-"""Bombs: templates and files made to keep a server busy, fill its memory or lead it astray."""
+"""Template and file bombs: input that exhausts time or memory, or escapes its folder."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any
 
 from msgspec import Struct
 
-#: As large as a template may be.
+#: The maximum size of a template.
 SOURCE = 64 * 1024
-#: As large as a `twig.toml` may be.
+#: The maximum size of a `twig.toml`.
 MANIFEST = 256 * 1024
 
 _NUMBERS = "range(100000)"
 
 
 class TemplateBomb(Struct, frozen=True):
-    """A template that should cost nobody anything but its reader an error."""
+    """A template that must only cause an error for its caller."""
 
     name: str
     source: str
-    #: What its arguments are; it declares `x` and `y`.
-    values: dict[str, Any] = {}
-    #: Files of its library that it may include, beside itself.
-    beside: dict[str, str] = {}
+    #: The argument values. Each template declares `x` and `y`.
+    arguments: dict[str, Any] = {}
+    #: Other files of its library, by path.
+    other_files: dict[str, str] = {}
 
     @property
     def key(self) -> str:
@@ -39,22 +39,22 @@ class TemplateBomb(Struct, frozen=True):
         return f"prompts/{self.key}.md"
 
 
-def filled(start: str, again: str, end: str = "", most: int = SOURCE) -> str:
-    """As many repetitions as a file has room for."""
-    return start + again * ((most - len(start) - len(end)) // len(again)) + end
+def repeat(start: str, again: str, end: str = "", limit: int = SOURCE) -> str:
+    """Repeat `again` until the text has `limit` characters."""
+    return start + again * ((limit - len(start) - len(end)) // len(again)) + end
 
 
 def nested(opening: str, inside: str, closing: str, depth: int) -> str:
     return opening * depth + inside + closing * depth
 
 
-def doubled(times: int, by: str) -> str:
-    """A variable `s` that becomes twice as long, again and again."""
+def double_repeatedly(times: int, by: str) -> str:
+    """Return a template that doubles the variable `s` repeatedly."""
     return "{% set s = 'xx' %}" + f"{{% set s = {by} %}}" * times + "{{ s }}"
 
 
 def in_namespace(step: str, times: int = 64, first: str = "'xx'") -> str:
-    """A variable `ns.v` that becomes something else, again and again."""
+    """Return a template that applies `step` to the variable `ns.v` repeatedly."""
     again = f"{{% for i in range({times}) %}}{{% set ns.v = {step} %}}{{% endfor %}}"
     return f"{{% set ns = namespace(v={first}) %}}{again}{{{{ ns.v }}}}"
 
@@ -65,9 +65,9 @@ def loops(depth: int, inside: str = ".") -> str:
 
 def _template_bombs() -> Iterator[TemplateBomb]:
     bomb = TemplateBomb
-    # Deep: for a parser or a compiler that calls itself.
-    yield bomb("deep minus signs", filled("{{ ", "-", "1 }}"))
-    yield bomb("deep not", filled("{{ ", "not ", "1 }}"))
+    # Deep nesting: against recursive parsers and compilers.
+    yield bomb("deep minus signs", repeat("{{ ", "-", "1 }}"))
+    yield bomb("deep not", repeat("{{ ", "not ", "1 }}"))
     yield bomb("deep parentheses", "{{ " + nested("(", "1", ")", 32_000) + " }}")
     yield bomb("deep lists", "{{ " + nested("[", "1", "]", 32_000) + " }}")
     yield bomb("deep dictionaries", "{{ " + nested("{'a':", "1", "}", 9_000) + " }}")
@@ -83,31 +83,31 @@ def _template_bombs() -> Iterator[TemplateBomb]:
     yield bomb("deep call blocks", nested("{% call x() %}", "1", "{% endcall %}", 2_000))
     yield bomb("deep autoescape", nested("{% autoescape true %}", "1", "{% endautoescape %}", 1_500))
     yield bomb("deep set blocks", nested("{% set a %}", "1", "{% endset %}", 2_500))
-    # Long: for whoever walks a chain to its end by calling itself.
-    yield bomb("long sum", filled("{{ 1", "+1", " }}"))
-    yield bomb("long product", filled("{{ 9", "*9", " }}"))
-    yield bomb("long power", filled("{{ 9", "**9", " }}"))
-    yield bomb("long concatenation", filled("{{ x", "~x", " }}"), {"x": "y" * 10_000})
-    yield bomb("long and", filled("{{ 1", " and 1", " }}"))
-    yield bomb("long or", filled("{{ 0", " or 0", " }}"))
-    yield bomb("long comparison", filled("{{ 1", "<2", " }}"))
-    yield bomb("long in", filled("{{ x", " in x", " }}"))
-    yield bomb("long ternary", filled("{{ 1", " if x else 1", " }}"))
-    yield bomb("long attributes", filled("{{ x", ".a", " }}"))
-    yield bomb("long subscripts", filled("{{ x", "[0]", " }}"))
-    yield bomb("long calls", filled("{{ x", "()", " }}"))
-    yield bomb("long filters", filled("{{ x", "|e", " }}"))
-    yield bomb("long tests", filled("{{ x", " is none", " }}"))
-    yield bomb("long elif", filled("{% if x %}", "{% elif x %}", "{% endif %}"))
+    # Long chains: against recursive evaluation.
+    yield bomb("long sum", repeat("{{ 1", "+1", " }}"))
+    yield bomb("long product", repeat("{{ 9", "*9", " }}"))
+    yield bomb("long power", repeat("{{ 9", "**9", " }}"))
+    yield bomb("long concatenation", repeat("{{ x", "~x", " }}"), {"x": "y" * 10_000})
+    yield bomb("long and", repeat("{{ 1", " and 1", " }}"))
+    yield bomb("long or", repeat("{{ 0", " or 0", " }}"))
+    yield bomb("long comparison", repeat("{{ 1", "<2", " }}"))
+    yield bomb("long in", repeat("{{ x", " in x", " }}"))
+    yield bomb("long ternary", repeat("{{ 1", " if x else 1", " }}"))
+    yield bomb("long attributes", repeat("{{ x", ".a", " }}"))
+    yield bomb("long subscripts", repeat("{{ x", "[0]", " }}"))
+    yield bomb("long calls", repeat("{{ x", "()", " }}"))
+    yield bomb("long filters", repeat("{{ x", "|e", " }}"))
+    yield bomb("long tests", repeat("{{ x", " is none", " }}"))
+    yield bomb("long elif", repeat("{% if x %}", "{% elif x %}", "{% endif %}"))
     yield bomb("long else if", _else_if(1_800))
     yield bomb("many blocks", _blocks(1_800, inside_each_other=False))
     yield bomb("many arguments", "{{ x(" + ",".join(f"a{n}=1" for n in range(7_000)) + ") }}")
-    yield bomb("many list items", filled("{{ [1", ",1", "] }}"))
-    yield bomb("many outputs", filled("", "{{x}}"), {"x": "y" * 50_000})
-    yield bomb("a very long name", filled("{{ ", "a", " }}"))
-    yield bomb("a very long string", filled("{{ '", "a", "' * 9999 }}"))
-    yield bomb("a very long number", filled("{{ ", "9", " }}"))
-    # Wide: results that are larger than anybody's memory.
+    yield bomb("many list items", repeat("{{ [1", ",1", "] }}"))
+    yield bomb("many outputs", repeat("", "{{x}}"), {"x": "y" * 50_000})
+    yield bomb("a very long name", repeat("{{ ", "a", " }}"))
+    yield bomb("a very long string", repeat("{{ '", "a", "' * 9999 }}"))
+    yield bomb("a very long number", repeat("{{ ", "9", " }}"))
+    # Large results: against memory limits.
     yield bomb("a wide number", "{{ '%999999999d'|format(1) }}")
     yield bomb("a precise number", "{{ '%.999999999f'|format(1) }}")
     yield bomb("a width from an argument", "{{ '%*d'|format(999999999, 1) }}")
@@ -131,7 +131,7 @@ def _template_bombs() -> Iterator[TemplateBomb]:
     yield bomb("method replace doubling", in_namespace("ns.v.replace('x', 'xx')"))
     yield bomb("tilde doubling", in_namespace("ns.v ~ ns.v"))
     yield bomb("plus doubling", in_namespace("ns.v + ns.v"))
-    yield bomb("doubling without a loop", doubled(60, "s ~ s"))
+    yield bomb("doubling without a loop", double_repeatedly(60, "s ~ s"))
     yield bomb("doubling in a set block", "{% set s = 'xx' %}" + "{% set s %}{{ s }}{{ s }}{% endset %}" * 60)
     yield bomb("list doubling", in_namespace("ns.v + ns.v", first="[1]"))
     yield bomb("escaping again and again", in_namespace("ns.v|escape|string ~ ns.v", first="'&'"))
@@ -142,13 +142,13 @@ def _template_bombs() -> Iterator[TemplateBomb]:
     yield bomb("nested data compared", in_namespace("[ns.v, ns.v]", first="[]") + "{{ ns.v == ns.v }}")
     yield bomb("nested data summed", in_namespace("[ns.v, ns.v]", first="[]") + "{{ ns.v|sum }}")
     yield bomb("a namespace in itself", "{% set n = namespace() %}{% set n.n = n %}{{ n }}{{ n|tojson }}")
-    # Endless: for whoever waits.
+    # Endless loops and recursion: against time limits.
     yield bomb("loops in loops", loops(8))
-    yield bomb("loops in loops that say nothing", loops(8, ""))
+    yield bomb("loops in loops without output", loops(8, ""))
     yield bomb("loops in loops with a filter", loops(3, "{{ x|upper|lower|title }}"), {"x": "ab" * 10_000})
     yield bomb("in, in a loop", loops(2, "{% if 'no' in x %}{% endif %}"), {"x": "y" * 900_000})
     yield bomb("in a list, in a loop", f"{{% set l = {_NUMBERS}|list %}}" + loops(2, "{{ -1 in l }}"))
-    yield bomb("a range too far", "{{ range(999999999999)|list|length }}")
+    yield bomb("a range that is too long", "{{ range(999999999999)|list|length }}")
     yield bomb("a range backwards", "{{ range(999999999, -999999999, -1)|list }}")
     yield bomb("sorted in a loop", loops(2, f"{{{{ ({_NUMBERS}|sort(reverse=true))[0] }}}}"))
     yield bomb("unique in a loop", loops(2, f"{{{{ ({_NUMBERS}|unique)|first }}}}"))
@@ -178,13 +178,13 @@ def _template_bombs() -> Iterator[TemplateBomb]:
         "{% macro m() %}{{ caller() }}{{ caller() }}{% endmacro %}"
         + nested("{% call m() %}", "x", "{% endcall %}", 40),
     )
-    # Included: for whoever reads what the template wants.
+    # Includes: against the loader.
     yield bomb("it includes itself", "{% include 'prompts/it-includes-itself.md' %}")
     yield bomb("it includes itself twice", "{% include 'prompts/it-includes-itself-twice.md' %}" * 2)
     yield bomb(
         "mutual includes",
         "{% include 'parts/ping.md' %}",
-        beside={
+        other_files={
             "parts/ping.md": "{% include 'parts/pong.md' %}",
             "parts/pong.md": "{% include 'parts/ping.md' %}",
         },
@@ -193,7 +193,7 @@ def _template_bombs() -> Iterator[TemplateBomb]:
     yield bomb(
         "mutual extends",
         "{% extends 'parts/king.md' %}",
-        beside={
+        other_files={
             "parts/king.md": "{% extends 'parts/kong.md' %}",
             "parts/kong.md": "{% extends 'parts/king.md' %}",
         },
@@ -201,7 +201,7 @@ def _template_bombs() -> Iterator[TemplateBomb]:
     yield bomb(
         "mutual imports",
         "{% import 'parts/me.md' as a %}{{ a.b() }}",
-        beside={
+        other_files={
             "parts/me.md": "{% import 'parts/you.md' as b %}",
             "parts/you.md": "{% import 'parts/me.md' as c %}",
         },
@@ -214,54 +214,56 @@ def _template_bombs() -> Iterator[TemplateBomb]:
     yield bomb(
         "many includes",
         "".join(f"{{% include 'parts/many-{n}.md' %}}" for n in range(60)),
-        beside={f"parts/many-{n}.md": str(n) for n in range(60)},
+        other_files={f"parts/many-{n}.md": str(n) for n in range(60)},
     )
     yield bomb(
         "large includes",
         "".join(f"{{% include 'parts/large-{n}.md' %}}" for n in range(40)),
-        beside={f"parts/large-{n}.md": "x" * SOURCE for n in range(40)},
+        other_files={f"parts/large-{n}.md": "x" * SOURCE for n in range(40)},
     )
     yield bomb(
         "work before every include",
         "{% for i in range(100000) %}{{ '' }}{% endfor %}" * 3
         + "".join(f"{{% include 'parts/slow-{n}.md' %}}" for n in range(50)),
-        beside={f"parts/slow-{n}.md": "x" for n in range(50)},
+        other_files={f"parts/slow-{n}.md": "x" for n in range(50)},
     )
     yield bomb(
         "layers of includes",
         "{% include 'parts/layer-0.md' %}",
-        beside={f"parts/layer-{n}.md": f"{{% include 'parts/layer-{n + 1}.md' %}}" * 8 for n in range(30)},
+        other_files={
+            f"parts/layer-{n}.md": f"{{% include 'parts/layer-{n + 1}.md' %}}" * 8 for n in range(30)
+        },
     )
     yield bomb(
         "an error below many includes",
         "{% include 'parts/wrong-0.md' %}",
-        beside={
+        other_files={
             **{f"parts/wrong-{n}.md": f"{{% include 'parts/wrong-{n + 1}.md' %}}" for n in range(20)},
             "parts/wrong-20.md": loops(1, "{{ x }}") + "{{ 1/0 }}",
         },
     )
-    # Broken: for whoever looks for an end.
-    yield bomb("only openings of outputs", filled("", "{{"))
-    yield bomb("only openings of tags", filled("", "{%"))
-    yield bomb("only openings of comments", filled("", "{#"))
-    yield bomb("only endings", filled("", "}}%}#}"))
-    yield bomb("only quotes", filled("{{ ", "'\"", " }}"))
-    yield bomb("only dots", filled("{{ x", ".", " }}"))
-    yield bomb("only escapes", filled("{{ '", "\\u00", "' }}"))
-    yield bomb("raw without end", filled("{% raw %}", "{{ x }}{% raw %}"))
-    yield bomb("raw blocks", filled("", "{% raw %}{{{% endraw %}"))
-    yield bomb("ends of nothing", filled("", "{% endfor %}"))
-    yield bomb("tags that do not match", filled("", "{% if x %}{% endfor %}"))
-    yield bomb("blanks in a tag", filled("{{", " \n\t", "}}"))
-    yield bomb("names from right to left", filled("", "{{ \u202ex\u202c }}", most=SOURCE // 2))
-    yield bomb("names in other letters", filled("", "{{ ℌ𝔢𝔩𝔩𝔬 }}", most=SOURCE // 3))
+    # Unterminated syntax: against the lexer.
+    yield bomb("only openings of outputs", repeat("", "{{"))
+    yield bomb("only openings of tags", repeat("", "{%"))
+    yield bomb("only openings of comments", repeat("", "{#"))
+    yield bomb("only endings", repeat("", "}}%}#}"))
+    yield bomb("only quotes", repeat("{{ ", "'\"", " }}"))
+    yield bomb("only dots", repeat("{{ x", ".", " }}"))
+    yield bomb("only escapes", repeat("{{ '", "\\u00", "' }}"))
+    yield bomb("raw without end", repeat("{% raw %}", "{{ x }}{% raw %}"))
+    yield bomb("raw blocks", repeat("", "{% raw %}{{{% endraw %}"))
+    yield bomb("end tags without a start", repeat("", "{% endfor %}"))
+    yield bomb("tags that do not match", repeat("", "{% if x %}{% endfor %}"))
+    yield bomb("whitespace in a tag", repeat("{{", " \n\t", "}}"))
+    yield bomb("names from right to left", repeat("", "{{ \u202ex\u202c }}", limit=SOURCE // 2))
+    yield bomb("names in other letters", repeat("", "{{ ℌ𝔢𝔩𝔩𝔬 }}", limit=SOURCE // 3))
     yield bomb(
         "letters with a thousand accents",
         "a" + "\u0301" * 30_000 + "{{ x|upper|title|length }}",
         {"x": "ﬃ" * 300_000},
     )
     yield bomb("titles of letters that grow", in_namespace("ns.v|upper ~ ns.v|title", first="'ŉﬃΐ'"))
-    # Arguments: for whoever takes them for something else than text.
+    # Arguments: against code that treats them as anything but data.
     yield bomb("an argument as large as allowed", "{{ x }}{{ y }}", {"x": "x" * 1_000_000, "y": "z"})
     yield bomb("an argument of control characters", "{{ x }}", {"x": "\x01" * 300_000})
     yield bomb("arguments larger than allowed", "{{ x }}", {"x": "x" * 1_000_000, "y": "y" * 1_000_000})
@@ -299,13 +301,13 @@ TEMPLATE_BOMBS = tuple(_template_bombs())
 
 
 class FileBomb(Struct, frozen=True):
-    """Something in a library's folder that should cost nobody anything but its author a report."""
+    """Files in a library folder that must only cause a report about this library."""
 
     name: str
-    #: Puts it into the folder of a library.
-    plant: Callable[[Path], None]
-    #: Thousands of files: more work than several of them may make at a start.
-    crowd: bool = False
+    #: Writes the files into the folder of a library.
+    write_files: Callable[[Path], None]
+    #: Whether it has so many files that it needs a server start of its own.
+    many_files: bool = False
 
 
 def text(file: str, content: str | bytes) -> Callable[[Path], None]:
@@ -334,28 +336,28 @@ def _write(folder: Path, files: Mapping[str, str | bytes]) -> None:
 def _file_bombs() -> Iterator[FileBomb]:
     bomb = FileBomb
     # TOML
-    yield bomb("a long dotted key", manifest(filled("", "a.", "a = 1", most=40_000)))
-    yield bomb("a long dotted header", manifest(filled("[", "a.", "a]", most=40_000)))
-    yield bomb("a long dotted prompt", manifest(filled("[prompts.", "a.", "a]", most=40_000)))
+    yield bomb("a long dotted key", manifest(repeat("", "a.", "a = 1", limit=40_000)))
+    yield bomb("a long dotted header", manifest(repeat("[", "a.", "a]", limit=40_000)))
+    yield bomb("a long dotted prompt", manifest(repeat("[prompts.", "a.", "a]", limit=40_000)))
     yield bomb("many dotted keys", manifest("\n".join(f"a.b.c.d.e.f.g.k{n} = 1" for n in range(10_000))))
     yield bomb("deep arrays", manifest("x = " + nested("[", "1", "]", 120_000)))
     yield bomb("deep inline tables", manifest("x = " + nested("{a=", "1", "}", 60_000)))
-    yield bomb("arrays without end", manifest(filled("x = ", "[", most=MANIFEST)))
+    yield bomb("arrays without end", manifest(repeat("x = ", "[", limit=MANIFEST)))
     yield bomb("100,000 keys", manifest("\n".join(f"k{n} = 1" for n in range(100_000))))
     yield bomb("20,000 keys", manifest("\n".join(f"k{n} = 1" for n in range(20_000))))
     yield bomb("15,000 prompts", manifest("\n".join(f"[prompts.p{n}]" for n in range(15_000))))
     yield bomb("9,000 arguments", manifest("[prompts.a]\n" + "[[prompts.a.arguments]]\n" * 9_000))
-    yield bomb("a huge integer", manifest(filled("x = ", "9", most=MANIFEST)))
-    yield bomb("a huge float", manifest(filled("x = 1.", "9", "e999999999", most=MANIFEST)))
-    yield bomb("duplicate keys", manifest(filled("", "a = 1\n", most=MANIFEST)))
-    yield bomb("duplicate tables", manifest(filled("", "[a]\n", most=MANIFEST)))
-    yield bomb("a long string", manifest(filled("[prompts.a]\ndescription = '", "x", "'\n", most=MANIFEST)))
-    yield bomb("a string without end", manifest(filled('x = """', '""\\"', most=MANIFEST)))
+    yield bomb("a huge integer", manifest(repeat("x = ", "9", limit=MANIFEST)))
+    yield bomb("a huge float", manifest(repeat("x = 1.", "9", "e999999999", limit=MANIFEST)))
+    yield bomb("duplicate keys", manifest(repeat("", "a = 1\n", limit=MANIFEST)))
+    yield bomb("duplicate tables", manifest(repeat("", "[a]\n", limit=MANIFEST)))
+    yield bomb("a long string", manifest(repeat("[prompts.a]\ndescription = '", "x", "'\n", limit=MANIFEST)))
+    yield bomb("a string without end", manifest(repeat('x = """', '""\\"', limit=MANIFEST)))
     yield bomb("control characters", manifest(bytes(range(1, 32)) * 1000))
     yield bomb("carriage returns alone", manifest("[prompts.a]\rdescription = 'x'\r" * 1000))
     yield bomb("zero bytes", manifest(b"\0" * MANIFEST))
-    yield bomb("bytes that are no text", manifest(b"\xff\xfe\xed\xa0\x80" * 1000))
-    yield bomb("headers that never end", manifest(filled("", "[prompts . a\n", most=MANIFEST)))
+    yield bomb("bytes that are not text", manifest(b"\xff\xfe\xed\xa0\x80" * 1000))
+    yield bomb("headers that never end", manifest(repeat("", "[prompts . a\n", limit=MANIFEST)))
     yield bomb("a manifest of one byte too many", manifest(" " * (MANIFEST + 1)))
     # YAML
     yield bomb("a billion laughs", front_matter(_laughs()))
@@ -365,7 +367,7 @@ def _file_bombs() -> Iterator[FileBomb]:
     )
     yield bomb("deep flow lists", front_matter("a: " + nested("[", "1", "]", 30_000)))
     yield bomb("deep flow mappings", front_matter("a: " + nested("{a: ", "1", "}", 12_000)))
-    yield bomb("flow without end", front_matter(filled("a: ", "[{", most=60_000)))
+    yield bomb("flow without end", front_matter(repeat("a: ", "[{", limit=60_000)))
     yield bomb("deep block lists", front_matter("a:\n  " + "- " * 30_000 + "1"))
     yield bomb("deep block mappings", front_matter("\n".join(" " * n + "a:" for n in range(340))))
     yield bomb("deep complex keys", front_matter("? " * 30_000 + "a"))
@@ -373,11 +375,11 @@ def _file_bombs() -> Iterator[FileBomb]:
     yield bomb("6,000 fields", front_matter("\n".join(f"k{n}: 1" for n in range(6_000))))
     yield bomb("6,000 broken fields", front_matter("\n".join(f"k{n}: [" for n in range(6_000))))
     yield bomb("15,000 arguments", front_matter("arguments:\n" + "".join(f"- a{n}\n" for n in range(7_500))))
-    yield bomb("a huge scalar", front_matter(filled("description: ", "x", most=60_000)))
+    yield bomb("a huge scalar", front_matter(repeat("description: ", "x", limit=60_000)))
     yield bomb("a huge folded scalar", front_matter("description: >\n" + "  x\n\n" * 10_000))
-    yield bomb("a huge key", front_matter(filled("", "k", ": 1", most=60_000)))
+    yield bomb("a huge key", front_matter(repeat("", "k", ": 1", limit=60_000)))
     yield bomb("tags", front_matter("a: !!python/object/apply:os.system [touch /tmp/never]\n" * 500))
-    yield bomb("tags that are long", front_matter(filled("a: !", "x", " 1", most=60_000)))
+    yield bomb("tags that are long", front_matter(repeat("a: !", "x", " 1", limit=60_000)))
     yield bomb("tabs", front_matter("a:\n" + "\t\t- x\n" * 10_000))
     yield bomb("document separators", text("prompt.md", "---\n" * 16_000))
     yield bomb("document ends", front_matter("...\n" * 15_000))
@@ -386,15 +388,15 @@ def _file_bombs() -> Iterator[FileBomb]:
     yield bomb("a deep template of llm", text("a.yaml", "prompt: " + nested("[", "1", "]", 30_000)))
     yield bomb("many comments before the front matter", text("a.prompt", "# x\n" * 16_000))
     yield bomb("deep Handlebars blocks", text("a.prompt", nested("{{#if a}}", "x", "{{/if}}", 3_900)))
-    yield bomb("Handlebars without end", text("a.prompt", filled("", "{{#each a}}", most=SOURCE)))
-    yield bomb("Handlebars braces", text("a.prompt", filled("", "{{{", most=SOURCE)))
+    yield bomb("Handlebars without end", text("a.prompt", repeat("", "{{#each a}}", limit=SOURCE)))
+    yield bomb("Handlebars braces", text("a.prompt", repeat("", "{{{", limit=SOURCE)))
     yield bomb(
         "a command with many arguments", text(".claude/commands/a.md", " $ARGUMENTS $1 @f !`x`" * 2_500)
     )
-    yield bomb("code spans", text(".claude/commands/a.md", filled("$1", "`` ` ", most=SOURCE)))
-    yield bomb("a skill of one line", text("a/SKILL.md", filled("---\nname: a\n---\n", "x", most=SOURCE)))
+    yield bomb("code spans", text(".claude/commands/a.md", repeat("$1", "`` ` ", limit=SOURCE)))
+    yield bomb("a skill of one line", text("a/SKILL.md", repeat("---\nname: a\n---\n", "x", limit=SOURCE)))
     yield bomb(
-        "a prompty of roles", text("a.prompty", filled("---\nname: a\n---\n", "system:\n", most=SOURCE))
+        "a prompty of roles", text("a.prompty", repeat("---\nname: a\n---\n", "system:\n", limit=SOURCE))
     )
     # Files
     yield bomb("20,000 lines", text("a.md", "x\n" * 20_000))
@@ -414,12 +416,12 @@ def _file_bombs() -> Iterator[FileBomb]:
     yield bomb("links to everything", _everything)
     yield bomb("a chain of links", _chain)
     yield bomb("a deep tree", lambda folder: _write(folder, {"/".join("d" * 200) + "/a.md": "x"}))
-    yield bomb("3,000 empty folders", _empty_folders, crowd=True)
-    yield bomb("2,000 links to nothing", _dead_links, crowd=True)
-    yield bomb("10,001 files", _many_files, crowd=True)
-    yield bomb("2,000 broken files", _broken_files, crowd=True)
-    yield bomb("30 slow files", _slow_files, crowd=True)
-    yield bomb("1,500 large files", _large_files, crowd=True)
+    yield bomb("3,000 empty folders", _empty_folders, many_files=True)
+    yield bomb("2,000 links to nothing", _dead_links, many_files=True)
+    yield bomb("10,001 files", _many_files, many_files=True)
+    yield bomb("2,000 broken files", _broken_files, many_files=True)
+    yield bomb("30 slow files", _slow_files, many_files=True)
+    yield bomb("1,500 large files", _large_files, many_files=True)
     yield bomb("a file of 10 GB", _sparse)
     yield bomb("a manifest of 10 GB", lambda folder: _sparse(folder, "twig.toml"))
     yield bomb("odd names", _odd_names)
@@ -445,11 +447,11 @@ def _pipes(folder: Path) -> None:
 
 
 def _socket(folder: Path) -> None:
-    # The name of a socket is short.
+    # Socket paths have a short maximum length.
     at = os.open(folder, os.O_RDONLY)
     try:
-        with socket.socket(socket.AF_UNIX) as one:
-            one.bind(f"/proc/self/fd/{at}/a.md")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"/proc/self/fd/{at}/a.md")
     finally:
         os.close(at)
 
@@ -501,7 +503,7 @@ def _broken_files(folder: Path) -> None:
 
 
 def _slow_files(folder: Path) -> None:
-    _write(folder, {"first.md": filled("---\na: [b] [c]\n", "a:\n", "---\nx")})
+    _write(folder, {"first.md": repeat("---\na: [b] [c]\n", "a:\n", "---\nx")})
     for number in range(29):
         os.link(folder / "first.md", folder / f"f{number}.md")
 

@@ -1,6 +1,6 @@
-"""Backups under load: each is sound, of one point in time, and has everything that was acknowledged before.
+"""Backups under load: each is valid, consistent, and contains every write acknowledged before it started.
 
-`TORTURE_BACKUPS=200 TORTURE_SEED=7 pytest tests/torture/test_backup_under_load.py` for more of them.
+For a longer run: `TORTURE_BACKUPS=200 TORTURE_SEED=7 pytest tests/torture/test_backup_under_load.py`.
 """
 
 from __future__ import annotations
@@ -21,63 +21,63 @@ from dittybag.assembly.doctor_checks import run_checks
 from dittybag.config import settings
 from dittybag.storage.sqlite.backups import restore
 from tests.cli.cli_runner import data, dittybag
-from tests.torture.sqlite_audit import Books, Key
+from tests.stdio_server_process import ROOT
+from tests.torture.journaling_writer import ABSENT, JournalingWriter
+from tests.torture.sqlite_audit import EntityKey, SqliteAudit
 from tests.torture.test_kills import writers
-from tests.torture.journaling_writer import ABSENT, Writer
-from tests.wire import ROOT
 
 BACKUPS = int(os.environ.get("TORTURE_BACKUPS", "20"))
 
 WRITERS = 4
-#: So many requests are on their way at once to each server.
+#: The number of unanswered requests to each server.
 WINDOW = 4
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
-def write_for(everybody: list[Writer], *, until: Any) -> int:
-    """Keep all servers busy until something has happened; how many writes were acknowledged meanwhile."""
-    before = sum(writer.acknowledged for writer in everybody)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not until():
+def write_until(all_writers: list[JournalingWriter], is_done: Any) -> int:
+    """Keep all servers busy until `is_done()`. Returns the number of writes acknowledged meanwhile."""
+    before = sum(writer.acknowledged for writer in all_writers)
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while not is_done():
         assert time.monotonic() < deadline
-        for writer in everybody:
-            writer.fill(WINDOW)
+        for writer in all_writers:
+            writer.send_writes(WINDOW)
             writer.receive(0.001)
-    return sum(writer.acknowledged for writer in everybody) - before
+    return sum(writer.acknowledged for writer in all_writers) - before
 
 
-def acknowledged(everybody: list[Writer]) -> dict[Key, Any]:
-    """What is there according to the answers, but for what a request on its way may be changing."""
+def acknowledged(all_writers: list[JournalingWriter]) -> dict[EntityKey, Any]:
+    """Return the acknowledged values, without entities that an unanswered request may change."""
     return {
-        key: thing
-        for writer in everybody
-        for key, thing in writer.journal.items()
+        key: value
+        for writer in all_writers
+        for key, value in writer.journal.items()
         if key not in {write.key for write in writer.in_flight.values()}
     }
 
 
-def seq_of(database: Path) -> int:
+def latest_seq(database: Path) -> int:
     with closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
         return int(connection.execute("SELECT max(seq) FROM changes").get)
 
 
-def log_of(database: Path, newest: int) -> list[tuple[Any, ...]]:
+def read_log(database: Path, newest: int) -> list[tuple[Any, ...]]:
     with closing(apsw.Connection(str(database))) as connection:
         return connection.execute("SELECT * FROM changes WHERE seq <= ? ORDER BY seq", (newest,)).fetchall()
 
 
 @pytest.mark.timeout(120 + 3 * BACKUPS)
-def test_every_backup_that_is_made_while_servers_write_restores_to_one_point_in_time(tmp_path: Path) -> None:
+def test_every_backup_made_under_load_restores_to_one_point_in_time(tmp_path: Path) -> None:
     database = tmp_path / "live" / "store.db"
     database.parent.mkdir()
-    made: list[tuple[Path, int, int]] = []
+    backups: list[tuple[Path, int, int]] = []
     during = 0
-    with writers(database, WRITERS) as everybody:
-        write_for(everybody, until=lambda: sum(writer.acknowledged for writer in everybody) > 200)
+    with writers(database, WRITERS) as all_writers:
+        write_until(all_writers, lambda: sum(writer.acknowledged for writer in all_writers) > 200)
         for number in range(BACKUPS):
             file = tmp_path / f"{number}.db"
-            # Answers that were taken before the backup begins are of writes that it must have.
-            known, first = acknowledged(everybody), seq_of(database)
+            # The backup must contain every write that was acknowledged before it started.
+            known, first = acknowledged(all_writers), latest_seq(database)
             backup = subprocess.Popen(
                 [sys.executable, "-m", "dittybag", "backup", str(file), "--db", str(database), "--json"],
                 cwd=ROOT,
@@ -85,36 +85,36 @@ def test_every_backup_that_is_made_while_servers_write_restores_to_one_point_in_
                 stderr=subprocess.PIPE,
             )
             try:
-                during += write_for(everybody, until=lambda process=backup: process.poll() is not None)
+                during += write_until(all_writers, lambda process=backup: process.poll() is not None)
             finally:
                 backup.kill()
                 out, err = backup.communicate()
             assert (backup.returncode, err) == (0, b""), err.decode()
-            told = msgspec.json.decode(out)["data"]
-            assert (told["warnings"], first <= told["change"] <= seq_of(database)) == ([], True)
-            made.append((file, first, told["change"]))
-            with closing(Books(file)) as books:
-                _require_all(known, books, first, file)
-        for writer in everybody:
-            writer.settle()
-    assert during > BACKUPS * 5, "the servers should write while backups are made"
-    for file, _, change in made:
+            result = msgspec.json.decode(out)["data"]
+            assert (result["warnings"], first <= result["change"] <= latest_seq(database)) == ([], True)
+            backups.append((file, first, result["change"]))
+            with closing(SqliteAudit(file)) as audit:
+                _require_all(known, audit, first, file)
+        for writer in all_writers:
+            writer.wait_for_all()
+    assert during > BACKUPS * 5, "the servers must write while backups are made"
+    for file, _, change in backups:
         elsewhere = tmp_path / "restored" / file.name
         restore(str(file), str(elsewhere), force=False, report=lambda text: None)
-        with closing(Books(elsewhere)) as books:
-            books.check()
-        # One point in time: the log is that of the live database up to a change, and no further.
-        log = log_of(elsewhere, 1 << 62)
+        with closing(SqliteAudit(elsewhere)) as audit:
+            audit.check()
+        # One point in time: the log equals that of the live database up to one change.
+        log = read_log(elsewhere, 1 << 62)
         assert log[-1][0] == change
-        assert log == log_of(database, change)
+        assert log == read_log(database, change)
         health = run_checks(settings({"DITTYBAG_HOME": str(tmp_path)}, db=str(elsewhere)), lambda text: None)
         assert [item for item in health.findings if item.level in ("warning", "error")] == []
     last = data(dittybag(tmp_path, "doctor", "--json", "--db", str(elsewhere)))
     assert (last["errors"], last["warnings"]) == (0, 0)
 
 
-def _require_all(known: dict[Key, Any], books: Books, first: int, file: Path) -> None:
-    """What was acknowledged before must be there, unless a later change has changed it."""
+def _require_all(known: dict[EntityKey, Any], audit: SqliteAudit, first: int, file: Path) -> None:
+    """Check that the backup has every write acknowledged before it, unless a later change replaced it."""
     with closing(apsw.Connection(str(file))) as connection:
         later = connection.execute(
             """SELECT kind, coalesce(after ->> 'title', after ->> 'name'),
@@ -123,6 +123,6 @@ def _require_all(known: dict[Key, Any], books: Books, first: int, file: Path) ->
             (first,),
         ).fetchall()
     changed = {(kind, label) for kind, *labels in later for label in labels}
-    things = books.things()
-    lost = [key for key, thing in known.items() if key not in changed and things.get(key, ABSENT) != thing]
-    assert not lost, f"acknowledged before the backup began, but not in it: {lost}"
+    stored = audit.stored_values()
+    lost = [key for key, value in known.items() if key not in changed and stored.get(key, ABSENT) != value]
+    assert not lost, f"acknowledged before the backup started, but not in it: {lost}"

@@ -1,4 +1,4 @@
-"""Bombs in templates and files: each is answered soon, delays nobody else, and leaves nothing behind."""
+"""Template and file bombs: each is answered in time, delays no other call, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.stdio_server_process import StdioServerProcess
 from tests.torture.bombs import FILE_BOMBS, TEMPLATE_BOMBS, FileBomb, TemplateBomb
-from tests.wire import Wire
 
 Json = dict[str, Any]
 
-#: In seconds: what a bomb may take, what anybody else may meanwhile, and what a start may.
-BOMB = 0.5
-OTHER = 0.1
-START = 2.0
-#: In KiB: how much more than before the server may hold, how much while it starts, and how much a child may.
-GROWTH = 10 * 1024
-PEAK = 160 * 1024
-CHILD = (96 + 24) * 1024
+#: Maximum seconds for a bomb, for another call meanwhile, and for a server start.
+BOMB_SECONDS = 0.5
+OTHER_SECONDS = 0.1
+START_SECONDS = 2.0
+#: Maximum KiB of server memory growth, of server memory during a start, and of child process memory.
+GROWTH_KIB = 10 * 1024
+PEAK_KIB = 160 * 1024
+CHILD_KIB = (96 + 24) * 1024
 
-#: So many libraries of small bombs are there at one start.
-COMPANY = 8
+#: The number of small file bombs for one server start.
+GROUP_SIZE = 8
 
 ARGUMENTS = [{"name": "x"}, {"name": "y"}]
 GREETING: Json = {"name": "good:greeting", "arguments": {"who": "you"}}
 
 
-def _known(about: Path) -> str:
-    """What the system says; nothing if the process has let go of it meanwhile."""
+def _read_proc(about: Path) -> str:
+    """Read a file under /proc; empty if the process has ended meanwhile."""
     try:
         return about.read_text()
     except (FileNotFoundError, ProcessLookupError):
         return ""
 
 
-class Client(Wire):
-    """A client that has several requests under way and knows how long each took.
+class BombClient(StdioServerProcess):
+    """A client that pipelines requests and measures how long each takes.
 
-    Like many clients it never reads what the server logs.
+    Like many clients, it never reads the server's standard error.
     """
 
     def __init__(self, place: Path, profile: str) -> None:
@@ -55,7 +55,7 @@ class Client(Wire):
         super().__init__("dittybag", "serve", *options, env=env)
         self._ids = count(1)
         self._sent: dict[int, float] = {}
-        self._answers: dict[int, tuple[float, Any]] = {}
+        self._responses: dict[int, tuple[float, Any]] = {}
 
     def request(self, method: str, params: Json) -> int:
         number = next(self._ids)
@@ -65,65 +65,65 @@ class Client(Wire):
         self.send(encoded)
         return number
 
-    def answer(self, number: int, seconds: float = 10.0) -> tuple[float, Any]:
-        """How long a request took, and its answer."""
-        while number not in self._answers:
-            self._take(seconds)
-        return self._answers.pop(number)
+    def wait_for(self, number: int, seconds: float = 10.0) -> tuple[float, Any]:
+        """Return the seconds that a request took, and its response."""
+        while number not in self._responses:
+            self._read_message(seconds)
+        return self._responses.pop(number)
 
-    def _take(self, seconds: float) -> None:
+    def _read_message(self, seconds: float) -> None:
         message = self.message(seconds)
         if (found := message.get("id")) in self._sent:
-            self._answers[found] = time.monotonic() - self._sent.pop(found), message
+            self._responses[found] = time.monotonic() - self._sent.pop(found), message
 
-    def answer_of_children(self, number: int) -> tuple[float, Any, int]:
-        """Like `answer`, and how many KiB a child has held meanwhile, at most."""
+    def wait_with_child_memory(self, number: int) -> tuple[float, Any, int]:
+        """Like `wait_for`, but also return the maximum KiB of child memory meanwhile."""
         most = 0
-        while number not in self._answers and number in self._sent:
+        while number not in self._responses and number in self._sent:
             if b"\n" in self._unread or select.select([self.from_server], [], [], 0.01)[0]:
-                self._take(10.0)
+                self._read_message(10.0)
             else:
-                most = max(most, *self.held_by_children(), 0)
-        return *self._answers.pop(number), most
+                most = max(most, *self.child_peak_memory(), 0)
+        return *self._responses.pop(number), most
 
-    def held_by_children(self) -> list[int]:
-        """In KiB: the most that each of the children has ever held."""
+    def child_peak_memory(self) -> list[int]:
+        """Return the peak memory of each child, in KiB."""
         held = []
         for child in self.children():
-            # It may die while it is looked at.
+            # The child may end meanwhile.
             with suppress(OSError, IndexError):
                 held.append(kilobytes(child, "VmHWM"))
         return held
 
-    def told(self, seconds: float) -> None:
-        """Wait for the server to say that its list has changed."""
+    def wait_for_list_changed(self, seconds: float) -> None:
+        """Wait for the notification that the list of prompts has changed."""
         while self.message(seconds).get("method") != "notifications/prompts/list_changed":
             pass
 
-    def asked(self, method: str, params: Json) -> tuple[float, Any]:
-        return self.answer(self.request(method, params))
+    def request_and_wait(self, method: str, params: Json) -> tuple[float, Any]:
+        return self.wait_for(self.request(method, params))
 
-    def listed(self, seconds: float) -> set[str]:
+    def list_prompt_names(self, seconds: float) -> set[str]:
         """The names on the first page of prompts."""
-        _, answer = self.answer(self.request("prompts/list", {}), seconds)
-        return {prompt["name"] for prompt in answer["result"]["prompts"]}
+        _, response = self.wait_for(self.request("prompts/list", {}), seconds)
+        return {prompt["name"] for prompt in response["result"]["prompts"]}
 
     def children(self) -> list[Path]:
-        """What the system knows of its children."""
+        """Return the /proc folders of the server's children."""
         tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        return [Path("/proc", child) for task in tasks for child in _known(task / "children").split()]
+        return [Path("/proc", child) for task in tasks for child in _read_proc(task / "children").split()]
 
     def watches(self) -> int:
-        """How many files and folders the system tells it about."""
+        """Return the number of the server's inotify watches."""
         about = Path(f"/proc/{self.process.pid}/fdinfo").iterdir()
-        return sum(_known(descriptor).count("inotify wd:") for descriptor in about)
+        return sum(_read_proc(descriptor).count("inotify wd:") for descriptor in about)
 
     def descriptors(self) -> int:
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
 
-def good_library(directory: Path) -> None:
-    """A library that nobody should miss."""
+def write_good_library(directory: Path) -> None:
+    """Write a valid library."""
     prompts = directory / "good" / "prompts"
     prompts.mkdir(parents=True)
     argument = '[[prompts.greeting.arguments]]\nname = "who"\n'
@@ -132,11 +132,11 @@ def good_library(directory: Path) -> None:
     (prompts / "plain.md").write_text("Plain")
 
 
-def bad_library(directory: Path) -> None:
-    """All templates, as prompts of one library."""
+def write_bad_library(directory: Path) -> None:
+    """Write a library with every template bomb as a prompt."""
     described = []
     for bomb in TEMPLATE_BOMBS:
-        for file, content in {bomb.file: bomb.source, **bomb.beside}.items():
+        for file, content in {bomb.file: bomb.source, **bomb.other_files}.items():
             path = directory / "bad" / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
@@ -145,85 +145,87 @@ def bad_library(directory: Path) -> None:
     (directory / "bad" / "twig.toml").write_text("\n".join(described))
 
 
-def is_greeting(answer: Any) -> bool:
-    messages = answer.get("result", {}).get("messages", [])
+def is_greeting(response: Any) -> bool:
+    messages = response.get("result", {}).get("messages", [])
     return [message["content"]["text"] for message in messages] == ["Hello you"]
 
 
-def both_children_are_ready(client: Client) -> None:
-    """Also when a bomb has just killed one of them."""
+def wait_for_children(client: BombClient) -> None:
+    """Wait until both child processes answer, even if a bomb has just killed one."""
     greetings = [client.request("prompts/get", GREETING) for _ in range(4)]
-    assert all(is_greeting(client.answer(greeting)[1]) for greeting in greetings)
+    assert all(is_greeting(client.wait_for(greeting)[1]) for greeting in greetings)
 
 
-def warm_up(client: Client) -> None:
-    """Everything has been imported, and small and large things have been asked for."""
+def warm_up(client: BombClient) -> None:
+    """Make small and large requests, so that all modules are imported and memory is allocated."""
     for _ in range(20):
-        both_children_are_ready(client)
+        wait_for_children(client)
     for who in ("x" * 1_000_000, "\x01" * 1_000_000, "\N{BOMB}" * 250_000, list(range(100_000))):
         for _ in range(3):
-            _, answer = client.asked("prompts/get", {"name": "good:greeting", "arguments": {"who": who}})
-            assert "result" in answer
+            _, response = client.request_and_wait(
+                "prompts/get", {"name": "good:greeting", "arguments": {"who": who}}
+            )
+            assert "result" in response
 
 
 def kilobytes(process: Path, what: str) -> int:
-    status = _known(process / "status")
+    status = _read_proc(process / "status")
     return int(status.partition(f"{what}:")[2].split()[0])
 
 
-class Scene:
-    """A server that has been warmed up, and what it held then."""
+class WarmServer:
+    """A warmed-up server, with its memory and descriptors at that time."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: BombClient) -> None:
         self.client = client
         warm_up(client)
         self._memory = client.resident_kilobytes()
         self._descriptors = client.descriptors()
 
-    def survives(self, others: Sequence[tuple[str, Json]], method: str, params: Json) -> None:
-        """A bomb is answered in time, others are answered meanwhile, and nothing is left of it."""
+    def assert_survives(self, others: Sequence[tuple[str, Json]], method: str, params: Json) -> None:
+        """Check that a bomb and other calls meanwhile are answered in time, and nothing leaks."""
         client = self.client
-        both_children_are_ready(client)
+        wait_for_children(client)
         bomb = client.request(method, params)
         behind = [client.request(*other) for other in others]
         for (other, _), number in zip(others, behind, strict=True):
-            seconds, answer = client.answer(number)
-            assert "result" in answer, answer
-            assert seconds < OTHER, f"{other} took {seconds:.3f} s"
-        seconds, answer, held = client.answer_of_children(bomb)
-        assert seconds < BOMB, f"it took {seconds:.3f} s"
-        assert held <= CHILD, f"a child has held {held} KiB"
-        assert "result" in answer or "error" in answer
-        assert answer.get("error", {}).get("code") != -32603, answer
-        self.is_as_before()
+            seconds, response = client.wait_for(number)
+            assert "result" in response, response
+            assert seconds < OTHER_SECONDS, f"{other} took {seconds:.3f} s"
+        seconds, response, held = client.wait_with_child_memory(bomb)
+        assert seconds < BOMB_SECONDS, f"the bomb took {seconds:.3f} s"
+        assert held <= CHILD_KIB, f"a child used {held} KiB"
+        assert "result" in response or "error" in response
+        assert response.get("error", {}).get("code") != -32603, response
+        self.assert_restored()
 
-    def is_as_before(self) -> None:
+    def assert_restored(self) -> None:
         client = self.client
         growth = client.resident_kilobytes() - self._memory
-        assert growth <= GROWTH, f"the server holds {growth} KiB more than before"
+        assert growth <= GROWTH_KIB, f"the server's memory grew by {growth} KiB"
         assert client.descriptors() <= self._descriptors
         check_children(client)
 
 
-def check_children(client: Client) -> None:
+def check_children(client: BombClient) -> None:
     children = client.children()
     assert len(children) <= 3
     for child in children:
-        status = _known(child / "status")
-        assert "State:\tZ" not in status, "a child has ended and was forgotten"
-    assert max(client.held_by_children(), default=0) <= CHILD
+        status = _read_proc(child / "status")
+        assert "State:\tZ" not in status, "a child is a zombie"
+    assert max(client.child_peak_memory(), default=0) <= CHILD_KIB
 
 
-def once_more(row: Callable[[], object]) -> None:
-    """A row may fail once: on a busy machine, anything can take longer."""
+def retry_once(check: Callable[[], object]) -> None:
+    """Run a check and repeat it once if it fails: on a busy machine, a single call can be slow."""
     try:
-        row()
+        check()
     except AssertionError:
-        row()
+        check()
 
 
-def ended(client: Client) -> None:
-    """The server ends as it should, and so do its children."""
+def assert_clean_exit(client: BombClient) -> None:
+    """Check that the server and its children end without an error."""
     children = client.children()
     client.hang_up()
     _, log, status = client.rest()
@@ -235,36 +237,36 @@ def ended(client: Client) -> None:
 
 
 @pytest.fixture(scope="module")
-def twig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """A server of the twig profile, with all templates in a library."""
+def twig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmServer]:
+    """A server with the `twig` profile, with all template bombs in a library."""
     place = tmp_path_factory.mktemp("twig-bombs")
-    good_library(place / "twig")
-    bad_library(place / "twig")
-    with Client(place, "twig") as client:
+    write_good_library(place / "twig")
+    write_bad_library(place / "twig")
+    with BombClient(place, "twig") as client:
         client.handshake()
-        yield Scene(client)
-        ended(client)
+        yield WarmServer(client)
+        assert_clean_exit(client)
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """A server of the default profile, with all templates in a library, as prompts and as resources."""
+def default_profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmServer]:
+    """A server with the `all` profile, with all template bombs in a library, as prompts and as resources."""
     place = tmp_path_factory.mktemp("own-bombs")
-    good_library(place / "home" / "libraries")
-    bad_library(place / "home" / "libraries")
-    with Client(place, "all") as client:
+    write_good_library(place / "home" / "libraries")
+    write_bad_library(place / "home" / "libraries")
+    with BombClient(place, "all") as client:
         client.handshake()
         for bomb in TEMPLATE_BOMBS:
             prompt = {"name": bomb.key, "content": bomb.source, "arguments": ARGUMENTS}
             resource = {"name": bomb.key, "content": bomb.source, "uri": f"bomb://{bomb.key}/{{x}}"}
             for tool, arguments in (("create_prompt", prompt), ("create_resource", resource)):
-                _, answer = client.asked("tools/call", {"name": tool, "arguments": arguments})
-                assert not answer["result"]["isError"], answer
-        yield Scene(client)
-        ended(client)
+                _, response = client.request_and_wait("tools/call", {"name": tool, "arguments": arguments})
+                assert not response["result"]["isError"], response
+        yield WarmServer(client)
+        assert_clean_exit(client)
 
 
-def rows(bombs: Sequence[TemplateBomb]) -> list[Any]:
+def bomb_params(bombs: Sequence[TemplateBomb]) -> list[Any]:
     return [pytest.param(bomb, id=bomb.name) for bomb in bombs]
 
 
@@ -273,165 +275,169 @@ LIST: tuple[str, Json] = ("prompts/list", {})
 TOOL: tuple[str, Json] = ("tools/call", {"name": "task_list", "arguments": {}})
 
 
-@pytest.mark.parametrize("bomb", rows(TEMPLATE_BOMBS))
-def test_a_template_in_a_twig_library_harms_nobody(bomb: TemplateBomb, twig: Scene) -> None:
-    asked = {"name": f"bad:{bomb.key}", "arguments": bomb.values}
-    once_more(lambda: twig.survives([GREET, LIST], "prompts/get", asked))
+@pytest.mark.parametrize("bomb", bomb_params(TEMPLATE_BOMBS))
+def test_a_template_bomb_in_a_twig_library_is_contained(bomb: TemplateBomb, twig: WarmServer) -> None:
+    params = {"name": f"bad:{bomb.key}", "arguments": bomb.arguments}
+    retry_once(lambda: twig.assert_survives([GREET, LIST], "prompts/get", params))
 
 
-@pytest.mark.parametrize("bomb", rows(TEMPLATE_BOMBS[::8]))
-def test_a_template_in_a_library_of_dittybag_s_own_harms_nobody(bomb: TemplateBomb, own: Scene) -> None:
-    asked = {"name": f"bad:{bomb.key}", "arguments": bomb.values}
-    once_more(lambda: own.survives([GREET, TOOL], "prompts/get", asked))
+@pytest.mark.parametrize("bomb", bomb_params(TEMPLATE_BOMBS[::8]))
+def test_a_template_bomb_in_a_dittybag_library_is_contained(
+    bomb: TemplateBomb, default_profile: WarmServer
+) -> None:
+    params = {"name": f"bad:{bomb.key}", "arguments": bomb.arguments}
+    retry_once(lambda: default_profile.assert_survives([GREET, TOOL], "prompts/get", params))
 
 
-@pytest.mark.parametrize("bomb", rows(TEMPLATE_BOMBS[1::4]))
-def test_a_template_in_a_stored_prompt_harms_nobody(bomb: TemplateBomb, own: Scene) -> None:
-    asked = {"name": bomb.key, "arguments": bomb.values}
-    once_more(lambda: own.survives([GREET, TOOL], "prompts/get", asked))
+@pytest.mark.parametrize("bomb", bomb_params(TEMPLATE_BOMBS[1::4]))
+def test_a_template_bomb_in_a_stored_prompt_is_contained(
+    bomb: TemplateBomb, default_profile: WarmServer
+) -> None:
+    params = {"name": bomb.key, "arguments": bomb.arguments}
+    retry_once(lambda: default_profile.assert_survives([GREET, TOOL], "prompts/get", params))
 
 
-@pytest.mark.parametrize("bomb", rows(TEMPLATE_BOMBS[3::8]))
-def test_a_template_in_a_resource_harms_nobody(bomb: TemplateBomb, own: Scene) -> None:
-    asked = {"uri": f"bomb://{bomb.key}/a"}
-    once_more(lambda: own.survives([GREET, TOOL], "resources/read", asked))
+@pytest.mark.parametrize("bomb", bomb_params(TEMPLATE_BOMBS[3::8]))
+def test_a_template_bomb_in_a_resource_is_contained(bomb: TemplateBomb, default_profile: WarmServer) -> None:
+    params = {"uri": f"bomb://{bomb.key}/a"}
+    retry_once(lambda: default_profile.assert_survives([GREET, TOOL], "resources/read", params))
 
 
-def test_three_bombs_at_once_end_one_after_the_other_and_tools_go_on(own: Scene) -> None:
-    client = own.client
+def test_three_concurrent_bombs_are_stopped_and_do_not_delay_tools(default_profile: WarmServer) -> None:
+    client = default_profile.client
     endless = {"name": "loops-in-loops", "arguments": {}}
     bombs = [client.request("prompts/get", endless) for _ in range(3)]
-    seconds, answer = client.asked(*TOOL)
-    assert "result" in answer
-    assert seconds < OTHER
-    taken = [client.answer(bomb) for bomb in bombs]
-    assert all("error" in answer for _, answer in taken)
-    assert max(seconds for seconds, _ in taken) < 2 * BOMB
-    both_children_are_ready(client)
-    own.is_as_before()
+    seconds, response = client.request_and_wait(*TOOL)
+    assert "result" in response
+    assert seconds < OTHER_SECONDS
+    taken = [client.wait_for(bomb) for bomb in bombs]
+    assert all("error" in response for _, response in taken)
+    assert max(seconds for seconds, _ in taken) < 2 * BOMB_SECONDS
+    wait_for_children(client)
+    default_profile.assert_restored()
 
 
-def started(place: Path, bombs: Sequence[FileBomb]) -> None:
-    """A server that finds these when it starts lists the good library, which works."""
-    good_library(place / "twig")
-    plant_all(place / "twig", bombs)
+def assert_starts_with(place: Path, bombs: Sequence[FileBomb]) -> None:
+    """Check that a server that starts with these file bombs still serves the valid library."""
+    write_good_library(place / "twig")
+    write_file_bombs(place / "twig", bombs)
     began = time.monotonic()
-    with Client(place, "twig") as client:
+    with BombClient(place, "twig") as client:
         client.handshake()
-        names = client.listed(START)
+        names = client.list_prompt_names(START_SECONDS)
         seconds = time.monotonic() - began
         assert names >= {"good:greeting", "good:plain"}
-        assert seconds < START, f"the first list took {seconds:.3f} s"
+        assert seconds < START_SECONDS, f"the first list took {seconds:.3f} s"
         lost = sorted(names - {"good:greeting", "good:plain"})[:20]
         for number in [client.request("prompts/get", {"name": name}) for name in lost]:
-            client.answer(number, START)
-        _, answer = client.answer(client.request(*GREET), START)
-        assert is_greeting(answer)
-        notices_changes(client, place / "twig")
+            client.wait_for(number, START_SECONDS)
+        _, response = client.wait_for(client.request(*GREET), START_SECONDS)
+        assert is_greeting(response)
+        assert_notices_changes(client, place / "twig")
         peak = kilobytes(Path("/proc", str(client.process.pid)), "VmHWM")
-        assert peak <= PEAK, f"the server has held {peak} KiB"
+        assert peak <= PEAK_KIB, f"the server used {peak} KiB"
         check_children(client)
 
 
-def notices_changes(client: Client, directory: Path) -> None:
-    """A new prompt of the good library is listed soon after it has been written."""
+def assert_notices_changes(client: BombClient, directory: Path) -> None:
+    """Check that a new prompt in the valid library is listed soon after it was written."""
     with (directory / "good" / "twig.toml").open("a") as manifest:
         manifest.write("[prompts.new]\n")
-    deadline = time.monotonic() + START
-    while "good:new" not in client.listed(START):
-        client.told(max(deadline - time.monotonic(), 0))
+    deadline = time.monotonic() + START_SECONDS
+    while "good:new" not in client.list_prompt_names(START_SECONDS):
+        client.wait_for_list_changed(max(deadline - time.monotonic(), 0))
 
 
-def plant_all(directory: Path, bombs: Sequence[FileBomb]) -> None:
-    """Every bomb in a library of its own."""
+def write_file_bombs(directory: Path, bombs: Sequence[FileBomb]) -> None:
+    """Write each bomb into its own library."""
     for number, bomb in enumerate(bombs):
         folder = directory / f"lost{number}"
         folder.mkdir(parents=True)
-        bomb.plant(folder)
+        bomb.write_files(folder)
 
 
-def companies() -> Iterator[Any]:
-    """Bombs that are found at the same start: a few that are small, or one that is not."""
-    small = [bomb for bomb in FILE_BOMBS if not bomb.crowd]
+def bomb_groups() -> Iterator[Any]:
+    """Yield the bombs for each server start: several small ones, or one with many files."""
+    small = [bomb for bomb in FILE_BOMBS if not bomb.many_files]
     for bomb in FILE_BOMBS:
         if bomb not in small:
             yield pytest.param([bomb], id=bomb.name)
-    for start in range(0, len(small), COMPANY):
-        company = small[start : start + COMPANY]
-        yield pytest.param(company, id=", ".join(bomb.name for bomb in company))
+    for start in range(0, len(small), GROUP_SIZE):
+        group = small[start : start + GROUP_SIZE]
+        yield pytest.param(group, id=", ".join(bomb.name for bomb in group))
 
 
-@pytest.mark.parametrize("bombs", list(companies()))
-def test_files_hide_no_other_library(bombs: list[FileBomb], tmp_path: Path) -> None:
+@pytest.mark.parametrize("bombs", list(bomb_groups()))
+def test_file_bombs_do_not_hide_other_libraries(bombs: list[FileBomb], tmp_path: Path) -> None:
     try:
-        started(tmp_path / "together", bombs)
+        assert_starts_with(tmp_path / "together", bombs)
     except AssertionError:
-        # Which of them is it, if it was not the machine?
+        # Find the bomb that fails, unless the machine was just busy.
         for bomb in bombs:
-            started(tmp_path / bomb.name, [bomb])
+            assert_starts_with(tmp_path / bomb.name, [bomb])
 
 
-def test_all_small_files_together_hide_no_other_library(tmp_path: Path) -> None:
-    started(tmp_path, [bomb for bomb in FILE_BOMBS if not bomb.crowd])
+def test_all_small_file_bombs_together_do_not_hide_other_libraries(tmp_path: Path) -> None:
+    assert_starts_with(tmp_path, [bomb for bomb in FILE_BOMBS if not bomb.many_files])
 
 
-def test_what_links_out_of_a_library_lead_to_is_not_watched(tmp_path: Path) -> None:
-    good_library(tmp_path / "twig")
+def test_targets_of_links_out_of_a_library_are_not_watched(tmp_path: Path) -> None:
+    write_good_library(tmp_path / "twig")
     for number in range(500):
         (tmp_path / "outside" / str(number)).mkdir(parents=True)
     (tmp_path / "twig" / "good" / "out").symlink_to(tmp_path / "outside")
-    with Client(tmp_path, "twig") as client:
+    with BombClient(tmp_path, "twig") as client:
         client.handshake()
-        client.listed(START)
-        # Whatever comes after the first list was seen by the watcher.
-        notices_changes(client, tmp_path / "twig")
-        assert 0 < some_watches(client) < 100
+        client.list_prompt_names(START_SECONDS)
+        # The watcher reports only changes after the first list.
+        assert_notices_changes(client, tmp_path / "twig")
+        assert 0 < wait_for_watches(client) < 100
 
 
-def some_watches(client: Client) -> int:
-    """How many there are as soon as there are any: the watcher is made anew when folders come and go."""
+def wait_for_watches(client: BombClient) -> int:
+    """Wait until there are watches and return their number: they are re-created when folders change."""
     deadline = time.monotonic() + 5
     while not (found := client.watches()) and time.monotonic() < deadline:
         select.select([], [], [], 0.01)
     return found
 
 
-def test_files_that_come_while_others_work_delay_nobody_for_long(tmp_path: Path) -> None:
+def test_new_file_bombs_do_not_delay_calls_for_long(tmp_path: Path) -> None:
     directory = tmp_path / "twig"
-    good_library(directory)
-    plant_all(tmp_path / "waiting", FILE_BOMBS)
+    write_good_library(directory)
+    write_file_bombs(tmp_path / "waiting", FILE_BOMBS)
     last = tmp_path / "waiting" / "zz_last"
     last.mkdir()
     (last / "here.md").write_text("Here")
-    with Client(tmp_path, "twig") as client:
+    with BombClient(tmp_path, "twig") as client:
         client.handshake()
-        both_children_are_ready(client)
+        wait_for_children(client)
         for library in sorted((tmp_path / "waiting").iterdir()):
             library.rename(directory / library.name)
         deadline = time.monotonic() + 10
         arrived = False
         while not arrived and time.monotonic() < deadline:
-            seconds, answer = client.asked(*GREET)
-            assert is_greeting(answer)
-            assert seconds < 10 * OTHER
-            _, answer = client.asked("prompts/get", {"name": "zz_last:here"})
-            arrived = "result" in answer
+            seconds, response = client.request_and_wait(*GREET)
+            assert is_greeting(response)
+            assert seconds < 10 * OTHER_SECONDS
+            _, response = client.request_and_wait("prompts/get", {"name": "zz_last:here"})
+            arrived = "result" in response
         assert arrived
-        ended(client)
+        assert_clean_exit(client)
 
 
-def test_a_file_that_grows_all_the_time_delays_nobody(tmp_path: Path) -> None:
-    good_library(tmp_path / "twig")
+def test_a_constantly_growing_file_delays_no_call(tmp_path: Path) -> None:
+    write_good_library(tmp_path / "twig")
     growing = tmp_path / "twig" / "growing" / "a.md"
     growing.parent.mkdir()
-    with Client(tmp_path, "twig") as client, growing.open("ab", buffering=0) as file:
+    with BombClient(tmp_path, "twig") as client, growing.open("ab", buffering=0) as file:
         client.handshake()
-        both_children_are_ready(client)
+        wait_for_children(client)
         slow = 0
         for _ in range(500):
             file.write(b"x" * 256)
-            seconds, answer = client.asked(*GREET)
-            assert is_greeting(answer)
-            slow += seconds >= OTHER
+            seconds, response = client.request_and_wait(*GREET)
+            assert is_greeting(response)
+            slow += seconds >= OTHER_SECONDS
         assert slow <= 2
-        ended(client)
+        assert_clean_exit(client)

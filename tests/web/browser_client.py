@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from tests.e2e.web_server_process import Served
+from tests.e2e.web_server_process import WebServerProcess
 
 _TIMEOUT_SECONDS: Final = 20
 
@@ -35,24 +35,24 @@ class HasPort(Protocol):
 class BrowserClient:
     """A browser session with a server."""
 
-    def __init__(self, served: HasPort) -> None:
-        self.served = served
+    def __init__(self, server: HasPort) -> None:
+        self.server = server
         self.cookies: dict[str, str] = {}
 
     @classmethod
-    def sign_in(cls, served: Served, token: str = "") -> BrowserClient:
+    def sign_in(cls, server: WebServerProcess, token: str = "") -> BrowserClient:
         """Sign in with a link printed by the server, or with a token."""
         if token:
-            return cls.sign_in_with_token(served, token)
-        client = cls(served)
-        response = client.get(served.new_link().removeprefix(served.origin))
+            return cls.sign_in_with_token(server, token)
+        client = cls(server)
+        response = client.get(server.new_link().removeprefix(server.origin))
         assert response.status == 200, response
         assert "dittybag-session" in client.cookies
         return client
 
     @classmethod
-    def sign_in_with_token(cls, served: HasPort, token: str) -> BrowserClient:
-        client = cls(served)
+    def sign_in_with_token(cls, server: HasPort, token: str) -> BrowserClient:
+        client = cls(server)
         response = client.post("/sign-in", {"token": token})
         assert response.status == 200, response
         assert "dittybag-session" in client.cookies
@@ -62,7 +62,7 @@ class BrowserClient:
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> BrowserResponse:
         """Send a request with the stored cookies, and store new ones."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=_TIMEOUT_SECONDS)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=_TIMEOUT_SECONDS)
         cookie_header = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         connection.request(
             method, path, body, {**({"Cookie": cookie_header} if cookie_header else {}), **(headers or {})}

@@ -13,8 +13,8 @@ import pytest
 from dittybag.web.browser_requests import Route
 from dittybag.web.pages import ROUTES
 from tests.cli.cli_runner import data, dittybag
-from tests.e2e.sample_home import fill
-from tests.e2e.web_server_process import Served
+from tests.e2e.sample_home import fill_home
+from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient
 
 PROJECT = "/p/auth-module"
@@ -43,101 +43,107 @@ EVERY_WRITE_ROUTE = pytest.mark.parametrize("route", WRITE_ROUTES, ids=route_nam
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
-    fill(home)
+    fill_home(home)
     return home
 
 
 @pytest.fixture(scope="module")
-def served(home: Path) -> Iterator[Served]:
-    with Served(home) as served:
-        yield served
+def server(home: Path) -> Iterator[WebServerProcess]:
+    with WebServerProcess(home) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
-def signed_in(served: Served) -> BrowserClient:
-    return BrowserClient.sign_in(served)
+def signed_in(server: WebServerProcess) -> BrowserClient:
+    return BrowserClient.sign_in(server)
 
 
 @pytest.fixture(scope="module")
-def token_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def token_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
     """A server that requires tokens."""
     home = tmp_path_factory.mktemp("guarded")
-    fill(home)
+    fill_home(home)
     dittybag(home, "user", "add", "ann")
-    with Served(home, "--auth", "tokens") as served:
-        yield served
+    with WebServerProcess(home, "--auth", "tokens") as server:
+        yield server
 
 
-def token(served: Served, user: str = "ann", scope: str = "write") -> str:
-    created = data(dittybag(served.home, "token", "create", "--user", user, "--scope", scope, "--json"))
+def token(server: WebServerProcess, user: str = "ann", scope: str = "write") -> str:
+    created = data(dittybag(server.home, "token", "create", "--user", user, "--scope", scope, "--json"))
     return str(created["text"] if "text" in created else created["token"])
 
 
 class TestSigningIn:
     @EVERY_ROUTE
     def test_no_page_is_shown_without_signing_in(
-        self, served: Served, token_server: Served, route: Route
+        self, server: WebServerProcess, token_server: WebServerProcess, route: Route
     ) -> None:
-        for server in (served, token_server):
-            response = BrowserClient(server).request(route.method, path_of(route))
+        for each in (server, token_server):
+            response = BrowserClient(each).request(route.method, path_of(route))
             assert (response.status, response.headers["location"]) == (303, "/sign-in")
             assert response.text == ""
 
     @EVERY_ROUTE
-    def test_an_unknown_cookie_is_rejected(self, token_server: Served, route: Route) -> None:
+    def test_an_unknown_cookie_is_rejected(self, token_server: WebServerProcess, route: Route) -> None:
         stranger = BrowserClient(token_server)
         stranger.cookies["dittybag-session"] = "A" * 43
         assert stranger.request(route.method, path_of(route)).headers["location"] == "/sign-in"
 
-    def test_a_fragment_request_redirects_the_browser_to_sign_in(self, token_server: Served) -> None:
+    def test_a_fragment_request_redirects_the_browser_to_sign_in(
+        self, token_server: WebServerProcess
+    ) -> None:
         response = BrowserClient(token_server).get(f"{PROJECT}/prompts", hx_request="true")
         assert (response.status, response.headers["hx-redirect"], response.text) == (401, "/sign-in", "")
 
-    def test_the_cookie_is_http_only_and_same_site(self, served: Served) -> None:
-        client = BrowserClient(served)
-        response = client.get(served.new_link().removeprefix(served.origin))
+    def test_the_cookie_is_http_only_and_same_site(self, server: WebServerProcess) -> None:
+        client = BrowserClient(server)
+        response = client.get(server.new_link().removeprefix(server.origin))
         flags = set(response.cookies["dittybag-session"].split("; ")[1:])
         assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= flags
 
-    def test_the_cookie_is_secure_over_tls(self, token_server: Served) -> None:
+    def test_the_cookie_is_secure_over_tls(self, token_server: WebServerProcess) -> None:
         client = BrowserClient(token_server)
         response = client.post("/sign-in", {"token": token(token_server)}, x_forwarded_proto="https")
         assert "Secure" in response.cookies["dittybag-session"].split("; ")
 
-    def test_no_sign_in_link_is_printed_when_tokens_are_required(self, token_server: Served) -> None:
+    def test_no_sign_in_link_is_printed_when_tokens_are_required(
+        self, token_server: WebServerProcess
+    ) -> None:
         assert "key=" not in token_server.log
         assert BrowserClient(token_server).post("/sign-in/link").status == 303
         assert "key=" not in token_server.log
 
     @pytest.mark.parametrize("text", ["", "dittybag_wrong", "x" * 10_000, "\x00", "Bearer x"])
-    def test_a_bad_token_is_refused(self, token_server: Served, text: str) -> None:
+    def test_a_bad_token_is_refused(self, token_server: WebServerProcess, text: str) -> None:
         client = BrowserClient(token_server)
         response = client.post("/sign-in", {"token": text})
         assert response.status == 403
         assert "dittybag-session" not in client.cookies
         assert "not valid" in response.text
 
-    def test_signing_out_ends_the_session(self, served: Served) -> None:
-        client = BrowserClient.sign_in(served)
+    def test_signing_out_ends_the_session(self, server: WebServerProcess) -> None:
+        client = BrowserClient.sign_in(server)
         stored = client.cookies["dittybag-session"]
         assert client.post("/sign-out", {"form_secret": client.secret}).status == 303
         client.cookies["dittybag-session"] = stored
         assert client.get(PROJECT).headers["location"] == "/sign-in"
 
     def test_a_session_survives_a_server_restart(self, tmp_path: Path) -> None:
-        with Served(tmp_path) as first:
+        with WebServerProcess(tmp_path) as first:
             client = BrowserClient.sign_in(first)
-        with Served(tmp_path) as second:
-            client.served = second
+        with WebServerProcess(tmp_path) as second:
+            client.server = second
             assert client.get("/p/default").status == 200
 
     def test_the_database_does_not_contain_the_session_cookie(
-        self, served: Served, signed_in: BrowserClient
+        self, server: WebServerProcess, signed_in: BrowserClient
     ) -> None:
-        stored = b"".join(file.read_bytes() for file in served.home.iterdir() if ".db" in file.name)
+        stored = b"".join(file.read_bytes() for file in server.home.iterdir() if ".db" in file.name)
         assert signed_in.cookies["dittybag-session"].encode() not in stored
 
-    def test_a_revoked_token_ends_its_sessions_within_five_seconds(self, token_server: Served) -> None:
+    def test_a_revoked_token_ends_its_sessions_within_five_seconds(
+        self, token_server: WebServerProcess
+    ) -> None:
         client = BrowserClient.sign_in(token_server, token(token_server))
         assert client.get(PROJECT).status == 200
         tokens = data(dittybag(token_server.home, "token", "list", "--json"))["tokens"]
@@ -195,11 +201,11 @@ class TestCrossOriginRequests:
         assert response.status == 421
 
     def test_signing_in_and_out_from_another_origin_is_rejected(
-        self, served: Served, signed_in: BrowserClient
+        self, server: WebServerProcess, signed_in: BrowserClient
     ) -> None:
         foreign = "cross-site"
-        assert BrowserClient(served).post("/sign-in", {"token": "x"}, sec_fetch_site=foreign).status == 403
-        assert BrowserClient(served).post("/sign-in/link", sec_fetch_site=foreign).status == 403
+        assert BrowserClient(server).post("/sign-in", {"token": "x"}, sec_fetch_site=foreign).status == 403
+        assert BrowserClient(server).post("/sign-in/link", sec_fetch_site=foreign).status == 403
         out = signed_in.post("/sign-out", {"form_secret": signed_in.secret}, sec_fetch_site=foreign)
         assert out.status == 403
         assert signed_in.post("/sign-out", {}).status == 403
@@ -209,7 +215,7 @@ class TestCrossOriginRequests:
     def test_the_headers_forbid_reading_from_another_origin(
         self, signed_in: BrowserClient, route: Route
     ) -> None:
-        response = signed_in.get(path_of(route), origin=f"http://127.0.0.1:{signed_in.served.port}")
+        response = signed_in.get(path_of(route), origin=f"http://127.0.0.1:{signed_in.server.port}")
         assert not [name for name in response.headers if name.startswith("access-control-")]
         assert response.headers["cross-origin-resource-policy"] == "same-origin"
         assert response.headers["x-content-type-options"] == "nosniff"
@@ -221,17 +227,17 @@ class TestCrossOriginRequests:
 
 @pytest.fixture(scope="module")
 def read_only(home: Path) -> Iterator[BrowserClient]:
-    with Served(home, "--read-only") as served:
-        yield BrowserClient.sign_in(served)
+    with WebServerProcess(home, "--read-only") as server:
+        yield BrowserClient.sign_in(server)
 
 
 @pytest.fixture(scope="module")
-def reader(token_server: Served) -> BrowserClient:
+def reader(token_server: WebServerProcess) -> BrowserClient:
     return BrowserClient.sign_in(token_server, token(token_server, scope="read"))
 
 
 @pytest.fixture(scope="module")
-def outsider(token_server: Served) -> BrowserClient:
+def outsider(token_server: WebServerProcess) -> BrowserClient:
     dittybag(token_server.home, "user", "add", "bea")
     dittybag(token_server.home, "project", "create", "private")
     dittybag(token_server.home, "project", "share", "private", "ann")
@@ -249,15 +255,15 @@ class TestPermissions:
 
     @EVERY_WRITE_ROUTE
     def test_a_read_token_changes_nothing(
-        self, token_server: Served, reader: BrowserClient, route: Route
+        self, token_server: WebServerProcess, reader: BrowserClient, route: Route
     ) -> None:
         before = self._latest_changes(token_server)
         response = reader.request(route.method, path_of(route), b"", {"X-Form-Secret": reader.secret})
         assert response.status in (200, 403, 404, 409, 422)
         assert self._latest_changes(token_server) == before
 
-    def _latest_changes(self, served: Served) -> str:
-        return dittybag(served.home, "history", "--limit", "5", "--json").stdout
+    def _latest_changes(self, server: WebServerProcess) -> str:
+        return dittybag(server.home, "history", "--limit", "5", "--json").stdout
 
     @EVERY_ROUTE
     def test_a_project_without_access_looks_like_a_missing_one(
@@ -273,7 +279,7 @@ class TestPermissions:
 
 def open_event_stream(client: BrowserClient, path: str) -> socket.socket:
     """Open an event stream and wait until it has started."""
-    stream = socket.create_connection(("127.0.0.1", client.served.port), timeout=10)
+    stream = socket.create_connection(("127.0.0.1", client.server.port), timeout=10)
     cookie_header = f"Cookie: dittybag-session={client.cookies['dittybag-session']}\r\n"
     stream.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{cookie_header}\r\n".encode())
     received = b""
@@ -287,20 +293,20 @@ def test_project_changes_are_sent_only_to_members(tmp_path: Path) -> None:
     for user in ("ann", "bea"):
         dittybag(tmp_path, "user", "add", user)
     dittybag(tmp_path, "project", "share", "default", "ann")
-    with Served(tmp_path, "--auth", "tokens") as served:
-        member_token, foreign_token = token(served, "ann"), token(served, "bea")
-        member = open_event_stream(BrowserClient.sign_in(served, member_token), "/p/default/live")
-        outsider = open_event_stream(BrowserClient.sign_in(served, foreign_token), "/p/default/live")
-        served.call("create_prompt", token=member_token, name="one", content="Words")
+    with WebServerProcess(tmp_path, "--auth", "tokens") as server:
+        member_token, foreign_token = token(server, "ann"), token(server, "bea")
+        member = open_event_stream(BrowserClient.sign_in(server, member_token), "/p/default/live")
+        outsider = open_event_stream(BrowserClient.sign_in(server, foreign_token), "/p/default/live")
+        server.call("create_prompt", token=member_token, name="one", content="Words")
         assert b"data: prompt" in member.recv(4096)
         # The task is the first event: the prompt was not sent.
-        served.call("task_create", token=foreign_token, title="Mine")
+        server.call("task_create", token=foreign_token, title="Mine")
         assert b"data: task" in outsider.recv(4096)
         member.close()
         outsider.close()
 
 
-def test_an_event_stream_ends_when_access_to_the_project_ends(token_server: Served) -> None:
+def test_an_event_stream_ends_when_access_to_the_project_ends(token_server: WebServerProcess) -> None:
     for command in (["create", "shared"], ["share", "shared", "ann"], ["share", "shared", "cleo"]):
         if command[-1] == "cleo":
             dittybag(token_server.home, "user", "add", "cleo")

@@ -7,14 +7,14 @@ import json
 import sys
 from typing import Any
 
+from interop_python_1 import connect
 from mcp import ClientSession
-from python_1 import connect
 
 
 async def main(plan: dict[str, Any]) -> list[Any]:
     async with connect(plan["server"]) as streams, ClientSession(*streams[:2]) as session:
         await session.initialize()
-        # From here on it checks every structured answer against the tool's output schema.
+        # After this call, the SDK checks every structured result against the tool's output schema.
         await session.list_tools()
         seen, last = [], ""
         for tool, arguments in plan["calls"]:

@@ -7,13 +7,13 @@ import json
 import sys
 from typing import Any
 
+from interop_python_2 import target
 from mcp.client import Client
-from python_2 import target
 
 
 async def main(plan: dict[str, Any]) -> list[Any]:
     async with Client(target(plan["server"]), mode=plan["mode"]) as client:
-        # From here on it checks every structured answer against the tool's output schema.
+        # After this call, the SDK checks every structured result against the tool's output schema.
         await client.list_tools()
         seen, last = [], ""
         for tool, arguments in plan["calls"]:

@@ -1,7 +1,7 @@
 // The official TypeScript SDK 1 as a client of Dittybag.
 
-import { load, plan, transport } from './scenario.mjs';
-import { visit } from './store.mjs';
+import { load, plan, transport } from './interop_scenario.mjs';
+import { callEveryTool } from './store_scenario.mjs';
 
 const { Client } = load('@modelcontextprotocol/sdk/client/index.js');
 const { StdioClientTransport } = load('@modelcontextprotocol/sdk/client/stdio.js');
@@ -9,4 +9,4 @@ const { StreamableHTTPClientTransport } = load('@modelcontextprotocol/sdk/client
 
 const client = new Client({ name: 'typescript-1', version: '1' });
 await client.connect(transport(StdioClientTransport, StreamableHTTPClientTransport));
-await visit(client, plan);
+await callEveryTool(client, plan);

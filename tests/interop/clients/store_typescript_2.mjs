@@ -1,11 +1,11 @@
-// The official TypeScript client 2 with Dittybag.
+// The official TypeScript client 2 as a client of Dittybag.
 
-import { load, plan, transport } from './scenario.mjs';
-import { visit } from './store.mjs';
+import { load, plan, transport } from './interop_scenario.mjs';
+import { callEveryTool } from './store_scenario.mjs';
 
 const { Client, StreamableHTTPClientTransport } = load('@modelcontextprotocol/client');
 const { StdioClientTransport } = load('@modelcontextprotocol/client/stdio');
 
 const client = new Client({ name: 'typescript-2', version: '1' }, { versionNegotiation: { mode: plan.mode } });
 await client.connect(transport(StdioClientTransport, StreamableHTTPClientTransport));
-await visit(client, plan);
+await callEveryTool(client, plan);

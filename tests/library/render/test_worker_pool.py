@@ -23,8 +23,8 @@ from dittybag.library.render import worker_pool
 from dittybag.library.render.child_reader import FileReader
 from dittybag.library.render.template_renderer import TemplateRenderer
 from dittybag.library.render.worker_pool import Worker, WorkerCrashed, WorkerPool
-from tests import processes
-from tests.wire import ROOT
+from tests import child_processes
+from tests.stdio_server_process import ROOT
 
 ENDLESS = "{% for a in range(100000) %}" * 5 + "{% endfor %}" * 5
 TOO_LARGE = "{{ '%999999999d'|format(1) }}"
@@ -72,7 +72,7 @@ def others() -> None:
 
 def children() -> list[int]:
     """The children that these tests have started."""
-    return [child for child in processes.children() if child not in OTHERS]
+    return [child for child in child_processes.child_pids() if child not in OTHERS]
 
 
 def proc_file(process: int, what: str) -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.wire import ROOT, Wire
+from tests.stdio_server_process import ROOT, StdioServerProcess
 
 SERVER = "tests.protocol.transports.noisy_server"
 PING = b'{"jsonrpc":"2.0","id":"ping","method":"ping"}'
@@ -22,8 +22,8 @@ PONG = {"jsonrpc": "2.0", "id": "ping", "result": {}}
 
 
 @pytest.fixture
-def wire() -> Iterator[Wire]:
-    with Wire(SERVER) as wire:
+def wire() -> Iterator[StdioServerProcess]:
+    with StdioServerProcess(SERVER) as wire:
         wire.handshake()
         yield wire
 
@@ -33,7 +33,7 @@ def call(tool: str, request_id: Any = 1, **arguments: Any) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params})
 
 
-def has_ended(wire: Wire, seconds: float) -> bool:
+def has_ended(wire: StdioServerProcess, seconds: float) -> bool:
     try:
         wire.process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -41,7 +41,7 @@ def has_ended(wire: Wire, seconds: float) -> bool:
     return True
 
 
-def test_printed_output_goes_to_standard_error(wire: Wire) -> None:
+def test_printed_output_goes_to_standard_error(wire: StdioServerProcess) -> None:
     wire.send(call("noise"))
     assert wire.message()["result"]["content"][0]["text"] == "quiet"
     wire.hang_up()
@@ -51,7 +51,7 @@ def test_printed_output_goes_to_standard_error(wire: Wire) -> None:
         assert f"from {source}" in errors
 
 
-def test_messages_can_be_split_and_joined_across_writes(wire: Wire) -> None:
+def test_messages_can_be_split_and_joined_across_writes(wire: StdioServerProcess) -> None:
     for piece in (PING[:1], PING[1:20], PING[20:], b"\n"):
         wire.write(piece)
     assert wire.message() == PONG
@@ -60,7 +60,7 @@ def test_messages_can_be_split_and_joined_across_writes(wire: Wire) -> None:
     assert [wire.message() for _ in range(3)] == [PONG] * 3
 
 
-def test_the_last_message_needs_no_line_break(wire: Wire) -> None:
+def test_the_last_message_needs_no_line_break(wire: StdioServerProcess) -> None:
     wire.write(PING)
     wire.hang_up()
     lines, _, status = wire.rest()
@@ -70,7 +70,7 @@ def test_the_last_message_needs_no_line_break(wire: Wire) -> None:
 
 @pytest.mark.parametrize("id_first", [True, False])
 def test_a_message_over_the_limit_is_refused_with_its_id_and_the_next_one_works(*, id_first: bool) -> None:
-    with Wire(SERVER, env={"MESSAGE_BYTES": "10000"}) as wire:
+    with StdioServerProcess(SERVER, env={"MESSAGE_BYTES": "10000"}) as wire:
         wire.handshake()
         blob = b'"params":{"name":"echo","arguments":{"text":"' + b"x" * 20_000 + b'"}}'
         if id_first:
@@ -88,7 +88,7 @@ def test_a_message_over_the_limit_is_refused_with_its_id_and_the_next_one_works(
         assert wire.message()["error"]["code"] == -32600
 
 
-def test_an_endless_line_does_not_increase_memory_use(wire: Wire) -> None:
+def test_an_endless_line_does_not_increase_memory_use(wire: StdioServerProcess) -> None:
     before = wire.resident_kilobytes()
     chunk = b"x" * (1 << 20)
     wire.write(b'{"jsonrpc":"2.0","id":99,"method":"')
@@ -104,7 +104,7 @@ def test_an_endless_line_does_not_increase_memory_use(wire: Wire) -> None:
     assert wire.message() == PONG
 
 
-def test_a_client_that_does_not_read_is_not_read_from(wire: Wire) -> None:
+def test_a_client_that_does_not_read_is_not_read_from(wire: StdioServerProcess) -> None:
     before = wire.resident_kilobytes()
     os.set_blocking(wire.to_server, False)
     frame = call("big", characters=200_000) + b"\n"
@@ -135,18 +135,18 @@ def test_a_client_that_does_not_read_is_not_read_from(wire: Wire) -> None:
     assert wire.message() == PONG
 
 
-def test_responses_larger_than_a_pipe_buffer_arrive_complete(wire: Wire) -> None:
+def test_responses_larger_than_a_pipe_buffer_arrive_complete(wire: StdioServerProcess) -> None:
     wire.send(call("big", characters=5_000_000), PING)
     assert len(wire.message()["result"]["content"][0]["text"]) == 5_000_000
     assert wire.message() == PONG
 
 
-def test_pipelined_requests_are_all_answered_in_order(wire: Wire) -> None:
+def test_pipelined_requests_are_all_answered_in_order(wire: StdioServerProcess) -> None:
     wire.send(*(call("big", request_id=number, characters=3) for number in range(2000)))
     assert [wire.message()["id"] for _ in range(2000)] == list(range(2000))
 
 
-def test_a_fast_client_does_not_starve_the_event_loop(wire: Wire) -> None:
+def test_a_fast_client_does_not_starve_the_event_loop(wire: StdioServerProcess) -> None:
     frame, to, source = call("calls_between_turns") + b"\n", wire.to_server, wire.from_server
     for _ in range(5000):
         os.write(to, frame)
@@ -155,7 +155,7 @@ def test_a_fast_client_does_not_starve_the_event_loop(wire: Wire) -> None:
     assert int(wire.message()["result"]["content"][0]["text"]) <= 21
 
 
-def test_closing_the_input_lets_requests_finish_and_ends_the_process(wire: Wire) -> None:
+def test_closing_the_input_lets_requests_finish_and_ends_the_process(wire: StdioServerProcess) -> None:
     started = time.monotonic()
     wire.send(call("wait", request_id="short", seconds=0.2), call("wait", request_id="long", seconds=60))
     wire.hang_up()
@@ -168,7 +168,9 @@ def test_closing_the_input_lets_requests_finish_and_ends_the_process(wire: Wire)
 
 
 @pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_shuts_down_the_process_cleanly(wire: Wire, stop_signal: signal.Signals) -> None:
+def test_a_signal_shuts_down_the_process_cleanly(
+    wire: StdioServerProcess, stop_signal: signal.Signals
+) -> None:
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -190,7 +192,7 @@ def test_a_signal_shuts_down_the_process_cleanly(wire: Wire, stop_signal: signal
 
 def test_a_signal_during_shutdown_does_not_change_the_exit_status() -> None:
     for _ in range(10):
-        with Wire(SERVER) as wire:
+        with StdioServerProcess(SERVER) as wire:
             wire.send(PING)
             wire.message()
             wire.hang_up()
@@ -202,14 +204,14 @@ def test_a_signal_during_shutdown_does_not_change_the_exit_status() -> None:
             assert wire.process.returncode == 0
 
 
-def test_a_stuck_thread_does_not_keep_the_process_alive(wire: Wire) -> None:
+def test_a_stuck_thread_does_not_keep_the_process_alive(wire: StdioServerProcess) -> None:
     wire.send(call("stuck"))
     wire.hang_up()
     _, _, status = wire.rest(seconds=6)
     assert status == 0
 
 
-def test_the_process_ends_when_the_client_disappears(wire: Wire) -> None:
+def test_the_process_ends_when_the_client_disappears(wire: StdioServerProcess) -> None:
     assert wire.process.stdout is not None
     wire.process.stdout.close()
     wire.send(PING)
@@ -250,7 +252,11 @@ def test_a_server_started_with_closed_streams_exits_cleanly(closed: str) -> None
 
 
 def test_several_servers_run_side_by_side() -> None:
-    with Wire(SERVER) as one, Wire(SERVER) as two, Wire(SERVER) as three:
+    with (
+        StdioServerProcess(SERVER) as one,
+        StdioServerProcess(SERVER) as two,
+        StdioServerProcess(SERVER) as three,
+    ):
         for wire in (one, two, three):
             wire.send(PING)
         assert [wire.message() for wire in (three, one, two)] == [PONG] * 3

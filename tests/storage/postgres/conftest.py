@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from dittybag.storage.postgres.store import PostgresStore
-from tests.databases import Server, running
+from tests.postgres_servers import PostgresServer, run_postgres
 
 OpenStore: TypeAlias = Callable[[str], Awaitable[PostgresStore]]
 
@@ -17,8 +17,8 @@ numbers = count(1)
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    with running("carried") as server:
+def server() -> Iterator[PostgresServer]:
+    with run_postgres("bundled") as server:
         yield server
 
 
@@ -29,7 +29,7 @@ def schema() -> str:
 
 
 @pytest.fixture
-def url(server: Server, schema: str) -> str:
+def url(server: PostgresServer, schema: str) -> str:
     """The URL of a workspace that does not exist yet."""
     return server.url(schema=schema)
 

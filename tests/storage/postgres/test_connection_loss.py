@@ -17,7 +17,7 @@ import pytest
 from dittybag.domain.errors import StorageBusy, StorageError, StorageUnreachable, StorageUnsure
 from dittybag.domain.ports import Transaction
 from dittybag.storage.postgres import retry
-from tests.databases import Server, running
+from tests.postgres_servers import PostgresServer, run_postgres
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage.postgres.faulty_proxy import CommitFault, FaultyProxy, run_proxy
 from tests.storage.postgres.task_workload import count_titles, create_task, run_clients
@@ -31,21 +31,21 @@ OWN_CONNECTIONS = "FROM pg_stat_activity WHERE application_name = 'dittybag'"
 
 
 @pytest.fixture
-async def proxy(server: Server) -> AsyncIterator[FaultyProxy]:
+async def proxy(server: PostgresServer) -> AsyncIterator[FaultyProxy]:
     async with run_proxy(server.port) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def proxied_url(proxy: FaultyProxy, server: Server, schema: str) -> str:
+def proxied_url(proxy: FaultyProxy, server: PostgresServer, schema: str) -> str:
     """The URL of a workspace that does not exist yet, through the proxy."""
     return server.url(schema=schema).replace(f":{server.port}/", f":{proxy.port}/")
 
 
 @pytest.fixture(scope="module")
-def durable() -> Iterator[Server]:
+def durable() -> Iterator[PostgresServer]:
     """A server that syncs its commits to disk."""
-    with running("carried", durable=True) as server:
+    with run_postgres("bundled", durable=True) as server:
         yield server
 
 
@@ -144,7 +144,7 @@ async def test_a_cancelled_write_is_not_made_when_the_server_is_back(
 
 
 async def test_a_process_that_hangs_in_a_transaction_does_not_block_others_for_long(
-    url: str, open_store: OpenStore, server: Server, schema: str
+    url: str, open_store: OpenStore, server: PostgresServer, schema: str
 ) -> None:
     """Like a machine that is suspended: its connection stays open but sends nothing."""
     asleep, awake = await open_store(url), await open_store(url)
@@ -178,7 +178,7 @@ async def current_setting(transaction: Transaction, name: str) -> str:
 
 
 async def test_killed_connections_neither_lose_nor_repeat_writes(
-    server: Server, url: str, open_store: OpenStore
+    server: PostgresServer, url: str, open_store: OpenStore
 ) -> None:
     chance = random.Random(SEED)
     stores = [await open_store(url) for _ in range(2)]
@@ -199,7 +199,7 @@ async def test_killed_connections_neither_lose_nor_repeat_writes(
 
 @pytest.mark.timeout(60 + 20 * RESTARTS)
 async def test_a_server_crash_under_load_loses_no_acknowledged_write_and_clients_recover(
-    durable: Server, schema: str, open_store: OpenStore
+    durable: PostgresServer, schema: str, open_store: OpenStore
 ) -> None:
     chance = random.Random(SEED)
     stores = [await open_store(durable.url(schema=schema)) for _ in range(2)]
@@ -233,7 +233,7 @@ async def test_a_query_that_takes_too_long_is_cancelled(url: str, open_store: Op
 
 
 async def test_a_reader_cancelled_during_a_query_does_not_affect_others(
-    server: Server, url: str, open_store: OpenStore
+    server: PostgresServer, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
 

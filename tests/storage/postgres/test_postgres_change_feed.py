@@ -12,7 +12,7 @@ from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import StorageClosed
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import Project
-from tests.databases import Server
+from tests.postgres_servers import PostgresServer
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage.postgres.faulty_proxy import run_proxy
 from tests.storage.postgres.task_workload import create_task
@@ -51,7 +51,7 @@ async def create_project(store: Any) -> None:
 
 
 async def test_changes_during_a_network_outage_are_delivered_afterwards(
-    server: Server, url: str, open_store: OpenStore
+    server: PostgresServer, url: str, open_store: OpenStore
 ) -> None:
     writer = await open_store(url)
     async with run_proxy(server.port) as proxy:
@@ -74,7 +74,7 @@ async def test_changes_during_a_network_outage_are_delivered_afterwards(
 
 
 async def test_a_listener_whose_connection_is_killed_gets_every_change_once(
-    server: Server, url: str, open_store: OpenStore
+    server: PostgresServer, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
     listener = FeedListener(store)
@@ -102,7 +102,9 @@ async def test_a_listener_is_not_notified_of_earlier_changes(url: str, open_stor
     assert (first.received, second.received) == (project_changes(3, 4), project_changes(4, 4))
 
 
-async def test_sessions_cause_no_notifications(server: Server, url: str, open_store: OpenStore) -> None:
+async def test_sessions_cause_no_notifications(
+    server: PostgresServer, url: str, open_store: OpenStore
+) -> None:
     store = await open_store(url)
     listener = FeedListener(store)
     await store.write(lambda transaction: transaction.save_session("s", b"x"), actor="x")
@@ -112,7 +114,7 @@ async def test_sessions_cause_no_notifications(server: Server, url: str, open_st
 
 
 async def test_workspaces_of_one_database_do_not_notify_each_other(
-    server: Server, schema: str, open_store: OpenStore
+    server: PostgresServer, schema: str, open_store: OpenStore
 ) -> None:
     here, there = [await open_store(server.url(schema=f"{schema}{side}")) for side in ("a", "b")]
     listener, other = FeedListener(here), FeedListener(there)
@@ -124,7 +126,7 @@ async def test_workspaces_of_one_database_do_not_notify_each_other(
 
 
 async def test_everything_counts_as_changed_after_a_restore(
-    server: Server, schema: str, url: str, open_store: OpenStore
+    server: PostgresServer, schema: str, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
     listener = FeedListener(store)

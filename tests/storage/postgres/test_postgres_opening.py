@@ -28,7 +28,7 @@ from dittybag.storage.postgres.migrations import NEWEST, load_migrations
 from dittybag.storage.postgres.store import PostgresStore
 from dittybag.storage.postgres.text_search import contains
 from dittybag.storage.sqlite import migrations as sqlite_migrations
-from tests.databases import Server, running
+from tests.postgres_servers import PostgresServer, run_postgres
 from tests.storage.postgres.conftest import OpenStore
 from tests.storage.postgres.task_workload import count_titles, create_task
 
@@ -52,7 +52,7 @@ async def query_writer(store: PostgresStore, sql: str) -> Any:
 
 
 def test_ten_processes_that_open_a_new_workspace_together_create_it_once(
-    server: Server, schema: str, url: str
+    server: PostgresServer, schema: str, url: str
 ) -> None:
     with ExitStack() as stack:
         processes = [
@@ -88,7 +88,7 @@ def test_the_migrations_have_the_same_numbers_and_names_as_on_sqlite() -> None:
 
 
 async def test_the_schema_of_a_newer_version_is_refused_and_left_unchanged(
-    server: Server, schema: str, url: str, open_store: OpenStore
+    server: PostgresServer, schema: str, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
     server.sql(f"INSERT INTO {schema}.migrations VALUES ({NEWEST + 1}, 'from_the_future', 0)")
@@ -109,7 +109,7 @@ async def test_the_schema_of_a_newer_version_is_refused_and_left_unchanged(
     ],
 )
 async def test_tables_of_another_program_are_refused_and_left_unchanged(
-    server: Server, schema: str, url: str, sql: str
+    server: PostgresServer, schema: str, url: str, sql: str
 ) -> None:
     server.sql(f"CREATE SCHEMA {schema}; {sql.format(schema)}")
     with pytest.raises(StorageForeign):
@@ -136,13 +136,13 @@ DOWN_MIGRATIONS = {
 }
 
 
-def _revert(server: Server, schema: str, number: int) -> None:
+def _revert(server: PostgresServer, schema: str, number: int) -> None:
     undo = f"{DOWN_MIGRATIONS[number]} DELETE FROM migrations WHERE number = {number}"
     server.sql(f"SET client_min_messages = error; SET search_path = {schema}; {undo}")
 
 
 async def test_an_interrupted_migration_is_resumed(
-    server: Server, schema: str, url: str, open_store: OpenStore
+    server: PostgresServer, schema: str, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
     await create_task(store, "before")
@@ -160,7 +160,7 @@ async def test_an_interrupted_migration_is_resumed(
 
 
 async def test_row_level_security_applies_to_rows_from_before_its_migration(
-    server: Server, schema: str, open_store: OpenStore
+    server: PostgresServer, schema: str, open_store: OpenStore
 ) -> None:
     server.sql(f"CREATE ROLE {schema}_clerk LOGIN; CREATE SCHEMA {schema} AUTHORIZATION {schema}_clerk")
     url = server.url(schema=schema, user=f"{schema}_clerk")
@@ -193,7 +193,7 @@ async def test_row_level_security_applies_to_rows_from_before_its_migration(
 
 
 async def test_workspaces_in_schemas_of_one_database_are_isolated(
-    server: Server, schema: str, open_store: OpenStore
+    server: PostgresServer, schema: str, open_store: OpenStore
 ) -> None:
     names = [f"{schema} one", f'{schema} "two"', f"{schema}%ü", "x" * 63]
     stores = [await open_store(server.url(schema=name)) for name in names]
@@ -205,7 +205,7 @@ async def test_workspaces_in_schemas_of_one_database_are_isolated(
 
 
 async def test_without_a_schema_name_the_first_of_the_search_path_is_used(
-    server: Server, open_store: OpenStore
+    server: PostgresServer, open_store: OpenStore
 ) -> None:
     server.sql("CREATE DATABASE plain")
     store = await open_store(server.url("plain"))
@@ -213,7 +213,7 @@ async def test_without_a_schema_name_the_first_of_the_search_path_is_used(
     assert server.sql("SELECT title FROM public.tasks", "plain") == ["t"]
 
 
-async def test_a_database_without_utf8_is_refused(server: Server) -> None:
+async def test_a_database_without_utf8_is_refused(server: PostgresServer) -> None:
     server.sql("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
     with pytest.raises(StorageFailed) as caught:
         await PostgresStore.open(server.url("latin"))
@@ -222,7 +222,7 @@ async def test_a_database_without_utf8_is_refused(server: Server) -> None:
 
 
 async def test_a_store_whose_tables_were_dropped_raises(
-    server: Server, schema: str, url: str, open_store: OpenStore
+    server: PostgresServer, schema: str, url: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
     await store.check()
@@ -249,7 +249,7 @@ async def test_writers_are_durable_and_readers_cannot_write(url: str, open_store
 
 
 async def test_a_role_without_write_permission_gets_a_read_only_error(
-    server: Server, schema: str, open_store: OpenStore
+    server: PostgresServer, schema: str, open_store: OpenStore
 ) -> None:
     await open_store(server.url(schema=schema))
     server.sql(f"CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA {schema} TO reader")
@@ -261,9 +261,9 @@ async def test_a_role_without_write_permission_gets_a_read_only_error(
 
 
 @pytest.fixture(scope="module")
-def password_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def password_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """A server that requires passwords."""
-    with running("carried") as server:
+    with run_postgres("bundled") as server:
         server.sql("CREATE ROLE guest LOGIN SUPERUSER PASSWORD 'p@ss/w:rd'")
         rules = server.sql("SHOW hba_file")[0]
         Path(rules).write_text("local all all trust\nhost all all all scram-sha-256\n")
@@ -272,7 +272,7 @@ def password_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server
 
 
 async def test_a_password_is_used_and_never_appears_in_messages(
-    password_server: Server, schema: str, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+    password_server: PostgresServer, schema: str, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retry, "RETRY_SECONDS", 0.1)
     url = password_server.url(schema=schema, user="guest", password="p@ss/w:rd")
@@ -308,7 +308,7 @@ async def test_a_password_is_used_and_never_appears_in_messages(
 
 
 async def test_the_error_for_an_unreachable_server_says_what_to_do(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retry, "RETRY_SECONDS", 0.1)
     with pytest.raises(StorageUnreachable, match="Check that it is running"):
@@ -326,7 +326,7 @@ SEARCHES = {
 async def test_searches_use_trigram_indexes_even_if_the_extension_is_installed_later(
     open_store: OpenStore,
 ) -> None:
-    with running("installed") as server:
+    with run_postgres("installed") as server:
         server.sql("CREATE DATABASE poor")
         # A role that cannot create schemas cannot install extensions either.
         server.sql("CREATE ROLE poor LOGIN; CREATE SCHEMA first AUTHORIZATION poor", "poor")
@@ -363,7 +363,7 @@ async def test_searches_use_trigram_indexes_even_if_the_extension_is_installed_l
 
 
 async def test_the_extension_is_installed_outside_of_the_workspaces(open_store: OpenStore) -> None:
-    with running("installed") as server:
+    with run_postgres("installed") as server:
         stores = await asyncio.gather(*(open_store(server.url(schema=f"s{number}")) for number in range(4)))
         assert server.sql(
             "SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'pg_trgm'"

@@ -31,7 +31,7 @@ from dittybag.storage.sqlite.integrity_check import (
 from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.storage.sqlite.scripted_process import ROOT, ScriptedProcess
-from tests.torture.books import Books
+from tests.torture.sqlite_audit import SqliteAudit
 
 
 def ignore_progress(text: str) -> None:
@@ -98,8 +98,8 @@ def dump(path: Path) -> dict[str, list[Any]]:
 
 def assert_intact(path: Path) -> None:
     """Assert that a database is intact, by two independent checks."""
-    with closing(Books(path)) as books:
-        books.check()
+    with closing(SqliteAudit(path)) as audit:
+        audit.check()
     with open_snapshot(str(path)) as connection:
         assert check_integrity(connection, ignore_progress) == []
         assert connection.pragma("journal_mode") == "wal"

@@ -19,7 +19,7 @@ from dittybag.protocol.transports.http.uvicorn_server import (
     new_event_loop,
     serve,
 )
-from tests.everything.server import build
+from tests.everything.everything_server import build
 
 #: How long `counts` waits for the expected values.
 COUNTS_TIMEOUT: Final = 3.0

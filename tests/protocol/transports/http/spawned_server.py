@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import msgspec
 
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 FIXTURE_MODULE = "tests.protocol.transports.http.http_fixture_server"
 

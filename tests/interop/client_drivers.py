@@ -1,0 +1,180 @@
+"""Runs the official clients as programs: each executes a plan and reports its results as JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tests.conformance.http_servers import EVERYTHING_COMMAND, run_server
+from tests.interop.environments import (
+    NODE,
+    PYTHON_1,
+    PYTHON_2,
+    ROOT,
+    TYPESCRIPT_1,
+    TYPESCRIPT_2,
+    Environment,
+    python,
+)
+
+CLIENTS: Final = Path(__file__).resolve().parent / "clients"
+#: Timeout for one client program.
+DRIVER_SECONDS: Final = 60.0
+
+STDIO: Final = "stdio"
+HTTP: Final = "http"
+TRANSPORTS: Final = (STDIO, HTTP)
+
+HANDSHAKE: Final = "2025-11-25"
+STATELESS: Final = "2026-07-28"
+
+
+class Driver(Struct, frozen=True, kw_only=True):
+    """One official client in one of its modes."""
+
+    name: str
+    environment: Environment
+    #: The program's file name, without the prefix of the suite.
+    program: str
+    #: The prefix of the program's file name.
+    suite: str = "interop"
+    #: The revision that this client and the everything server must negotiate.
+    version: str
+    #: How to negotiate a revision, as the client's own option.
+    mode: Any = None
+    #: The error code for an unknown resource, as the client reports it.
+    resource_not_found: int = -32602
+    #: Whether the client requests the server's information before anything else.
+    discovers_server: bool = True
+    #: Whether the client first starts another server process as a probe, and ends it with a signal.
+    probes_first: bool = False
+
+    @property
+    def stateless(self) -> bool:
+        return self.version == STATELESS
+
+    @property
+    def logs(self) -> int:
+        """The expected number of log messages. Before 2026, some are sent without a request."""
+        return 3 if self.stateless else 5
+
+    def command(self, plan: dict[str, Any]) -> list[str]:
+        program = str(CLIENTS / f"{self.suite}_{self.program}")
+        if self.environment.language == "python":
+            return [str(python(self.environment)), program, json.dumps(plan)]
+        return [str(NODE), program, json.dumps({**plan, "home": str(self.environment.home)})]
+
+
+DRIVERS: Final = (
+    Driver(name="python-2-auto", environment=PYTHON_2, program="python_2.py", version=STATELESS, mode="auto"),
+    Driver(
+        name="python-2-pinned",
+        environment=PYTHON_2,
+        program="python_2.py",
+        version=STATELESS,
+        mode=STATELESS,
+        discovers_server=False,
+    ),
+    Driver(
+        name="python-2-handshake",
+        environment=PYTHON_2,
+        program="python_2.py",
+        version=HANDSHAKE,
+        mode="legacy",
+        resource_not_found=-32002,
+    ),
+    Driver(
+        name="python-1",
+        environment=PYTHON_1,
+        program="python_1.py",
+        version=HANDSHAKE,
+        resource_not_found=-32002,
+    ),
+    Driver(
+        name="typescript-2-auto",
+        environment=TYPESCRIPT_2,
+        program="typescript_2.mjs",
+        version=STATELESS,
+        mode="auto",
+        probes_first=True,
+    ),
+    Driver(
+        name="typescript-2-pinned",
+        environment=TYPESCRIPT_2,
+        program="typescript_2.mjs",
+        version=STATELESS,
+        mode={"pin": STATELESS},
+        probes_first=True,
+    ),
+    # This client reports the 2026 error code for an unknown resource in the handshake era as well.
+    Driver(
+        name="typescript-2-handshake",
+        environment=TYPESCRIPT_2,
+        program="typescript_2.mjs",
+        version=HANDSHAKE,
+        mode="legacy",
+    ),
+    Driver(
+        name="typescript-1",
+        environment=TYPESCRIPT_1,
+        program="typescript_1.mjs",
+        version=HANDSHAKE,
+        resource_not_found=-32002,
+    ),
+)
+
+
+class Observation(Struct, frozen=True):
+    """The results that a client reported, and how the server processes ended."""
+
+    driver: Driver
+    transport: str
+    seen: dict[str, Any]
+    exits: list[dict[str, Any]]
+
+
+def everything_stdio_config(report: Path) -> dict[str, Any]:
+    """Return the configuration with which stdio clients start the everything server."""
+    return {
+        "command": sys.executable,
+        "args": ["-m", "tests.interop.exit_recorder", str(report)],
+        "cwd": str(ROOT),
+    }
+
+
+def read_exits(report: Path) -> list[dict[str, Any]]:
+    """Return how each server process ended."""
+    assert report.exists(), "no server process ended by itself"
+    return [json.loads(line) for line in report.read_text().splitlines()]
+
+
+def drive(driver: Driver, transport: str, plan: dict[str, Any], folder: Path) -> Observation:
+    """Run a client through the plan with a new everything server."""
+    if transport == STDIO:
+        report = folder / "exits"
+        seen = run(driver, {**plan, "server": everything_stdio_config(report), "logs": driver.logs})
+        return Observation(driver, transport, seen, read_exits(report))
+    with run_server(*EVERYTHING_COMMAND) as server:
+        seen = run(driver, {**plan, "server": {"url": server.address}, "logs": driver.logs})
+        ended = server.end()
+    return Observation(driver, transport, seen, [{"status": ended.status, "output": ended.output}])
+
+
+def run(driver: Driver, plan: dict[str, Any]) -> Any:
+    """Run a client with a plan and return its report."""
+    done = subprocess.run(
+        driver.command({**plan, "mode": driver.mode}),
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DRIVER_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"{driver.name} failed:\n{done.stderr[-6000:]}\n{done.stdout[-500:]}"
+    return json.loads(done.stdout)

@@ -1,9 +1,0 @@
-"""The engine's own test server on standard streams, for clients that mean it harm."""
-
-from __future__ import annotations
-
-from dittybag.protocol.transports import stdio
-from tests.protocol.engine_servers import full_server
-
-if __name__ == "__main__":
-    stdio.run(full_server)

@@ -1,0 +1,125 @@
+"""Consistency checks of a SQLite workspace, independent of the code that wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import apsw
+import msgspec
+
+from dittybag.domain.changes import KINDS, Entity, Kind
+
+#: Kind and label of an entity.
+EntityKey: TypeAlias = tuple[Kind, str]
+
+_TABLES: dict[Kind, tuple[str, str]] = {
+    "project": ("projects", "id"),
+    "prompt": ("prompts", "id"),
+    "resource": ("resources", "id"),
+    "task": ("tasks", "id"),
+}
+
+
+class SqliteAudit:
+    """An open workspace file. Use it only while no server writes."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = apsw.Connection(str(path))
+        # Closing must not run a checkpoint: the next server has to find the state that the killed one left.
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _rows(self, sql: str) -> Iterator[dict[str, Any]]:
+        cursor = self._connection.execute(sql)
+        for row in cursor:
+            yield dict(zip((name for name, _ in cursor.get_description()), row, strict=True))
+
+    def stored_values(self) -> dict[EntityKey, Any]:
+        """Return the values that clients write, by kind and label."""
+        found: dict[EntityKey, Any] = {}
+        for row in self._rows("SELECT title, content, tags FROM prompts"):
+            found["prompt", row["title"]] = (row["content"], tuple(msgspec.json.decode(row["tags"])))
+        for row in self._rows("SELECT id, title, notes, completed_at FROM tasks"):
+            found["task", row["title"]] = (row["notes"], row["completed_at"] is not None)
+        for row in self._rows("SELECT name, sha256, size, bytes FROM resources JOIN contents USING (sha256)"):
+            assert sha256(row["bytes"]).hexdigest() == row["sha256"]
+            assert len(row["bytes"]) == row["size"]
+            found["resource", row["name"]] = row["bytes"]
+        return found
+
+    def task_ids(self) -> dict[str, int]:
+        return {row["title"]: row["id"] for row in self._rows("SELECT id, title FROM tasks")}
+
+    def check(self) -> None:
+        """Check every invariant that must hold after any kill."""
+        assert self._connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert self._connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        self._check_indexes()
+        self._check_tags()
+        self._check_log()
+
+    def _check_indexes(self) -> None:
+        """Each index must contain exactly the trigrams of the rows."""
+        texts = {
+            "prompt_index": "SELECT number, title, content FROM prompts",
+            "task_index": "SELECT id, title, coalesce(notes, '') FROM tasks",
+            "resource_index": """SELECT number, name, coalesce(title, ''), iif(is_text, bytes, '')
+                                 FROM resources JOIN contents USING (sha256)""",
+        }
+        for index, sql in texts.items():
+            expected = {
+                (trigram, number)
+                for number, *parts in self._connection.execute(sql)
+                for trigram in trigrams(parts)
+            }
+            vocabulary = f"CREATE VIRTUAL TABLE temp.found USING fts5vocab(main, {index}, instance)"
+            self._connection.execute(vocabulary)
+            found = set(self._connection.execute("SELECT term, doc FROM temp.found"))
+            self._connection.execute("DROP TABLE temp.found")
+            assert found == expected, (
+                f"{index}: {len(found - expected)} too many, {len(expected - found)} missing"
+            )
+
+    def _check_tags(self) -> None:
+        expected = self._connection.execute(
+            """SELECT project, value, updated_at, number FROM prompts, json_each(prompts.tags)
+               ORDER BY 1, 2, 3, 4"""
+        ).fetchall()
+        listed = self._connection.execute("SELECT * FROM prompt_tags ORDER BY 1, 2, 3, 4").fetchall()
+        assert listed == expected
+
+    def _check_log(self) -> None:
+        """Replaying the change log must produce the rows."""
+        state: dict[EntityKey, Entity] = {}
+        for row in self._rows("SELECT * FROM changes ORDER BY seq"):
+            kind: Kind = row["kind"]
+            before, after = (
+                None if row[side] is None else msgspec.json.decode(row[side], type=KINDS[kind])
+                for side in ("before", "after")
+            )
+            key = (kind, row["entity"])
+            assert state.pop(key, None) == before, f"change {row['seq']}: `before` is not the state of {key}"
+            if after is not None:
+                state[key] = after
+        assert state == self._entities()
+
+    def _entities(self) -> dict[EntityKey, Entity]:
+        found: dict[EntityKey, Entity] = {}
+        for kind, (table, key) in _TABLES.items():
+            for row in self._rows(f"SELECT * FROM {table}"):
+                for column in ("tags", "arguments"):
+                    if column in row:
+                        row[column] = msgspec.json.decode(row[column])
+                found[kind, str(row[key])] = msgspec.convert(row, KINDS[kind])
+        return found
+
+
+def trigrams(parts: list[str | bytes]) -> set[str]:
+    """Return the trigrams of the case-folded texts, joined by line breaks."""
+    text = "\n".join(part if isinstance(part, str) else part.decode() for part in parts).casefold()
+    return {text[at : at + 3] for at in range(len(text) - 2)}
