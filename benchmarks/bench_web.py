@@ -21,15 +21,15 @@ from msgspec import Struct
 from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient
 
-from benchmarks.report_output import machine, table, tell
+from benchmarks.report_output import machine, table, print_progress
 from benchmarks.sample_data import (
     CACHE,
     COMMON_WORD,
     FREQUENT_PAIR,
     RARE_WORDS,
     VERY_COMMON_WORD,
-    copied,
-    prepare,
+    temporary_copy,
+    build_sample_files,
 )
 from dittybag.web.pages import ROUTES
 
@@ -38,7 +38,7 @@ LIMIT: Final = 100
 ROUNDS: Final = 20
 
 #: Pages with something chosen, besides all addresses there are.
-CHOSEN: Final = (
+FILTERED_PAGES: Final = (
     *(
         f"{page}={quote(words)}"
         for page in ("/search?q", "/prompts?q", "/tasks?text", "/tasks?view=list&text", "/resources?q")
@@ -61,10 +61,10 @@ CHOSEN: Final = (
     "/activity?before=1000",
 )
 #: These are no pages: one never ends, the others need something to be about.
-_LEFT_OUT: Final = ("/live",)
+_EXCLUDED: Final = ("/live",)
 
 
-class Measured(Struct, frozen=True):
+class PageTiming(Struct, frozen=True):
     """A page, and the milliseconds that it took."""
 
     path: str
@@ -79,7 +79,7 @@ class Measured(Struct, frozen=True):
         return sorted(self.later)[int(0.95 * (len(self.later) - 1))]
 
 
-class Visit:
+class PageClient:
     """A signed-in browser with one connection."""
 
     def __init__(self, browsing: BrowserClient) -> None:
@@ -87,7 +87,7 @@ class Visit:
         self._headers = {"Cookie": held}
         self._connection = http.client.HTTPConnection("127.0.0.1", browsing.server.port, timeout=60)
 
-    def timed(self, path: str) -> tuple[float, int, str]:
+    def time_page(self, path: str) -> tuple[float, int, str]:
         """The milliseconds, the status, and the page."""
         begun = time.perf_counter()
         self._connection.request("GET", path, headers=self._headers)
@@ -96,44 +96,44 @@ class Visit:
         return 1000 * (time.perf_counter() - begun), answer.status, body.decode("utf-8", "replace")
 
 
-def paths(visit: Visit) -> list[str]:
+def page_paths(client: PageClient) -> list[str]:
     """Every page there is, and one prompt, task and change of each kind of page about one."""
     plain = [route.pattern for route in ROUTES if route.method == "GET" and "{" not in route.pattern]
-    found = ["" if path == "/" else path for path in plain if path not in _LEFT_OUT]
-    _, _, prompts = visit.timed("/p/default/prompts")
+    found = ["" if path == "/" else path for path in plain if path not in _EXCLUDED]
+    _, _, prompts = client.time_page("/p/default/prompts")
     ids = re.findall(r"prompts(?:/|&#x2f;)([0-9a-f-]{36})", prompts)
     about = [f"/prompts/{ids[0]}", f"/prompts/{ids[0]}/edit", f"/prompts/{ids[0]}/history"] if ids else []
-    return list(dict.fromkeys([*found, *about, *CHOSEN]))
+    return list(dict.fromkeys([*found, *about, *FILTERED_PAGES]))
 
 
-def measure(items: int, rounds: int) -> list[Measured]:
+def measure(items: int, rounds: int) -> list[PageTiming]:
     """All pages of a workspace with so many prompts and tasks."""
-    files = prepare(items)
+    files = build_sample_files(items)
     with (
         tempfile.TemporaryDirectory(dir=CACHE) as name,
-        copied(files.workspace, Path(name), "full") as full,
+        temporary_copy(files.workspace, Path(name), "full") as full,
         WebServerProcess(Path(name), "--db", str(full)) as server,
     ):
-        visit = Visit(BrowserClient.sign_in(server))
-        chosen = paths(visit)
+        client = PageClient(BrowserClient.sign_in(server))
+        chosen = page_paths(client)
         firsts = {}
         for path in chosen:
-            took, status, text = visit.timed("/p/default" + path)
+            took, status, text = client.time_page("/p/default" + path)
             firsts[path] = (took, status, len(text))
         later: dict[str, list[float]] = {path: [] for path in chosen}
         for number in range(rounds):
-            tell(f"Round {number + 1} of {rounds} ...")
+            print_progress(f"Round {number + 1} of {rounds} ...")
             for path in chosen:
-                later[path].append(visit.timed("/p/default" + path)[0])
+                later[path].append(client.time_page("/p/default" + path)[0])
     return [
-        Measured(path, firsts[path][1], firsts[path][2], firsts[path][0], later[path])
+        PageTiming(path, firsts[path][1], firsts[path][2], firsts[path][0], later[path])
         for path in chosen
         # Parts that are about something which was not named are no pages.
         if firsts[path][1] == 200
     ]
 
 
-def shown(items: int, pages: list[Measured]) -> str:
+def format_report(items: int, pages: list[PageTiming]) -> str:
     """A table with the slowest page first, and how many pages are fast enough."""
     rows = [("page", "KB", "first", "median", "95 of 100")]
     rows += [
@@ -170,7 +170,7 @@ def main() -> None:
         report: dict[str, Any] = {"machine": machine(), "pages": pages}
         print(msgspec.json.format(msgspec.json.encode(report)).decode())
         return
-    print(shown(options.items, pages))
+    print(format_report(options.items, pages))
 
 
 if __name__ == "__main__":
