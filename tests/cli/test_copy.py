@@ -89,8 +89,8 @@ def test_there_and_back_nothing_is_lost(tmp_path: Path, database: Path, url: str
     back = tmp_path / "back.db"
     copied = data(finished(tmp_path, "copy", "--from", url, "--to", str(back), "--json"))
     assert copied["changes"] == copied["copied"] > 2 * THINGS
-    assert copied["things"]["project"] == 3
-    assert sum(copied["things"].values()) >= THINGS
+    assert copied["entities"]["project"] == 3
+    assert sum(copied["entities"].values()) >= THINGS
     whole = exported(tmp_path, str(database))
     assert exported(tmp_path, url) == whole
     assert exported(tmp_path, str(back)) == whole

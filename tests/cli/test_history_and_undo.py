@@ -142,7 +142,7 @@ def test_undo_takes_back_the_last_change_and_then_that(home: Path) -> None:
 def test_undo_of_several(home: Path) -> None:
     shown = data(dittybag(home, "undo", "--last", "2", "--yes", "--json"))
     assert shown["undone"] is True
-    assert [(row["effect"], row["name"]) for row in shown["things"]] == [
+    assert [(row["effect"], row["name"]) for row in shown["entities"]] == [
         ("delete", "Write tests"),
         ("change back", "A review"),
     ]
@@ -158,7 +158,7 @@ def test_undo_of_all_that_somebody_did(home: Path) -> None:
     as_actor(home, "bob", "prompt", "add", "worst", "Worst.", "-p", "worse")
     as_actor(home, "bob", "prompt", "delete", "review")
     shown = data(dittybag(home, "undo", "--actor", "bob", "--since", "1h", "--yes", "--json"))
-    assert {(row["effect"], row["kind"]) for row in shown["things"]} == {
+    assert {(row["effect"], row["kind"]) for row in shown["entities"]} == {
         ("delete", "prompt"),
         ("delete", "project"),
         ("change back", "prompt"),
@@ -204,7 +204,7 @@ def test_what_was_done_together_is_undone_together(home: Path) -> None:
     dittybag(home, "project", "delete", "whole")
     last = changes(home, "--limit", "1")[0][0]
     for number in (last, last - 1):
-        shown = data(dittybag(home, "undo", str(number), "--dry-run", "--json"))["things"]
+        shown = data(dittybag(home, "undo", str(number), "--dry-run", "--json"))["entities"]
         assert {row["name"] for row in shown} == {"whole", "a", "b"}
     dittybag(home, "undo", str(last - 1), "--yes")
     assert contents_in(home, "whole") == {"a", "b"}

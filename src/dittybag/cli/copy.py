@@ -42,7 +42,7 @@ def command(source: str, target: str, *, as_json: bool) -> int:
     with progress() as show_progress:
         copied = copy(first, second, show_progress or (lambda text: None))
     if as_json:
-        print_json({"changes": copied.changes, "copied": copied.copied, "things": copied.entities})
+        print_json({"changes": copied.changes, "copied": copied.copied, "entities": copied.entities})
         return ExitStatus.OK
     entities = ", ".join(format_count(count, kind) for kind, count in copied.entities.items())
     click.echo(f"Copied {format_count(copied.copied, 'change')} of {copied.changes:,}; verified: {entities}")

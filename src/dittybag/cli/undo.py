@@ -174,7 +174,7 @@ def _confirm(*, as_json: bool) -> bool:
 def _print_result(plan: _Plan, *, undone: bool, as_json: bool) -> int:
     if as_json:
         later: Sequence[Any] = [change_data(change, plan.projects) for change in plan.later]
-        print_json({"undone": undone, "things": plan.rows(), "overwrites": later})
+        print_json({"undone": undone, "entities": plan.rows(), "overwrites": later})
     elif undone:
         click.echo(f"Undid {format_count(len(plan.changes), 'change')}. To redo, run: dittybag undo")
     return ExitStatus.OK
