@@ -36,9 +36,9 @@ async def home(tmp_path: Path) -> Path:
 
 def test_a_file_goes_out_and_comes_in_again(home: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "all.json", tmp_path / "other"
-    said = dittybag(home, "export", str(file)).stdout
-    assert said.startswith("Exported ")
-    assert "changes of history" in said
+    output = dittybag(home, "export", str(file)).stdout
+    assert output.startswith("Exported ")
+    assert "changes of history" in output
     assert dittybag(other, "import", str(file)).stdout.startswith("Imported 2 projects, ")
     again = dittybag(other, "export").stdout
     assert again.encode() == file.read_bytes()
@@ -58,8 +58,8 @@ def test_a_folder_goes_out_and_comes_in_again(home: Path, tmp_path: Path) -> Non
 def test_a_database_of_ours_is_taken_in_with_its_history_and_left_alone(home: Path, tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in home.iterdir()}
     other = tmp_path / "other"
-    said = data(dittybag(other, "import", str(home / "default.db"), "--json"))
-    assert (said["format"], said["exact"]) == ("database", True)
+    report = data(dittybag(other, "import", str(home / "default.db"), "--json"))
+    assert (report["format"], report["exact"]) == ("database", True)
     assert {path.name: path.read_bytes() for path in home.iterdir()} == before
     assert dump_tables(other / "default.db") == dump_tables(home / "default.db")
 
@@ -70,8 +70,8 @@ def test_one_project(home: Path, tmp_path: Path) -> None:
     assert [project["name"] for project in found["projects"]] == ["side"]
     assert "Project 'nope' does not exist" in dittybag(home, "export", "-", "-p", "nope", status=3).stderr
     dittybag(home, "export", str(tmp_path / "folder"), "-p", "side")
-    said = dittybag(home, "export", str(tmp_path / "folder"), status=4).stderr
-    assert "contains an export of project 'side'" in said
+    output = dittybag(home, "export", str(tmp_path / "folder"), status=4).stderr
+    assert "contains an export of project 'side'" in output
 
 
 def test_nothing_is_overwritten_unasked(home: Path, tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ def test_nothing_is_overwritten_unasked(home: Path, tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_named(home: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    said = dittybag(home, "export", str(tmp_path / "file" / "all.json"), status=5).stderr
-    assert "could not be written" in said
-    assert "Traceback" not in said
+    output = dittybag(home, "export", str(tmp_path / "file" / "all.json"), status=5).stderr
+    assert "could not be written" in output
+    assert "Traceback" not in output
     assert "is a file, not a folder" in dittybag(home, "export", str(tmp_path / "file"), status=4).stderr
 
 
@@ -101,24 +101,24 @@ def test_conflicts_are_listed_and_nothing_is_changed(home: Path, tmp_path: Path)
     (tmp_path / "b.csv").write_text("name,prompt\n" + "".join(f"p{n},two\n" for n in range(30)))
     dittybag(home, "import", str(tmp_path / "a.csv"))
     before = dump_tables(home / "default.db")
-    done = dittybag(home, "import", str(tmp_path / "b.csv"), status=4)
-    assert "Prompt 'p19' already exists in project 'default'" in done.stderr
-    assert "  and 10 more\n" in done.stderr
-    assert "hint: use --on-conflict" in done.stderr
+    result = dittybag(home, "import", str(tmp_path / "b.csv"), status=4)
+    assert "Prompt 'p19' already exists in project 'default'" in result.stderr
+    assert "  and 10 more\n" in result.stderr
+    assert "hint: use --on-conflict" in result.stderr
     failed = failure(dittybag(home, "import", str(tmp_path / "b.csv"), "--json", status=4))
     assert "Prompt 'p0' already exists" in failed["message"]
     tried = dittybag(home, "import", str(tmp_path / "b.csv"), "--dry-run", "--on-conflict", "rename")
     assert tried.stdout.startswith("Would import 30 prompts\n")
-    assert "prompt p0 is now p0-2" in tried.stderr
+    assert "prompt 'p0' is now 'p0-2'" in tried.stderr
     assert dump_tables(home / "default.db") == before
-    said = data(dittybag(home, "import", str(tmp_path / "b.csv"), "--on-conflict", "replace", "--json"))
-    assert (said["replaced"]["prompts"], len(said["conflicts"])) == (30, 30)
+    report = data(dittybag(home, "import", str(tmp_path / "b.csv"), "--on-conflict", "replace", "--json"))
+    assert (report["replaced"]["prompts"], len(report["conflicts"])) == (30, 30)
 
 
 def test_what_is_wrong_with_a_source_is_said(home: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("act,prompt\nA,\n\x1b[31mB,\n")
-    done = dittybag(home, "import", str(tmp_path / "bad.csv"), status=1)
-    assert "Nothing was imported:\n  line 2: Content must not be empty" in done.stderr
+    result = dittybag(home, "import", str(tmp_path / "bad.csv"), status=1)
+    assert "Nothing was imported:\n  line 2: Content must not be empty" in result.stderr
     dittybag(home, "export", str(tmp_path / "all.json"))
     text = (tmp_path / "all.json").read_text().replace('"title":"Title of case"', '"title":"\x1b[31m"')
     (tmp_path / "all.json").write_text(text)
@@ -129,9 +129,9 @@ def test_an_edited_export_is_taken_in_without_its_history(home: Path, tmp_path: 
     dittybag(home, "export", str(tmp_path / "folder"), "--history")
     task = next((tmp_path / "folder" / "tasks").iterdir())
     task.write_text(task.read_text() + "more notes")
-    done = dittybag(tmp_path / "other", "import", str(tmp_path / "folder"), status=1)
-    assert "does not match the history" in done.stderr
-    assert "hint: use --no-history" in done.stderr
+    result = dittybag(tmp_path / "other", "import", str(tmp_path / "folder"), status=1)
+    assert "does not match the history" in result.stderr
+    assert "hint: use --no-history" in result.stderr
     dittybag(tmp_path / "other", "import", str(tmp_path / "folder"), "--no-history")
     notes = rows(tmp_path / "other" / "default.db", "SELECT notes FROM tasks WHERE notes LIKE '%more notes'")
     assert len(notes) == 1
@@ -149,19 +149,19 @@ def test_what_is_not_recognised_gets_a_list_of_what_is(
     tmp_path: Path, name: str, content: bytes, problem: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    said = dittybag(tmp_path / "home", "import", str(tmp_path / name), status=1).stderr
-    assert problem in said
+    output = dittybag(tmp_path / "home", "import", str(tmp_path / name), status=1).stderr
+    assert problem in output
     for form in ("json", "folder", "database", "prompt-store", "mcpkg", "task-manager", "csv", "library"):
-        assert f"hint: --as {form}: " in said
+        assert f"hint: --as {form}: " in output
     assert "no such file" in dittybag(tmp_path / "home", "import", "nowhere", status=3).stderr
 
 
 def test_what_is_named_wrongly_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("act,prompt\nA,a\n")
     for form in ("json", "prompt-store", "mcpkg", "task-manager", "database", "folder"):
-        said = dittybag(tmp_path / "home", "import", str(tmp_path / "x.csv"), "--as", form, status=1).stderr
-        assert "could not be read" in said
-        assert "Traceback" not in said
+        output = dittybag(tmp_path / "home", "import", str(tmp_path / "x.csv"), "--as", form, status=1).stderr
+        assert "could not be read" in output
+        assert "Traceback" not in output
     assert (
         "Imported 1 prompt\n"
         in dittybag(tmp_path / "home", "import", str(tmp_path / "x.csv"), "--as", "csv").stdout
@@ -185,8 +185,8 @@ def test_prompt_files_become_stored_prompts(tmp_path: Path) -> None:
         "---\ninput:\n  schema:\n    topic: string\n  default:\n    topic: bags\n---\nTell of {{topic}}.\n"
     )
     (folder / "broken.prompty").write_text("---\nname: [\n---\n")
-    done = dittybag(home, "import", str(folder))
-    assert done.stdout == "Imported 2 prompts\n"
+    result = dittybag(home, "import", str(folder))
+    assert result.stdout == "Imported 2 prompts\n"
     sql = "SELECT name, description, content, json_array_length(arguments) FROM prompts ORDER BY name"
     found = rows(home / "default.db", sql)
     assert found[0] == ("review", "Look", "Review this.\n", 0)
@@ -207,7 +207,7 @@ def test_defaults_of_a_template_are_kept(tmp_path: Path) -> None:
     )
     dittybag(tmp_path / "home", "import", str(folder))
 
-    async def said(**values: str) -> str:
+    async def render(**values: str) -> str:
         store, renderer = SqliteStore(str(tmp_path / "home" / "default.db")), TemplateRenderer()
 
         async def work(transaction: Transaction) -> Prompt:
@@ -221,8 +221,8 @@ def test_defaults_of_a_template_are_kept(tmp_path: Path) -> None:
             renderer.close()
             await store.close()
 
-    assert asyncio.run(said()) == 'Tell of a "b".\n'
-    assert asyncio.run(said(topic="{{ 7 }}")) == "Tell of {{ 7 }}.\n"
+    assert asyncio.run(render()) == 'Tell of a "b".\n'
+    assert asyncio.run(render(topic="{{ 7 }}")) == "Tell of {{ 7 }}.\n"
 
 
 def test_everything_goes_to_the_project_that_is_named(tmp_path: Path) -> None:
@@ -248,8 +248,8 @@ def test_everything_goes_to_the_project_that_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_said(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
-    done = dittybag(tmp_path, *arguments, status=2)
-    assert problem in done.stderr or problem in done.stdout
+    result = dittybag(tmp_path, *arguments, status=2)
+    assert problem in result.stderr or problem in result.stdout
 
 
 def test_whoever_reads_an_export_may_stop(home: Path, tmp_path: Path) -> None:
@@ -267,8 +267,8 @@ def test_whoever_reads_an_export_may_stop(home: Path, tmp_path: Path) -> None:
     assert process.stdout.read(10) == b'{"format":'
     process.stdout.close()
     assert process.stderr is not None
-    said = process.stderr.read()
+    output = process.stderr.read()
     process.stderr.close()
     assert process.wait(30) == 1
-    assert b"Traceback" not in said
-    assert b"Exception" not in said
+    assert b"Traceback" not in output
+    assert b"Exception" not in output

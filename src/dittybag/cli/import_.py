@@ -155,12 +155,14 @@ def _print_summary(imported: ImportReport, *, dry_run: bool) -> None:
         if any(counts.values()):
             past_form = {"replace": "Replaced", "skip": "Skipped"}[word]
             click.echo(f"{f'Would {word}' if dry_run else past_form} {_counts(counts)}")
-    _print_lines("Renamed:", [f"{item.kind} {item.old} is now {item.new}" for item in result.renamed])
+    _print_lines("Renamed:", [f"{item.kind} '{item.old}' is now '{item.new}'" for item in result.renamed])
     if result.conflicts:
-        _print_lines("Name already in use:", [str(conflict) for conflict in result.conflicts])
+        _print_lines("Conflicts:", [str(conflict) for conflict in result.conflicts])
     _print_lines("Notes:", imported.notes)
     if imported.has_history and not result.exact:
-        click.echo("note: the history was not imported, because the workspace is not empty", err=True)
+        click.echo(
+            "note: the history was not imported; it requires an empty workspace and no --project", err=True
+        )
 
 
 def _counts(counts: dict[Any, int]) -> str:

@@ -79,7 +79,7 @@ class FolderSource(FileSource):
             raise SourceFailed(f"{folder}/{MARKER}", str(error)) from error
         if marker.format != FORMAT or marker.version != VERSION:
             problem = f"format '{marker.format[:60]}' version {marker.version} is not supported"
-            raise SourceFailed(folder, problem)
+            raise SourceFailed(folder, f"{problem}; this Dittybag reads '{FORMAT}' version {VERSION}")
         self.has_history = "changes.jsonl" in self._tree.files("history")
         self._bytes_left = SOURCE_BYTES
         self._projects: list[SourceEntry[Project]] = []
@@ -169,7 +169,7 @@ class FolderSource(FileSource):
     def close(self) -> None:
         self._tree.__exit__(None, None, None)
 
-    # The interface of a source
+    # Methods of `FileSource`
 
     def projects(self) -> Iterator[SourceEntry[Project]]:
         return iter(self._projects)

@@ -167,22 +167,20 @@ class TaskManagerSource(_DatabaseSource):
 
     def tasks(self) -> Iterator[SourceEntry[Task]]:
         with open_read_only(self._path) as connection:
-            known = tables(connection)["tasks"]
+            columns = tables(connection)["tasks"]
         users = [as_text(row["user_id"]) for row in self._rows("SELECT DISTINCT user_id FROM tasks")]
-        others = sorted(user for user in users if user != DEFAULT_USER)
+        other_users = sorted(user for user in users if user != DEFAULT_USER)
         # The only user of the task manager becomes the default user.
-        alone = len(users) == 1
-        if others and not alone:
-            owners = f"Owners ({len(others)}): {', '.join(others)[:200]}"
+        single_user = len(users) == 1
+        if other_users and not single_user:
+            owners = f"Owners ({len(other_users)}): {', '.join(other_users)[:200]}"
             self.add_note(f"Tasks of other users keep their owner. {owners}")
         for row in self._rows("SELECT * FROM tasks ORDER BY id"):
             location = f"task {row['id']}"
-            yield (
-                location,
-                self._task(location, row, DEFAULT_USER if alone else as_text(row["user_id"]), known),
-            )
+            user = DEFAULT_USER if single_user else as_text(row["user_id"])
+            yield location, self._task(location, row, user, columns)
 
-    def _task(self, location: str, row: dict[str, Any], user: str, known: set[str]) -> Task:
+    def _task(self, location: str, row: dict[str, Any], user: str, columns: set[str]) -> Task:
         title, notes = as_text(row["title"]), as_text(row.get("notes")).replace("\0", "")
         due = as_text(row.get("due_date")).strip() or None
         if due is not None and any(task_problems(due_date=due)):
@@ -194,7 +192,7 @@ class TaskManagerSource(_DatabaseSource):
             energy = DEFAULT_ENERGY
         times = _time_fields(row)
         completed_at = parse_time(as_text(row.get("completed_at")))
-        is_done = bool(row["completed"]) if "completed" in known else completed_at is not None
+        is_done = bool(row["completed"]) if "completed" in columns else completed_at is not None
         return Task(
             id=0,
             user=one_line(user, NAME_LENGTH) or DEFAULT_USER,

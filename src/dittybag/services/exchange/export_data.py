@@ -75,10 +75,12 @@ class ExportRun:
                 self._progress.step("tasks")
 
     async def _export_history(self) -> None:
-        past: set[str] = set()
+        digests: set[str] = set()
         async for change in self._log("resource"):
-            past |= {item.sha256 for item in (change.before, change.after) if isinstance(item, Resource)}
-        for digest in sorted(past - self._contents):
+            digests |= {
+                entity.sha256 for entity in (change.before, change.after) if isinstance(entity, Resource)
+            }
+        for digest in sorted(digests - self._contents):
             self._sink.content(digest, await self._transaction.content(digest))
         async for change in self._log():
             self._sink.change(change)

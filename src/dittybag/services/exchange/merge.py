@@ -105,11 +105,11 @@ class MergeImport:
     async def _add_prompt(self, prompt: Prompt) -> None:
         find, project = self._transaction.find, prompt.project
         same_id = await find("prompt", id=prompt.id) if prompt.id else None
-        same = same_id if same_id is not None and same_id.project == project else None
+        by_id = same_id if same_id is not None and same_id.project == project else None
         by_name = await find("prompt", project=project, name=prompt.name) if prompt.name else None
         by_title = await find("prompt", project=project, title=prompt.title) if prompt.title else None
         new = prompt if prompt.id and same_id is None else replace(prompt, id=self._transaction.new_id())
-        matches = [match for match in (same, by_name, by_title) if match is not None]
+        matches = [match for match in (by_id, by_name, by_title) if match is not None]
         if any(_merge_fields(match, prompt) == match for match in matches):
             self._result.skipped["prompt"] += 1
             return
@@ -117,7 +117,7 @@ class MergeImport:
             await self._create(await rename_prompt_if_taken(self._transaction, new))
             return
         project_name = await self._project_name(prompt)
-        if same is None and by_name is None:
+        if by_id is None and by_name is None:
             self._result.conflicts.append(TitleTaken(prompt.title, project_name))
         else:
             self._result.conflicts.append(NameTaken("prompt", matches[0].name, project_name))
@@ -141,19 +141,19 @@ class MergeImport:
     async def _add_resource(self, resource: Resource, content: bytes) -> None:
         find, project = self._transaction.find, resource.project
         same_id = await find("resource", id=resource.id) if resource.id else None
-        same = same_id if same_id is not None and same_id.project == project else None
+        by_id = same_id if same_id is not None and same_id.project == project else None
         by_name = await find("resource", project=project, name=resource.name)
         by_uri = await find("resource", project=project, uri=resource.uri)
         new = (
             resource if resource.id and same_id is None else replace(resource, id=self._transaction.new_id())
         )
-        matches = [match for match in (same, by_name, by_uri) if match is not None]
+        matches = [match for match in (by_id, by_name, by_uri) if match is not None]
         if any(_merge_fields(match, resource) == match for match in matches):
             self._result.skipped["resource"] += 1
             return
         if matches:
             conflict: Conflict = NameTaken("resource", matches[0].name, await self._project_name(resource))
-            if same is None and by_name is None:
+            if by_id is None and by_name is None:
                 conflict = UriTaken(resource.uri, await self._project_name(resource))
             self._result.conflicts.append(conflict)
             if self._on_conflict in ("fail", "skip"):
@@ -166,10 +166,10 @@ class MergeImport:
             )
             await self._replace(matches[0], changed)
             return
-        renamed_resource = await rename_resource_if_taken(self._transaction, new)
-        if renamed_resource.name != resource.name or renamed_resource.uri != resource.uri:
-            self._result.renamed.append(RenamedEntity("resource", resource.name, renamed_resource.name))
-        await self._create(renamed_resource)
+        renamed = await rename_resource_if_taken(self._transaction, new)
+        if renamed.name != resource.name or renamed.uri != resource.uri:
+            self._result.renamed.append(RenamedEntity("resource", resource.name, renamed.name))
+        await self._create(renamed)
 
     # Tasks
 
