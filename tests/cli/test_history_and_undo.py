@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_runner import data, dittybag, failure
-from tests.cli.pseudo_terminal import at_terminal, plain
+from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
 
 
 def changes(home: Path, *arguments: str) -> list[tuple[Any, ...]]:
@@ -17,7 +17,7 @@ def changes(home: Path, *arguments: str) -> list[tuple[Any, ...]]:
     return [(row["change"], row["actor"], row["action"], row["kind"], row["name"]) for row in rows]
 
 
-def contents(home: Path, name: str) -> str:
+def prompt_content(home: Path, name: str) -> str:
     return dittybag(home, "prompt", "show", name).stdout
 
 
@@ -73,8 +73,8 @@ def test_history_of_one_thing_by_its_id_also_when_it_is_gone(home: Path) -> None
 
 def test_history_says_how_to_go_on_and_that_there_is_nothing(home: Path) -> None:
     assert dittybag(home, "history", "--limit", "2").stderr == "hint: for older changes, use --before 3\n"
-    done = dittybag(home, "history", "nothing-like-it")
-    assert (done.stdout, done.stderr) == ("", "No matching changes\n")
+    result = dittybag(home, "history", "nothing-like-it")
+    assert (result.stdout, result.stderr) == ("", "No matching changes\n")
 
 
 @pytest.mark.parametrize("arguments", [("--since", "soon"), ("--kind", "book"), ("--limit", "0")])
@@ -87,11 +87,11 @@ def test_history_refuses_what_makes_no_sense(tmp_path: Path, arguments: tuple[st
 
 
 def test_diff_shows_what_a_change_has_changed(home: Path) -> None:
-    done = dittybag(home, "diff", "3").stdout.splitlines()
-    assert done[0] == "prompt A review"
-    assert "-title: review" in done
-    assert "+title: A review" in done
-    assert done[-4:] == [" one", "-two", "+2", " three"]
+    result = dittybag(home, "diff", "3").stdout.splitlines()
+    assert result[0] == "prompt A review"
+    assert "-title: review" in result
+    assert "+title: A review" in result
+    assert result[-4:] == [" one", "-two", "+2", " three"]
     fields = data(dittybag(home, "diff", "3", "--json"))["fields"]
     assert fields["content"] == {"before": "one\ntwo\nthree\n", "after": "one\n2\nthree\n"}
 
@@ -108,7 +108,7 @@ def test_diff_of_documents(home: Path) -> None:
     file = home / "note.md"
     for text in ("first\nsame\n", "second\nsame\n"):
         file.write_text(text)
-        dittybag(home, "resource", "add" if text.startswith("first") else "update", *_named(text, file))
+        dittybag(home, "resource", "add" if text.startswith("first") else "update", *_resource_arguments(text, file))
     assert dittybag(home, "diff", "6").stdout.splitlines()[-3:] == ["-first", "+second", " same"]
     binary = home / "picture.png"
     binary.write_bytes(bytes(range(256)))
@@ -116,22 +116,22 @@ def test_diff_of_documents(home: Path) -> None:
     assert "(256 bytes, SHA-256 " in dittybag(home, "diff", "7").stdout
 
 
-def _named(text: str, file: Path) -> list[str]:
+def _resource_arguments(text: str, file: Path) -> list[str]:
     return [str(file), "--name", "note"] if text.startswith("first") else ["note", str(file)]
 
 
 def test_a_terminal_is_not_obeyed_what_a_text_says(home: Path) -> None:
     dittybag(home, "prompt", "add", "evil", "a\n\x1b[2Jb\n")
-    assert "\x1b[2J" not in at_terminal(home, "diff", "5")
+    assert "\x1b[2J" not in run_in_terminal(home, "diff", "5")
 
 
 # undo
 
 
 def test_undo_takes_back_the_last_change_and_then_that(home: Path) -> None:
-    done = dittybag(home, "undo", "--yes").stdout
-    assert "delete task Write tests" in done
-    assert "Undid 1 change" in done
+    output = dittybag(home, "undo", "--yes").stdout
+    assert "delete task Write tests" in output
+    assert "Undid 1 change" in output
     assert data(dittybag(home, "task", "list", "--json"))["tasks"] == []
     dittybag(home, "undo", "--yes")
     assert [task["title"] for task in data(dittybag(home, "task", "list", "--json"))["tasks"]] == [
@@ -144,12 +144,12 @@ def test_undo_of_several(home: Path) -> None:
     assert shown["undone"] is True
     assert [(row["effect"], row["name"]) for row in shown["entities"]] == [
         ("delete", "Write tests"),
-        ("change back", "A review"),
+        ("revert", "A review"),
     ]
-    assert contents(home, "review") == "one\ntwo\nthree\n"
+    assert prompt_content(home, "review") == "one\ntwo\nthree\n"
     # The undo is one batch, so it is undone at once.
     dittybag(home, "undo", "--yes")
-    assert contents(home, "review") == "one\n2\nthree\n"
+    assert prompt_content(home, "review") == "one\n2\nthree\n"
 
 
 def test_undo_of_all_that_somebody_did(home: Path) -> None:
@@ -161,9 +161,9 @@ def test_undo_of_all_that_somebody_did(home: Path) -> None:
     assert {(row["effect"], row["kind"]) for row in shown["entities"]} == {
         ("delete", "prompt"),
         ("delete", "project"),
-        ("change back", "prompt"),
+        ("revert", "prompt"),
     }
-    assert contents(home, "review") == "one\ntwo\nthree\n"
+    assert prompt_content(home, "review") == "one\ntwo\nthree\n"
     assert [row["name"] for row in data(dittybag(home, "project", "list", "--json"))["projects"]] == [
         "default"
     ]
@@ -186,9 +186,9 @@ def test_later_changes_are_not_overwritten_unasked(home: Path) -> None:
     assert error["code"] == "LATER_CHANGES"
     plan = data(dittybag(home, "undo", "3", "--dry-run", "--json"))
     assert (plan["undone"], [row["change"] for row in plan["overwrites"]]) == (False, [5])
-    assert contents(home, "review") == "one\n2\nthree\n"
+    assert prompt_content(home, "review") == "one\n2\nthree\n"
     dittybag(home, "undo", "3", "--yes", "--force")
-    assert contents(home, "review") == "one\ntwo\nthree\n"
+    assert prompt_content(home, "review") == "one\ntwo\nthree\n"
     # A change by someone else between two of one's own is a later change too.
     as_actor(home, "bob", "prompt", "update", "review", "--description", "Mine")
     as_actor(home, "ann", "prompt", "update", "review", "--description", "No, mine")
@@ -207,10 +207,10 @@ def test_what_was_done_together_is_undone_together(home: Path) -> None:
         shown = data(dittybag(home, "undo", str(number), "--dry-run", "--json"))["entities"]
         assert {row["name"] for row in shown} == {"whole", "a", "b"}
     dittybag(home, "undo", str(last - 1), "--yes")
-    assert contents_in(home, "whole") == {"a", "b"}
+    assert prompt_names(home, "whole") == {"a", "b"}
 
 
-def contents_in(home: Path, project: str) -> set[str]:
+def prompt_names(home: Path, project: str) -> set[str]:
     return {row["name"] for row in data(dittybag(home, "prompt", "list", "-p", project, "--json"))["prompts"]}
 
 
@@ -220,8 +220,8 @@ def test_undo_in_one_project_leaves_others_alone(home: Path) -> None:
     dittybag(home, "prompt", "add", "gone", "Text.")
     dittybag(home, "prompt", "add", "too", "Text.", "-p", "mine")
     dittybag(home, "undo", "-p", "default", "--yes")
-    assert contents_in(home, "mine") == {"kept", "too"}
-    assert contents_in(home, "default") == {"review"}
+    assert prompt_names(home, "mine") == {"kept", "too"}
+    assert prompt_names(home, "default") == {"review"}
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_undo_refuses_what_makes_no_sense(home: Path, arguments: tuple[str, ...]
 
 
 def test_undo_does_nothing_where_nobody_can_be_asked(home: Path) -> None:
-    done = dittybag(home, "undo", status=1)
-    assert "--yes" in done.stderr
+    result = dittybag(home, "undo", status=1)
+    assert "--yes" in result.stderr
     assert len(changes(home)) == 4
 
 
@@ -246,13 +246,13 @@ def test_there_is_nothing_to_undo(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("typed", "status", "left"), [("y\n", 0, 0), ("n\n", 1, 1), ("\n", 1, 1)])
 def test_a_terminal_is_asked(home: Path, typed: str, status: int, left: int) -> None:
-    seen = at_terminal(home, "undo", answers=[("Undo these changes?", typed)], status=status)
-    assert "delete task Write tests" in plain(seen)
+    seen = run_in_terminal(home, "undo", answers=[("Undo these changes?", typed)], status=status)
+    assert "delete task Write tests" in strip_colours(seen)
     assert len(data(dittybag(home, "task", "list", "--json"))["tasks"]) == left
 
 
 def test_colours_are_for_terminals(home: Path) -> None:
-    assert "\x1b[32m" in at_terminal(home, "history")
+    assert "\x1b[32m" in run_in_terminal(home, "history")
     assert "\x1b" not in dittybag(home, "history").stdout
 
 
@@ -264,13 +264,13 @@ def test_restore_makes_a_thing_what_it_was(home: Path) -> None:
     assert (
         dittybag(home, "restore", "2").stdout == "Prompt 'review' was restored to its state after change 2\n"
     )
-    assert contents(home, "review") == "one\ntwo\nthree\n"
+    assert prompt_content(home, "review") == "one\ntwo\nthree\n"
     dittybag(home, "restore", "3")
-    assert contents(home, "review") == "one\n2\nthree\n"
+    assert prompt_content(home, "review") == "one\n2\nthree\n"
     assert data(dittybag(home, "restore", "5", "--json"))["deleted"] is True
     dittybag(home, "prompt", "show", "review", status=3)
     dittybag(home, "undo", "--yes")
-    assert contents(home, "review") == "one\n2\nthree\n"
+    assert prompt_content(home, "review") == "one\n2\nthree\n"
 
 
 def test_restore_in_any_project_and_not_over_others(home: Path) -> None:
@@ -278,7 +278,7 @@ def test_restore_in_any_project_and_not_over_others(home: Path) -> None:
     dittybag(home, "prompt", "add", "it", "First.", "-p", "other")
     dittybag(home, "prompt", "delete", "it", "-p", "other")
     dittybag(home, "restore", "6")
-    assert contents_in(home, "other") == {"it"}
+    assert prompt_names(home, "other") == {"it"}
     dittybag(home, "prompt", "delete", "it", "-p", "other")
     dittybag(home, "prompt", "add", "it", "Second.", "-p", "other")
     assert failure(dittybag(home, "restore", "6", "--json", status=4))["code"] == "NAME_TAKEN"

@@ -45,7 +45,7 @@ class _Plan(Struct, frozen=True):
 def _effect(change: Change) -> str:
     if change.before is None:
         return "delete"
-    return "bring back" if change.after is None else "change back"
+    return "restore" if change.after is None else "revert"
 
 
 @click.command("undo")
