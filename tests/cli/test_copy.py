@@ -21,13 +21,13 @@ from tests.postgres_servers import PostgresServer, run_postgres
 from tests.stdio_server_process import ROOT
 
 #: Prompts, resources and tasks, each with a history. `COPY_THINGS=50000` is a long run.
-THINGS = int(os.environ.get("COPY_THINGS", "2000"))
+ENTITIES = int(os.environ.get("COPY_THINGS", "2000"))
 #: Timeout of one command.
-SECONDS = 30.0 + THINGS / 50
+TIMEOUT_SECONDS = 30.0 + ENTITIES / 50
 
-pytestmark = pytest.mark.timeout(120 + 12 * SECONDS if THINGS > 2000 else 120)
+pytestmark = pytest.mark.timeout(120 + 12 * TIMEOUT_SECONDS if ENTITIES > 2000 else 120)
 
-numbers = count(1)
+schema_numbers = count(1)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def server() -> Iterator[PostgresServer]:
 @pytest.fixture
 def schema() -> str:
     """The name of a schema without a workspace."""
-    return f"copy_{next(numbers)}"
+    return f"copy_{next(schema_numbers)}"
 
 
 @pytest.fixture
@@ -52,53 +52,61 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source database, which no test writes to."""
     home = tmp_path_factory.mktemp("source")
     path = home / "source.db"
-    asyncio.run(fill_database(path, THINGS // 2 + THINGS // 40, THINGS // 10, THINGS * 2 // 5 + THINGS // 40))
+    asyncio.run(
+        fill_database(
+            path, ENTITIES // 2 + ENTITIES // 40, ENTITIES // 10, ENTITIES * 2 // 5 + ENTITIES // 40
+        )
+    )
     dittybag(home, "user", "add", "ann", "--db", str(path))
     dittybag(home, "token", "create", "--user", "ann", "--scope", "write", "--db", str(path))
     dittybag(home, "project", "share", "side", "ann", "--db", str(path))
     return path
 
 
-def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
+def start_command(home: Path, *arguments: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "DITTYBAG_HOME": str(home)}
     command = [sys.executable, "-m", "dittybag", *arguments]
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
 
 
-def finished(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_command(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command that may take long."""
-    with started(home, *arguments) as process:
-        out, _ = process.communicate(timeout=SECONDS)
+    with start_command(home, *arguments) as process:
+        out, _ = process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 0
     return subprocess.CompletedProcess(arguments, 0, out)
 
 
-def exported(home: Path, database: str) -> str:
+def export_workspace(home: Path, database: str) -> str:
     """Return the export of a workspace, with its history."""
-    return finished(home, "export", "-", "--db", database).stdout
+    return run_command(home, "export", "-", "--db", database).stdout
 
 
-def accounts(home: Path, database: str) -> list[object]:
-    asked = (("user", "list"), ("token", "list"), ("project", "members", "side"))
-    return [data(dittybag(home, *words, "--db", database, "--json")) for words in asked]
+def list_accounts(home: Path, database: str) -> list[object]:
+    commands = (("user", "list"), ("token", "list"), ("project", "members", "side"))
+    return [data(dittybag(home, *words, "--db", database, "--json")) for words in commands]
 
 
-def test_there_and_back_nothing_is_lost(tmp_path: Path, database: Path, url: str) -> None:
-    done = finished(tmp_path, "copy", "--from", str(database), "--to", url)
-    assert "verified: " in done.stdout
+def test_a_round_trip_preserves_everything(tmp_path: Path, database: Path, url: str) -> None:
+    result = run_command(tmp_path, "copy", "--from", str(database), "--to", url)
+    assert "verified: " in result.stdout
     back = tmp_path / "back.db"
-    copied = data(finished(tmp_path, "copy", "--from", url, "--to", str(back), "--json"))
-    assert copied["changes"] == copied["copied"] > 2 * THINGS
+    copied = data(run_command(tmp_path, "copy", "--from", url, "--to", str(back), "--json"))
+    assert copied["changes"] == copied["copied"] > 2 * ENTITIES
     assert copied["entities"]["project"] == 3
-    assert sum(copied["entities"].values()) >= THINGS
-    whole = exported(tmp_path, str(database))
-    assert exported(tmp_path, url) == whole
-    assert exported(tmp_path, str(back)) == whole
-    assert accounts(tmp_path, url) == accounts(tmp_path, str(back)) == accounts(tmp_path, str(database))
-    assert data(finished(tmp_path, "doctor", "--db", str(back), "--json"))["errors"] == 0
+    assert sum(copied["entities"].values()) >= ENTITIES
+    whole = export_workspace(tmp_path, str(database))
+    assert export_workspace(tmp_path, url) == whole
+    assert export_workspace(tmp_path, str(back)) == whole
+    assert (
+        list_accounts(tmp_path, url)
+        == list_accounts(tmp_path, str(back))
+        == list_accounts(tmp_path, str(database))
+    )
+    assert data(run_command(tmp_path, "doctor", "--db", str(back), "--json"))["errors"] == 0
 
 
-def newest_in_file(path: Path) -> int:
+def last_seq_in_file(path: Path) -> int:
     """Return the sequence number of the last change; 0 if the database does not exist yet."""
     if not path.exists():
         return 0
@@ -108,55 +116,57 @@ def newest_in_file(path: Path) -> int:
         return int(connection.execute("SELECT max(seq) FROM changes").fetchall()[0][0] or 0) if has_log else 0
 
 
-def newest_in_schema(server: PostgresServer, schema: str) -> int:
+def last_seq_in_schema(server: PostgresServer, schema: str) -> int:
     if not server.sql(f"SELECT 1 FROM pg_tables WHERE schemaname = '{schema}' AND tablename = 'changes'"):
         return 0
     return int(server.sql(f"SELECT coalesce(max(seq), 0) FROM {schema}.changes")[0])
 
 
-def killed_half_way(process: subprocess.Popen[str], newest: Callable[[], int], total: int) -> int:
+def kill_halfway(process: subprocess.Popen[str], last_seq: Callable[[], int], total: int) -> int:
     """Kill a copy when a third is done; return the sequence number of the last copied change."""
-    deadline = time.monotonic() + SECONDS
-    while newest() < total // 3:
-        assert process.poll() is None, "it has ended before it could be killed"
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while last_seq() < total // 3:
+        assert process.poll() is None, "the copy finished before it was killed"
         assert time.monotonic() < deadline
     process.kill()
     process.communicate()
-    return newest()
+    return last_seq()
 
 
 @pytest.mark.parametrize("to_server", [True, False])
-def test_a_copy_that_was_killed_is_gone_on_with(
+def test_a_killed_copy_is_resumed(
     tmp_path: Path, database: Path, server: PostgresServer, schema: str, url: str, *, to_server: bool
 ) -> None:
-    source, target, total = str(database), url, newest_in_file(database)
+    source, target, total = str(database), url, last_seq_in_file(database)
 
-    def newest() -> int:
-        return newest_in_schema(server, schema) if to_server else newest_in_file(Path(target))
+    def last_seq() -> int:
+        return last_seq_in_schema(server, schema) if to_server else last_seq_in_file(Path(target))
 
     if not to_server:
-        finished(tmp_path, "copy", "--from", source, "--to", url)
+        run_command(tmp_path, "copy", "--from", source, "--to", url)
         source, target = url, str(tmp_path / "back.db")
-    done = killed_half_way(started(tmp_path, "copy", "--from", source, "--to", target), newest, total)
-    assert total // 3 <= done < total
-    copied = data(finished(tmp_path, "copy", "--from", source, "--to", target, "--json"))
-    assert (copied["changes"], copied["copied"]) == (total, total - done)
-    assert exported(tmp_path, target) == exported(tmp_path, str(database))
-    assert accounts(tmp_path, target) == accounts(tmp_path, str(database))
-    again = data(finished(tmp_path, "copy", "--from", source, "--to", target, "--json"))
+    copied_seq = kill_halfway(
+        start_command(tmp_path, "copy", "--from", source, "--to", target), last_seq, total
+    )
+    assert total // 3 <= copied_seq < total
+    copied = data(run_command(tmp_path, "copy", "--from", source, "--to", target, "--json"))
+    assert (copied["changes"], copied["copied"]) == (total, total - copied_seq)
+    assert export_workspace(tmp_path, target) == export_workspace(tmp_path, str(database))
+    assert list_accounts(tmp_path, target) == list_accounts(tmp_path, str(database))
+    again = data(run_command(tmp_path, "copy", "--from", source, "--to", target, "--json"))
     assert again["copied"] == 0
 
 
-def test_nothing_else_is_overwritten(tmp_path: Path, database: Path, url: str) -> None:
+def test_a_target_with_other_data_is_refused(tmp_path: Path, database: Path, url: str) -> None:
     for number in range(3):
         dittybag(tmp_path, "task", "add", f"Mine {number}", "--db", url)
-    before = exported(tmp_path, url)
-    done = dittybag(tmp_path, "copy", "--from", str(database), "--to", url, "--json", status=1)
-    assert failure(done)["code"] == "COPY_REFUSED"
-    assert exported(tmp_path, url) == before
+    before = export_workspace(tmp_path, url)
+    result = dittybag(tmp_path, "copy", "--from", str(database), "--to", url, "--json", status=1)
+    assert failure(result)["code"] == "COPY_REFUSED"
+    assert export_workspace(tmp_path, url) == before
 
 
-def test_what_makes_no_sense(tmp_path: Path, database: Path) -> None:
+def test_invalid_sources_and_targets_are_refused(tmp_path: Path, database: Path) -> None:
     missing = dittybag(tmp_path, "copy", "--from", "none.db", "--to", "x.db", "--json", status=3)
     assert failure(missing)["code"] == "NOT_FOUND"
     dittybag(tmp_path, "copy", "--from", str(database), "--to", str(database), status=1)
@@ -164,10 +174,10 @@ def test_what_makes_no_sense(tmp_path: Path, database: Path) -> None:
 
 
 def test_a_password_is_never_shown(tmp_path: Path, database: Path) -> None:
-    away = "postgresql://ann:s3cret-word@127.0.0.1:1/notes"
-    done = dittybag(tmp_path, "copy", "--from", str(database), "--to", away, status=5)
-    assert "127.0.0.1:1/notes" in done.stderr
-    assert "s3cret" not in done.stderr + done.stdout
+    unreachable = "postgresql://ann:s3cret-word@127.0.0.1:1/notes"
+    result = dittybag(tmp_path, "copy", "--from", str(database), "--to", unreachable, status=5)
+    assert "127.0.0.1:1/notes" in result.stderr
+    assert "s3cret" not in result.stderr + result.stdout
 
 
 def test_commands_work_on_a_server_like_on_a_file(tmp_path: Path, url: str) -> None:

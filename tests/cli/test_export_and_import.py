@@ -34,7 +34,7 @@ async def home(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_file_goes_out_and_comes_in_again(home: Path, tmp_path: Path) -> None:
+def test_a_json_export_round_trips(home: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "all.json", tmp_path / "other"
     output = dittybag(home, "export", str(file)).stdout
     assert output.startswith("Exported ")
@@ -46,7 +46,7 @@ def test_a_file_goes_out_and_comes_in_again(home: Path, tmp_path: Path) -> None:
     assert "Skipped" in dittybag(other, "import", "-", stdin=again).stdout
 
 
-def test_a_folder_goes_out_and_comes_in_again(home: Path, tmp_path: Path) -> None:
+def test_a_folder_export_round_trips(home: Path, tmp_path: Path) -> None:
     folder, other = tmp_path / "notes", tmp_path / "other"
     dittybag(home, "export", str(folder))
     assert "0 files changed" in dittybag(home, "export", str(folder)).stdout
@@ -55,7 +55,7 @@ def test_a_folder_goes_out_and_comes_in_again(home: Path, tmp_path: Path) -> Non
     assert read_files(tmp_path / "again") == read_files(folder)
 
 
-def test_a_database_of_ours_is_taken_in_with_its_history_and_left_alone(home: Path, tmp_path: Path) -> None:
+def test_a_dittybag_database_is_imported_with_its_history_and_not_changed(home: Path, tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in home.iterdir()}
     other = tmp_path / "other"
     report = data(dittybag(other, "import", str(home / "default.db"), "--json"))
@@ -64,7 +64,7 @@ def test_a_database_of_ours_is_taken_in_with_its_history_and_left_alone(home: Pa
     assert dump_tables(other / "default.db") == dump_tables(home / "default.db")
 
 
-def test_one_project(home: Path, tmp_path: Path) -> None:
+def test_one_project_can_be_exported(home: Path, tmp_path: Path) -> None:
     dittybag(home, "export", str(tmp_path / "side.json"), "-p", "side")
     found = msgspec.json.decode((tmp_path / "side.json").read_bytes())
     assert [project["name"] for project in found["projects"]] == ["side"]
@@ -74,7 +74,7 @@ def test_one_project(home: Path, tmp_path: Path) -> None:
     assert "contains an export of project 'side'" in output
 
 
-def test_nothing_is_overwritten_unasked(home: Path, tmp_path: Path) -> None:
+def test_existing_files_are_overwritten_only_with_force(home: Path, tmp_path: Path) -> None:
     file, folder = tmp_path / "all.json", tmp_path / "folder"
     file.write_text("mine")
     folder.mkdir()
@@ -88,7 +88,7 @@ def test_nothing_is_overwritten_unasked(home: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.json", "folder", "home"]
 
 
-def test_a_folder_that_cannot_be_written_is_named(home: Path, tmp_path: Path) -> None:
+def test_an_unwritable_target_is_reported(home: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     output = dittybag(home, "export", str(tmp_path / "file" / "all.json"), status=5).stderr
     assert "could not be written" in output
@@ -115,7 +115,7 @@ def test_conflicts_are_listed_and_nothing_is_changed(home: Path, tmp_path: Path)
     assert (report["replaced"]["prompts"], len(report["conflicts"])) == (30, 30)
 
 
-def test_what_is_wrong_with_a_source_is_said(home: Path, tmp_path: Path) -> None:
+def test_problems_of_a_source_are_reported(home: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("act,prompt\nA,\n\x1b[31mB,\n")
     result = dittybag(home, "import", str(tmp_path / "bad.csv"), status=1)
     assert "Nothing was imported:\n  line 2: Content must not be empty" in result.stderr
@@ -125,7 +125,7 @@ def test_what_is_wrong_with_a_source_is_said(home: Path, tmp_path: Path) -> None
     assert "\x1b" not in dittybag(tmp_path / "other", "import", str(tmp_path / "all.json"), status=1).stderr
 
 
-def test_an_edited_export_is_taken_in_without_its_history(home: Path, tmp_path: Path) -> None:
+def test_an_edited_export_requires_no_history(home: Path, tmp_path: Path) -> None:
     dittybag(home, "export", str(tmp_path / "folder"), "--history")
     task = next((tmp_path / "folder" / "tasks").iterdir())
     task.write_text(task.read_text() + "more notes")
@@ -145,7 +145,7 @@ def test_an_edited_export_is_taken_in_without_its_history(home: Path, tmp_path: 
         ("x.zip", b"PK\x03\x04 and more", "it is an archive; unpack it first"),
     ],
 )
-def test_what_is_not_recognised_gets_a_list_of_what_is(
+def test_an_unknown_format_is_refused_with_a_list_of_formats(
     tmp_path: Path, name: str, content: bytes, problem: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
@@ -156,7 +156,7 @@ def test_what_is_not_recognised_gets_a_list_of_what_is(
     assert "no such file" in dittybag(tmp_path / "home", "import", "nowhere", status=3).stderr
 
 
-def test_what_is_named_wrongly_is_refused(tmp_path: Path) -> None:
+def test_a_wrong_format_option_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("act,prompt\nA,a\n")
     for form in ("json", "prompt-store", "mcpkg", "task-manager", "database", "folder"):
         output = dittybag(tmp_path / "home", "import", str(tmp_path / "x.csv"), "--as", form, status=1).stderr
@@ -168,7 +168,7 @@ def test_what_is_named_wrongly_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_databases_of_other_programs(tmp_path: Path) -> None:
+def test_databases_of_other_programs_are_imported(tmp_path: Path) -> None:
     home = tmp_path / "home"
     row = {"id": "1", "title": "A title", "content": "Text"}
     create_database(tmp_path / "prompts.db", PROMPT_STORE, prompts=[row]).close()
@@ -177,7 +177,7 @@ def test_databases_of_other_programs(tmp_path: Path) -> None:
     assert dittybag(home, "import", str(tmp_path / "tasks.db")).stdout == "Imported nothing\n"
 
 
-def test_prompt_files_become_stored_prompts(tmp_path: Path) -> None:
+def test_prompt_files_are_imported_as_stored_prompts(tmp_path: Path) -> None:
     home, folder = tmp_path / "home", tmp_path / "prompts"
     (folder / "writing").mkdir(parents=True)
     (folder / "review.md").write_text("---\ndescription: Look\n---\nReview this.\n")
@@ -225,7 +225,7 @@ def test_defaults_of_a_template_are_kept(tmp_path: Path) -> None:
     assert asyncio.run(render(topic="{{ 7 }}")) == "Tell of {{ 7 }}.\n"
 
 
-def test_everything_goes_to_the_project_that_is_named(tmp_path: Path) -> None:
+def test_everything_is_imported_into_the_selected_project(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (tmp_path / "a.csv").write_text("act,prompt\nA,a\n")
     assert (
@@ -247,12 +247,12 @@ def test_everything_goes_to_the_project_that_is_named(tmp_path: Path) -> None:
         (("import", "x", "--on-conflict", "shout"), "'shout' is not one of"),
     ],
 )
-def test_what_makes_no_sense_is_said(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
+def test_invalid_options_are_reported(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
     result = dittybag(tmp_path, *arguments, status=2)
     assert problem in result.stderr or problem in result.stdout
 
 
-def test_whoever_reads_an_export_may_stop(home: Path, tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_an_export_without_a_traceback(home: Path, tmp_path: Path) -> None:
     dittybag(home, "export", str(tmp_path / "all.json"))
     # More than the buffer of a pipe.
     assert (tmp_path / "all.json").stat().st_size > 100_000
