@@ -1,4 +1,4 @@
-"""Runs the `dittybag` command as a process with its own data folder."""
+"""Runs `dittybag` commands as processes with a separate data folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def dittybag(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command and check its exit status."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DITTYBAG_")}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "dittybag", *arguments],
         cwd=ROOT,
         env=inherited | {"DITTYBAG_HOME": str(home), "NO_COLOR": "1"} | dict(variables),
@@ -34,21 +34,21 @@ def dittybag(
         timeout=30,
         check=False,
     )
-    assert done.returncode == status, done
-    return done
+    assert result.returncode == status, result
+    return result
 
 
-def data(done: subprocess.CompletedProcess[str]) -> Any:
+def data(result: subprocess.CompletedProcess[str]) -> Any:
     """Return the data that a command printed with --json."""
-    envelope = msgspec.json.decode(done.stdout)
+    envelope = msgspec.json.decode(result.stdout)
     assert list(envelope) == ["ok", "data"]
     assert envelope["ok"] is True
     return envelope["data"]
 
 
-def failure(done: subprocess.CompletedProcess[str]) -> Any:
+def failure(result: subprocess.CompletedProcess[str]) -> Any:
     """Return the error that a command reported with --json."""
-    envelope = msgspec.json.decode(done.stderr)
+    envelope = msgspec.json.decode(result.stderr)
     assert list(envelope) == ["ok", "error"]
     assert envelope["ok"] is False
     assert list(envelope["error"]) == ["code", "message", "hints"]

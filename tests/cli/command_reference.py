@@ -1,4 +1,4 @@
-"""Generates the reference page of the commands: `python -m tests.cli.command_reference`."""
+"""Generates docs/reference/commands.md: `python -m tests.cli.command_reference`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dittybag.cli.commands import dittybag
 from dittybag.cli.serve import USAGE
 from tests.stdio_server_process import ROOT
 
-PAGE: Path = ROOT / "docs" / "reference" / "commands.md"
+REFERENCE: Path = ROOT / "docs" / "reference" / "commands.md"
 #: The width that click uses on a terminal of 80 or more columns.
 WIDTH = 78
 
-#: The part of the page above this line is written by hand.
-MARK = "<!-- From here on: python -m tests.cli.command_reference -->\n"
+#: The part of the page above this line is not generated.
+MARKER = "<!-- Generated below this line by: python -m tests.cli.command_reference -->\n"
 
 
-def commands(group: click.Group, ctx: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
+def iterate_commands(group: click.Group, ctx: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
     """Yield all commands, each before its own subcommands."""
     for name in group.list_commands(ctx):
         command = group.get_command(ctx, name)
@@ -27,25 +27,29 @@ def commands(group: click.Group, ctx: click.Context) -> Iterator[tuple[click.Com
         inner = click.Context(command, info_name=name, parent=ctx, terminal_width=WIDTH)
         yield command, inner
         if isinstance(command, click.Group):
-            yield from commands(command, inner)
+            yield from iterate_commands(command, inner)
 
 
-def root() -> click.Context:
+def root_context() -> click.Context:
     return click.Context(dittybag, info_name="dittybag", terminal_width=WIDTH)
 
 
-def help_of(command: click.Command, ctx: click.Context) -> str:
+def help_text(command: click.Command, ctx: click.Context) -> str:
     """Return the help text of a command."""
     return USAGE if command.name == "serve" else command.get_help(ctx)
 
 
-def page() -> str:
+def render_page() -> str:
     """Return the reference page."""
-    top = root()
-    parts = [PAGE.read_text().partition(MARK)[0] + MARK, "## dittybag\n", _block(dittybag.get_help(top))]
-    for command, ctx in commands(dittybag, top):
+    top = root_context()
+    parts = [
+        REFERENCE.read_text().partition(MARKER)[0] + MARKER,
+        "## dittybag\n",
+        _block(dittybag.get_help(top)),
+    ]
+    for command, ctx in iterate_commands(dittybag, top):
         level = "##" if ctx.parent is top else "###"
-        parts += [f"{level} {ctx.command_path}\n", _block(help_of(command, ctx))]
+        parts += [f"{level} {ctx.command_path}\n", _block(help_text(command, ctx))]
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
@@ -54,4 +58,4 @@ def _block(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    REFERENCE.write_text(render_page())

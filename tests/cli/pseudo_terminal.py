@@ -1,4 +1,4 @@
-"""Runs the `dittybag` command on a pseudo-terminal."""
+"""Runs `dittybag` commands in a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from types import MappingProxyType
 from tests.stdio_server_process import ROOT
 
 
-def at_terminal(
+def run_in_terminal(
     home: Path,
     *arguments: str,
     answers: Sequence[tuple[str, str | Callable[[str], str]]] = (),
@@ -26,10 +26,10 @@ def at_terminal(
     stdout: int | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Run a command on a terminal and return its output.
+    """Run a command in a terminal, check its exit status and return its output.
 
-    Each of `answers` is typed when the text before it appears. It may be Ctrl-C, or a function of the output.
-    `stdout` is a file that replaces standard output.
+    `answers` are pairs of a text to wait for and the input to type then. The input can also be a function of
+    the output so far. `stdout` is a file descriptor that replaces standard output.
     """
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
@@ -50,19 +50,19 @@ def at_terminal(
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # no other thread runs
     )
     os.close(terminal)
-    screen, waiting = b"", list(answers)
+    screen, pending = b"", list(answers)
     try:
         while select.select([controller], [], [], 30)[0]:
             try:
-                piece = os.read(controller, 1 << 16)
+                chunk = os.read(controller, 1 << 16)
             except OSError:
                 # The process has closed the terminal.
                 break
-            if not piece:
+            if not chunk:
                 break
-            screen += piece
-            if waiting and waiting[0][0].encode() in screen:
-                answer = waiting.pop(0)[1]
+            screen += chunk
+            if pending and pending[0][0].encode() in screen:
+                answer = pending.pop(0)[1]
                 typed = answer if isinstance(answer, str) else answer(screen.decode())
                 os.write(controller, typed.encode())
         assert process.wait(30) == status, screen
@@ -70,10 +70,10 @@ def at_terminal(
         process.kill()
         process.wait()
         os.close(controller)
-    assert not waiting, screen
+    assert not pending, screen
     return screen.decode().replace("\r\n", "\n")
 
 
-def plain(screen: str) -> str:
-    """Return the output of a terminal without colours."""
+def strip_colours(screen: str) -> str:
+    """Return the output of a terminal without colour sequences."""
     return re.sub(r"\x1b\[[0-9;]*m", "", screen)

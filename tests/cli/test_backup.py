@@ -35,21 +35,21 @@ def sql(path: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
-def test_a_backup_is_made_and_restored_elsewhere(tmp_path: Path, home: Path) -> None:
+def test_a_backup_is_restored_to_another_database(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "b.db"
-    done = dittybag(home, "backup", str(file))
-    assert done.stdout == f"Backed up {home}/default.db to {file} ({file.stat().st_size:,} bytes)\n"
-    assert done.stderr == ""
-    done = dittybag(home, "restore", str(file), "--db", str(tmp_path / "new.db"))
-    assert done.stdout == f"Restored {tmp_path}/new.db from {file}\n"
-    assert "restart any MCP clients" in done.stderr
+    result = dittybag(home, "backup", str(file))
+    assert result.stdout == f"Backed up {home}/default.db to {file} ({file.stat().st_size:,} bytes)\n"
+    assert result.stderr == ""
+    result = dittybag(home, "restore", str(file), "--db", str(tmp_path / "new.db"))
+    assert result.stdout == f"Restored {tmp_path}/new.db from {file}\n"
+    assert "restart any MCP clients" in result.stderr
     assert projects(home, "--db", str(tmp_path / "new.db")) == ["default", "first"]
 
 
-def test_scripts_are_told_what_was_made(tmp_path: Path, home: Path) -> None:
+def test_json_output_of_backup_and_restore(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "b.db"
-    made = data(dittybag(home, "backup", str(file), "--json"))
-    assert made == {
+    backup = data(dittybag(home, "backup", str(file), "--json"))
+    assert backup == {
         "file": str(file),
         "database": str(home / "default.db"),
         "bytes": file.stat().st_size,
@@ -58,19 +58,19 @@ def test_scripts_are_told_what_was_made(tmp_path: Path, home: Path) -> None:
     }
     dittybag(home, "project", "create", "second")
     restored = data(dittybag(home, "restore", str(file), "--force", "--json"))
-    aside = Path(restored.pop("aside"))
+    previous = Path(restored.pop("aside"))
     assert restored == {"database": str(home / "default.db"), "file": str(file), "change": 2, "warnings": []}
     assert projects(home) == ["default", "first"]
-    assert projects(home, "--db", str(aside)) == ["default", "first", "second"]
+    assert projects(home, "--db", str(previous)) == ["default", "first", "second"]
 
 
-def test_a_workspace_is_backed_up_by_its_name(tmp_path: Path, home: Path) -> None:
+def test_a_workspace_is_backed_up_by_name(tmp_path: Path, home: Path) -> None:
     dittybag(home, "project", "create", "notes", "--workspace", "other")
     dittybag(home, "backup", str(tmp_path / "b.db"), "--workspace", "other")
     assert projects(home, "--db", str(tmp_path / "b.db")) == ["default", "notes"]
 
 
-def test_nothing_is_overwritten_unless_it_is_asked_for(tmp_path: Path, home: Path) -> None:
+def test_existing_files_are_overwritten_only_with_force(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "b.db"
     file.write_text("dear diary")
     refused = failure(dittybag(home, "backup", str(file), "--json", status=4))
@@ -79,26 +79,26 @@ def test_nothing_is_overwritten_unless_it_is_asked_for(tmp_path: Path, home: Pat
     assert file.read_text() == "dear diary"
     dittybag(home, "backup", str(file), "--force")
     dittybag(home, "project", "create", "second")
-    done = dittybag(home, "restore", str(file), status=4)
-    assert done.stdout == ""
-    assert done.stderr.startswith(
+    result = dittybag(home, "restore", str(file), status=4)
+    assert result.stdout == ""
+    assert result.stderr.startswith(
         f"error: {home}/default.db already exists\nhint: use --force to replace it; "
     )
     assert projects(home) == ["default", "first", "second"]
-    done = dittybag(home, "restore", str(file), "--force")
-    assert "Previous database kept as " in done.stdout
+    result = dittybag(home, "restore", str(file), "--force")
+    assert "Previous database kept as " in result.stdout
     assert projects(home) == ["default", "first"]
 
 
-def test_a_database_that_is_not_there_is_not_made_to_be_backed_up(tmp_path: Path) -> None:
+def test_backing_up_a_missing_database_does_not_create_it(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    done = dittybag(home, "backup", str(tmp_path / "b.db"), status=3)
-    assert done.stderr.startswith(f"error: File {home}/default.db does not exist\nhint: ")
+    result = dittybag(home, "backup", str(tmp_path / "b.db"), status=3)
+    assert result.stderr.startswith(f"error: File {home}/default.db does not exist\nhint: ")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_refusals_say_what_to_do(tmp_path: Path, home: Path) -> None:
-    said = {
+def test_other_errors_say_what_to_do(tmp_path: Path, home: Path) -> None:
+    expected = {
         ("backup", str(tmp_path), 1): "is a folder",
         ("backup", f"{tmp_path}/no where/b.db", 3): f"hint: create it: mkdir -p '{tmp_path}/no where'",
         ("backup", f"{home}/default.db", 1): "is the database itself",
@@ -106,17 +106,15 @@ def test_other_refusals_say_what_to_do(tmp_path: Path, home: Path) -> None:
         ("restore", f"{home}/default.db", 1): "is the database itself",
         ("backup", f"{tmp_path}/\udcff.db", 1): "is not valid UTF-8",
     }
-    for (command, file, status), words in said.items():
-        done = dittybag(home, command, file, "--force", status=status)
-        assert words in done.stderr
-        assert done.stderr.startswith("error: ")
-        assert (done.stdout, "Traceback" in done.stderr) == ("", False)
+    for (command, file, status), words in expected.items():
+        result = dittybag(home, command, file, "--force", status=status)
+        assert words in result.stderr
+        assert result.stderr.startswith("error: ")
+        assert (result.stdout, "Traceback" in result.stderr) == ("", False)
         assert failure(dittybag(home, command, file, "--force", "--json", status=status))["hints"]
 
 
-def test_a_file_of_another_program_a_newer_one_and_a_damaged_one_are_no_backups(
-    tmp_path: Path, home: Path
-) -> None:
+def test_foreign_newer_and_damaged_files_are_not_restored(tmp_path: Path, home: Path) -> None:
     diary, newer, damaged = (tmp_path / name for name in ("diary.txt", "newer.db", "damaged.db"))
     diary.write_text("dear diary\n" * 100)
     for file in (newer, damaged):
@@ -128,30 +126,30 @@ def test_a_file_of_another_program_a_newer_one_and_a_damaged_one_are_no_backups(
     damaged.write_bytes(content)
     words = {diary: "not a Dittybag database", newer: "newer version of Dittybag", damaged: "damaged"}
     for file, expected in words.items():
-        done = dittybag(home, "restore", str(file), "--force", status=5)
-        assert str(file) in done.stderr
-        assert expected in done.stderr
+        result = dittybag(home, "restore", str(file), "--force", status=5)
+        assert str(file) in result.stderr
+        assert expected in result.stderr
     assert projects(home) == ["default", "first"]
     assert [file.name for file in home.iterdir()] == ["default.db"]
 
 
-def test_a_wrong_index_is_a_warning_and_not_the_end_of_a_backup(tmp_path: Path, home: Path) -> None:
+def test_a_wrong_search_index_is_only_a_warning(tmp_path: Path, home: Path) -> None:
     sql(home / "default.db", "INSERT INTO task_index (rowid, text) VALUES (77, 'nobody')")
-    done = dittybag(home, "backup", str(tmp_path / "b.db"))
-    assert "warning: The search index of tasks" in done.stderr
-    assert "dittybag doctor" in done.stderr
+    result = dittybag(home, "backup", str(tmp_path / "b.db"))
+    assert "warning: The search index of tasks" in result.stderr
+    assert "dittybag doctor" in result.stderr
     assert (tmp_path / "b.db").exists()
 
 
-def test_a_running_server_goes_on_after_a_restore(tmp_path: Path, home: Path) -> None:
+def test_a_running_server_keeps_working_after_a_restore(tmp_path: Path, home: Path) -> None:
     def call(tool: str, **arguments: object) -> str:
         params = {"name": tool, "arguments": arguments}
         request = {"jsonrpc": "2.0", "id": tool, "method": "tools/call", "params": params}
         server.send(msgspec.json.encode(request))
         # The restore causes notifications.
-        while (answer := server.message()).get("id") != tool:
-            assert answer["method"].startswith("notifications/")
-        return msgspec.json.encode(answer["result"]).decode()
+        while (message := server.message()).get("id") != tool:
+            assert message["method"].startswith("notifications/")
+        return msgspec.json.encode(message["result"]).decode()
 
     with StdioServerProcess("dittybag", "serve", env={"DITTYBAG_HOME": str(home)}) as server:
         server.handshake()
@@ -166,7 +164,7 @@ def test_a_running_server_goes_on_after_a_restore(tmp_path: Path, home: Path) ->
     assert data(dittybag(home, "doctor", "--json"))["errors"] == 0
 
 
-def test_how_far_it_is_is_shown_on_a_terminal_only(tmp_path: Path, home: Path) -> None:
+def test_progress_is_shown_only_on_a_terminal(tmp_path: Path, home: Path) -> None:
     controller, terminal = os.openpty()
     with closing(os.fdopen(controller, "rb")) as screen:
         subprocess.run(

@@ -1,4 +1,4 @@
-"""All commands: help, reference page and start-up time."""
+"""All commands: help, the reference page, JSON errors and start-up time."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ import pytest
 
 from dittybag.cli.commands import dittybag as group
 from tests.cli.cli_runner import data, dittybag, failure
-from tests.cli.command_reference import PAGE, commands, help_of, page, root
+from tests.cli.command_reference import REFERENCE, help_text, iterate_commands, render_page, root_context
 from tests.stdio_server_process import ROOT
 
-ALL = [(command, ctx) for command, ctx in commands(group, root()) if command.name != "serve"]
-LEAVES = [(command, ctx) for command, ctx in ALL if not isinstance(command, click.Group)]
+ALL_COMMANDS = [
+    (command, ctx) for command, ctx in iterate_commands(group, root_context()) if command.name != "serve"
+]
+LEAF_COMMANDS = [(command, ctx) for command, ctx in ALL_COMMANDS if not isinstance(command, click.Group)]
 
 
-def path_of(pair: object) -> str:
+def command_path_of(pair: object) -> str:
     return pair[1].command_path if isinstance(pair, tuple) else str(pair)
 
 
-def test_the_reference_page_is_what_the_commands_say() -> None:
-    assert PAGE.read_text() == page(), "run python -m tests.cli.command_reference"
+def test_the_reference_page_is_current() -> None:
+    assert REFERENCE.read_text() == render_page(), "run python -m tests.cli.command_reference"
 
 
-def test_the_list_of_commands_says_what_each_of_them_says() -> None:
-    assert sorted(group.list_commands(root())) == sorted(
-        {ctx.command_path.split()[1] for _, ctx in ALL} | {"serve"}
+def test_the_list_of_commands_is_complete() -> None:
+    assert sorted(group.list_commands(root_context())) == sorted(
+        {ctx.command_path.split()[1] for _, ctx in ALL_COMMANDS} | {"serve"}
     )
 
 
-@pytest.mark.parametrize("pair", LEAVES, ids=path_of)
+@pytest.mark.parametrize("pair", LEAF_COMMANDS, ids=command_path_of)
 def test_every_command_has_an_example_and_explains_its_options(
     pair: tuple[click.Command, click.Context],
 ) -> None:
     command, ctx = pair
-    text = help_of(command, ctx)
+    text = help_text(command, ctx)
     assert re.search(rf"Examples?:\n\s+{re.escape(ctx.command_path)}", text), text
     for parameter in command.params:
         if isinstance(parameter, click.Option):
@@ -51,27 +53,29 @@ def test_every_command_has_an_example_and_explains_its_options(
 TESTS = "".join(file.read_text() for file in (ROOT / "tests" / "cli").glob("test_*.py"))
 
 
-@pytest.mark.parametrize("pair", LEAVES, ids=path_of)
-def test_every_option_of_every_command_is_tried(pair: tuple[click.Command, click.Context]) -> None:
+@pytest.mark.parametrize("pair", LEAF_COMMANDS, ids=command_path_of)
+def test_every_option_of_every_command_is_tested(pair: tuple[click.Command, click.Context]) -> None:
     command, ctx = pair
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             names = [*parameter.opts, *parameter.secondary_opts]
             assert any(f'"{name}"' in TESTS or f"{name} " in TESTS for name in names), names
     words = ctx.command_path.split()[1:]
-    said = '", "'.join(words)
-    assert f'"{said}"' in TESTS or f'"{words[-1]}"' in TESTS, ctx.command_path
+    quoted = '", "'.join(words)
+    assert f'"{quoted}"' in TESTS or f'"{words[-1]}"' in TESTS, ctx.command_path
 
 
-@pytest.mark.parametrize("pair", ALL, ids=path_of)
-def test_help_is_what_a_process_prints(pair: tuple[click.Command, click.Context], tmp_path: Path) -> None:
+@pytest.mark.parametrize("pair", ALL_COMMANDS, ids=command_path_of)
+def test_help_matches_the_output_of_a_process(
+    pair: tuple[click.Command, click.Context], tmp_path: Path
+) -> None:
     command, ctx = pair
     words = ctx.command_path.split()[1:]
     printed = dittybag(tmp_path, *words, "--help", variables={"COLUMNS": "120"}).stdout
-    assert printed.rstrip() == help_of(command, ctx).rstrip()
+    assert printed.rstrip() == help_text(command, ctx).rstrip()
 
 
-def test_dittybag_alone_says_what_to_do_next(tmp_path: Path) -> None:
+def test_dittybag_without_arguments_says_what_to_do_next(tmp_path: Path) -> None:
     new = dittybag(tmp_path / "home").stdout
     assert "dittybag demo" in new
     assert "dittybag connect" in new
@@ -82,23 +86,23 @@ def test_dittybag_alone_says_what_to_do_next(tmp_path: Path) -> None:
     assert "dittybag search" in known
 
 
-def test_errors_have_an_envelope_too(tmp_path: Path) -> None:
+def test_json_errors_have_an_envelope(tmp_path: Path) -> None:
     error = failure(dittybag(tmp_path, "prompt", "show", "none", "--json", status=3))
     assert error["code"] == "PROMPT_NOT_FOUND"
     assert failure(dittybag(tmp_path, "prompt", "dance", "--json", status=2))["code"] == "USAGE"
     assert failure(dittybag(tmp_path, "project", "list", "--db", "", "--json", status=2))["code"] == "USAGE"
     folder = tmp_path / "folder"
     folder.mkdir()
-    done = dittybag(tmp_path, "project", "list", "--db", str(folder), "--json", status=5)
-    assert failure(done)["code"].startswith("STORAGE")
-    assert done.stdout == ""
+    result = dittybag(tmp_path, "project", "list", "--db", str(folder), "--json", status=5)
+    assert failure(result)["code"].startswith("STORAGE")
+    assert result.stdout == ""
     assert data(dittybag(tmp_path, "project", "list", "--json"))["projects"][0]["name"] == "default"
 
 
-def seconds(*command: str) -> float:
-    begun = time.perf_counter()
+def measure_seconds(*command: str) -> float:
+    start = time.perf_counter()
     subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, timeout=30, check=True)
-    return time.perf_counter() - begun
+    return time.perf_counter() - start
 
 
 def test_commands_start_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,14 +116,14 @@ def test_commands_start_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "show": ("-m", "dittybag", "prompt", "show", "greeting"),
     }
     for command in measured.values():
-        seconds(*command)
+        measure_seconds(*command)
 
     def ratios() -> tuple[float, float]:
-        took: dict[str, list[float]] = {name: [] for name in measured}
+        durations: dict[str, list[float]] = {name: [] for name in measured}
         for _ in range(7):
             for name, command in measured.items():
-                took[name].append(seconds(*command))
-        middle = {name: statistics.median(times) for name, times in took.items()}
+                durations[name].append(measure_seconds(*command))
+        middle = {name: statistics.median(times) for name, times in durations.items()}
         return middle["help"] / middle["click"], middle["show"] / middle["click"]
 
     # On a busy machine, one run can be slow: try twice.

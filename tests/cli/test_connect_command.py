@@ -1,4 +1,4 @@
-"""`dittybag connect`, with text and JSON output."""
+"""`dittybag connect`: adding entries to the configuration files of clients and removing them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.cli_runner import data, failure
 
-#: The file of each client, with unusual but valid formatting.
+#: Configuration files with unusual but valid formatting.
 JSONC = '// mine\r\n{\r\n\t"%s": {\r\n\t\t"other": {"command": "x",}, // keep\r\n\t},\r\n\t"z" :1 }'
 JSON = '{"numStartups":41,"%s":{"other":{"command":"x"}},\n\n   "z":\n[1, 2] }\n\n'
 TOML = '# mine\r\nmodel="o3"\r\n[ mcp_servers.other ] # keep\r\n  command = \'x\'\r\n[projects."/x"]'
@@ -42,21 +42,26 @@ PROJECT_FILES = {
 PROGRAM = [sys.executable, "-m", "dittybag"]
 
 
-class Person:
-    """A user with a home folder and a working folder, on an otherwise empty machine."""
+class ConnectUser:
+    """A user of `dittybag connect` with an empty home folder and working folder."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
         self.folder = folder / "site"
-        self.ours = folder / "dittybag"
-        for made in (self.home, self.folder):
-            made.mkdir()
+        self.data_folder = folder / "dittybag"
+        for path in (self.home, self.folder):
+            path.mkdir()
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        keep = ("LANG", "LC_ALL", "PYTHONDONTWRITEBYTECODE")
-        kept = {name: os.environ[name] for name in keep if name in os.environ}
-        own = {"HOME": str(self.home), "DITTYBAG_HOME": str(self.ours), "PATH": "/nowhere", "NO_COLOR": "1"}
-        return {**kept, **own, **variables}
+        names = ("LANG", "LC_ALL", "PYTHONDONTWRITEBYTECODE")
+        inherited = {name: os.environ[name] for name in names if name in os.environ}
+        own = {
+            "HOME": str(self.home),
+            "DITTYBAG_HOME": str(self.data_folder),
+            "PATH": "/nowhere",
+            "NO_COLOR": "1",
+        }
+        return {**inherited, **own, **variables}
 
     def connect(
         self,
@@ -65,7 +70,7 @@ class Person:
         program: list[str] = PROGRAM,
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
+        result = subprocess.run(
             [*program, "connect", *arguments],
             cwd=self.folder,
             env=self.environment(variables),
@@ -74,9 +79,9 @@ class Person:
             timeout=30,
             check=False,
         )
-        assert done.returncode == status, done
-        assert "Traceback" not in done.stderr
-        return done
+        assert result.returncode == status, result
+        assert "Traceback" not in result.stderr
+        return result
 
     def write(self, path: str, text: str) -> Path:
         file = self.home / path
@@ -86,82 +91,82 @@ class Person:
 
 
 @pytest.fixture
-def person(tmp_path: Path) -> Person:
-    return Person(tmp_path)
+def user(tmp_path: Path) -> ConnectUser:
+    return ConnectUser(tmp_path)
 
 
 @pytest.mark.parametrize("client", USER_FILES)
-def test_a_round_trip_leaves_no_trace(person: Person, client: str) -> None:
+def test_connect_and_remove_restores_the_file(user: ConnectUser, client: str) -> None:
     path, before = USER_FILES[client]
-    file = person.write(path, before)
+    file = user.write(path, before)
     file.chmod(0o600)
 
-    done = person.connect(client)
-    assert done.stdout.startswith("Connected ")
-    assert str(file) in done.stdout
-    backup = next(line for line in done.stderr.splitlines() if line.startswith("backup: "))
+    result = user.connect(client)
+    assert result.stdout.startswith("Connected ")
+    assert str(file) in result.stdout
+    backup = next(line for line in result.stderr.splitlines() if line.startswith("backup: "))
     assert Path(backup.removeprefix("backup: ")).read_bytes() == before.encode()
-    assert "\nnext: " in f"\n{done.stderr}"
+    assert "\nnext: " in f"\n{result.stderr}"
 
     connected = file.read_bytes()
     for word in (b"mine", b"keep", b"other"):
         assert connected.count(word) == before.encode().count(word)
-    again = data(person.connect(client, "--json"))
+    again = data(user.connect(client, "--json"))
     expected = {"client": client, "scope": "user", "file": str(file), "state": "unchanged", "backup": None}
     assert again == expected
     assert file.read_bytes() == connected
 
-    assert data(person.connect(client, "--remove", "--json"))["state"] == "removed"
+    assert data(user.connect(client, "--remove", "--json"))["state"] == "removed"
     assert file.read_bytes() == before.encode()
     assert file.stat().st_mode & 0o777 == 0o600
-    assert person.connect(client, "--remove").stdout.endswith(f"was not connected: {file}\n")
+    assert user.connect(client, "--remove").stdout.endswith(f"was not connected: {file}\n")
 
 
 @pytest.mark.parametrize("client", PROJECT_FILES)
-def test_a_round_trip_in_a_project(person: Person, client: str) -> None:
+def test_connect_and_remove_restores_the_file_of_a_project(user: ConnectUser, client: str) -> None:
     before = USER_FILES[client][1]
-    file = person.folder / PROJECT_FILES[client]
+    file = user.folder / PROJECT_FILES[client]
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(before.encode())
-    done = person.connect(client, "--scope", "project", "-p", "site")
-    assert "note: the entry contains paths of this machine" in done.stderr
-    assert list(person.home.iterdir()) == []
+    result = user.connect(client, "--scope", "project", "-p", "site")
+    assert "note: the entry contains paths of this machine" in result.stderr
+    assert list(user.home.iterdir()) == []
     assert b'"--project", "site"' in file.read_bytes()
-    person.connect(client, "--scope", "project", "--remove")
+    user.connect(client, "--scope", "project", "--remove")
     assert file.read_bytes() == before.encode()
 
 
 @pytest.mark.parametrize("client", ["claude-desktop", "windsurf"])
-def test_a_client_without_projects_says_so(person: Person, client: str) -> None:
-    done = person.connect(client, "--scope", "project", status=2)
-    assert "has no project configuration" in done.stderr
-    assert list(person.folder.iterdir()) == []
+def test_project_scope_is_rejected_for_clients_without_it(user: ConnectUser, client: str) -> None:
+    result = user.connect(client, "--scope", "project", status=2)
+    assert "has no project configuration" in result.stderr
+    assert list(user.folder.iterdir()) == []
 
 
-def test_a_client_starts_what_was_written(person: Person) -> None:
-    """Run the entry as a client would: in another folder, and without the environment of this terminal."""
-    person.connect("claude-code", "--db", "bag.db", "--profile", "tasks")
-    entry = json.loads((person.home / ".claude.json").read_text())["mcpServers"]["dittybag"]
-    arguments = ["-m", "dittybag", "serve", "--db", str(person.folder / "bag.db"), "--profile", "tasks"]
+def test_the_entry_starts_a_server(user: ConnectUser) -> None:
+    """Run the entry as a client does: in another folder and with its own environment only."""
+    user.connect("claude-code", "--db", "bag.db", "--profile", "tasks")
+    entry = json.loads((user.home / ".claude.json").read_text())["mcpServers"]["dittybag"]
+    arguments = ["-m", "dittybag", "serve", "--db", str(user.folder / "bag.db"), "--profile", "tasks"]
     assert entry == {
         "type": "stdio",
         "command": sys.executable,
         "args": arguments,
-        "env": {"DITTYBAG_HOME": str(person.ours)},
+        "env": {"DITTYBAG_HOME": str(user.data_folder)},
     }
-    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _params()}
-    done = subprocess.run(
+    initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _params()}
+    result = subprocess.run(
         [entry["command"], *entry["args"]],
         cwd="/",
         env=entry["env"],
-        input=json.dumps(hello) + "\n",
+        input=json.dumps(initialize) + "\n",
         capture_output=True,
         text=True,
         timeout=30,
         check=True,
     )
-    assert json.loads(done.stdout)["id"] == 1
-    assert (person.folder / "bag.db").exists()
+    assert json.loads(result.stdout)["id"] == 1
+    assert (user.folder / "bag.db").exists()
 
 
 def _params() -> dict[str, Any]:
@@ -172,31 +177,31 @@ def _params() -> dict[str, Any]:
     }
 
 
-def test_the_installed_program_is_named_by_the_path_it_was_found_at(person: Person) -> None:
+def test_the_entry_uses_the_path_of_the_installed_program(user: ConnectUser) -> None:
     script = Path(sys.executable).parent / "dittybag"
-    link = person.home / "bin" / "dittybag"
+    link = user.home / "bin" / "dittybag"
     link.parent.mkdir()
     link.symlink_to(script)
-    person.connect("codex", "--workspace", "work", program=[str(link)], variables={"DITTYBAG_HOME": ""})
-    written = tomllib.loads((person.home / ".codex" / "config.toml").read_text())
+    user.connect("codex", "--workspace", "work", program=[str(link)], variables={"DITTYBAG_HOME": ""})
+    written = tomllib.loads((user.home / ".codex" / "config.toml").read_text())
     entry = {"command": str(link), "args": ["serve", "--workspace", "work"]}
     assert written == {"mcp_servers": {"dittybag": entry}}
 
 
-def test_all_clients_and_how_things_stand(person: Person) -> None:
-    listed = data(person.connect("--json"))["clients"]
+def test_the_state_of_all_clients_is_listed(user: ConnectUser) -> None:
+    listed = data(user.connect("--json"))["clients"]
     assert [(row["client"], row["scope"], row["found"], row["state"]) for row in listed] == [
         (client, "user", False, "absent") for client in USER_FILES
     ]
-    assert list(person.home.iterdir()) == []
-    assert not person.ours.exists()
+    assert list(user.home.iterdir()) == []
+    assert not user.data_folder.exists()
 
-    person.connect("cursor")
-    person.connect("gemini", "--name", "bag")
-    person.write(".codex/config.toml", '[mcp_servers.dittybag]\ncommand = "bag"\n')
-    person.write(".config/zed/settings.json", "{\x1b[31m")
-    (person.folder / ".mcp.json").write_text("{}")
-    listed = data(person.connect("--json"))["clients"]
+    user.connect("cursor")
+    user.connect("gemini", "--name", "bag")
+    user.write(".codex/config.toml", '[mcp_servers.dittybag]\ncommand = "bag"\n')
+    user.write(".config/zed/settings.json", "{\x1b[31m")
+    (user.folder / ".mcp.json").write_text("{}")
+    listed = data(user.connect("--json"))["clients"]
     rows = {(row["client"], row["scope"]): row for row in listed}
     assert len(rows) == 9
     assert rows["cursor", "user"]["state"] == "connected"
@@ -205,71 +210,71 @@ def test_all_clients_and_how_things_stand(person: Person) -> None:
     assert rows["codex", "user"]["state"] == "other"
     assert rows["zed", "user"]["state"] == "unreadable"
     assert rows["zed", "user"]["problem"].startswith("not valid JSON")
-    assert rows["claude-code", "project"]["file"] == str(person.folder / ".mcp.json")
+    assert rows["claude-code", "project"]["file"] == str(user.folder / ".mcp.json")
 
-    done = person.connect()
-    lines = done.stdout.splitlines()
+    result = user.connect()
+    lines = result.stdout.splitlines()
     assert lines[0].split() == ["client", "scope", "found", "state", "file"]
     assert lines[1].split()[:5] == ["claude-code", "user", "no", "not", "connected"]
     assert lines[2].split()[:5] == ["claude-code", "project", "no", "not", "connected"]
     assert any(line.split()[:4] == ["cursor", "user", "yes", "connected"] for line in lines)
-    assert "connected as bag" in done.stdout
-    assert "starts another program" in done.stdout
-    assert "cannot be read: not valid JSON" in done.stdout
-    assert "\x1b" not in done.stdout
+    assert "connected as bag" in result.stdout
+    assert "starts another program" in result.stdout
+    assert "cannot be read: not valid JSON" in result.stdout
+    assert "\x1b" not in result.stdout
 
 
-def test_a_dry_run_shows_the_difference_and_changes_nothing(person: Person) -> None:
+def test_a_dry_run_shows_the_diff_and_changes_nothing(user: ConnectUser) -> None:
     path, before = USER_FILES["zed"]
-    file = person.write(path, before)
-    done = person.connect("zed", "--dry-run")
-    added = [line for line in done.stdout.splitlines() if line.startswith("+")]
+    file = user.write(path, before)
+    result = user.connect("zed", "--dry-run")
+    added = [line for line in result.stdout.splitlines() if line.startswith("+")]
     assert '+\t\t"dittybag": {' in added
-    assert [line for line in done.stdout.splitlines() if line.startswith("-")] == [f"--- {file}"]
-    said = data(person.connect("zed", "--dry-run", "--json"))
-    assert said["state"] == "connected"
-    assert said["backup"] is None
-    assert said["diff"] + "\n" == done.stdout
+    assert [line for line in result.stdout.splitlines() if line.startswith("-")] == [f"--- {file}"]
+    report = data(user.connect("zed", "--dry-run", "--json"))
+    assert report["state"] == "connected"
+    assert report["backup"] is None
+    assert report["diff"] + "\n" == result.stdout
     assert file.read_bytes() == before.encode()
-    assert not person.ours.exists()
-    person.connect("zed")
-    done = person.connect("zed", "--dry-run")
-    assert (done.stdout, done.stderr) == ("", "No changes\n")
-    assert '-\t\t"dittybag": {' in person.connect("zed", "--remove", "--dry-run").stdout.splitlines()
+    assert not user.data_folder.exists()
+    user.connect("zed")
+    result = user.connect("zed", "--dry-run")
+    assert (result.stdout, result.stderr) == ("", "No changes\n")
+    assert '-\t\t"dittybag": {' in user.connect("zed", "--remove", "--dry-run").stdout.splitlines()
     assert "dittybag" in file.read_text()
 
 
-def test_colours_are_for_terminals_and_nothing_else_commands_them(person: Person) -> None:
+def test_a_terminal_gets_colours_but_no_control_characters(user: ConnectUser) -> None:
     # \x9b is a terminal control character that JSON allows in strings.
-    person.write(".cursor/mcp.json", '{\n  "note": "\x9b31m"\n}\n')
-    raw = _on_a_terminal(person, {})
+    user.write(".cursor/mcp.json", '{\n  "note": "\x9b31m"\n}\n')
+    raw = _connect_in_terminal(user, {})
     assert "\x1b[32m+" in raw
     assert "\x9b" not in raw
     assert "\N{REPLACEMENT CHARACTER}31m" in raw
-    assert "\x1b" not in _on_a_terminal(person, {"NO_COLOR": "1"})
+    assert "\x1b" not in _connect_in_terminal(user, {"NO_COLOR": "1"})
 
 
-def _on_a_terminal(person: Person, variables: Mapping[str, str]) -> str:
-    ours, theirs = pty.openpty()
-    environment = {**person.environment({}), "NO_COLOR": "", **variables, "TERM": "xterm"}
+def _connect_in_terminal(user: ConnectUser, variables: Mapping[str, str]) -> str:
+    controller, terminal = pty.openpty()
+    environment = {**user.environment({}), "NO_COLOR": "", **variables, "TERM": "xterm"}
     subprocess.run(
         [*PROGRAM, "connect", "cursor", "--dry-run"],
-        cwd=person.folder,
+        cwd=user.folder,
         env=environment,
-        stdout=theirs,
+        stdout=terminal,
         timeout=30,
         check=True,
     )
-    os.close(theirs)
-    said = b""
+    os.close(terminal)
+    output = b""
     # At the end of the output, a terminal returns no data or an error.
     try:
-        while piece := os.read(ours, 65536):
-            said += piece
+        while chunk := os.read(controller, 65536):
+            output += chunk
     except OSError:
         pass
-    os.close(ours)
-    return said.decode()
+    os.close(controller)
+    return output.decode()
 
 
 @pytest.mark.parametrize(
@@ -286,12 +291,12 @@ def _on_a_terminal(person: Person, variables: Mapping[str, str]) -> str:
         (("zed", "--profile", "nope"), "there is no profile 'nope'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(person: Person, arguments: tuple[str, ...], problem: str) -> None:
-    done = person.connect(*arguments, status=2)
-    assert problem in done.stderr
-    assert done.stdout == ""
-    assert failure(person.connect(*arguments, "--json", status=2))["code"] == "USAGE"
-    assert list(person.home.iterdir()) == []
+def test_invalid_arguments_are_rejected(user: ConnectUser, arguments: tuple[str, ...], problem: str) -> None:
+    result = user.connect(*arguments, status=2)
+    assert problem in result.stderr
+    assert result.stdout == ""
+    assert failure(user.connect(*arguments, "--json", status=2))["code"] == "USAGE"
+    assert list(user.home.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -302,40 +307,40 @@ def test_what_makes_no_sense_is_refused(person: Person, arguments: tuple[str, ..
         ('{"mcpServers": {"dittybag": {"command": "bag"}}}', ("--remove",), 4, "CLIENT_ENTRY_FOREIGN"),
     ],
 )
-def test_a_file_that_cannot_be_edited_is_left_alone(
-    person: Person, text: str, arguments: tuple[str, ...], status: int, code: str
+def test_a_file_that_cannot_be_edited_is_left_unchanged(
+    user: ConnectUser, text: str, arguments: tuple[str, ...], status: int, code: str
 ) -> None:
-    file = person.write(".cursor/mcp.json", text)
-    done = person.connect("cursor", *arguments, status=status)
-    assert done.stderr.startswith(f"error: {file}: ")
-    assert "\nhint: nothing was changed; " in done.stderr
-    assert failure(person.connect("cursor", *arguments, "--json", status=status))["code"] == code
+    file = user.write(".cursor/mcp.json", text)
+    result = user.connect("cursor", *arguments, status=status)
+    assert result.stderr.startswith(f"error: {file}: ")
+    assert "\nhint: nothing was changed; " in result.stderr
+    assert failure(user.connect("cursor", *arguments, "--json", status=status))["code"] == code
     assert file.read_text() == text
-    assert not (person.ours / "connect" / "backups").exists()
+    assert not (user.data_folder / "connect" / "backups").exists()
 
 
-def test_a_folder_that_cannot_be_made(person: Person) -> None:
-    (person.home / ".cursor").write_text("here")
-    done = person.connect("cursor", "--json", status=5)
-    assert failure(done)["code"] == "CLIENT_FILE_UNREACHABLE"
-    assert (person.home / ".cursor").read_text() == "here"
+def test_a_folder_that_cannot_be_created_is_reported(user: ConnectUser) -> None:
+    (user.home / ".cursor").write_text("here")
+    result = user.connect("cursor", "--json", status=5)
+    assert failure(result)["code"] == "CLIENT_FILE_UNREACHABLE"
+    assert (user.home / ".cursor").read_text() == "here"
 
 
-def test_an_entry_that_was_there_is_replaced_and_comes_back(person: Person) -> None:
+def test_an_existing_entry_is_replaced_and_restored(user: ConnectUser) -> None:
     before = '{"mcpServers": {"dittybag": {"command": "bag"}}}'
-    file = person.write(".cursor/mcp.json", before)
-    done = person.connect("cursor")
-    assert done.stdout.startswith("Updated Cursor: ")
-    assert "note: an existing entry 'dittybag' was replaced; --remove restores it" in done.stderr
+    file = user.write(".cursor/mcp.json", before)
+    result = user.connect("cursor")
+    assert result.stdout.startswith("Updated Cursor: ")
+    assert "note: an existing entry 'dittybag' was replaced; --remove restores it" in result.stderr
     assert (
         "note: the entry 'dittybag' that existed before was restored"
-        in person.connect("cursor", "--remove").stderr
+        in user.connect("cursor", "--remove").stderr
     )
     assert file.read_text() == before
 
 
-def test_a_client_that_is_not_there_is_prepared_all_the_same(person: Person) -> None:
-    assert "note: Cursor does not seem to be installed" in person.connect("cursor").stderr
-    assert (person.home / ".cursor" / "mcp.json").exists()
-    person.connect("cursor", "--remove")
-    assert list(person.home.iterdir()) == []
+def test_a_client_that_is_not_installed_can_be_connected(user: ConnectUser) -> None:
+    assert "note: Cursor does not seem to be installed" in user.connect("cursor").stderr
+    assert (user.home / ".cursor" / "mcp.json").exists()
+    user.connect("cursor", "--remove")
+    assert list(user.home.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`dittybag copy`: from SQLite to PostgreSQL and back, with history and interruptions."""
+"""`dittybag copy`: from SQLite to PostgreSQL and back, also after an interruption."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.exchange.exchange_data import fill_database
 from tests.postgres_servers import PostgresServer, run_postgres
 from tests.stdio_server_process import ROOT
 
-#: Prompts, resources and tasks, each with a history. `COPY_THINGS=50000` is a long run.
-ENTITIES = int(os.environ.get("COPY_THINGS", "2000"))
-#: Timeout of one command.
+#: Number of prompts, resources and tasks, each with a history. Use `COPY_ENTITIES=50000` for a long run.
+ENTITIES = int(os.environ.get("COPY_ENTITIES", "2000"))
+#: Timeout of a command.
 TIMEOUT_SECONDS = 30.0 + ENTITIES / 50
 
 pytestmark = pytest.mark.timeout(120 + 12 * TIMEOUT_SECONDS if ENTITIES > 2000 else 120)
@@ -70,7 +70,7 @@ def start_command(home: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def run_command(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that may take long."""
+    """Run a command that may take a long time."""
     with start_command(home, *arguments) as process:
         out, _ = process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 0
@@ -123,7 +123,7 @@ def last_seq_in_schema(server: PostgresServer, schema: str) -> int:
 
 
 def kill_halfway(process: subprocess.Popen[str], last_seq: Callable[[], int], total: int) -> int:
-    """Kill a copy when a third is done; return the sequence number of the last copied change."""
+    """Kill a copy once a third is done; return the sequence number of the last copied change."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while last_seq() < total // 3:
         assert process.poll() is None, "the copy finished before it was killed"
@@ -180,7 +180,7 @@ def test_a_password_is_never_shown(tmp_path: Path, database: Path) -> None:
     assert "s3cret" not in result.stderr + result.stdout
 
 
-def test_commands_work_on_a_server_like_on_a_file(tmp_path: Path, url: str) -> None:
+def test_commands_work_with_a_postgres_database(tmp_path: Path, url: str) -> None:
     dittybag(tmp_path, "prompt", "add", "greeting", "Hello {{ who }}.", "-a", "who", "--db", url)
     rendered = dittybag(tmp_path, "prompt", "render", "greeting", "who=you", "--db", url)
     assert rendered.stdout == "Hello you."

@@ -1,4 +1,4 @@
-"""`dittybag demo`, which does not touch the data of the user."""
+"""`dittybag demo`, which leaves the user's data unchanged."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from pathlib import Path
 from urllib.request import HTTPCookieProcessor, build_opener
 
 from tests.cli.cli_runner import data, dittybag
-from tests.cli.pseudo_terminal import at_terminal, plain
+from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
 
 
 def test_the_tour_shows_a_real_session_and_what_to_do_next(tmp_path: Path) -> None:
-    done = dittybag(tmp_path / "home", "demo")
-    assert done.stderr == ""
+    result = dittybag(tmp_path / "home", "demo")
+    assert result.stderr == ""
     for number in range(1, 10):
-        assert f"\n{number}. " in done.stdout
-    assert "claude mcp add dittybag -- " in done.stdout
-    assert '"mcpServers"' in done.stdout
-    # The data folder of the user was not created.
+        assert f"\n{number}. " in result.stdout
+    assert "claude mcp add dittybag -- " in result.stdout
+    assert '"mcpServers"' in result.stdout
+    # The user's data folder was not created.
     assert not (tmp_path / "home").exists()
 
 
-def test_where_there_is_no_terminal_it_is_the_tour(tmp_path: Path) -> None:
+def test_without_a_terminal_the_demo_prints_the_tour(tmp_path: Path) -> None:
     assert dittybag(tmp_path, "demo", "--once").stdout.count("\n9. ") == 1
     assert dittybag(tmp_path, "demo").stdout.count("\n9. ") == 1
 
 
-def test_at_a_terminal_it_shows_the_pages_until_it_is_ended(tmp_path: Path) -> None:
+def test_on_a_terminal_the_demo_serves_the_web_ui_until_interrupted(tmp_path: Path) -> None:
     def visit(screen: str) -> str:
-        found = re.search(r"http://127\.0\.0\.1:\d+/sign-in\?key=[\w-]+", plain(screen))
+        found = re.search(r"http://127\.0\.0\.1:\d+/sign-in\?key=[\w-]+", strip_colours(screen))
         assert found is not None
         browser = build_opener(HTTPCookieProcessor(CookieJar()))
         with browser.open(found[0], timeout=10) as welcome:
@@ -38,8 +38,10 @@ def test_at_a_terminal_it_shows_the_pages_until_it_is_ended(tmp_path: Path) -> N
             assert first.url.endswith("/p/auth-module")
         return "\x03"
 
-    screen = at_terminal(tmp_path / "home", "demo", "--no-browser", answers=[("Press Ctrl-C to stop", visit)])
-    assert "Open this link in your browser" in plain(screen)
+    screen = run_in_terminal(
+        tmp_path / "home", "demo", "--no-browser", answers=[("Press Ctrl-C to stop", visit)]
+    )
+    assert "Open this link in your browser" in strip_colours(screen)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -49,14 +51,14 @@ def test_a_narrow_terminal_gets_one_column(tmp_path: Path) -> None:
     assert not any("-> " in line and "<- " in line for line in text.splitlines())
 
 
-def test_the_exchanges_as_json(tmp_path: Path) -> None:
+def test_json_output_of_the_exchanges(tmp_path: Path) -> None:
     exchanges = data(dittybag(tmp_path, "demo", "--json"))["exchanges"]
     assert [step["request"]["method"] for step in exchanges[:2]] == ["initialize", "prompts/list"]
     refused = [step for step in exchanges if step["answer"]["result"].get("isError")]
     assert [step["request"]["params"]["name"] for step in refused] == ["create_prompt"]
 
 
-def test_the_sample_can_be_kept_and_overwrites_nothing(tmp_path: Path) -> None:
+def test_the_sample_can_be_saved_but_overwrites_no_file(tmp_path: Path) -> None:
     kept = tmp_path / "sample.db"
     assert str(kept) in dittybag(tmp_path, "demo", "--keep", str(kept)).stdout.replace("\n", "")
     listed = data(dittybag(tmp_path, "project", "list", "--db", str(kept), "--json"))["projects"]

@@ -1,4 +1,4 @@
-"""`dittybag doctor`: findings, fixes and damaged databases."""
+"""`dittybag doctor`: its findings and fixes, also for damaged databases."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def read_files(folder: Path) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
@@ -48,59 +48,59 @@ def sql(path: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
-def examine(home: Path, *options: str, status: int = 0) -> Any:
-    """Return the JSON output, and check that every problem has a fix."""
+def run_doctor(home: Path, *options: str, status: int = 0) -> Any:
+    """Run doctor and return its JSON output; every problem must have a fix."""
     found = data(dittybag(home, "doctor", "--json", *options, status=status))
     for finding in found["findings"]:
         assert list(finding) == ["level", "topic", "message", "fix"]
         assert finding["fix"] or finding["level"] == "ok", finding
-    assert found["errors"] == len(levels(found, "error"))
+    assert found["errors"] == len(topics_at(found, "error"))
     return found
 
 
-def levels(found: Any, level: str) -> list[str]:
+def topics_at(found: Any, level: str) -> list[str]:
     return [finding["topic"] for finding in found["findings"] if finding["level"] == level]
 
 
-def finding(found: Any, topic: str) -> Any:
+def find_topic(found: Any, topic: str) -> Any:
     return next(item for item in found["findings"] if item["topic"] == topic)
 
 
-def test_a_healthy_home_is_clean_and_left_as_it_is(home: Path) -> None:
-    before = files(home)
-    found = examine(home)
+def test_a_sound_database_has_no_problems_and_is_left_unchanged(home: Path) -> None:
+    before = read_files(home)
+    found = run_doctor(home)
     assert (found["errors"], found["warnings"], found["fixed"]) == (0, 0, [])
     assert found["database"] == str(home / "default.db")
     checked = {"database", "integrity", "references", "contents", "change log", "search index", "libraries"}
-    assert checked <= set(levels(found, "ok"))
-    assert f"Schema {NEWEST}, the newest" in finding(found, "schema")["message"]
-    assert apsw.sqlite_lib_version() in finding(found, "sqlite")["message"]
-    assert files(home) == before
+    assert checked <= set(topics_at(found, "ok"))
+    assert f"Schema {NEWEST}, the newest" in find_topic(found, "schema")["message"]
+    assert apsw.sqlite_lib_version() in find_topic(found, "sqlite")["message"]
+    assert read_files(home) == before
 
 
-def test_where_there_is_no_database_none_is_made(tmp_path: Path) -> None:
-    found = examine(tmp_path / "home")
-    assert finding(found, "database")["level"] == "note"
+def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
+    found = run_doctor(tmp_path / "home")
+    assert find_topic(found, "database")["level"] == "note"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_price_of_the_tools_is_what_clients_are_sent(home: Path) -> None:
-    costs = {row["profile"]: row for row in examine(home)["profiles"]}
+def test_the_tool_costs_match_what_clients_receive(home: Path) -> None:
+    costs = {row["profile"]: row for row in run_doctor(home)["profiles"]}
     assert list(costs) == list(PROFILES)
     for profile, row in costs.items():
         with StdioServerProcess(
             "dittybag", "serve", "--profile", profile, env={"DITTYBAG_HOME": str(home)}
         ) as server:
             server.handshake()
-            answer = server.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
-        tools = answer.get("result", {}).get("tools", [])
+            response = server.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        tools = response.get("result", {}).get("tools", [])
         size = len(msgspec.json.encode(tools)) if tools else 0
         assert (row["tools"], row["bytes"]) == (len(tools), size)
         assert row["tokens"] == -(-size // 4)
 
 
-def test_the_largest_things_are_named(home: Path) -> None:
-    largest = examine(home)["largest"]
+def test_the_largest_entities_are_listed(home: Path) -> None:
+    largest = run_doctor(home)["largest"]
     assert [row["name"] for row in largest["prompts"]] == ["p11", "p10", "p9", "p8", "p7"]
     assert [(row["project"], row["name"]) for row in largest["resources"]] == [
         ("default", "r0"),
@@ -110,40 +110,40 @@ def test_the_largest_things_are_named(home: Path) -> None:
     assert largest["resources"][0]["bytes"] == len("text 0 " * 500)
 
 
-def test_a_wrong_search_index_is_found_and_mended_only_when_asked_for(home: Path) -> None:
+def test_a_wrong_search_index_is_reported_and_repaired_only_with_fix(home: Path) -> None:
     sql(home / "default.db", "DELETE FROM task_index WHERE rowid = 1", "DELETE FROM prompt_tags")
-    before = files(home)
-    found = examine(home, status=1)
-    assert set(levels(found, "error")) == {"search index"}
-    assert finding(found, "search index")["fix"] == "dittybag doctor --fix"
-    assert files(home) == before
-    found = examine(home, "--fix")
+    before = read_files(home)
+    found = run_doctor(home, status=1)
+    assert set(topics_at(found, "error")) == {"search index"}
+    assert find_topic(found, "search index")["fix"] == "dittybag doctor --fix"
+    assert read_files(home) == before
+    found = run_doctor(home, "--fix")
     assert (found["errors"], found["fixed"]) == (0, ["search index"])
-    assert examine(home)["errors"] == 0
+    assert run_doctor(home)["errors"] == 0
 
 
 def test_fixing_a_sound_database_writes_nothing(home: Path) -> None:
-    before = files(home)
-    assert examine(home, "--fix")["fixed"] == []
-    assert files(home) == before
+    before = read_files(home)
+    assert run_doctor(home, "--fix")["fixed"] == []
+    assert read_files(home) == before
 
 
-def test_what_cannot_be_mended_is_said_and_left_alone(home: Path) -> None:
+def test_a_problem_that_cannot_be_fixed_is_reported_and_left_alone(home: Path) -> None:
     sql(
         home / "default.db",
         "UPDATE tasks SET title = 'behind the back' WHERE id = 2",
         "UPDATE prompts SET arguments = 'no JSON' WHERE name = 'p2'",
     )
-    before = files(home)
+    before = read_files(home)
     for options in ((), ("--fix",)):
-        found = examine(home, *options, status=1)
-        assert "change log" in levels(found, "error")
+        found = run_doctor(home, *options, status=1)
+        assert "change log" in topics_at(found, "error")
         assert found["fixed"] == []
-    assert "dittybag restore BACKUP --force" in finding(found, "change log")["fix"]
-    assert files(home) == before
+    assert "dittybag restore BACKUP --force" in find_topic(found, "change log")["fix"]
+    assert read_files(home) == before
 
 
-def spoiled(path: Path, kind: str) -> None:
+def replace_database(path: Path, kind: str) -> None:
     content = path.read_bytes()
     if kind == "a folder":
         path.unlink()
@@ -186,34 +186,32 @@ def spoiled(path: Path, kind: str) -> None:
         ("without its first page", "error"),
     ],
 )
-def test_whatever_stands_in_place_of_the_database_is_named_with_a_fix(
-    home: Path, kind: str, level: str
-) -> None:
-    spoiled(home / "default.db", kind)
-    before = None if kind == "a pipe" else files(home)
-    done = dittybag(home, "doctor", "--fix", status=int(level == "error"))
-    assert "Traceback" not in done.stdout + done.stderr
-    assert done.stderr == ""
-    found = examine(home, status=int(level == "error"))
-    assert levels(found, level)
-    assert before is None or files(home) == before
+def test_an_unusable_database_is_reported_with_a_fix(home: Path, kind: str, level: str) -> None:
+    replace_database(home / "default.db", kind)
+    before = None if kind == "a pipe" else read_files(home)
+    result = dittybag(home, "doctor", "--fix", status=int(level == "error"))
+    assert "Traceback" not in result.stdout + result.stderr
+    assert result.stderr == ""
+    found = run_doctor(home, status=int(level == "error"))
+    assert topics_at(found, level)
+    assert before is None or read_files(home) == before
 
 
-def test_an_old_schema_is_no_error(home: Path) -> None:
+def test_an_old_schema_is_not_an_error(home: Path) -> None:
     sql(
         home / "default.db",
         "DROP TABLE sessions",
         "DELETE FROM migrations WHERE number = 2",
         "PRAGMA user_version = 1",
     )
-    found = examine(home)
-    assert "upgrades it to" in finding(found, "schema")["message"]
-    assert finding(found, "integrity")["level"] == "ok"
+    found = run_doctor(home)
+    assert "upgrades it to" in find_topic(found, "schema")["message"]
+    assert find_topic(found, "integrity")["level"] == "ok"
 
 
-def test_a_database_that_may_not_be_read_or_written_is_named(home: Path) -> None:
+def test_missing_permissions_are_reported(home: Path) -> None:
     def run() -> Any:
-        done = subprocess.run(
+        result = subprocess.run(
             [*drop_privileges(), sys.executable, "-m", "dittybag", "doctor", "--json"],
             cwd=ROOT,
             env={**os.environ, "DITTYBAG_HOME": str(home)},
@@ -221,30 +219,30 @@ def test_a_database_that_may_not_be_read_or_written_is_named(home: Path) -> None
             timeout=30,
             check=False,
         )
-        assert done.stderr == b""
-        return msgspec.json.decode(done.stdout)["data"]
+        assert result.stderr == b""
+        return msgspec.json.decode(result.stdout)["data"]
 
     file = home / "default.db"
     file.chmod(0o000)
-    assert finding(run(), "permissions")["level"] == "error"
+    assert find_topic(run(), "permissions")["level"] == "error"
     file.chmod(0o400)
     home.chmod(0o500)
     try:
         found = run()
     finally:
         home.chmod(0o700)
-    assert finding(found, "permissions")["level"] == "warning"
-    assert (found["errors"], finding(found, "search index")["level"]) == (0, "ok")
+    assert find_topic(found, "permissions")["level"] == "warning"
+    assert (found["errors"], find_topic(found, "search index")["level"]) == (0, "ok")
 
 
-def test_a_database_that_others_can_read_and_leftovers_are_worth_a_note(home: Path) -> None:
+def test_lax_permissions_and_leftover_files_are_noted(home: Path) -> None:
     home.chmod(0o755)
     (home / "default.db").chmod(0o644)
     (home / ".default.db.abc.dittybag-part").write_bytes(b"x")
     (home / "default.before-restore-20260101T000000Z.db").write_bytes(b"x")
-    found = examine(home)
+    found = run_doctor(home)
     assert found["warnings"] == 0
-    assert "chmod 600" in finding(found, "permissions")["fix"]
+    assert "chmod 600" in find_topic(found, "permissions")["fix"]
     notes = [item["message"] for item in found["findings"] if item["topic"] == "leftovers"]
     assert [("unfinished backups" in note, "kept by dittybag restore" in note) for note in notes] == [
         (True, False),
@@ -252,49 +250,49 @@ def test_a_database_that_others_can_read_and_leftovers_are_worth_a_note(home: Pa
     ]
 
 
-def test_a_log_that_has_grown_too_long_is_a_warning(home: Path) -> None:
+def test_a_large_log_file_is_a_warning(home: Path) -> None:
     os.truncate(shutil.copy(home / "default.db", home / "default.db-wal"), 65 * 1024 * 1024)
-    found = examine(home)
-    assert "65 MiB" in finding(found, "log file")["message"]
+    found = run_doctor(home)
+    assert "65 MiB" in find_topic(found, "log file")["message"]
 
 
-def test_another_kind_of_journal_is_a_warning(home: Path) -> None:
+def test_another_journal_mode_is_a_warning(home: Path) -> None:
     sql(home / "default.db", "PRAGMA journal_mode = delete")
-    assert finding(examine(home), "journal")["level"] == "warning"
+    assert find_topic(run_doctor(home), "journal")["level"] == "warning"
 
 
-def test_contents_of_nothing_are_worth_a_note(home: Path) -> None:
+def test_unreferenced_contents_are_noted(home: Path) -> None:
     digest = "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
     sql(home / "default.db", f"INSERT INTO contents VALUES ('{digest}', x'00')")
-    found = examine(home)
+    found = run_doctor(home)
     notes = [item["level"] for item in found["findings"] if item["topic"] == "contents"]
     assert notes == ["ok", "note"]
 
 
-def test_what_is_wrong_with_libraries_is_told_with_the_command_that_says_more(home: Path) -> None:
+def test_library_problems_are_reported_with_the_command_for_details(home: Path) -> None:
     library = home / "libraries" / "team"
     library.mkdir(parents=True)
     (library / "twig.toml").write_text("[prompts\n")
     checked = dittybag(home, "library", "check", status=1).stdout
-    found = examine(home, status=1)
-    item = finding(found, "libraries")
+    found = run_doctor(home, status=1)
+    item = find_topic(found, "libraries")
     assert item["level"] == "error"
     assert item["fix"] == "dittybag library check team"
     assert item["message"].partition(": ")[0] in checked
 
 
-def test_people_get_lines_that_are_aligned_and_end_in_a_sum(home: Path) -> None:
-    done = dittybag(home, "doctor")
-    lines = done.stdout.splitlines()
+def test_text_output_is_aligned_and_ends_with_a_summary(home: Path) -> None:
+    result = dittybag(home, "doctor")
+    lines = result.stdout.splitlines()
     assert lines[0].startswith("ok ")
     column = lines[0].index("Dittybag")
     assert all(line[column - 1] == " " and line[column] != " " for line in lines[: lines.index("")])
     assert lines[-1] == "0 errors, 0 warnings"
-    assert "~tokens" in done.stdout
-    assert "\x1b" not in done.stdout
+    assert "~tokens" in result.stdout
+    assert "\x1b" not in result.stdout
 
 
-def test_a_terminal_gets_signs_and_colours_unless_it_wants_none(home: Path) -> None:
+def test_a_terminal_gets_symbols_and_colours_unless_disabled(home: Path) -> None:
     def screen(**variables: str) -> str:
         controller, terminal = os.openpty()
         with closing(os.fdopen(controller, "rb", buffering=0)) as output:
@@ -322,13 +320,13 @@ def test_a_terminal_gets_signs_and_colours_unless_it_wants_none(home: Path) -> N
     assert "\x1b" not in plain
 
 
-def test_names_that_would_steer_a_terminal_are_tamed(tmp_path: Path, home: Path) -> None:
+def test_control_characters_in_names_are_replaced(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "evil\x1b[2J\x07\n.db"
     shutil.copy(home / "default.db", file)
     sql(file, "UPDATE tasks SET title = 'x' WHERE id = 1")
-    done = dittybag(home, "doctor", "--db", str(file), status=1)
-    assert "evil" in done.stdout
-    assert not set("\x1b\x07") & set(done.stdout)
+    result = dittybag(home, "doctor", "--db", str(file), status=1)
+    assert "evil" in result.stdout
+    assert not set("\x1b\x07") & set(result.stdout)
     found = data(
         dittybag(home, "doctor", "--json", variables={"DITTYBAG_DATABASE_URL": f"{tmp_path}/\udcff.db"})
     )
@@ -341,54 +339,54 @@ def test_names_that_would_steer_a_terminal_are_tamed(tmp_path: Path, home: Path)
 Corruption = Callable[[random.Random, bytearray], None]
 
 
-def flip_a_bit(chance: random.Random, content: bytearray) -> None:
-    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+def flip_a_bit(rng: random.Random, content: bytearray) -> None:
+    content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
 
 
-def flip_a_bit_at_the_start(chance: random.Random, content: bytearray) -> None:
-    content[chance.randrange(4096)] ^= 1 << chance.randrange(8)
+def flip_a_bit_at_the_start(rng: random.Random, content: bytearray) -> None:
+    content[rng.randrange(4096)] ^= 1 << rng.randrange(8)
 
 
-def flip_a_bit_in_the_header(chance: random.Random, content: bytearray) -> None:
-    content[chance.randrange(100)] ^= 1 << chance.randrange(8)
+def flip_a_bit_in_the_header(rng: random.Random, content: bytearray) -> None:
+    content[rng.randrange(100)] ^= 1 << rng.randrange(8)
 
 
-def flip_a_bit_in_a_page_header(chance: random.Random, content: bytearray) -> None:
-    page = chance.randrange(1, len(content) // 4096)
-    content[page * 4096 + chance.randrange(32)] ^= 1 << chance.randrange(8)
+def flip_a_bit_in_a_page_header(rng: random.Random, content: bytearray) -> None:
+    page = rng.randrange(1, len(content) // 4096)
+    content[page * 4096 + rng.randrange(32)] ^= 1 << rng.randrange(8)
 
 
-def scribble(chance: random.Random, content: bytearray) -> None:
-    at = chance.randrange(len(content) - 300)
-    content[at : at + 300] = chance.randbytes(300)
+def overwrite_bytes(rng: random.Random, content: bytearray) -> None:
+    at = rng.randrange(len(content) - 300)
+    content[at : at + 300] = rng.randbytes(300)
 
 
-def lose_a_page(chance: random.Random, content: bytearray) -> None:
-    page = chance.randrange(len(content) // 4096)
+def zero_a_page(rng: random.Random, content: bytearray) -> None:
+    page = rng.randrange(len(content) // 4096)
     content[page * 4096 : page * 4096 + 4096] = bytes(4096)
 
 
-def mix_up_pages(chance: random.Random, content: bytearray) -> None:
-    one, other = (4096 * page for page in chance.sample(range(len(content) // 4096), 2))
+def swap_pages(rng: random.Random, content: bytearray) -> None:
+    one, other = (4096 * page for page in rng.sample(range(len(content) // 4096), 2))
     content[one : one + 4096], content[other : other + 4096] = (
         content[other : other + 4096],
         content[one : one + 4096],
     )
 
 
-def double_a_page(chance: random.Random, content: bytearray) -> None:
-    one, other = (4096 * page for page in chance.sample(range(len(content) // 4096), 2))
+def duplicate_a_page(rng: random.Random, content: bytearray) -> None:
+    one, other = (4096 * page for page in rng.sample(range(len(content) // 4096), 2))
     content[one : one + 4096] = content[other : other + 4096]
 
 
-def cut_off(chance: random.Random, content: bytearray) -> None:
-    del content[chance.randrange(len(content)) :]
+def truncate(rng: random.Random, content: bytearray) -> None:
+    del content[rng.randrange(len(content)) :]
 
 
-def change_a_letter(chance: random.Random, content: bytearray) -> None:
-    """Corrupt a text, which SQLite has no checksum for."""
-    places = [at for at in range(4096 * 2, len(content)) if chr(content[at]).isalpha()]
-    content[chance.choice(places)] ^= 0x20
+def change_a_letter(rng: random.Random, content: bytearray) -> None:
+    """Change a text, which SQLite has no checksum for."""
+    offsets = [at for at in range(4096 * 2, len(content)) if chr(content[at]).isalpha()]
+    content[rng.choice(offsets)] ^= 0x20
 
 
 CORRUPT: list[Corruption] = [
@@ -396,11 +394,11 @@ CORRUPT: list[Corruption] = [
     flip_a_bit_at_the_start,
     flip_a_bit_in_the_header,
     flip_a_bit_in_a_page_header,
-    scribble,
-    lose_a_page,
-    mix_up_pages,
-    double_a_page,
-    cut_off,
+    overwrite_bytes,
+    zero_a_page,
+    swap_pages,
+    duplicate_a_page,
+    truncate,
     change_a_letter,
 ]
 
@@ -416,7 +414,7 @@ DATA = {
 }
 
 
-def everything(path: Path) -> dict[str, Any]:
+def read_data(path: Path) -> dict[str, Any]:
     with closing(apsw.Connection(str(path))) as connection:
         return {
             table: connection.execute(f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3").fetchall()
@@ -426,36 +424,36 @@ def everything(path: Path) -> dict[str, Any]:
         }
 
 
-def test_of_hundreds_of_damaged_files_each_is_survived_and_none_is_called_sound(home: Path) -> None:
+def test_random_corruption_is_reported_or_harmless(home: Path) -> None:
     path = home / "default.db"
     sound = path.read_bytes()
-    expected = everything(path)
-    chosen = settings({"DITTYBAG_HOME": str(home)})
-    chance = random.Random(SEED)
+    expected = read_data(path)
+    config = settings({"DITTYBAG_HOME": str(home)})
+    rng = random.Random(SEED)
     found = 0
     for number in range(CORRUPTIONS):
         corrupt = CORRUPT[number % len(CORRUPT)]
         content = bytearray(sound)
-        corrupt(chance, content)
+        corrupt(rng, content)
         for file in home.glob("default.db*"):
             file.unlink()
         path.write_bytes(content)
-        health = run_checks(chosen, lambda text: None)
+        health = run_checks(config, lambda text: None)
         assert path.read_bytes() == content, (number, corrupt.__name__)
         bad = [item for item in health.findings if item.level in ("error", "warning")]
         assert all(item.fix for item in bad), (number, bad)
         if bad:
             found += 1
         else:
-            assert everything(path) == expected, f"number {number}, {corrupt.__name__}, is called sound"
+            assert read_data(path) == expected, f"corruption {number}, {corrupt.__name__}, was not reported"
     # The others hit pages of empty tables.
     assert found > CORRUPTIONS * 0.55
 
 
-def test_a_damaged_log_beside_a_sound_file_is_survived_and_left_alone(home: Path) -> None:
+def test_a_damaged_log_file_is_no_error_and_left_unchanged(home: Path) -> None:
     path, log = home / "default.db", home / "default.db-wal"
-    chosen = settings({"DITTYBAG_HOME": str(home)})
-    chance = random.Random(SEED)
+    config = settings({"DITTYBAG_HOME": str(home)})
+    rng = random.Random(SEED)
     with closing(apsw.Connection(str(path))) as connection:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.execute("INSERT INTO sessions VALUES (1, zeroblob(20000), 1)")
@@ -463,10 +461,10 @@ def test_a_damaged_log_beside_a_sound_file_is_survived_and_left_alone(home: Path
     assert len(whole) > 20_000
     for _ in range(30):
         content = bytearray(whole)
-        scribble(chance, content)
+        overwrite_bytes(rng, content)
         path.write_bytes(sound)
         log.write_bytes(content)
         (home / "default.db-shm").unlink(missing_ok=True)
-        health = run_checks(chosen, lambda text: None)
+        health = run_checks(config, lambda text: None)
         assert (path.read_bytes(), log.read_bytes()) == (sound, bytes(content))
         assert [item for item in health.findings if item.level == "error"] == []

@@ -62,7 +62,7 @@ TODAY = date(2026, 3, 18)
         ("2026-12-24 17:00", "2026-12-24T17:00"),
     ],
 )
-def test_words_name_a_day(words: str, day: str) -> None:
+def test_words_are_parsed_as_dates(words: str, day: str) -> None:
     assert parse_due_date(words, TODAY) == day
     assert not list(problems(due_date=day))
 
@@ -79,7 +79,7 @@ def test_words_name_a_day(words: str, day: str) -> None:
         (date(2026, 12, 15), "1m", "2027-01-15"),
     ],
 )
-def test_months_have_ends(today: date, words: str, day: str) -> None:
+def test_months_end_on_their_last_day(today: date, words: str, day: str) -> None:
     assert parse_due_date(words, today) == day
 
 
@@ -109,13 +109,13 @@ def test_months_have_ends(today: date, words: str, day: str) -> None:
         "9" * 50 + "d",
     ],
 )
-def test_nonsense_is_refused(words: str) -> None:
+def test_invalid_dates_are_rejected(words: str) -> None:
     with pytest.raises(NotADate):
         parse_due_date(words, TODAY)
 
 
 @given(st.text(max_size=30), st.dates())
-def test_any_text_is_a_day_or_is_refused(words: str, today: date) -> None:
+def test_any_text_is_a_date_or_is_rejected(words: str, today: date) -> None:
     try:
         parse_due_date(words, today)
     except NotADate:
@@ -123,7 +123,7 @@ def test_any_text_is_a_day_or_is_refused(words: str, today: date) -> None:
 
 
 @given(st.dates(max_value=date(9990, 1, 1)), st.integers(0, 6))
-def test_a_weekday_is_the_coming_one(today: date, number: int) -> None:
+def test_a_weekday_is_the_next_one(today: date, number: int) -> None:
     name = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")[number]
     coming = date.fromisoformat(parse_due_date(name, today))
     assert coming.weekday() == number
@@ -131,7 +131,7 @@ def test_a_weekday_is_the_coming_one(today: date, number: int) -> None:
     assert parse_due_date(f"next {name}", today) == (coming + timedelta(7)).isoformat()
 
 
-def test_a_day_is_overdue_when_it_is_over_and_a_moment_when_it_is_past() -> None:
+def test_a_date_is_overdue_after_its_day_and_a_time_once_it_has_passed() -> None:
     now = datetime(2026, 3, 18, 12, 0, tzinfo=UTC)
     assert is_overdue("2026-03-17", now)
     assert not is_overdue("2026-03-18", now)
@@ -144,7 +144,7 @@ def test_a_day_is_overdue_when_it_is_over_and_a_moment_when_it_is_past() -> None
     assert not is_overdue("9999-12-31T23:59:59-14:00", now)
 
 
-def test_near_days_are_told_in_words() -> None:
+def test_near_dates_are_formatted_in_words() -> None:
     now = datetime(2026, 3, 18, 12, 0).astimezone()
     for due, words in {
         "2026-03-17": "yesterday",
@@ -174,5 +174,5 @@ def test_near_days_are_told_in_words() -> None:
         (800 * 86400, "2 years ago"),
     ],
 )
-def test_how_long_ago(seconds: int, words: str) -> None:
+def test_relative_times_are_formatted_in_words(seconds: int, words: str) -> None:
     assert ago(1_000_000_000, 1_000_000_000 + seconds * 1_000_000) == words

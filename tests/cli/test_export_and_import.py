@@ -96,7 +96,7 @@ def test_an_unwritable_target_is_reported(home: Path, tmp_path: Path) -> None:
     assert "is a file, not a folder" in dittybag(home, "export", str(tmp_path / "file"), status=4).stderr
 
 
-def test_conflicts_are_listed_and_nothing_is_changed(home: Path, tmp_path: Path) -> None:
+def test_conflicts_are_listed_and_change_nothing(home: Path, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("name,prompt\n" + "".join(f"p{n},one\n" for n in range(30)))
     (tmp_path / "b.csv").write_text("name,prompt\n" + "".join(f"p{n},two\n" for n in range(30)))
     dittybag(home, "import", str(tmp_path / "a.csv"))

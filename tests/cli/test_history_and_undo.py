@@ -12,7 +12,7 @@ from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
 
 
 def changes(home: Path, *arguments: str) -> list[tuple[Any, ...]]:
-    """Return the rows of `history`: sequence number, actor, action and item, newest first."""
+    """Return the rows of `history`: sequence number, actor, action, kind and name, newest first."""
     rows = data(dittybag(home, "history", *arguments, "--json"))["changes"]
     return [(row["change"], row["actor"], row["action"], row["kind"], row["name"]) for row in rows]
 
@@ -37,7 +37,7 @@ def home(tmp_path: Path) -> Path:
 # history
 
 
-def test_history_has_every_change_the_newest_first(home: Path) -> None:
+def test_history_lists_every_change_newest_first(home: Path) -> None:
     assert changes(home) == [
         (4, "ann", "create", "task", "Write tests"),
         (3, "bob", "update", "prompt", "A review"),
@@ -49,7 +49,7 @@ def test_history_has_every_change_the_newest_first(home: Path) -> None:
     assert lines[2].split()[-6:] == ["bob", "updated", "prompt", "A", "review", "default"]
 
 
-def test_history_is_narrowed(home: Path) -> None:
+def test_history_is_filtered(home: Path) -> None:
     assert [row[0] for row in changes(home, "--actor", "bob")] == [3]
     assert [row[0] for row in changes(home, "--kind", "task")] == [4]
     assert [row[0] for row in changes(home, "--before", "4", "--limit", "2")] == [3, 2]
@@ -59,26 +59,26 @@ def test_history_is_narrowed(home: Path) -> None:
     assert [row[0] for row in changes(home, "-p", "other")] == [5, 4]
 
 
-@pytest.mark.parametrize("thing", ["review", "A review"])
-def test_history_of_one_thing_by_a_name_that_it_had(home: Path, thing: str) -> None:
-    assert [row[0] for row in changes(home, thing)] == [3, 2]
+@pytest.mark.parametrize("name", ["review", "A review"])
+def test_history_of_an_entity_by_any_of_its_names(home: Path, name: str) -> None:
+    assert [row[0] for row in changes(home, name)] == [3, 2]
 
 
-def test_history_of_one_thing_by_its_id_also_when_it_is_gone(home: Path) -> None:
-    key = data(dittybag(home, "prompt", "show", "review", "--json"))["id"]
+def test_history_of_a_deleted_entity_by_its_id_or_title(home: Path) -> None:
+    prompt_id = data(dittybag(home, "prompt", "show", "review", "--json"))["id"]
     dittybag(home, "prompt", "delete", "review")
-    assert [row[2] for row in changes(home, key)] == ["delete", "update", "create"]
+    assert [row[2] for row in changes(home, prompt_id)] == ["delete", "update", "create"]
     assert [row[2] for row in changes(home, "A review")] == ["delete", "update", "create"]
 
 
-def test_history_says_how_to_go_on_and_that_there_is_nothing(home: Path) -> None:
+def test_history_hints_at_older_changes_and_reports_no_match(home: Path) -> None:
     assert dittybag(home, "history", "--limit", "2").stderr == "hint: for older changes, use --before 3\n"
     result = dittybag(home, "history", "nothing-like-it")
     assert (result.stdout, result.stderr) == ("", "No matching changes\n")
 
 
 @pytest.mark.parametrize("arguments", [("--since", "soon"), ("--kind", "book"), ("--limit", "0")])
-def test_history_refuses_what_makes_no_sense(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_history_rejects_invalid_arguments(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     error = failure(dittybag(tmp_path, "history", *arguments, "--json", status=2))
     assert error["code"] == "USAGE"
 
@@ -86,17 +86,17 @@ def test_history_refuses_what_makes_no_sense(tmp_path: Path, arguments: tuple[st
 # diff
 
 
-def test_diff_shows_what_a_change_has_changed(home: Path) -> None:
-    result = dittybag(home, "diff", "3").stdout.splitlines()
-    assert result[0] == "prompt A review"
-    assert "-title: review" in result
-    assert "+title: A review" in result
-    assert result[-4:] == [" one", "-two", "+2", " three"]
+def test_diff_shows_the_changed_fields(home: Path) -> None:
+    lines = dittybag(home, "diff", "3").stdout.splitlines()
+    assert lines[0] == "prompt A review"
+    assert "-title: review" in lines
+    assert "+title: A review" in lines
+    assert lines[-4:] == [" one", "-two", "+2", " three"]
     fields = data(dittybag(home, "diff", "3", "--json"))["fields"]
     assert fields["content"] == {"before": "one\ntwo\nthree\n", "after": "one\n2\nthree\n"}
 
 
-def test_diff_between_two_changes_of_a_thing(home: Path) -> None:
+def test_diff_between_two_changes_of_an_entity(home: Path) -> None:
     dittybag(home, "prompt", "update", "review", "--description", "Thorough")
     fields = data(dittybag(home, "diff", "2", "5", "--json"))["fields"]
     assert sorted(fields) == ["content", "description", "title"]
@@ -104,11 +104,16 @@ def test_diff_between_two_changes_of_a_thing(home: Path) -> None:
     assert failure(dittybag(home, "diff", "9", "--json", status=3))["code"] == "CHANGE_NOT_FOUND"
 
 
-def test_diff_of_documents(home: Path) -> None:
+def test_diff_of_resources(home: Path) -> None:
     file = home / "note.md"
     for text in ("first\nsame\n", "second\nsame\n"):
         file.write_text(text)
-        dittybag(home, "resource", "add" if text.startswith("first") else "update", *_resource_arguments(text, file))
+        dittybag(
+            home,
+            "resource",
+            "add" if text.startswith("first") else "update",
+            *_resource_arguments(text, file),
+        )
     assert dittybag(home, "diff", "6").stdout.splitlines()[-3:] == ["-first", "+second", " same"]
     binary = home / "picture.png"
     binary.write_bytes(bytes(range(256)))
@@ -120,7 +125,7 @@ def _resource_arguments(text: str, file: Path) -> list[str]:
     return [str(file), "--name", "note"] if text.startswith("first") else ["note", str(file)]
 
 
-def test_a_terminal_is_not_obeyed_what_a_text_says(home: Path) -> None:
+def test_control_characters_in_a_diff_are_replaced(home: Path) -> None:
     dittybag(home, "prompt", "add", "evil", "a\n\x1b[2Jb\n")
     assert "\x1b[2J" not in run_in_terminal(home, "diff", "5")
 
@@ -128,7 +133,7 @@ def test_a_terminal_is_not_obeyed_what_a_text_says(home: Path) -> None:
 # undo
 
 
-def test_undo_takes_back_the_last_change_and_then_that(home: Path) -> None:
+def test_undo_reverts_the_last_change_and_then_itself(home: Path) -> None:
     output = dittybag(home, "undo", "--yes").stdout
     assert "delete task Write tests" in output
     assert "Undid 1 change" in output
@@ -139,7 +144,7 @@ def test_undo_takes_back_the_last_change_and_then_that(home: Path) -> None:
     ]
 
 
-def test_undo_of_several(home: Path) -> None:
+def test_undo_of_several_changes(home: Path) -> None:
     shown = data(dittybag(home, "undo", "--last", "2", "--yes", "--json"))
     assert shown["undone"] is True
     assert [(row["effect"], row["name"]) for row in shown["entities"]] == [
@@ -152,7 +157,7 @@ def test_undo_of_several(home: Path) -> None:
     assert prompt_content(home, "review") == "one\n2\nthree\n"
 
 
-def test_undo_of_all_that_somebody_did(home: Path) -> None:
+def test_undo_of_all_changes_by_an_actor(home: Path) -> None:
     as_actor(home, "bob", "prompt", "add", "bad", "Bad.")
     as_actor(home, "bob", "project", "create", "worse")
     as_actor(home, "bob", "prompt", "add", "worst", "Worst.", "-p", "worse")
@@ -172,7 +177,7 @@ def test_undo_of_all_that_somebody_did(home: Path) -> None:
     ]
 
 
-def test_undo_of_everything_leaves_the_workspace(home: Path) -> None:
+def test_undo_of_everything_keeps_the_default_project(home: Path) -> None:
     dittybag(home, "undo", "--since", "1h", "--yes")
     assert [row["name"] for row in data(dittybag(home, "project", "list", "--json"))["projects"]] == [
         "default"
@@ -180,7 +185,7 @@ def test_undo_of_everything_leaves_the_workspace(home: Path) -> None:
     assert data(dittybag(home, "prompt", "list", "--json"))["prompts"] == []
 
 
-def test_later_changes_are_not_overwritten_unasked(home: Path) -> None:
+def test_later_changes_are_overwritten_only_with_force(home: Path) -> None:
     as_actor(home, "ann", "prompt", "update", "review", "--description", "Mine")
     error = failure(dittybag(home, "undo", "3", "--yes", "--json", status=4))
     assert error["code"] == "LATER_CHANGES"
@@ -189,7 +194,7 @@ def test_later_changes_are_not_overwritten_unasked(home: Path) -> None:
     assert prompt_content(home, "review") == "one\n2\nthree\n"
     dittybag(home, "undo", "3", "--yes", "--force")
     assert prompt_content(home, "review") == "one\ntwo\nthree\n"
-    # A change by someone else between two of one's own is a later change too.
+    # A change by Ann between two changes by Bob is also a later change.
     as_actor(home, "bob", "prompt", "update", "review", "--description", "Mine")
     as_actor(home, "ann", "prompt", "update", "review", "--description", "No, mine")
     as_actor(home, "bob", "prompt", "update", "review", "--description", "Mine again")
@@ -197,14 +202,14 @@ def test_later_changes_are_not_overwritten_unasked(home: Path) -> None:
     assert 8 in [row["change"] for row in plan["overwrites"]]
 
 
-def test_what_was_done_together_is_undone_together(home: Path) -> None:
+def test_a_batch_is_undone_as_a_whole(home: Path) -> None:
     dittybag(home, "project", "create", "whole")
     for name in ("a", "b"):
         dittybag(home, "prompt", "add", name, "Text.", "-p", "whole")
     dittybag(home, "project", "delete", "whole")
     last = changes(home, "--limit", "1")[0][0]
-    for number in (last, last - 1):
-        shown = data(dittybag(home, "undo", str(number), "--dry-run", "--json"))["entities"]
+    for seq in (last, last - 1):
+        shown = data(dittybag(home, "undo", str(seq), "--dry-run", "--json"))["entities"]
         assert {row["name"] for row in shown} == {"whole", "a", "b"}
     dittybag(home, "undo", str(last - 1), "--yes")
     assert prompt_names(home, "whole") == {"a", "b"}
@@ -228,30 +233,30 @@ def test_undo_in_one_project_leaves_others_alone(home: Path) -> None:
     "arguments",
     [("3", "--last", "2"), ("--last", "2", "--since", "1h"), ("--actor", "bob"), ("nonsense",), ("0",)],
 )
-def test_undo_refuses_what_makes_no_sense(home: Path, arguments: tuple[str, ...]) -> None:
+def test_undo_rejects_invalid_arguments(home: Path, arguments: tuple[str, ...]) -> None:
     dittybag(home, "undo", *arguments, "--yes", status=2)
     assert len(changes(home)) == 4
 
 
-def test_undo_does_nothing_where_nobody_can_be_asked(home: Path) -> None:
+def test_undo_without_a_terminal_requires_yes(home: Path) -> None:
     result = dittybag(home, "undo", status=1)
     assert "--yes" in result.stderr
     assert len(changes(home)) == 4
 
 
-def test_there_is_nothing_to_undo(tmp_path: Path) -> None:
+def test_an_empty_undo_is_reported(tmp_path: Path) -> None:
     assert failure(dittybag(tmp_path, "undo", "--yes", "--json", status=3))["code"] == "NOTHING_TO_UNDO"
     dittybag(tmp_path, "undo", "77", "--yes", status=3)
 
 
 @pytest.mark.parametrize(("typed", "status", "left"), [("y\n", 0, 0), ("n\n", 1, 1), ("\n", 1, 1)])
-def test_a_terminal_is_asked(home: Path, typed: str, status: int, left: int) -> None:
-    seen = run_in_terminal(home, "undo", answers=[("Undo these changes?", typed)], status=status)
-    assert "delete task Write tests" in strip_colours(seen)
+def test_undo_asks_for_confirmation_on_a_terminal(home: Path, typed: str, status: int, left: int) -> None:
+    screen = run_in_terminal(home, "undo", answers=[("Undo these changes?", typed)], status=status)
+    assert "delete task Write tests" in strip_colours(screen)
     assert len(data(dittybag(home, "task", "list", "--json"))["tasks"]) == left
 
 
-def test_colours_are_for_terminals(home: Path) -> None:
+def test_history_has_colours_only_on_a_terminal(home: Path) -> None:
     assert "\x1b[32m" in run_in_terminal(home, "history")
     assert "\x1b" not in dittybag(home, "history").stdout
 
@@ -259,7 +264,7 @@ def test_colours_are_for_terminals(home: Path) -> None:
 # restore
 
 
-def test_restore_makes_a_thing_what_it_was(home: Path) -> None:
+def test_restore_returns_an_entity_to_an_earlier_state(home: Path) -> None:
     dittybag(home, "prompt", "delete", "review")
     assert (
         dittybag(home, "restore", "2").stdout == "Prompt 'review' was restored to its state after change 2\n"
@@ -273,7 +278,7 @@ def test_restore_makes_a_thing_what_it_was(home: Path) -> None:
     assert prompt_content(home, "review") == "one\n2\nthree\n"
 
 
-def test_restore_in_any_project_and_not_over_others(home: Path) -> None:
+def test_restore_works_in_any_project_and_overwrites_nothing(home: Path) -> None:
     dittybag(home, "project", "create", "other")
     dittybag(home, "prompt", "add", "it", "First.", "-p", "other")
     dittybag(home, "prompt", "delete", "it", "-p", "other")

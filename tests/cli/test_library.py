@@ -1,4 +1,4 @@
-"""`dittybag library`, with text and JSON output."""
+"""`dittybag library add`, `update`, `remove` and `new`."""
 
 from __future__ import annotations
 
@@ -20,46 +20,45 @@ FILES = {"a.md": "one", "deep/b.md": "two"}
 def test_libraries_are_added_updated_and_removed(tmp_path: Path) -> None:
     home = tmp_path / "home"
     source = write_files(tmp_path / "My Prompts", FILES)
-    place = home / "libraries" / "my_prompts"
+    folder = home / "libraries" / "my_prompts"
     assert dittybag(home, "library", "add", str(source)).stdout == (
         f"Added library 'my_prompts' from {source}, 2 files\n"
-        f"  {place}\n"
+        f"  {folder}\n"
         "hint: to check it, run: dittybag library check my_prompts\n"
     )
     assert dittybag(home, "library", "update", "my_prompts").stdout == "Library 'my_prompts' is up to date\n"
     write_files(source, {"a.md": "new", "c.md": "three"})
     assert dittybag(home, "library", "update").stdout == "Library 'my_prompts' updated: 1 added, 1 changed\n"
-    assert read_files(place) == read_files(source)
+    assert read_files(folder) == read_files(source)
     assert dittybag(home, "library", "remove", "My Prompts").stdout == "Removed library 'my_prompts'\n"
-    assert not place.exists()
-    nothing = "No libraries to update\n"
-    assert dittybag(home, "library", "update").stdout == nothing
+    assert not folder.exists()
+    assert dittybag(home, "library", "update").stdout == "No libraries to update\n"
 
 
-def test_what_is_left_out_is_listed(tmp_path: Path) -> None:
+def test_skipped_files_are_listed(tmp_path: Path) -> None:
     source = write_files(tmp_path / "source", FILES)
     for number in range(12):
         (source / f"link{number:02}\x1b[2J").symlink_to("a.md")
-    said = dittybag(tmp_path / "home", "library", "add", str(source)).stdout
-    assert "Skipped:\n  link00 [2J: a symbolic link\n" in said
-    assert "  and 2 more\n" in said
-    assert "\x1b" not in said
+    output = dittybag(tmp_path / "home", "library", "add", str(source)).stdout
+    assert "Skipped:\n  link00 [2J: a symbolic link\n" in output
+    assert "  and 2 more\n" in output
+    assert "\x1b" not in output
 
 
-def test_edits_on_both_sides_are_a_conflict_with_a_way_out(tmp_path: Path) -> None:
+def test_edits_on_both_sides_are_a_conflict_with_a_hint(tmp_path: Path) -> None:
     home = tmp_path / "home"
     source = write_files(tmp_path / "lib", FILES)
     dittybag(home, "library", "add", str(source))
     write_files(home / "libraries" / "lib", {"a.md": "mine", "deep/b.md": "mine too"})
     write_files(source, {"a.md": "theirs", "c.md": "new"})
-    done = dittybag(home, "library", "update", "lib", status=4)
-    assert done.stdout == ("Library 'lib' updated: 1 added\n1 file with local edits kept:\n  deep/b.md\n")
-    assert done.stderr == (
+    result = dittybag(home, "library", "update", "lib", status=4)
+    assert result.stdout == ("Library 'lib' updated: 1 added\n1 file with local edits kept:\n  deep/b.md\n")
+    assert result.stderr == (
         "error: Changed on both sides; your versions were kept: a.md\n"
         "hint: to use the versions of the source, run: dittybag library update lib --overwrite\n"
     )
-    done = dittybag(home, "library", "update", "lib", "--overwrite")
-    line = next(line for line in done.stdout.splitlines() if line.startswith("Your versions are now in "))
+    result = dittybag(home, "library", "update", "lib", "--overwrite")
+    line = next(line for line in result.stdout.splitlines() if line.startswith("Your versions are now in "))
     kept = Path(line.removeprefix("Your versions are now in ").removesuffix(":"))
     assert read_files(kept) == {"a.md": "mine", "deep/b.md": "mine too"}
     assert read_files(home / "libraries" / "lib") == read_files(source)
@@ -68,25 +67,25 @@ def test_edits_on_both_sides_are_a_conflict_with_a_way_out(tmp_path: Path) -> No
 def test_a_library_with_edits_is_removed_only_with_yes(tmp_path: Path) -> None:
     dittybag(tmp_path, "library", "new", "mine")
     write_files(tmp_path / "libraries" / "mine", {"prompts/explain.md": "better"})
-    done = dittybag(tmp_path, "library", "remove", "mine", status=4)
-    assert done.stderr == (
+    result = dittybag(tmp_path, "library", "remove", "mine", status=4)
+    assert result.stderr == (
         "error: Library 'mine' has local edits: prompts/explain.md\n"
         "hint: to move it to another folder, run: dittybag library remove mine --yes\n"
     )
-    said = dittybag(tmp_path, "library", "remove", "mine", "--yes").stdout
-    kept = Path(said.strip().removeprefix("Removed library 'mine'; its folder was moved to "))
+    output = dittybag(tmp_path, "library", "remove", "mine", "--yes").stdout
+    kept = Path(output.strip().removeprefix("Removed library 'mine'; its folder was moved to "))
     assert read_files(kept)["prompts/explain.md"] == "better"
 
 
-def test_a_link_is_read_where_it_is(tmp_path: Path) -> None:
+def test_a_linked_library_is_read_in_place(tmp_path: Path) -> None:
     home = tmp_path / "home"
     source = write_files(tmp_path / "work", FILES)
-    said = dittybag(home, "library", "add", "--link", str(source)).stdout
-    assert said.startswith(f"Linked library 'work' from {source}\n  {source}\n")
-    said = dittybag(home, "library", "update", "work").stdout
-    assert said == f"Library 'work' is linked to {source} and is always up to date\n"
-    said = dittybag(home, "library", "remove", "work").stdout
-    assert said == f"Removed library 'work'; its folder {source} was not touched\n"
+    output = dittybag(home, "library", "add", "--link", str(source)).stdout
+    assert output.startswith(f"Linked library 'work' from {source}\n  {source}\n")
+    output = dittybag(home, "library", "update", "work").stdout
+    assert output == f"Library 'work' is linked to {source} and is always up to date\n"
+    output = dittybag(home, "library", "remove", "work").stdout
+    assert output == f"Removed library 'work'; its folder {source} was not touched\n"
     assert read_files(source) == FILES
 
 
@@ -95,19 +94,19 @@ def test_a_new_library_says_where_it_is_and_what_to_do_next(tmp_path: Path) -> N
         f"Created library 'team_prompts'\n  {tmp_path}/libraries/team_prompts\n"
         "hint: to check it, run: dittybag library check team_prompts\n"
     )
-    done = dittybag(tmp_path, "library", "new", "team-prompts", status=4)
-    assert "error: Library 'team_prompts' already exists\nhint: " in done.stderr
+    result = dittybag(tmp_path, "library", "new", "team-prompts", status=4)
+    assert "error: Library 'team_prompts' already exists\nhint: " in result.stderr
 
 
-def test_json_for_scripts(tmp_path: Path) -> None:
+def test_json_output(tmp_path: Path) -> None:
     home = tmp_path / "home"
     revision = commit(tmp_path / "repository", FILES)
     pack = write_zip(tmp_path / "pack.zip", FILES)
 
-    def said(*arguments: str, status: int = 0) -> object:
+    def run_json(*arguments: str, status: int = 0) -> object:
         return data(dittybag(home, "library", *arguments, "--json", status=status))
 
-    assert said("add", f"file://{tmp_path}/repository", "--folder", "deep") == {
+    assert run_json("add", f"file://{tmp_path}/repository", "--folder", "deep") == {
         "name": "repository",
         "path": str(home / "libraries" / "repository"),
         "kind": "git",
@@ -117,29 +116,29 @@ def test_json_for_scripts(tmp_path: Path) -> None:
         "files": 1,
         "left_out": [],
     }
-    said("add", str(pack))
+    run_json("add", str(pack))
     write_files(home / "libraries" / "pack", {"a.md": "mine"})
     write_zip(pack, {"a.md": "theirs", "c.md": "new"})
     (tmp_path / "repository").rename(tmp_path / "elsewhere")
-    updated = said("update", status=4)
+    updated = run_json("update", status=4)
     assert isinstance(updated, dict)
     first, second = updated["libraries"]
     assert (first["name"], first["added"], first["conflicts"]) == ("pack", ["c.md"], ["a.md"])
     assert (second["name"], second["error"]["code"]) == ("repository", "SOURCE_FAILED")
-    removed = said("remove", "pack", "--yes")
+    removed = run_json("remove", "pack", "--yes")
     assert isinstance(removed, dict)
     assert Path(removed["kept_in"]).is_dir()
 
 
-def test_one_library_that_cannot_be_updated_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+def test_a_failed_update_does_not_stop_the_others(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for name in ("a", "b", "c"):
         dittybag(home, "library", "add", str(write_files(tmp_path / name, FILES)))
         write_files(tmp_path / name, {"a.md": "new"})
     (tmp_path / "b").rename(tmp_path / "elsewhere")
-    done = dittybag(home, "library", "update", status=3)
-    assert done.stdout == "Library 'a' updated: 1 changed\nLibrary 'c' updated: 1 changed\n"
-    assert done.stderr == (f"error: {tmp_path}/b: the library's source no longer exists\n")
+    result = dittybag(home, "library", "update", status=3)
+    assert result.stdout == "Library 'a' updated: 1 changed\nLibrary 'c' updated: 1 changed\n"
+    assert result.stderr == (f"error: {tmp_path}/b: the library's source no longer exists\n")
 
 
 @pytest.mark.parametrize(
@@ -163,15 +162,15 @@ def test_one_library_that_cannot_be_updated_does_not_keep_the_others_from_it(tmp
         (("new", "--", "---"), 1, "is not a valid library name"),
     ],
 )
-def test_what_cannot_be_done_is_said_on_standard_error(
+def test_errors_are_printed_to_standard_error(
     tmp_path: Path, arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
-    done = dittybag(tmp_path, "library", *arguments, status=status)
-    assert problem in done.stderr
-    assert done.stdout == ""
+    result = dittybag(tmp_path, "library", *arguments, status=status)
+    assert problem in result.stderr
+    assert result.stdout == ""
 
 
-def test_a_name_that_is_taken_has_two_ways_out(tmp_path: Path) -> None:
+def test_a_taken_name_is_reported_with_hints(tmp_path: Path) -> None:
     dittybag(tmp_path / "home", "library", "add", str(write_files(tmp_path / "lib", FILES)))
     assert dittybag(tmp_path / "home", "library", "add", str(tmp_path / "lib"), status=4).stderr == (
         "error: Library 'lib' already exists\n"
@@ -180,37 +179,37 @@ def test_a_name_that_is_taken_has_two_ways_out(tmp_path: Path) -> None:
     )
 
 
-def test_progress_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
+def test_progress_is_shown_only_on_a_terminal(tmp_path: Path) -> None:
     commit(tmp_path / "repository", FILES)
     assert dittybag(tmp_path / "home", "library", "add", f"file://{tmp_path}/repository").stderr == ""
-    near, far = pty.openpty()
+    controller, terminal = pty.openpty()
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "dittybag", "library", "update"],
             cwd=ROOT, env=os.environ | {"DITTYBAG_HOME": str(tmp_path / "home")},
-            stdout=subprocess.PIPE, stderr=far, timeout=30, check=True,
+            stdout=subprocess.PIPE, stderr=terminal, timeout=30, check=True,
         )  # fmt: skip
-        shown = os.read(near, 65536)
+        shown = os.read(controller, 65536)
     finally:
-        os.close(near)
-        os.close(far)
+        os.close(controller)
+        os.close(terminal)
     assert b"objects" in shown
     assert shown.endswith(b"\r\x1b[2K")
-    assert done.stdout == b"Library 'repository' is up to date\n"
+    assert result.stdout == b"Library 'repository' is up to date\n"
 
 
-def test_the_command_line_loads_nothing_of_this_for_its_help() -> None:
+def test_help_does_not_import_the_library_package() -> None:
     program = (
         "import sys; from dittybag.cli.commands import main; main(['library', 'add', '--help']);"
         "print([name for name in sys.modules if name.startswith('dittybag.library')])"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
     )
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert result.stdout.splitlines()[-1] == "[]"
 
 
-def test_the_records_are_light_to_read() -> None:
+def test_install_records_import_no_heavy_modules() -> None:
     program = (
         "import sys, dittybag.library.install_records; print(*sorted(set(sys.argv[1:]) & set(sys.modules)))"
     )
@@ -225,9 +224,9 @@ def test_the_records_are_light_to_read() -> None:
         "ctypes",
         "json",
     ]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-S", "-E", "-c", program, *heavy],
         env={"PYTHONPATH": ":".join(path for path in sys.path if path)},
         cwd=ROOT / "src", capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
-    assert done.stdout.strip() == "", done
+    assert result.stdout.strip() == "", result

@@ -24,8 +24,8 @@ description = "Which one"
 TEMPLATE = "Review this {{ language }} code:\n\n{{ code }}\n"
 
 
-def write(home: Path, name: str = "My Lib", **files: str) -> Path:
-    """Write a library to the data folder; in names, `__` stands for a slash and `_md` for the extension."""
+def write_library(home: Path, name: str = "My Lib", **files: str) -> Path:
+    """Write a library to the data folder; in file names, `__` means a slash and `_md` an extension."""
     folder = home / "libraries" / name
     for file, text in files.items():
         path = folder / file.replace("__", "/").replace("_md", ".md").replace("_toml", ".toml")
@@ -34,35 +34,35 @@ def write(home: Path, name: str = "My Lib", **files: str) -> Path:
     return folder
 
 
-def good(home: Path) -> Path:
-    return write(home, twig_toml=MANIFEST, prompts__review_md=TEMPLATE)
+def write_valid_library(home: Path) -> Path:
+    return write_library(home, twig_toml=MANIFEST, prompts__review_md=TEMPLATE)
 
 
-def json(home: Path, *arguments: str, status: int = 0) -> Any:
+def run_json(home: Path, *arguments: str, status: int = 0) -> Any:
     return data(dittybag(home, "library", *arguments, "--json", status=status))
 
 
 def problems(home: Path, status: int) -> list[tuple[str, int | None, str, str]]:
-    (library,) = json(home, "check", status=status)["libraries"]
+    (library,) = run_json(home, "check", status=status)["libraries"]
     return [(item["file"], item["line"], item["level"], item["message"]) for item in library["problems"]]
 
 
 def test_without_libraries_the_list_says_what_to_do(tmp_path: Path) -> None:
-    said = dittybag(tmp_path, "library", "list").stdout
-    assert said.startswith("No libraries yet\nhint: to add one, run: dittybag library add")
-    assert json(tmp_path, "list") == {"libraries": []}
+    output = dittybag(tmp_path, "library", "list").stdout
+    assert output.startswith("No libraries yet\nhint: to add one, run: dittybag library add")
+    assert run_json(tmp_path, "list") == {"libraries": []}
 
 
 def test_the_list_shows_every_library_with_its_prompts_and_problems(tmp_path: Path) -> None:
-    folder = good(tmp_path)
-    write(tmp_path, "broken", twig_toml="[prompts\n")
+    folder = write_valid_library(tmp_path)
+    write_library(tmp_path, "broken", twig_toml="[prompts\n")
     assert dittybag(tmp_path, "library", "list").stdout.splitlines() == [
         "library  prompts  formats  from     problems",
         "my_lib         1  twig     by hand         -",
         "broken         0  -        by hand         1",
         "hint: for details, run: dittybag library check",
     ]
-    first, _ = json(tmp_path, "list")["libraries"]
+    first, _ = run_json(tmp_path, "list")["libraries"]
     assert first == {
         "name": "my_lib",
         "folder": str(folder),
@@ -74,45 +74,45 @@ def test_the_list_shows_every_library_with_its_prompts_and_problems(tmp_path: Pa
 
 
 def test_a_library_is_shown_with_its_prompts(tmp_path: Path) -> None:
-    good(tmp_path)
+    write_valid_library(tmp_path)
     lines = dittybag(tmp_path, "library", "show", "My Lib").stdout.splitlines()
     assert lines[1:] == [
         "prompt         arguments        description",
         "my_lib:review  code [language]  Review code",
     ]
-    (prompt,) = json(tmp_path, "show", "my_lib")["prompts"]
+    (prompt,) = run_json(tmp_path, "show", "my_lib")["prompts"]
     assert [item["name"] for item in prompt["arguments"]] == ["code", "language"]
 
 
 def test_a_prompt_is_shown_with_its_template(tmp_path: Path) -> None:
-    folder = good(tmp_path)
-    said = dittybag(tmp_path, "library", "show", "my_lib:review").stdout
-    assert said == (
+    folder = write_valid_library(tmp_path)
+    output = dittybag(tmp_path, "library", "show", "my_lib:review").stdout
+    assert output == (
         "my_lib:review\nReview code\n  code (required)\n  language (optional): Which one\n"
         f"{folder}/prompts/review.md\n\n{TEMPLATE}"
     )
-    assert json(tmp_path, "show", "my_lib:review")["text"] == TEMPLATE
+    assert run_json(tmp_path, "show", "my_lib:review")["text"] == TEMPLATE
 
 
 @pytest.mark.parametrize("command", ["show nothing", "show nothing:here", "check nothing", "check ./nothing"])
-def test_what_is_not_there_is_said_so(tmp_path: Path, command: str) -> None:
-    good(tmp_path)
-    done = dittybag(tmp_path, "library", *command.split(), status=3)
-    assert done.stderr.startswith("error: ")
-    assert "nothing" in done.stderr
+def test_unknown_libraries_and_prompts_are_reported(tmp_path: Path, command: str) -> None:
+    write_valid_library(tmp_path)
+    result = dittybag(tmp_path, "library", *command.split(), status=3)
+    assert result.stderr.startswith("error: ")
+    assert "nothing" in result.stderr
 
 
-def test_a_library_in_order_passes(tmp_path: Path) -> None:
-    good(tmp_path)
-    said = dittybag(tmp_path, "library", "check").stdout
-    assert said == "1 library, 1 prompt: 0 errors, 0 warnings\n"
+def test_a_valid_library_passes(tmp_path: Path) -> None:
+    write_valid_library(tmp_path)
+    output = dittybag(tmp_path, "library", "check").stdout
+    assert output == "1 library, 1 prompt: 0 errors, 0 warnings\n"
 
 
 def test_a_folder_can_be_checked_before_it_is_added(tmp_path: Path) -> None:
-    folder = good(tmp_path / "elsewhere")
+    folder = write_valid_library(tmp_path / "elsewhere")
     (folder / "prompts" / "review.md").write_text("{% if %}")
-    done = dittybag(tmp_path, "library", "check", str(folder), status=1)
-    assert done.stdout.splitlines()[0] == (f"{folder}/prompts/review.md:1: error: unexpected end of block")
+    result = dittybag(tmp_path, "library", "check", str(folder), status=1)
+    assert result.stdout.splitlines()[0] == (f"{folder}/prompts/review.md:1: error: unexpected end of block")
 
 
 ONE = '[prompts.one]\ndescription = "One"\n'
@@ -194,7 +194,7 @@ ONE = '[prompts.one]\ndescription = "One"\n'
 def test_every_problem_is_found_with_file_and_line(
     tmp_path: Path, files: dict[str, str], expected: tuple[str, int | None, str, str]
 ) -> None:
-    write(tmp_path, **files)
+    write_library(tmp_path, **files)
     file, line, level, message = expected
     (found,) = problems(tmp_path, 1 if level == "error" else 0)
     assert found[:3] == (file, line, level)
@@ -202,25 +202,25 @@ def test_every_problem_is_found_with_file_and_line(
 
 
 def test_two_libraries_with_one_name_are_reported(tmp_path: Path) -> None:
-    first = good(tmp_path)
-    write(tmp_path, "my-lib", twig_toml=MANIFEST, prompts__review_md=TEMPLATE)
-    libraries = json(tmp_path, "check", status=1)["libraries"]
+    first = write_valid_library(tmp_path)
+    write_library(tmp_path, "my-lib", twig_toml=MANIFEST, prompts__review_md=TEMPLATE)
+    libraries = run_json(tmp_path, "check", status=1)["libraries"]
     (problem,) = libraries[1]["problems"]
     assert problem["message"] == f"hidden by another library with the name 'my_lib': {first}"
 
 
 def test_every_file_that_is_skipped_is_explained(tmp_path: Path) -> None:
-    folder = write(tmp_path, README_md="Read me", note_md="Words", data__x_toml="a = 1")
+    folder = write_library(tmp_path, README_md="Read me", note_md="Words", data__x_toml="a = 1")
     (folder / "picture.png").write_bytes(b"\x89PNG")
     (folder / "secret").symlink_to("/etc/passwd")
-    said = dittybag(tmp_path, "library", "check", "--skipped").stdout.splitlines()
-    explained = {line.partition(": ")[0].removeprefix(f"{folder}/") for line in said[:-1]}
+    result = dittybag(tmp_path, "library", "check", "--skipped").stdout.splitlines()
+    explained = {line.partition(": ")[0].removeprefix(f"{folder}/") for line in result[:-1]}
     assert explained == {"README.md", "data/x.toml", "picture.png", "secret"}
-    assert all(line.partition(": ")[2] for line in said[:-1])
+    assert all(line.partition(": ")[2] for line in result[:-1])
 
 
-def test_foreign_text_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_in_a_library_are_replaced(tmp_path: Path) -> None:
     evil = 'description = "\\u001b[2J\\u0007 evil"\n'
-    write(tmp_path, twig_toml=f"[prompts.one]\n{evil}", prompts__one_md="x")
+    write_library(tmp_path, twig_toml=f"[prompts.one]\n{evil}", prompts__one_md="x")
     for command in ("list", "show my_lib", "check"):
         assert "\x1b" not in dittybag(tmp_path, "library", *command.split()).stdout

@@ -1,4 +1,4 @@
-"""`dittybag project`, with text and JSON output."""
+"""`dittybag project`: projects and their members."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_projects_are_created_listed_renamed_and_deleted(tmp_path: Path) -> None
     assert "auth" not in dittybag(tmp_path, "project", "list").stdout
 
 
-def test_json_for_scripts(tmp_path: Path) -> None:
+def test_json_output(tmp_path: Path) -> None:
     assert data(dittybag(tmp_path, "project", "create", "auth", "--json")) == {"name": "auth"}
     listed = data(dittybag(tmp_path, "project", "list", "--json"))
     assert [project["name"] for project in listed["projects"]] == ["default", "auth"]
@@ -47,15 +47,15 @@ def test_json_for_scripts(tmp_path: Path) -> None:
         (("create", "x", "--db", "y", "--workspace", "z"), 2, "use either --workspace or --db, not both"),
     ],
 )
-def test_what_cannot_be_done_is_said_on_standard_error(
+def test_errors_are_printed_to_standard_error(
     tmp_path: Path, arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
-    done = dittybag(tmp_path, "project", *arguments, status=status)
-    assert problem in done.stderr
-    assert done.stdout == ""
+    result = dittybag(tmp_path, "project", *arguments, status=status)
+    assert problem in result.stderr
+    assert result.stdout == ""
 
 
-def test_workspaces_are_apart(tmp_path: Path) -> None:
+def test_workspaces_are_separate(tmp_path: Path) -> None:
     dittybag(tmp_path, "project", "create", "one", "--workspace", "work")
     assert "one" not in dittybag(tmp_path, "project", "list").stdout
     assert "one" in dittybag(tmp_path, "project", "list", "--db", str(tmp_path / "work.db")).stdout
@@ -96,7 +96,7 @@ def test_projects_are_shared_and_unshared(tmp_path: Path) -> None:
     assert opened.stderr == "note: project 'auth' is now visible to all users\n"
 
 
-def test_json_of_members_for_scripts(tmp_path: Path) -> None:
+def test_json_output_of_members(tmp_path: Path) -> None:
     dittybag(tmp_path, "user", "add", "alice")
     member = {"project": "default", "members": [{"user": "alice", "role": "read"}]}
     assert data(dittybag(tmp_path, "project", "share", "default", "alice", "--read", "--json")) == member
@@ -117,8 +117,10 @@ def test_json_of_members_for_scripts(tmp_path: Path) -> None:
         (("members", "nope"), "Project 'nope' does not exist"),
     ],
 )
-def test_members_that_are_not_there(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
+def test_unknown_projects_users_and_members_are_reported(
+    tmp_path: Path, arguments: tuple[str, ...], problem: str
+) -> None:
     dittybag(tmp_path, "user", "add", "alice")
-    done = dittybag(tmp_path, "project", *arguments, status=3)
-    assert problem in done.stderr
-    assert done.stdout == ""
+    result = dittybag(tmp_path, "project", *arguments, status=3)
+    assert problem in result.stderr
+    assert result.stdout == ""

@@ -1,4 +1,4 @@
-"""`dittybag prompt`, on a terminal and in scripts."""
+"""`dittybag prompt`, on a terminal, in scripts and with an editor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.cli_runner import data, dittybag, failure
-from tests.cli.pseudo_terminal import at_terminal, plain
+from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
 from tests.stdio_server_process import ROOT
 
 ODD_TEXT = "1\r\n2\t\x01\u2028 \"'`;-- %_\\ 👩‍👩‍👧 שלום \ufeff\uffff e\u0301 ß\n\n"
@@ -25,35 +25,35 @@ required = true
 """
 
 
-def editor(folder: Path, script: str) -> dict[str, str]:
-    """Return the variables for an editor that runs a shell script on the file `$1`."""
+def fake_editor(folder: Path, script: str) -> dict[str, str]:
+    """Write an editor that runs a shell script on the file `$1`; return the variables that select it."""
     file = folder / "editor"
     file.write_text(f"#!/bin/sh\n{script}\n")
     file.chmod(0o755)
-    # The temporary files go where the test can find them.
-    drafts = folder / "drafts"
-    drafts.mkdir(exist_ok=True)
-    return {"EDITOR": str(file), "TMPDIR": str(drafts)}
+    # Temporary files go where the test can find them.
+    temporary = folder / "drafts"
+    temporary.mkdir(exist_ok=True)
+    return {"EDITOR": str(file), "TMPDIR": str(temporary)}
 
 
-def drafts(folder: Path) -> list[Path]:
+def draft_files(folder: Path) -> list[Path]:
     return [file for file in (folder / "drafts").rglob("*") if file.is_file()]
 
 
-def content(home: Path, name: str) -> str:
-    said: str = data(dittybag(home, "prompt", "show", name, "--json"))["content"]
-    return said
+def prompt_content(home: Path, name: str) -> str:
+    text: str = data(dittybag(home, "prompt", "show", name, "--json"))["content"]
+    return text
 
 
 def test_a_prompt_is_added_shown_listed_updated_and_deleted(tmp_path: Path) -> None:
-    said = dittybag(tmp_path, "prompt", "add", "greet", "Say hello.", "-t", "Fun", "--title", "Greeting")
-    assert said.stdout == "Added prompt 'greet'\n"
+    result = dittybag(tmp_path, "prompt", "add", "greet", "Say hello.", "-t", "Fun", "--title", "Greeting")
+    assert result.stdout == "Added prompt 'greet'\n"
     assert dittybag(tmp_path, "prompt", "show", "greet").stdout == "Say hello."
     listed = dittybag(tmp_path, "prompt", "list").stdout.splitlines()
     assert listed[0].split() == ["name", "title", "tags", "updated"]
     assert re.fullmatch(r"greet  Greeting  fun   \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", listed[1])
-    said = dittybag(tmp_path, "prompt", "update", "greet", "Say hello twice.", "--name", "hello")
-    assert said.stdout == "Updated prompt 'hello'\n"
+    result = dittybag(tmp_path, "prompt", "update", "greet", "Say hello twice.", "--name", "hello")
+    assert result.stdout == "Updated prompt 'hello'\n"
     assert dittybag(tmp_path, "prompt", "show", "hello").stdout == "Say hello twice."
     gone = dittybag(tmp_path, "prompt", "delete", "hello")
     assert (gone.stdout, gone.stderr) == (
@@ -65,7 +65,7 @@ def test_a_prompt_is_added_shown_listed_updated_and_deleted(tmp_path: Path) -> N
     assert (empty.stdout, empty.stderr.splitlines()[0]) == ("", "No prompts yet")
 
 
-def test_json_has_everything(tmp_path: Path) -> None:
+def test_json_output_has_all_fields(tmp_path: Path) -> None:
     added = data(
         dittybag(
             tmp_path,
@@ -103,7 +103,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
     assert gone == {"deleted": [{"id": added["id"], "name": "explain"}]}
 
 
-def test_content_comes_from_an_argument_a_file_or_standard_input_and_leaves_byte_for_byte(
+def test_content_from_a_file_or_standard_input_is_stored_byte_for_byte(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "odd.md"
@@ -132,10 +132,16 @@ def test_content_comes_from_an_argument_a_file_or_standard_input_and_leaves_byte
 
 
 def test_a_prompt_is_found_by_name_id_or_title(tmp_path: Path) -> None:
-    key = data(dittybag(tmp_path, "prompt", "add", "one", "1", "--title", "Number One", "--json"))["id"]
+    prompt_id = data(dittybag(tmp_path, "prompt", "add", "one", "1", "--title", "Number One", "--json"))["id"]
     # A name takes precedence over a title.
     dittybag(tmp_path, "prompt", "add", "two", "2", "--title", "one")
-    for reference, says in {"one": "1", key: "1", key.upper(): "1", "Number One": "1", "two": "2"}.items():
+    for reference, says in {
+        "one": "1",
+        prompt_id: "1",
+        prompt_id.upper(): "1",
+        "Number One": "1",
+        "two": "2",
+    }.items():
         assert dittybag(tmp_path, "prompt", "show", reference).stdout == says
     missing = dittybag(tmp_path, "prompt", "show", "tow", status=3)
     assert missing.stderr == (
@@ -146,7 +152,7 @@ def test_a_prompt_is_found_by_name_id_or_title(tmp_path: Path) -> None:
     assert error["hints"] == ["run `dittybag prompt list` to see all prompts"]
 
 
-def test_lists_are_narrowed_and_cut(tmp_path: Path) -> None:
+def test_lists_are_filtered_and_limited(tmp_path: Path) -> None:
     for name, text, tag in [("a", "red fish", "x"), ("b", "blue fish", "y"), ("c", "red bird", "x")]:
         dittybag(tmp_path, "prompt", "add", name, text, "-t", tag)
 
@@ -168,7 +174,7 @@ def test_lists_are_narrowed_and_cut(tmp_path: Path) -> None:
     assert (none.stdout, none.stderr) == ("", "No matching prompts\n")
 
 
-def test_projects_and_workspaces_are_apart(tmp_path: Path) -> None:
+def test_projects_and_workspaces_are_separate(tmp_path: Path) -> None:
     dittybag(tmp_path, "project", "create", "auth")
     dittybag(tmp_path, "prompt", "add", "a", "in auth", "-p", "auth")
     dittybag(tmp_path, "prompt", "add", "a", "elsewhere", "--workspace", "work")
@@ -213,13 +219,13 @@ def test_projects_and_workspaces_are_apart(tmp_path: Path) -> None:
         (("render", "nope:nope"), 3, "Prompt not found: nope:nope"),
     ],
 )
-def test_what_cannot_be_done_is_said_on_standard_error(
+def test_errors_are_printed_to_standard_error(
     full: Path, arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
-    done = dittybag(full, "prompt", *arguments, status=status)
-    assert problem in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    result = dittybag(full, "prompt", *arguments, status=status)
+    assert problem in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
 
 
 @pytest.fixture(scope="module")
@@ -231,30 +237,30 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_after_all_that_was_refused_nothing_has_changed(full: Path) -> None:
+def test_failed_commands_change_nothing(full: Path) -> None:
     listed = data(dittybag(full, "prompt", "list", "--all", "--json"))
     assert [prompt["name"] for prompt in listed["prompts"]] == ["other", "there"]
     assert data(dittybag(full, "prompt", "show", "there", "--json"))["version"] == 1
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_invalid_utf8_and_too_large_content_are_rejected(tmp_path: Path) -> None:
     file = tmp_path / "x.bin"
     file.write_bytes(b"abc\xff")
-    said = dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), status=1).stderr
-    assert "is not UTF-8 text: invalid byte at offset 3" in said
+    output = dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), status=1).stderr
+    assert "is not UTF-8 text: invalid byte at offset 3" in output
     file.write_bytes(b"a" * (1024 * 1024 + 1))
-    said = dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), status=1).stderr
-    assert "Content must be at most 1048576 bytes, but has 1048577" in said
+    output = dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), status=1).stderr
+    assert "Content must be at most 1048576 bytes, but has 1048577" in output
 
 
-def test_several_are_deleted_together_or_not_at_all(tmp_path: Path) -> None:
+def test_several_prompts_are_deleted_together_or_not_at_all(tmp_path: Path) -> None:
     for name in "abc":
         dittybag(tmp_path, "prompt", "add", name, name)
     dittybag(tmp_path, "prompt", "delete", "a", "nope", status=3)
-    assert content(tmp_path, "a") == "a"
-    said = dittybag(tmp_path, "prompt", "delete", "a", "b", "a")
-    assert said.stdout == "Deleted prompt 'a'\nDeleted prompt 'b'\n"
-    assert "to restore them" in said.stderr
+    assert prompt_content(tmp_path, "a") == "a"
+    result = dittybag(tmp_path, "prompt", "delete", "a", "b", "a")
+    assert result.stdout == "Deleted prompt 'a'\nDeleted prompt 'b'\n"
+    assert "to restore them" in result.stderr
 
 
 # Rendering
@@ -281,11 +287,11 @@ def test_stored_prompts_are_rendered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("values", ["[1]", "{", '{"error": "\\ud800"}', "[" * 100_000, "\xff"])
-def test_values_that_are_no_json_object_are_refused(tmp_path: Path, values: str) -> None:
+def test_arguments_that_are_not_a_json_object_are_rejected(tmp_path: Path, values: str) -> None:
     dittybag(tmp_path, "prompt", "add", "explain", "{{ error }}", "-a", "error")
-    said = dittybag(tmp_path, "prompt", "render", "explain", "--args-json", "-", stdin=values, status=2)
-    assert "The arguments are not a JSON object" in said.stderr
-    assert "Traceback" not in said.stderr
+    result = dittybag(tmp_path, "prompt", "render", "explain", "--args-json", "-", stdin=values, status=2)
+    assert "The arguments are not a JSON object" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_library_prompts_are_rendered(tmp_path: Path) -> None:
@@ -299,27 +305,29 @@ def test_library_prompts_are_rendered(tmp_path: Path) -> None:
     assert "Missing required argument: code" in missing.stderr
     near = dittybag(tmp_path, "prompt", "render", "team:revue", status=3)
     assert "hint: did you mean team:review?" in near.stderr
-    screen = at_terminal(tmp_path, "prompt", "render", "team:review", answers=[("code", "y = 2\n")])
-    assert plain(screen).endswith("Review this:\ny = 2\n")
+    screen = run_in_terminal(tmp_path, "prompt", "render", "team:review", answers=[("code", "y = 2\n")])
+    assert strip_colours(screen).endswith("Review this:\ny = 2\n")
 
 
-def test_a_terminal_is_asked_for_what_is_missing(tmp_path: Path) -> None:
+def test_a_terminal_prompts_for_missing_arguments(tmp_path: Path) -> None:
     add = ("prompt", "add", "explain", "{{ language }}: {{ error }}.", "-a", "error: The \x1b[31mmessage")
     dittybag(tmp_path, *add, "-a", "language: Where from")
     answers = [("error: The  [31mmessage: ", "it fell\n"), ("language: Where from: ", "\nGo\n")]
     rendered = tmp_path / "rendered"
     with rendered.open("wb") as stdout:
-        screen = at_terminal(tmp_path, "prompt", "render", "explain", answers=answers, stdout=stdout.fileno())
+        screen = run_in_terminal(
+            tmp_path, "prompt", "render", "explain", answers=answers, stdout=stdout.fileno()
+        )
     assert "\x1b" not in screen
     assert rendered.read_text() == "Go: it fell."
-    stopped = at_terminal(tmp_path, "prompt", "render", "explain", answers=[("error", "\x04")], status=1)
-    assert "error: Interrupted" in plain(stopped)
+    stopped = run_in_terminal(tmp_path, "prompt", "render", "explain", answers=[("error", "\x04")], status=1)
+    assert "error: Interrupted" in strip_colours(stopped)
 
 
 # On a terminal
 
 
-def test_a_terminal_shows_a_header_and_colours_and_obeys_nothing(tmp_path: Path) -> None:
+def test_a_terminal_shows_a_header_and_colours_but_no_control_characters(tmp_path: Path) -> None:
     text = (
         "# Head\n\nSay **hello** to {{ name }} in `code`, <b>not</b> \x1b]0;bad\x07\x9b1m.\n"
         "```\n# code\n```\n- one"
@@ -328,7 +336,7 @@ def test_a_terminal_shows_a_header_and_colours_and_obeys_nothing(tmp_path: Path)
     file.write_text(text)
     add = ("prompt", "add", "greet", "--file", str(file), "-t", "fun", "--title", "Greeting")
     dittybag(tmp_path, *add, "-a", "name?: Who", "--description", "Says \x1b[5mhello")
-    screen = at_terminal(tmp_path, "prompt", "show", "greet")
+    screen = run_in_terminal(tmp_path, "prompt", "show", "greet")
     for styled in (
         "\x1b[1mgreet\x1b[0m  Greeting\n",
         "\x1b[33m\x1b[1m# Head\x1b[0m\n",
@@ -341,90 +349,90 @@ def test_a_terminal_shows_a_header_and_colours_and_obeys_nothing(tmp_path: Path)
     ):
         assert styled in screen
     # Only control characters are replaced.
-    assert text.replace("\x1b", "�").replace("\x07", "�").replace("\x9b", "�") in plain(screen)
+    assert text.replace("\x1b", "�").replace("\x07", "�").replace("\x9b", "�") in strip_colours(screen)
     for line in ("tags: fun", "argument: name (optional): Who", "updated just now, version 1"):
-        assert line in plain(screen)
+        assert line in strip_colours(screen)
     for sequence in ("\x1b]", "\x07", "\x9b", "\x1b[5m"):
         assert sequence not in screen
-    raw = at_terminal(tmp_path, "prompt", "show", "greet", "--raw")
+    raw = run_in_terminal(tmp_path, "prompt", "show", "greet", "--raw")
     assert raw.startswith("# Head\n\nSay **hello**")
     assert "\x1b" not in raw
-    colourless = at_terminal(tmp_path, "prompt", "show", "greet", variables={"NO_COLOR": "1"})
+    colourless = run_in_terminal(tmp_path, "prompt", "show", "greet", variables={"NO_COLOR": "1"})
     assert "\x1b" not in colourless
-    assert colourless == plain(screen)
-    listed = at_terminal(tmp_path, "prompt", "list")
-    assert plain(listed).splitlines()[1] == "greet  Greeting  fun   just now"
+    assert colourless == strip_colours(screen)
+    listed = run_in_terminal(tmp_path, "prompt", "list")
+    assert strip_colours(listed).splitlines()[1] == "greet  Greeting  fun   just now"
 
 
-def test_long_hostile_lines_are_shown_at_once(tmp_path: Path) -> None:
+def test_long_hostile_lines_are_shown_without_delay(tmp_path: Path) -> None:
     file = tmp_path / "text.md"
     lines = ["{{" * 900, "<a" * 900, "**a" * 600, "[" * 1900, "`" * 1999, "a" * 500_000, "1" * 1900]
     file.write_text("\n".join(lines))
     dittybag(tmp_path, "prompt", "add", "long", "--file", str(file))
-    assert "a" * 500_000 in at_terminal(tmp_path, "prompt", "show", "long")
+    assert "a" * 500_000 in run_in_terminal(tmp_path, "prompt", "show", "long")
 
 
 # The editor
 
 
 def test_the_editor_writes_new_prompts(tmp_path: Path) -> None:
-    look = editor(
+    variables = fake_editor(
         tmp_path, f'stat -c "%a" "$1" "$(dirname "$1")" > {tmp_path}/modes; printf "Hi\\nyou\\n" > "$1"'
     )
-    screen = at_terminal(tmp_path, "prompt", "add", "greet", "-t", "fun", variables=look)
+    screen = run_in_terminal(tmp_path, "prompt", "add", "greet", "-t", "fun", variables=variables)
     assert screen == "Added prompt 'greet'\n"
-    assert content(tmp_path, "greet") == "Hi\nyou"
+    assert prompt_content(tmp_path, "greet") == "Hi\nyou"
     assert (tmp_path / "modes").read_text().split() == ["600", "700"]
-    assert drafts(tmp_path) == []
+    assert draft_files(tmp_path) == []
     # VISUAL takes precedence over EDITOR, and may have arguments.
-    visual = {**look, "VISUAL": "sed -i s/you/all/", "EDITOR": "false"}
+    visual = {**variables, "VISUAL": "sed -i s/you/all/", "EDITOR": "false"}
     dittybag(tmp_path, "prompt", "edit", "greet", variables=visual)
-    assert content(tmp_path, "greet") == "Hi\nall"
+    assert prompt_content(tmp_path, "greet") == "Hi\nall"
 
 
 def test_an_empty_file_or_a_failing_editor_stores_nothing(tmp_path: Path) -> None:
-    empty = editor(tmp_path, 'printf " \\n" > "$1"')
-    screen = at_terminal(tmp_path, "prompt", "add", "x", variables=empty, status=1)
-    assert plain(screen) == "error: The text is empty; the prompt was not added\n"
-    assert drafts(tmp_path) == []
-    failing = editor(tmp_path, 'echo half > "$1"; exit 3')
-    screen = at_terminal(tmp_path, "prompt", "add", "x", variables=failing, status=1)
-    [kept] = drafts(tmp_path)
-    assert plain(screen).startswith("error: The editor failed: ")
-    assert f"hint: your text is in {kept}\n" in plain(screen)
+    empty = fake_editor(tmp_path, 'printf " \\n" > "$1"')
+    screen = run_in_terminal(tmp_path, "prompt", "add", "x", variables=empty, status=1)
+    assert strip_colours(screen) == "error: The text is empty; the prompt was not added\n"
+    assert draft_files(tmp_path) == []
+    failing = fake_editor(tmp_path, 'echo half > "$1"; exit 3')
+    screen = run_in_terminal(tmp_path, "prompt", "add", "x", variables=failing, status=1)
+    [kept] = draft_files(tmp_path)
+    assert strip_colours(screen).startswith("error: The editor failed: ")
+    assert f"hint: your text is in {kept}\n" in strip_colours(screen)
     assert kept.read_text() == "half\n"
     for command in ("no-such-editor", "'"):
-        screen = at_terminal(
+        screen = run_in_terminal(
             tmp_path, "prompt", "add", "x", variables={**failing, "EDITOR": command}, status=1
         )
-        assert "error: The editor failed: " in plain(screen)
-        assert drafts(tmp_path) == [kept]
+        assert "error: The editor failed: " in strip_colours(screen)
+        assert draft_files(tmp_path) == [kept]
     dittybag(tmp_path, "prompt", "show", "x", status=3)
 
 
-def test_what_would_be_refused_is_refused_before_it_is_written(tmp_path: Path) -> None:
+def test_invalid_input_is_rejected_before_the_editor_opens(tmp_path: Path) -> None:
     dittybag(tmp_path, "prompt", "add", "there", "Words")
-    never = editor(tmp_path, f"touch {tmp_path}/opened")
-    taken = at_terminal(tmp_path, "prompt", "add", "there", variables=never, status=4)
-    assert plain(taken) == "error: Prompt 'there' already exists in project 'default'\n"
-    bad = at_terminal(tmp_path, "prompt", "add", "a b", "-t", "!", variables=never, status=1)
+    never = fake_editor(tmp_path, f"touch {tmp_path}/opened")
+    taken = run_in_terminal(tmp_path, "prompt", "add", "there", variables=never, status=4)
+    assert strip_colours(taken) == "error: Prompt 'there' already exists in project 'default'\n"
+    bad = run_in_terminal(tmp_path, "prompt", "add", "a b", "-t", "!", variables=never, status=1)
     assert "contains invalid characters" in bad
     assert not (tmp_path / "opened").exists()
 
 
-def test_a_text_that_cannot_be_stored_is_kept(tmp_path: Path) -> None:
+def test_text_that_cannot_be_stored_is_kept_in_a_file(tmp_path: Path) -> None:
     dittybag(tmp_path, "prompt", "add", "other", "Words")
     # Another prompt gets the title while the editor is open.
     update = f"{sys.executable} -m dittybag prompt update other --title Mine"
-    busy = editor(tmp_path, f'echo "My words" > "$1"; {update}')
-    screen = at_terminal(tmp_path, "prompt", "add", "x", "--title", "Mine", variables=busy, status=4)
-    [kept] = drafts(tmp_path)
+    busy = fake_editor(tmp_path, f'echo "My words" > "$1"; {update}')
+    screen = run_in_terminal(tmp_path, "prompt", "add", "x", "--title", "Mine", variables=busy, status=4)
+    [kept] = draft_files(tmp_path)
     assert kept.read_text() == "My words\n"
-    assert f"hint: your text is in {kept}\n" in plain(screen)
-    nul = editor(tmp_path, "printf 'a\\0b' > \"$1\"")
-    screen = at_terminal(tmp_path, "prompt", "add", "x", variables=nul, status=1)
+    assert f"hint: your text is in {kept}\n" in strip_colours(screen)
+    nul = fake_editor(tmp_path, "printf 'a\\0b' > \"$1\"")
+    screen = run_in_terminal(tmp_path, "prompt", "add", "x", variables=nul, status=1)
     assert "Content must not contain NUL characters" in screen
-    assert len(drafts(tmp_path)) == 2
+    assert len(draft_files(tmp_path)) == 2
 
 
 def test_edit_changes_the_content_and_nothing_else(tmp_path: Path) -> None:
@@ -432,41 +440,45 @@ def test_edit_changes_the_content_and_nothing_else(tmp_path: Path) -> None:
     file.write_bytes(b"one\r\ntwo")
     dittybag(tmp_path, "prompt", "add", "x", "--file", str(file), "-t", "a")
     # A newline added by the editor is not a change.
-    newline = editor(tmp_path, 'printf "\\n" >> "$1"')
+    newline = fake_editor(tmp_path, 'printf "\\n" >> "$1"')
     assert dittybag(tmp_path, "prompt", "edit", "x", variables=newline).stdout == "Prompt 'x' is unchanged\n"
-    said = dittybag(tmp_path, "prompt", "edit", "x", variables=editor(tmp_path, 'echo " more" >> "$1"'))
-    assert said.stdout == "Updated prompt 'x'\n"
+    result = dittybag(
+        tmp_path, "prompt", "edit", "x", variables=fake_editor(tmp_path, 'echo " more" >> "$1"')
+    )
+    assert result.stdout == "Updated prompt 'x'\n"
     prompt = data(dittybag(tmp_path, "prompt", "show", "x", "--json"))
     assert (prompt["content"], prompt["tags"], prompt["version"]) == ("one\r\ntwo more", ["a"], 2)
-    again = dittybag(tmp_path, "prompt", "edit", "x", "--json", variables=editor(tmp_path, "true"))
+    again = dittybag(tmp_path, "prompt", "edit", "x", "--json", variables=fake_editor(tmp_path, "true"))
     assert data(again) == prompt
-    assert drafts(tmp_path) == []
+    assert draft_files(tmp_path) == []
 
 
-def test_edit_never_overwrites_what_somebody_else_wrote_meanwhile(tmp_path: Path) -> None:
+def test_edit_does_not_overwrite_concurrent_changes(tmp_path: Path) -> None:
     dittybag(tmp_path, "prompt", "add", "x", "Old")
     other = f"{sys.executable} -m dittybag prompt update x Theirs"
-    variables = editor(tmp_path, f'echo Mine > "$1"; {other} > /dev/null')
-    said = dittybag(tmp_path, "prompt", "edit", "x", variables=variables, status=4)
-    [kept] = drafts(tmp_path)
-    assert said.stdout == ""
-    assert said.stderr.splitlines() == [
+    variables = fake_editor(tmp_path, f'echo Mine > "$1"; {other} > /dev/null')
+    result = dittybag(tmp_path, "prompt", "edit", "x", variables=variables, status=4)
+    [kept] = draft_files(tmp_path)
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [
         "error: Prompt 'x' was changed by someone else; read it again",
         f"hint: your text is in {kept}",
         f"hint: to overwrite the prompt, run: dittybag prompt update x --file {kept}",
     ]
     assert kept.read_text() == "Mine\n"
-    assert content(tmp_path, "x") == "Theirs"
-    gone = editor(tmp_path, f'echo Mine > "$1"; {sys.executable} -m dittybag prompt delete x > /dev/null')
+    assert prompt_content(tmp_path, "x") == "Theirs"
+    gone = fake_editor(
+        tmp_path, f'echo Mine > "$1"; {sys.executable} -m dittybag prompt delete x > /dev/null'
+    )
     error = failure(_last_line(dittybag(tmp_path, "prompt", "edit", "x", "--json", variables=gone, status=3)))
     assert error["code"] == "PROMPT_NOT_FOUND"
-    assert len(drafts(tmp_path)) == 2
+    assert len(draft_files(tmp_path)) == 2
 
 
-def _last_line(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+def _last_line(result: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
     """Keep only the last line of standard error, after the output of the editor."""
-    done.stderr = done.stderr.splitlines()[-1]
-    return done
+    result.stderr = result.stderr.splitlines()[-1]
+    return result
 
 
 def test_every_help_page_has_an_example() -> None:

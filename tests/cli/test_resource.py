@@ -16,13 +16,13 @@ import pytest
 from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.resources import CONTENT_BYTES
 from tests.cli.cli_runner import data, dittybag, failure
-from tests.cli.pseudo_terminal import at_terminal, plain
+from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
 from tests.stdio_server_process import ROOT
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\xff\xfe"
 
 
-def output(home: Path, *arguments: str, stdin: bytes = b"") -> bytes:
+def output_bytes(home: Path, *arguments: str, stdin: bytes = b"") -> bytes:
     """Return the bytes that a command prints."""
     return subprocess.run(
         [sys.executable, "-m", "dittybag", *arguments],
@@ -35,25 +35,25 @@ def output(home: Path, *arguments: str, stdin: bytes = b"") -> bytes:
     ).stdout
 
 
-def test_a_document_is_added_shown_listed_updated_and_deleted(tmp_path: Path) -> None:
+def test_a_resource_is_added_shown_listed_updated_and_deleted(tmp_path: Path) -> None:
     file = tmp_path / "My API (new).md"
     file.write_bytes(b"# API\r\n\xc3\xa9")
-    said = dittybag(
+    result = dittybag(
         tmp_path, "resource", "add", str(file), "--title", "The API", "--description", "All of it"
     )
-    assert said.stdout == "Added resource 'My-API-new-.md' (text/markdown, 9 B)\n"
+    assert result.stdout == "Added resource 'My-API-new-.md' (text/markdown, 9 B)\n"
     name = "My-API-new-.md"
-    assert output(tmp_path, "resource", "show", name) == file.read_bytes()
-    assert output(tmp_path, "resource", "show", f"dittybag://resources/{name}") == file.read_bytes()
+    assert output_bytes(tmp_path, "resource", "show", name) == file.read_bytes()
+    assert output_bytes(tmp_path, "resource", "show", f"dittybag://resources/{name}") == file.read_bytes()
     listed = dittybag(tmp_path, "resource", "list").stdout.splitlines()
     assert listed[0].split() == ["name", "type", "size", "uri", "updated"]
     assert listed[1].split()[:5] == [name, "text/markdown", "9", "B", f"dittybag://resources/{name}"]
     file.write_text("# New")
-    said = dittybag(
+    result = dittybag(
         tmp_path, "resource", "update", name, str(file), "--name", "api", "--uri", "file:///api.md"
     )
-    assert said.stdout == "Updated resource 'api' (text/markdown, 5 B)\n"
-    assert output(tmp_path, "resource", "show", "file:///api.md") == b"# New"
+    assert result.stdout == "Updated resource 'api' (text/markdown, 5 B)\n"
+    assert output_bytes(tmp_path, "resource", "show", "file:///api.md") == b"# New"
     gone = dittybag(tmp_path, "resource", "delete", "api")
     assert (gone.stdout, gone.stderr) == (
         "Deleted resource 'api'\n",
@@ -63,7 +63,7 @@ def test_a_document_is_added_shown_listed_updated_and_deleted(tmp_path: Path) ->
     assert (empty.stdout, empty.stderr.splitlines()[0]) == ("", "No resources yet")
 
 
-def test_json_has_everything(tmp_path: Path) -> None:
+def test_json_output_has_all_fields(tmp_path: Path) -> None:
     file = tmp_path / "logo.png"
     file.write_bytes(PNG)
     added = data(dittybag(tmp_path, "resource", "add", str(file), "--uri", "file:///logo.png", "--json"))
@@ -121,20 +121,20 @@ def test_types_are_guessed_from_the_name_and_the_content(name: str, content: byt
     assert guess_mime_type(f"/some/folder/{name}", content) == mime_type
 
 
-def test_large_files_are_stored_whole_and_larger_ones_refused_before_they_are_read(tmp_path: Path) -> None:
+def test_large_files_are_stored_and_larger_ones_rejected_before_reading(tmp_path: Path) -> None:
     file = tmp_path / "large.bin"
     content = os.urandom(CONTENT_BYTES)
     file.write_bytes(content)
     dittybag(tmp_path, "resource", "add", str(file))
-    assert output(tmp_path, "resource", "show", "large.bin") == content
-    output(tmp_path, "resource", "add", "-", "--name", "piped", stdin=content)
-    assert output(tmp_path, "resource", "show", "piped") == content
+    assert output_bytes(tmp_path, "resource", "show", "large.bin") == content
+    output_bytes(tmp_path, "resource", "add", "-", "--name", "piped", stdin=content)
+    assert output_bytes(tmp_path, "resource", "show", "piped") == content
     # A sparse file of one terabyte, in a process limited to less than a gigabyte.
     with file.open("r+b") as stream:
         stream.truncate(1 << 40)
 
     def refused(*arguments: str) -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "dittybag", "resource", "add", *arguments],
             cwd=ROOT,
             env={**os.environ, "DITTYBAG_HOME": str(tmp_path)},
@@ -144,8 +144,8 @@ def test_large_files_are_stored_whole_and_larger_ones_refused_before_they_are_re
             timeout=30,
             check=False,
         )
-        assert done.returncode == 1
-        return done.stderr
+        assert result.returncode == 1
+        return result.stderr
 
     assert f"at most {CONTENT_BYTES} bytes, but has {1 << 40}\n" in refused(str(file), "--name", "x")
     assert f"at most {CONTENT_BYTES} bytes, but has more\n" in refused("/dev/zero")
@@ -190,24 +190,24 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("list", "--limit", "x"), 2, "Invalid value for '--limit'"),
     ],
 )
-def test_what_cannot_be_done_is_said_on_standard_error(
+def test_errors_are_printed_to_standard_error(
     full: Path, arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
     given = [argument.replace("HOME", str(full)) for argument in arguments]
-    done = dittybag(full, "resource", *given, status=status)
-    assert problem in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    result = dittybag(full, "resource", *given, status=status)
+    assert problem in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
 
 
-def test_after_all_that_was_refused_nothing_has_changed(full: Path) -> None:
+def test_failed_commands_change_nothing(full: Path) -> None:
     listed = data(dittybag(full, "resource", "list", "--json"))["resources"]
     assert [(item["name"], item["version"]) for item in listed] == [("second", 1), ("there", 1)]
     assert (full / "words").read_text() == "Words"
     assert not list(full.glob(".*.part"))
 
 
-def test_a_file_is_overwritten_only_by_force(tmp_path: Path) -> None:
+def test_a_file_is_overwritten_only_with_force(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("Precious")
     target.chmod(0o640)
@@ -216,26 +216,28 @@ def test_a_file_is_overwritten_only_by_force(tmp_path: Path) -> None:
     error = failure(dittybag(tmp_path, "resource", "show", "n", "-o", str(link), "--json", status=4))
     assert error["hints"] == ["use --force to overwrite it"]
     assert target.read_text() == "Precious"
-    said = dittybag(tmp_path, "resource", "show", "n", "--output", str(link), "--force")
-    assert said.stdout == f"Wrote resource 'n' to {link} (text/plain, 3 B)\n"
+    result = dittybag(tmp_path, "resource", "show", "n", "--output", str(link), "--force")
+    assert result.stdout == f"Wrote resource 'n' to {link} (text/plain, 3 B)\n"
     assert (target.read_text(), link.is_symlink(), target.stat().st_mode & 0o777) == ("New", True, 0o640)
     dittybag(tmp_path, "resource", "show", "n", "-o", "/dev/null", "--force")
     assert Path("/dev/null").is_char_device()
 
 
-def test_a_terminal_sees_text_but_no_bytes(tmp_path: Path) -> None:
+def test_a_terminal_shows_text_but_no_binary_content(tmp_path: Path) -> None:
     dittybag(tmp_path, "resource", "add", "-", "--name", "text", stdin="Words \x1b[31m\n")
     (tmp_path / "logo.png").write_bytes(PNG)
     dittybag(tmp_path, "resource", "add", str(tmp_path / "logo.png"))
-    assert at_terminal(tmp_path, "resource", "show", "text") == "Words �[31m\n"
-    screen = at_terminal(tmp_path, "resource", "show", "logo.png", status=1)
+    assert run_in_terminal(tmp_path, "resource", "show", "text") == "Words �[31m\n"
+    screen = run_in_terminal(tmp_path, "resource", "show", "logo.png", status=1)
     assert "is binary (image/png) and would garble the terminal" in screen
-    assert "hint: to write it to a file, run: dittybag resource show logo.png --output FILE" in plain(screen)
-    assert output(tmp_path, "resource", "show", "logo.png") == PNG
-    assert "just now" in at_terminal(tmp_path, "resource", "list")
+    assert "hint: to write it to a file, run: dittybag resource show logo.png --output FILE" in strip_colours(
+        screen
+    )
+    assert output_bytes(tmp_path, "resource", "show", "logo.png") == PNG
+    assert "just now" in run_in_terminal(tmp_path, "resource", "list")
 
 
-def test_lists_are_cut_and_projects_apart(tmp_path: Path) -> None:
+def test_lists_are_limited_and_projects_are_separate(tmp_path: Path) -> None:
     dittybag(tmp_path, "project", "create", "auth")
     for name in "abc":
         dittybag(tmp_path, "resource", "add", "-", "--name", name, "-p", "auth", stdin=name)
@@ -249,7 +251,7 @@ def test_lists_are_cut_and_projects_apart(tmp_path: Path) -> None:
     assert dittybag(tmp_path, "resource", "list").stdout == ""
 
 
-def test_a_type_may_be_changed_if_the_content_fits(tmp_path: Path) -> None:
+def test_a_type_can_be_changed_only_if_the_content_matches(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff")
     dittybag(tmp_path, "resource", "add", str(tmp_path / "x"))
     dittybag(tmp_path, "resource", "update", "x", "--mime-type", "text/plain", status=1)

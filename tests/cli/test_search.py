@@ -12,7 +12,7 @@ from tests.cli.cli_runner import data, dittybag, failure
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     dittybag(tmp_path, "prompt", "add", "review", "Look for Straße and errors.")
-    dittybag(tmp_path, "task", "add", "Mend the errors")
+    dittybag(tmp_path, "task", "add", "Fix the errors")
     note = tmp_path / "note.txt"
     note.write_text("No ERRORS here")
     dittybag(tmp_path, "resource", "add", str(note))
@@ -31,7 +31,7 @@ def test_everything_is_searched_in_any_case(home: Path) -> None:
         ("prompt", "review"),
         ("library", "team:find"),
         ("resource", "note.txt"),
-        ("task", "Mend the errors"),
+        ("task", "Fix the errors"),
     }
     assert found["totals"] == {"prompt": 1, "library": 1, "resource": 1, "task": 1}
     assert data(dittybag(home, "search", "STRASSE", "--json"))["totals"]["prompt"] == 1
@@ -43,7 +43,7 @@ def test_a_library_is_searched_by_name_description_and_text(home: Path) -> None:
         assert [hit["id"] for hit in found["hits"]] == ["team:find"]
 
 
-def test_only_some_kinds_and_so_many(home: Path) -> None:
+def test_results_are_limited_by_kind_and_number(home: Path) -> None:
     found = data(dittybag(home, "search", "errors", "--kind", "task", "--kind", "prompt", "--json"))
     assert sorted(hit["kind"] for hit in found["hits"]) == ["prompt", "task"]
     for number in range(3):
@@ -52,7 +52,7 @@ def test_only_some_kinds_and_so_many(home: Path) -> None:
     assert (len(found["hits"]), found["totals"]["task"]) == (2, 4)
 
 
-def test_another_project(home: Path) -> None:
+def test_another_project_is_searched(home: Path) -> None:
     found = data(dittybag(home, "search", "errors", "--kind", "prompt", "-p", "other", "--json"))
     assert [hit["title"] for hit in found["hits"]] == ["elsewhere"]
     assert (
@@ -61,14 +61,14 @@ def test_another_project(home: Path) -> None:
     )
 
 
-def test_text_for_people(home: Path) -> None:
-    done = dittybag(home, "search", "errors")
-    assert "prompt  review" in done.stdout
-    assert "  Find all errors, please." in done.stdout
-    assert done.stderr == "1 prompt, 1 resource, 1 task, 1 library prompt\n"
+def test_text_output(home: Path) -> None:
+    result = dittybag(home, "search", "errors")
+    assert "prompt  review" in result.stdout
+    assert "  Find all errors, please." in result.stdout
+    assert result.stderr == "1 prompt, 1 resource, 1 task, 1 library prompt\n"
     nothing = dittybag(home, "search", "no such words")
     assert (nothing.stdout, nothing.stderr) == ("", "No results\n")
 
 
-def test_a_query_that_cannot_be(home: Path) -> None:
+def test_an_invalid_query_is_rejected(home: Path) -> None:
     assert failure(dittybag(home, "search", "x" * 5000, "--json", status=1))["code"] == "INVALID"

@@ -11,19 +11,19 @@ import pytest
 from tests.cli.cli_runner import dittybag
 from tests.stdio_server_process import ROOT
 
-HELLO = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
-TOOLS = '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+INITIALIZE = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
+LIST_TOOLS = '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
 
 
-def served(home: Path, *options: str, **variables: str) -> tuple[str, list[str]]:
-    """Return the name of the server and its tools."""
-    done = dittybag(home, "serve", *options, stdin=HELLO + TOOLS, variables=variables)
-    hello, tools = map(msgspec.json.decode, done.stdout.splitlines())
-    return hello["result"]["serverInfo"]["name"], [tool["name"] for tool in tools["result"]["tools"]]
+def run_server(home: Path, *options: str, **variables: str) -> tuple[str, list[str]]:
+    """Run a server; return its name and its tools."""
+    result = dittybag(home, "serve", *options, stdin=INITIALIZE + LIST_TOOLS, variables=variables)
+    initialized, tools = map(msgspec.json.decode, result.stdout.splitlines())
+    return initialized["result"]["serverInfo"]["name"], [tool["name"] for tool in tools["result"]["tools"]]
 
 
-def test_it_needs_no_options_and_makes_its_database(tmp_path: Path) -> None:
-    name, tools = served(tmp_path / "new" / "home")
+def test_serve_needs_no_options_and_creates_its_database(tmp_path: Path) -> None:
+    name, tools = run_server(tmp_path / "new" / "home")
     assert name == "dittybag"
     assert "task_create" in tools
     assert (tmp_path / "new" / "home" / "default.db").exists()
@@ -34,30 +34,30 @@ def test_it_needs_no_options_and_makes_its_database(tmp_path: Path) -> None:
     [("mcpkg", "mcpkg"), ("tasks", "Task Manager MCP"), ("prompt-store", "prompt-store")],
 )
 def test_the_profile_is_an_option_or_a_variable(tmp_path: Path, profile: str, name: str) -> None:
-    by_option = served(tmp_path, "--profile", profile)
+    by_option = run_server(tmp_path, "--profile", profile)
     assert by_option[0] == name
-    assert served(tmp_path, f"--profile={profile}") == by_option
-    assert served(tmp_path, DITTYBAG_PROFILE=profile) == by_option
+    assert run_server(tmp_path, f"--profile={profile}") == by_option
+    assert run_server(tmp_path, DITTYBAG_PROFILE=profile) == by_option
     # The option takes precedence.
-    assert served(tmp_path, "--profile", profile, DITTYBAG_PROFILE="all") == by_option
+    assert run_server(tmp_path, "--profile", profile, DITTYBAG_PROFILE="all") == by_option
 
 
-def test_read_only_and_toolsets_narrow_what_is_shown(tmp_path: Path) -> None:
-    _, tasks = served(tmp_path, "--toolsets", "tasks", "--read-only")
+def test_read_only_and_toolsets_limit_the_tools(tmp_path: Path) -> None:
+    _, tasks = run_server(tmp_path, "--toolsets", "tasks", "--read-only")
     assert tasks == ["task_list", "task_get", "task_search", "task_stats"]
-    assert served(tmp_path, DITTYBAG_TOOLSETS="tasks", DITTYBAG_READ_ONLY="yes")[1] == tasks
+    assert run_server(tmp_path, DITTYBAG_TOOLSETS="tasks", DITTYBAG_READ_ONLY="yes")[1] == tasks
 
 
-def test_the_instructions_speak_only_of_tools_that_are_shown(tmp_path: Path) -> None:
-    def told(*options: str) -> str:
-        first = dittybag(tmp_path, "serve", *options, stdin=HELLO).stdout
+def test_the_instructions_mention_only_available_tools(tmp_path: Path) -> None:
+    def instructions(*options: str) -> str:
+        first = dittybag(tmp_path, "serve", *options, stdin=INITIALIZE).stdout
         text: str = msgspec.json.decode(first)["result"]["instructions"]
         return text
 
-    assert "`undo_change`" in told()
-    assert "`search`" in told("--read-only")
-    assert "`undo_change`" not in told("--read-only")
-    assert "`" not in told("--toolsets", "tasks")
+    assert "`undo_change`" in instructions()
+    assert "`search`" in instructions("--read-only")
+    assert "`undo_change`" not in instructions("--read-only")
+    assert "`" not in instructions("--toolsets", "tasks")
 
 
 def test_the_actor_in_the_log_can_be_set(tmp_path: Path) -> None:
@@ -65,12 +65,12 @@ def test_the_actor_in_the_log_can_be_set(tmp_path: Path) -> None:
         '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":'
         '{"name":"task_create","arguments":{"title":"x"}}}\n'
     )
-    dittybag(tmp_path, "serve", stdin=HELLO + task, variables={"DITTYBAG_ACTOR": "cron"})
+    dittybag(tmp_path, "serve", stdin=INITIALIZE + task, variables={"DITTYBAG_ACTOR": "cron"})
     changes = (
         '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":'
         '{"name":"list_changes","arguments":{"limit":1}}}\n'
     )
-    answer = dittybag(tmp_path, "serve", stdin=HELLO + changes).stdout.splitlines()[1]
+    answer = dittybag(tmp_path, "serve", stdin=INITIALIZE + changes).stdout.splitlines()[1]
     assert '\\"actor\\":\\"cron\\"' in answer
 
 
@@ -78,9 +78,9 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
     file = tmp_path / "here.db"
     relative = os.path.relpath(file, ROOT)
     for url in (str(file), f"sqlite:///{file}", relative, f"sqlite:///{relative}"):
-        served(tmp_path, "--db", url)
+        run_server(tmp_path, "--db", url)
         file.unlink()
-    served(tmp_path, DITTYBAG_DATABASE_URL=str(file))
+    run_server(tmp_path, DITTYBAG_DATABASE_URL=str(file))
     assert file.exists()
 
 
@@ -105,39 +105,41 @@ def test_the_database_is_a_path_or_a_url(tmp_path: Path) -> None:
         (("--read-only=maybe",), 2, "Unknown option for dittybag serve: --read-only"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_with_a_hint(
+def test_invalid_options_are_rejected_with_a_hint(
     tmp_path: Path, options: tuple[str, ...], status: int, problem: str
 ) -> None:
-    done = dittybag(tmp_path, "serve", *options, status=status)
-    assert done.stderr.startswith(f"error: {problem}")
-    assert "\nhint: " in done.stderr
-    assert done.stdout == ""
+    result = dittybag(tmp_path, "serve", *options, status=status)
+    assert result.stderr.startswith(f"error: {problem}")
+    assert "\nhint: " in result.stderr
+    assert result.stdout == ""
 
 
-def test_a_database_server_that_is_away_is_named_without_its_password(tmp_path: Path) -> None:
-    done = dittybag(tmp_path, "serve", "--db", "postgresql://ann:s3cret@127.0.0.1:1/x", status=5)
-    assert done.stderr.startswith(
+def test_an_unreachable_database_server_is_named_without_its_password(tmp_path: Path) -> None:
+    result = dittybag(tmp_path, "serve", "--db", "postgresql://ann:s3cret@127.0.0.1:1/x", status=5)
+    assert result.stderr.startswith(
         "error: postgresql://ann@127.0.0.1:1/x: The database server cannot be reached"
     )
-    assert "s3cret" not in done.stderr
+    assert "s3cret" not in result.stderr
 
 
-def test_a_variable_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
-    done = dittybag(tmp_path, "serve", status=2, variables={"DITTYBAG_READ_ONLY": "maybe"})
-    assert "DITTYBAG_READ_ONLY must be one of 1, true, yes, on, 0, false, no, off, not 'maybe'" in done.stderr
+def test_an_invalid_variable_is_rejected(tmp_path: Path) -> None:
+    result = dittybag(tmp_path, "serve", status=2, variables={"DITTYBAG_READ_ONLY": "maybe"})
+    assert (
+        "DITTYBAG_READ_ONLY must be one of 1, true, yes, on, 0, false, no, off, not 'maybe'" in result.stderr
+    )
 
 
-def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_left_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("Not a database, and long enough to be sure of it. " * 50)
     before = file.read_bytes()
-    done = dittybag(tmp_path, "serve", "--db", str(file), status=5)
-    assert "This file is not a Dittybag database" in done.stderr
-    assert str(file) in done.stderr
+    result = dittybag(tmp_path, "serve", "--db", str(file), status=5)
+    assert "This file is not a Dittybag database" in result.stderr
+    assert str(file) in result.stderr
     assert file.read_bytes() == before
 
 
-def test_help_is_for_people(tmp_path: Path) -> None:
+def test_help_lists_all_options_in_short_lines(tmp_path: Path) -> None:
     text = dittybag(tmp_path, "serve", "--help").stdout
     for option in ("--profile", "--project", "--workspace", "--db", "--read-only", "--toolsets"):
         assert option in text

@@ -30,27 +30,27 @@ from tests.contracts.http_server_process import (
 from tests.contracts.library_fixtures import ENVELOPE, ERAS, STATELESS, Machine, write_twig_library
 
 #: How long a client waits for a notification.
-NEWS_SECONDS = 5.0
+NOTIFICATION_TIMEOUT_SECONDS = 5.0
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[HttpServerProcess]:
+def server(tmp_path: Path) -> Iterator[HttpServerProcess]:
     with HttpServerProcess(*database(tmp_path)) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def unwritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServerProcess]:
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServerProcess]:
     """A server for tests that do not change data."""
     with HttpServerProcess(*database(tmp_path_factory.mktemp("unwritten"))) as started:
         yield started
 
 
-def client_of(host: HttpServerProcess, stack: ExitStack) -> McpHttpClient:
-    """A client with its own session."""
-    client = stack.enter_context(closing(McpHttpClient(host)))
-    hello = {"jsonrpc": "2.0", "id": "hello", **initialize(ERAS[0])}
-    assert "result" in client.exchange(msgspec.json.encode(hello))
+def open_client(server: HttpServerProcess, stack: ExitStack) -> McpHttpClient:
+    """Open a session and return its client."""
+    client = stack.enter_context(closing(McpHttpClient(server)))
+    frame = {"jsonrpc": "2.0", "id": "initialize", **initialize(ERAS[0])}
+    assert "result" in client.exchange(msgspec.json.encode(frame))
     client.notify(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
     return client
 
@@ -59,14 +59,14 @@ def request(method: str, params: Json | None = None) -> Json:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
 
 
-def eventually(is_so: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     """Poll until the condition holds or time runs out."""
-    deadline = time.monotonic() + NEWS_SECONDS
-    while not is_so():
+    deadline = time.monotonic() + NOTIFICATION_TIMEOUT_SECONDS
+    while not condition():
         assert time.monotonic() < deadline
 
 
-def called(tool: str, **arguments: Any) -> Json:
+def tool_call(tool: str, **arguments: Any) -> Json:
     return request("tools/call", {"name": tool, "arguments": arguments})
 
 
@@ -87,16 +87,16 @@ def called(tool: str, **arguments: Any) -> Json:
         (("--http", "127.0.0.2:0"), {"DITTYBAG_HTTP": "127.0.0.1:0"}, "127.0.0.2"),
     ],
 )
-def test_it_listens_on_loopback_and_tells_where(
+def test_it_listens_on_loopback_and_prints_its_url(
     tmp_path: Path, options: tuple[str, ...], variables: dict[str, str], shown: str
 ) -> None:
     if shown == "[::1]" and not _has_ipv6():
         pytest.skip("this machine has no IPv6")
-    with HttpServerProcess("serve", *options, *database(tmp_path), plain=True, env=variables) as host:
-        line = host.stderr.wait_for("Dittybag is listening on")
-        address = f"http://{shown}:{host.address[1]}/mcp"
+    with HttpServerProcess("serve", *options, *database(tmp_path), plain=True, env=variables) as server:
+        line = server.stderr.wait_for("Dittybag is listening on")
+        address = f"http://{shown}:{server.address[1]}/mcp"
         assert line == f"Dittybag is listening on {address} (press Ctrl-C to stop)"
-        assert host.get("/healthz").status == 200
+        assert server.get("/healthz").status == 200
 
 
 def _has_ipv6() -> bool:
@@ -107,13 +107,13 @@ def _has_ipv6() -> bool:
         return False
 
 
-def refusal(home: Path, address: str, status: int = 2) -> str:
-    """Return the error message for an address."""
-    done = dittybag(home, "serve", f"--http={address}", status=status)
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    assert not (home / "default.db").exists(), "it made a database before it gave up"
-    error, _, hint = done.stderr.partition("\n")
+def start_error(home: Path, address: str, status: int = 2) -> str:
+    """Start a server on an invalid address; return its error message."""
+    result = dittybag(home, "serve", f"--http={address}", status=status)
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert not (home / "default.db").exists(), "a database was created"
+    error, _, hint = result.stderr.partition("\n")
     assert hint.startswith("hint: ")
     return error
 
@@ -142,15 +142,15 @@ def refusal(home: Path, address: str, status: int = 2) -> str:
     ],
 )
 def test_listening_beyond_loopback_is_refused(tmp_path: Path, address: str, named: str) -> None:
-    assert refusal(tmp_path, address) == (
+    assert start_error(tmp_path, address) == (
         f"error: without authentication, anyone who can reach {named} could read and change everything: use "
         "--auth tokens and create tokens with dittybag token create, or listen on 127.0.0.1"
     )
 
 
-def test_the_variable_reaches_no_further_than_the_option(tmp_path: Path) -> None:
-    done = dittybag(tmp_path, "serve", status=2, variables={"DITTYBAG_HTTP": "0.0.0.0:0"})
-    assert done.stderr.startswith("error: without authentication, anyone who can reach 0.0.0.0 could")
+def test_the_variable_cannot_listen_beyond_loopback_either(tmp_path: Path) -> None:
+    result = dittybag(tmp_path, "serve", status=2, variables={"DITTYBAG_HTTP": "0.0.0.0:0"})
+    assert result.stderr.startswith("error: without authentication, anyone who can reach 0.0.0.0 could")
 
 
 # With tokens
@@ -165,16 +165,16 @@ def test_the_variable_reaches_no_further_than_the_option(tmp_path: Path) -> None
         (("--auth", "tokens"), {"DITTYBAG_AUTH": "off"}),
     ],
 )
-def test_with_tokens_it_listens_everywhere(
+def test_with_tokens_it_listens_on_all_interfaces(
     tmp_path: Path, options: tuple[str, ...], variables: dict[str, str]
 ) -> None:
     arguments = ("serve", "--http", "0.0.0.0:0", *options, *database(tmp_path))
-    with HttpServerProcess(*arguments, plain=True, env=variables) as host:
-        host.address = ("127.0.0.1", host.address[1])
-        assert host.get("/healthz").status == 200
-        assert host.post(request("ping"), "/mcp").status == 401
+    with HttpServerProcess(*arguments, plain=True, env=variables) as server:
+        server.address = ("127.0.0.1", server.address[1])
+        assert server.get("/healthz").status == 200
+        assert server.post(request("ping"), "/mcp").status == 401
         # An unknown host name is rejected.
-        assert host.ask("GET", "/healthz", headers={"Host": "dittybag.example.org"}).status == 421
+        assert server.ask("GET", "/healthz", headers={"Host": "dittybag.example.org"}).status == 421
 
 
 @pytest.mark.parametrize(
@@ -184,10 +184,10 @@ def test_with_tokens_it_listens_everywhere(
         ((), {"DITTYBAG_ALLOWED_HOSTS": "dittybag.example.org, [fd00::1]"}),
     ],
 )
-def test_it_is_known_under_further_names(
+def test_additional_host_names_are_accepted(
     tmp_path: Path, options: tuple[str, ...], variables: dict[str, str]
 ) -> None:
-    with HttpServerProcess(*options, *database(tmp_path), env=variables) as host:
+    with HttpServerProcess(*options, *database(tmp_path), env=variables) as server:
         for name in (
             "dittybag.example.org",
             "DITTYBAG.example.org:443",
@@ -195,13 +195,13 @@ def test_it_is_known_under_further_names(
             "[FD00::1]:80",
             "localhost",
         ):
-            assert host.ask("GET", "/healthz", headers={"Host": name}).status == 200, name
+            assert server.ask("GET", "/healthz", headers={"Host": name}).status == 200, name
         for name in ("example.org", "evil.dittybag.example.org", "dittybag.example.org.evil", "[fd00::2]"):
-            assert host.ask("GET", "/healthz", headers={"Host": name}).status == 421, name
-        page = {"Origin": "https://dittybag.example.org"}
-        assert host.ask("GET", "/healthz", headers=page).status == 200
-        page = {"Origin": "https://example.org"}
-        assert host.ask("GET", "/healthz", headers=page).status == 403
+            assert server.ask("GET", "/healthz", headers={"Host": name}).status == 421, name
+        headers = {"Origin": "https://dittybag.example.org"}
+        assert server.ask("GET", "/healthz", headers=headers).status == 200
+        headers = {"Origin": "https://example.org"}
+        assert server.ask("GET", "/healthz", headers=headers).status == 403
 
 
 @pytest.mark.parametrize(
@@ -225,36 +225,42 @@ def test_it_is_known_under_further_names(
         ),
     ],
 )
-def test_authentication_that_makes_no_sense_is_refused(
+def test_invalid_authentication_options_are_rejected(
     tmp_path: Path, arguments: tuple[str, ...], problem: str
 ) -> None:
-    done = dittybag(tmp_path, "serve", *arguments, status=2)
-    assert problem in done.stderr
-    assert "hint: " in done.stderr
+    result = dittybag(tmp_path, "serve", *arguments, status=2)
+    assert problem in result.stderr
+    assert "hint: " in result.stderr
     assert not (tmp_path / "default.db").exists()
 
 
-def test_the_variable_does_not_keep_clients_from_standard_input(tmp_path: Path) -> None:
-    hello = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **initialize(ERAS[0])}).decode()
-    done = dittybag(tmp_path, "serve", stdin=hello + "\n", variables={"DITTYBAG_AUTH": "tokens"})
-    assert "serverInfo" in done.stdout
+def test_the_auth_variable_does_not_affect_standard_input(tmp_path: Path) -> None:
+    frame = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, **initialize(ERAS[0])}).decode()
+    result = dittybag(tmp_path, "serve", stdin=frame + "\n", variables={"DITTYBAG_AUTH": "tokens"})
+    assert "serverInfo" in result.stdout
 
 
-def test_every_answer_has_an_id_also_where_nobody_is_asked_who_they_are(unwritten: HttpServerProcess) -> None:
-    found = [unwritten.get("/healthz"), unwritten.post(request("ping"), "/mcp"), unwritten.get("/nothing")]
+def test_every_response_has_a_request_id_without_authentication(
+    shared_server: HttpServerProcess,
+) -> None:
+    found = [
+        shared_server.get("/healthz"),
+        shared_server.post(request("ping"), "/mcp"),
+        shared_server.get("/nothing"),
+    ]
     with ExitStack() as stack:
-        connection = stack.enter_context(closing(unwritten.connect()))
+        connection = stack.enter_context(closing(shared_server.connect()))
         frame = msgspec.json.encode(request("ping"))
         # Identical headers on one connection take the fast path.
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         found += [send_request(connection, "POST", "/mcp", frame, headers) for _ in range(5)]
         named = send_request(connection, "POST", "/mcp", frame, {**headers, "X-Request-Id": "mine.1"})
-    assert len({answer.headers["x-request-id"] for answer in found}) == len(found)
+    assert len({response.headers["x-request-id"] for response in found}) == len(found)
     assert named.headers["x-request-id"] == "mine.1"
 
 
 @pytest.mark.parametrize(
-    ("address", "meant"),
+    ("address", "expected"),
     [
         ("", ("127.0.0.1", 8765)),
         ("9000", ("127.0.0.1", 9000)),
@@ -265,31 +271,31 @@ def test_every_answer_has_an_id_also_where_nobody_is_asked_who_they_are(unwritte
         ("[::1]:9000", ("::1", 9000)),
     ],
 )
-def test_what_is_left_out_of_an_address_is_the_default(address: str, meant: tuple[str, int]) -> None:
-    assert settings({}, http=address).http == meant
-    assert settings({"DITTYBAG_HTTP": "[::1]:1"}, http=address).http == meant
+def test_missing_parts_of_an_address_have_defaults(address: str, expected: tuple[str, int]) -> None:
+    assert settings({}, http=address).http == expected
+    assert settings({"DITTYBAG_HTTP": "[::1]:1"}, http=address).http == expected
 
 
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:x", "127.0.0.1:-1", "127.0.0.1:65536", ":70000", "localhost:80.", "[::1]:x"]
 )
-def test_a_port_that_is_none_is_refused(tmp_path: Path, address: str) -> None:
+def test_an_invalid_port_is_rejected(tmp_path: Path, address: str) -> None:
     example = "--http must be an address such as 127.0.0.1:8765"
-    assert refusal(tmp_path, address) == f"error: {example}, not '{address}'"
+    assert start_error(tmp_path, address) == f"error: {example}, not '{address}'"
 
 
-def test_a_port_in_strange_digits_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path, "127.0.0.1:²").startswith("error: --http must be an address such as")
+def test_a_port_in_other_digits_is_rejected(tmp_path: Path) -> None:
+    assert start_error(tmp_path, "127.0.0.1:²").startswith("error: --http must be an address such as")
 
 
-def test_an_address_that_nobody_has_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path, "127.999.0.1:0").startswith("error: cannot listen on 127.999.0.1:0: ")
+def test_an_invalid_address_is_rejected(tmp_path: Path) -> None:
+    assert start_error(tmp_path, "127.999.0.1:0").startswith("error: cannot listen on 127.999.0.1:0: ")
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        assert refusal(tmp_path, address).startswith(
+        assert start_error(tmp_path, address).startswith(
             f"error: cannot listen on {address}: address already in use"
         )
 
@@ -297,78 +303,78 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 # Shutdown
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_with_status_0_and_without_a_word(
-    host: HttpServerProcess, how: signal.Signals
+@pytest.mark.parametrize("stop_signal", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_with_status_0_and_no_further_output(
+    server: HttpServerProcess, stop_signal: signal.Signals
 ) -> None:
     with ExitStack() as stack:
-        client = client_of(host, stack)
-        stack.enter_context(open_event_stream(host, "GET", None, client.headers()))
-        status, out, err = host.end(how)
+        client = open_client(server, stack)
+        stack.enter_context(open_event_stream(server, "GET", None, client.headers()))
+        status, out, err = server.end(stop_signal)
     assert out == ""
-    told = r"Dittybag is listening on \S+ \(press Ctrl-C to stop\)\nWeb UI: \S+ \(link works once\)\n"
-    assert re.fullmatch(told, err)
+    banner = r"Dittybag is listening on \S+ \(press Ctrl-C to stop\)\nWeb UI: \S+ \(link works once\)\n"
+    assert re.fullmatch(banner, err)
     assert status == 0
 
 
-# Web UI
+# Endpoints
 
 
-def test_it_says_that_it_is_alive(unwritten: HttpServerProcess) -> None:
-    answer = unwritten.get("/healthz")
-    assert answer.status == 200
-    assert answer.json() == {"status": "ok", "version": product.__version__}
+def test_healthz_reports_the_version(shared_server: HttpServerProcess) -> None:
+    response = shared_server.get("/healthz")
+    assert response.status == 200
+    assert response.json() == {"status": "ok", "version": product.__version__}
 
 
-def test_a_browser_that_is_not_known_has_to_sign_in(unwritten: HttpServerProcess) -> None:
-    answer = unwritten.get("/")
-    assert (answer.status, answer.headers["location"], answer.body) == (303, "/sign-in", b"")
-    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
-    assert answer.headers["x-content-type-options"] == "nosniff"
+def test_a_browser_without_a_session_is_redirected_to_sign_in(shared_server: HttpServerProcess) -> None:
+    response = shared_server.get("/")
+    assert (response.status, response.headers["location"], response.body) == (303, "/sign-in", b"")
+    assert response.headers["content-security-policy"].startswith("default-src 'none'")
+    assert response.headers["x-content-type-options"] == "nosniff"
 
 
-PAGES = ("/", "/healthz", "/readyz", "/metrics")
+PATHS = ("/", "/healthz", "/readyz", "/metrics")
 
 
-@pytest.mark.parametrize("page", PAGES[1:])
-def test_a_page_has_a_head_without_a_body(unwritten: HttpServerProcess, page: str) -> None:
-    answer = unwritten.ask("HEAD", page)
-    assert (answer.status, answer.body) == (200, b"")
-    assert int(answer.headers["content-length"]) > 0
+@pytest.mark.parametrize("path", PATHS[1:])
+def test_a_head_response_has_no_body(shared_server: HttpServerProcess, path: str) -> None:
+    response = shared_server.ask("HEAD", path)
+    assert (response.status, response.body) == (200, b"")
+    assert int(response.headers["content-length"]) > 0
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH"])
-def test_a_page_can_only_be_read(unwritten: HttpServerProcess, method: str, page: str) -> None:
-    assert unwritten.ask(method, page).status == 405
+def test_other_methods_are_not_allowed(shared_server: HttpServerProcess, method: str, path: str) -> None:
+    assert shared_server.ask(method, path).status == 405
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/mcp/", "/metrics/x", "//", "/healthz%00"])
-def test_where_there_is_nothing_the_way_is_shown(unwritten: HttpServerProcess, path: str) -> None:
-    answer = unwritten.get(path)
-    assert answer.status == 404
-    assert "/mcp" in answer.json()["error"]
+def test_an_unknown_path_points_to_the_mcp_endpoint(shared_server: HttpServerProcess, path: str) -> None:
+    response = shared_server.get(path)
+    assert response.status == 404
+    assert "/mcp" in response.json()["error"]
 
 
-@pytest.mark.parametrize("path", [*PAGES, "/mcp", "/nothing"])
-def test_every_address_is_guarded(unwritten: HttpServerProcess, path: str) -> None:
+@pytest.mark.parametrize("path", [*PATHS, "/mcp", "/nothing"])
+def test_host_and_origin_are_checked_on_every_path(shared_server: HttpServerProcess, path: str) -> None:
     for method in ("GET", "POST", "HEAD", "DELETE"):
-        elsewhere = unwritten.ask(method, path, b"{}", {"Host": "evil.example"})
+        elsewhere = shared_server.ask(method, path, b"{}", {"Host": "evil.example"})
         assert elsewhere.status == 421
-        foreign = unwritten.ask(method, path, b"{}", {"Origin": "https://evil.example"})
+        foreign = shared_server.ask(method, path, b"{}", {"Origin": "https://evil.example"})
         assert foreign.status == 403
 
 
 # Health
 
 
-def test_it_says_that_it_is_ready(unwritten: HttpServerProcess) -> None:
-    answer = unwritten.get("/readyz")
-    assert (answer.status, answer.json()) == (200, {"status": "ready"})
+def test_readyz_reports_that_it_is_ready(shared_server: HttpServerProcess) -> None:
+    response = shared_server.get("/readyz")
+    assert (response.status, response.json()) == (200, {"status": "ready"})
 
 
-def spoil(directory: Path) -> None:
-    """Overwrite the database and its log files, so that not even root can read them."""
+def corrupt(directory: Path) -> None:
+    """Overwrite the database and its log files; changing permissions would not stop root."""
     for file in directory.iterdir():
         with file.open("r+b") as opened:
             opened.write(b"Not a database. " * (max(file.stat().st_size, 16) // 16))
@@ -385,26 +391,28 @@ def replace(directory: Path) -> None:
     (directory / "other.db").replace(directory / "dittybag.db")
 
 
-@pytest.mark.parametrize("happens", [spoil, remove, replace])
-def test_it_is_not_ready_when_its_database_is_not_what_it_was(
-    host: HttpServerProcess, tmp_path: Path, happens: Callable[[Path], None]
+@pytest.mark.parametrize("damage", [corrupt, remove, replace])
+def test_it_is_not_ready_when_its_database_is_damaged_or_replaced(
+    server: HttpServerProcess, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    assert host.post(called("task_create", title="A task")).status == 200
-    assert host.get("/readyz").status == 200
-    happens(tmp_path)
-    answer = host.get("/readyz")
-    assert answer.status == 503
-    assert answer.json()["status"] == "not ready"
-    assert answer.json()["problem"]
-    assert host.get("/healthz").status == 200
+    assert server.post(tool_call("task_create", title="A task")).status == 200
+    assert server.get("/readyz").status == 200
+    damage(tmp_path)
+    response = server.get("/readyz")
+    assert response.status == 503
+    assert response.json()["status"] == "not ready"
+    assert response.json()["problem"]
+    assert server.get("/healthz").status == 200
 
 
-def test_it_still_counts_when_its_database_cannot_be_read(host: HttpServerProcess, tmp_path: Path) -> None:
-    assert host.post(request("ping")).status == 200
-    spoil(tmp_path)
-    answer = host.get("/metrics")
-    assert answer.status == 200
-    assert samples(answer.body.decode())[PING] == 1
+def test_metrics_are_served_when_the_database_cannot_be_read(
+    server: HttpServerProcess, tmp_path: Path
+) -> None:
+    assert server.post(request("ping")).status == 200
+    corrupt(tmp_path)
+    response = server.get("/metrics")
+    assert response.status == 200
+    assert parse_samples(response.body.decode())[PING] == 1
 
 
 # Metrics
@@ -419,7 +427,7 @@ LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"'
 VALUE = r"[+-]?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|Inf)|NaN"
 
 
-def samples(text: str) -> dict[Sample, float]:
+def parse_samples(text: str) -> dict[Sample, float]:
     """Parse the Prometheus text format 0.0.4 and return its samples; every line must be valid."""
     assert text.endswith("\n")
     found: dict[Sample, float] = {}
@@ -430,16 +438,16 @@ def samples(text: str) -> dict[Sample, float]:
             described = about[1]
             assert described not in kinds, f"{described} is described twice"
         elif kind := re.fullmatch(rf"# TYPE ({NAME}) (counter|gauge|histogram|summary|untyped)", line):
-            assert kind[1] == described, f"{kind[1]} has a type, but no description before it"
+            assert kind[1] == described, f"{kind[1]} has a type without a description"
             family, kinds[kind[1]] = kind[1], kind[2]
         else:
             sample = re.fullmatch(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (?P<value>{VALUE})", line)
             assert sample is not None, line
             name, labels = sample[1], tuple(sorted(re.findall(LABEL, sample[2] or "")))
             suffixes = ("_bucket", "_sum", "_count") if kinds[family] == "histogram" else ("",)
-            assert name in {family + suffix for suffix in suffixes}, f"{name} stands under {family}"
+            assert name in {family + suffix for suffix in suffixes}, f"{name} does not belong to {family}"
             assert len(dict(labels)) == len(labels)
-            assert (name, labels) not in found, f"{line} is there twice"
+            assert (name, labels) not in found, f"{line} occurs twice"
             found[name, labels] = float(sample["value"])
     for name, known in kinds.items():
         assert known != "counter" or name.endswith("_total")
@@ -463,11 +471,11 @@ def _check_histogram(name: str, found: dict[Sample, float]) -> None:
         assert buckets[-1] == (float("inf"), found[f"{name}_count", rest])
 
 
-def measured(host: HttpServerProcess) -> dict[Sample, float]:
-    answer = host.get("/metrics")
-    assert answer.status == 200
-    assert answer.headers["content-type"] == "text/plain; version=0.0.4"
-    return samples(answer.body.decode())
+def scrape_metrics(server: HttpServerProcess) -> dict[Sample, float]:
+    response = server.get("/metrics")
+    assert response.status == 200
+    assert response.headers["content-type"] == "text/plain; version=0.0.4"
+    return parse_samples(response.body.decode())
 
 
 @pytest.mark.parametrize(
@@ -488,35 +496,35 @@ def measured(host: HttpServerProcess) -> dict[Sample, float]:
         '# HELP a A.\n# TYPE a histogram\na_bucket{le="+Inf"} 1\na_count 1\n',
     ],
 )
-def test_a_text_that_is_not_in_the_format_is_recognised(text: str) -> None:
+def test_invalid_metrics_are_detected(text: str) -> None:
     with pytest.raises((AssertionError, KeyError)):
-        samples(text)
+        parse_samples(text)
 
 
-def test_requests_are_counted_by_method_and_outcome(host: HttpServerProcess) -> None:
-    assert not any(name.startswith("dittybag_request") for name, _ in measured(host))
+def test_requests_are_counted_by_method_and_outcome(server: HttpServerProcess) -> None:
+    assert not any(name.startswith("dittybag_request") for name, _ in scrape_metrics(server))
     for _ in range(3):
-        host.post(request("ping"))
-        host.post({"method": "ping"})
-        host.post(request("ping"), "/mcp")
-    host.post(request("prompts/get", {"name": "nope"}))
-    first = measured(host)
+        server.post(request("ping"))
+        server.post({"method": "ping"})
+        server.post(request("ping"), "/mcp")
+    server.post(request("prompts/get", {"name": "nope"}))
+    first = scrape_metrics(server)
     assert first[PING] == 9
     assert first["dittybag_request_seconds_count", (("method", "ping"),)] == 9
     assert first["dittybag_requests_total", (("method", "prompts/get"), ("outcome", "error"))] == 1
-    host.post(request("ping"))
-    assert measured(host)[PING] == 10
+    server.post(request("ping"))
+    assert scrape_metrics(server)[PING] == 10
 
 
-def test_what_clients_make_up_is_not_counted_apart(host: HttpServerProcess) -> None:
-    host.post(request("ping"))
+def test_made_up_names_do_not_become_labels(server: HttpServerProcess) -> None:
+    server.post(request("ping"))
     for number in range(50):
-        host.post(request(f"made/up{number}"))
-        host.post({"method": f'made"up\n{number}'})
-        host.post(called(f"made_up{number}"))
-        host.post(request("prompts/get", {"name": f"made_up{number}"}))
-        host.get(f"/made/up{number}")
-    counted = measured(host)
+        server.post(request(f"made/up{number}"))
+        server.post({"method": f'made"up\n{number}'})
+        server.post(tool_call(f"made_up{number}"))
+        server.post(request("prompts/get", {"name": f"made_up{number}"}))
+        server.get(f"/made/up{number}")
+    counted = scrape_metrics(server)
     assert counted[OTHER] == 100
     labels = {
         value
@@ -528,17 +536,19 @@ def test_what_clients_make_up_is_not_counted_apart(host: HttpServerProcess) -> N
     assert labels == known | {"prompts", "resources", "tasks", "projects"}
 
 
-def test_what_is_stored_is_counted(host: HttpServerProcess) -> None:
+def test_stored_entities_are_counted(server: HttpServerProcess) -> None:
     def stored() -> dict[str, float]:
         return {
-            dict(labels)["kind"]: value for (name, labels), value in measured(host).items() if name == STORED
+            dict(labels)["kind"]: value
+            for (name, labels), value in scrape_metrics(server).items()
+            if name == STORED
         }
 
     assert stored() == {"prompts": 0, "resources": 0, "tasks": 0, "projects": 1}
-    host.post(called("create_prompt", name="one", content="Words"))
-    host.post(called("create_resource", name="one", uri="file:///one", content="Words"))
-    host.post(called("task_create", title="A task"))
-    host.post(called("task_create", title="Another", project="Personal"))
+    server.post(tool_call("create_prompt", name="one", content="Words"))
+    server.post(tool_call("create_resource", name="one", uri="file:///one", content="Words"))
+    server.post(tool_call("task_create", title="A task"))
+    server.post(tool_call("task_create", title="Another", project="Personal"))
     assert stored() == {"prompts": 1, "resources": 1, "tasks": 2, "projects": 1}
 
 
@@ -547,21 +557,21 @@ STREAMS: Sample = ("dittybag_open_streams", ())
 SESSIONS: Sample = ("dittybag_open_sessions", ())
 
 
-def test_sessions_and_streams_are_counted_while_they_are_open(host: HttpServerProcess) -> None:
+def test_sessions_and_streams_are_counted_while_they_are_open(server: HttpServerProcess) -> None:
     with ExitStack() as stack:
-        client = client_of(host, stack)
-        assert (measured(host)[SESSIONS], measured(host)[STREAMS]) == (1, 0)
-        with open_event_stream(host, "GET", None, client.headers()):
-            assert measured(host)[STREAMS] == 1
-        eventually(lambda: measured(host)[STREAMS] == 0)
+        client = open_client(server, stack)
+        assert (scrape_metrics(server)[SESSIONS], scrape_metrics(server)[STREAMS]) == (1, 0)
+        with open_event_stream(server, "GET", None, client.headers()):
+            assert scrape_metrics(server)[STREAMS] == 1
+        wait_until(lambda: scrape_metrics(server)[STREAMS] == 0)
         client.end_session()
-        assert measured(host)[SESSIONS] == 0
+        assert scrape_metrics(server)[SESSIONS] == 0
 
 
-def test_large_numbers_are_written_to_the_last_digit() -> None:
+def test_large_numbers_keep_all_digits() -> None:
     values = {'kind="tasks"': 1_234_567, "": 7_654_321}
     text = Metrics().text({STORED: ("Stored entities by kind.", values)})
-    assert list(samples(text).values())[1:] == [1_234_567, 7_654_321]
+    assert list(parse_samples(text).values())[1:] == [1_234_567, 7_654_321]
 
 
 # Logs
@@ -570,19 +580,19 @@ def test_large_numbers_are_written_to_the_last_digit() -> None:
 @pytest.mark.parametrize(
     ("options", "variables"), [(("--access-log",), {}), ((), {"DITTYBAG_ACCESS_LOG": "1"})]
 )
-def test_every_request_is_a_line_of_json(
+def test_every_request_is_logged_as_a_line_of_json(
     tmp_path: Path, options: tuple[str, ...], variables: dict[str, str]
 ) -> None:
-    with HttpServerProcess(*database(tmp_path), *options, env=variables) as host:
-        host.get("/healthz")
-        host.post(request("ping"))
-        host.post(b"{", "/mcp")
-        host.ask("HEAD", "/")
-        host.get('/a%0A{"status":7}?token=secret')
-        host.ask("GET", "/metrics", headers={"Host": "evil.example"})
+    with HttpServerProcess(*database(tmp_path), *options, env=variables) as server:
+        server.get("/healthz")
+        server.post(request("ping"))
+        server.post(b"{", "/mcp")
+        server.ask("HEAD", "/")
+        server.get('/a%0A{"status":7}?token=secret')
+        server.ask("GET", "/metrics", headers={"Host": "evil.example"})
         with ExitStack() as stack:
-            client_of(host, stack)
-        err = host.end()[2]
+            open_client(server, stack)
+        err = server.end()[2]
     lines = [line for line in err.splitlines() if line.startswith("{")]
     entries = [msgspec.json.decode(line) for line in lines]
     for entry in entries:
@@ -603,42 +613,42 @@ def test_every_request_is_a_line_of_json(
     assert "secret" not in err
 
 
-def test_requests_are_not_logged_unless_that_is_asked_for(host: HttpServerProcess) -> None:
-    host.get("/healthz")
-    host.post(b"{", "/mcp")
-    assert '"path"' not in host.end()[2]
+def test_requests_are_not_logged_by_default(server: HttpServerProcess) -> None:
+    server.get("/healthz")
+    server.post(b"{", "/mcp")
+    assert '"path"' not in server.end()[2]
 
 
 # Notifications
 
 
-Heard = Callable[[], tuple[str, Json]]
+NextNotification = Callable[[], tuple[str, Json]]
 
 
 @contextmanager
-def told(host: HttpServerProcess, version: str, *uris: str) -> Iterator[Heard]:
-    """Subscribe a client to all lists and these resources; yield a function that returns its next event."""
+def subscribed_client(server: HttpServerProcess, version: str, *uris: str) -> Iterator[NextNotification]:
+    """Subscribe a client to all lists and to resources; yield a function for the next notification."""
     with ExitStack() as stack:
         if version != STATELESS:
-            client = client_of(host, stack)
+            client = open_client(server, stack)
             for uri in uris:
                 subscribe = msgspec.json.encode(request("resources/subscribe", {"uri": uri}))
                 assert client.exchange(subscribe)["result"] == {}
-            stream = stack.enter_context(open_event_stream(host, "GET", None, client.headers()))
-            yield lambda: _heard(stream, {})
+            stream = stack.enter_context(open_event_stream(server, "GET", None, client.headers()))
+            yield lambda: _next_notification(stream, {})
             return
         wanted = {"promptsListChanged": True, "resourcesListChanged": True, "resourceSubscriptions": uris}
         body = request("subscriptions/listen", {"notifications": wanted, "_meta": ENVELOPE})
         frame = msgspec.json.encode(body)
         headers = {"Content-Type": "application/json", **routing_headers(frame)}
-        stream = stack.enter_context(open_event_stream(host, "POST", frame, headers))
+        stream = stack.enter_context(open_event_stream(server, "POST", frame, headers))
         assert stream.message()["method"] == "notifications/subscriptions/acknowledged"
         meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": 1}}
-        yield lambda: _heard(stream, meta)
+        yield lambda: _next_notification(stream, meta)
 
 
-def _heard(stream: EventStreamReader, meta: Json) -> tuple[str, Json]:
-    message = stream.message(NEWS_SECONDS)
+def _next_notification(stream: EventStreamReader, meta: Json) -> tuple[str, Json]:
+    message = stream.message(NOTIFICATION_TIMEOUT_SECONDS)
     assert message.keys() <= {"jsonrpc", "method", "params"}, message
     params = message.get("params", {})
     assert params.items() >= meta.items()
@@ -655,24 +665,24 @@ def version(request: pytest.FixtureRequest) -> str:
     return chosen
 
 
-def test_every_listener_hears_what_any_process_changes_in_the_store(
-    host: HttpServerProcess, tmp_path: Path, version: str
+def test_every_client_is_notified_of_changes_by_any_process(
+    server: HttpServerProcess, tmp_path: Path, version: str
 ) -> None:
     with (
         ServerUnderTest(tmp_path) as writer,
-        told(host, version, "file:///notes.md") as first,
-        told(host, version) as second,
+        subscribed_client(server, version, "file:///notes.md") as first,
+        subscribed_client(server, version) as second,
     ):
         writer.text("create_prompt", name="theirs", content="Words")
         assert [first(), second()] == [PROMPTS, PROMPTS]
-        host.post(called("create_prompt", name="ours", content="Words"))
+        server.post(tool_call("create_prompt", name="ours", content="Words"))
         assert [first(), second()] == [PROMPTS, PROMPTS]
         writer.text("create_resource", name="notes", uri="file:///notes.md", content="one")
         updated = ("notifications/resources/updated", {"uri": "file:///notes.md"})
         assert sorted([first(), first()]) == sorted([RESOURCES, updated])
         assert second() == RESOURCES
         # The same length as before, so that the list does not change.
-        host.post(called("update_resource", name="notes", content="two"))
+        server.post(tool_call("update_resource", name="notes", content="two"))
         assert first() == updated
         writer.text("delete_prompt", name="theirs")
         # Only the subscribed client is notified about the resource.
@@ -680,18 +690,18 @@ def test_every_listener_hears_what_any_process_changes_in_the_store(
 
 
 @pytest.mark.parametrize("profile", ["twig", "all"])
-def test_every_listener_hears_of_changes_in_libraries(tmp_path: Path, profile: str, version: str) -> None:
+def test_every_client_is_notified_of_library_changes(tmp_path: Path, profile: str, version: str) -> None:
     machine = Machine(tmp_path)
     folder = machine.libraries_of(profile) / "texts"
     write_twig_library(folder, {"one": "1"})
-    with HttpServerProcess("--profile", profile, *database(tmp_path), env=machine.env) as host:
+    with HttpServerProcess("--profile", profile, *database(tmp_path), env=machine.env) as server:
 
         def listed() -> list[str]:
-            answer = host.post({"method": "prompts/list"})
-            return [prompt["name"] for prompt in answer.json()["prompts"]]
+            response = server.post({"method": "prompts/list"})
+            return [prompt["name"] for prompt in response.json()["prompts"]]
 
         assert listed() == ["texts:one"]
-        with told(host, version) as first, told(host, version) as second:
+        with subscribed_client(server, version) as first, subscribed_client(server, version) as second:
             write_twig_library(folder, {"one": "1", "two": "2"})
             assert [first(), second()] == [PROMPTS, PROMPTS]
             while listed() != ["texts:one", "texts:two"]:
@@ -699,10 +709,10 @@ def test_every_listener_hears_of_changes_in_libraries(tmp_path: Path, profile: s
                 assert first() == PROMPTS
 
 
-def test_a_listener_that_has_gone_is_forgotten(host: HttpServerProcess, version: str) -> None:
-    with told(host, version) as heard:
-        with told(host, version):
-            assert measured(host)[STREAMS] == 2
-        eventually(lambda: measured(host)[STREAMS] == 1)
-        host.post(called("create_prompt", name="one", content="Words"))
-        assert heard() == PROMPTS
+def test_a_closed_stream_is_removed(server: HttpServerProcess, version: str) -> None:
+    with subscribed_client(server, version) as next_notification:
+        with subscribed_client(server, version):
+            assert scrape_metrics(server)[STREAMS] == 2
+        wait_until(lambda: scrape_metrics(server)[STREAMS] == 1)
+        server.post(tool_call("create_prompt", name="one", content="Words"))
+        assert next_notification() == PROMPTS

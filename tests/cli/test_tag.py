@@ -1,4 +1,4 @@
-"""`dittybag tag`."""
+"""`dittybag tag`: the tags of prompts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def tags(home: Path, *arguments: str) -> dict[str, int]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    for name, carried in {"a": "xy", "b": "x", "c": ""}.items():
-        dittybag(tmp_path, "prompt", "add", name, name, *(f"-t{tag}" for tag in carried))
+    for name, tags_of_prompt in {"a": "xy", "b": "x", "c": ""}.items():
+        dittybag(tmp_path, "prompt", "add", name, name, *(f"-t{tag}" for tag in tags_of_prompt))
     return tmp_path
 
 
@@ -30,7 +30,7 @@ def test_tags_are_listed_with_their_counts(home: Path) -> None:
     assert tags(home) == {"x": 2, "y": 1}
 
 
-def test_no_tags(tmp_path: Path) -> None:
+def test_an_empty_list_of_tags_has_a_hint(tmp_path: Path) -> None:
     none = dittybag(tmp_path, "tag", "list")
     assert (none.stdout, none.stderr.splitlines()[0]) == ("", "No tags yet")
 
@@ -40,15 +40,15 @@ def test_tags_are_added_and_removed(home: Path) -> None:
     assert dittybag(home, "tag", "add", "c", "NEW").stdout == "Prompt 'c' has the tags new, x (unchanged)\n"
     prompt = data(dittybag(home, "prompt", "show", "c", "--json"))
     assert (prompt["tags"], prompt["version"]) == (["new", "x"], 2)
-    said = data(dittybag(home, "tag", "remove", "c", "X", "other", "--json"))
-    assert said == {"id": prompt["id"], "name": "c", "tags": ["new"], "changed": True}
+    report = data(dittybag(home, "tag", "remove", "c", "X", "other", "--json"))
+    assert report == {"id": prompt["id"], "name": "c", "tags": ["new"], "changed": True}
     assert dittybag(home, "tag", "remove", "c", "new").stdout == "Prompt 'c' has no tags\n"
     same = data(dittybag(home, "tag", "remove", "c", "new", "--json"))
     assert (same["tags"], same["changed"]) == ([], False)
     assert tags(home) == {"x": 2, "y": 1}
 
 
-def test_a_tag_is_renamed_on_every_prompt_and_in_no_other_project(home: Path) -> None:
+def test_a_tag_is_renamed_on_every_prompt_of_its_project(home: Path) -> None:
     dittybag(home, "project", "create", "other")
     dittybag(home, "prompt", "add", "d", "d", "-t", "x", "-p", "other")
     assert dittybag(home, "tag", "rename", "X", "Z").stdout == "Renamed tag 'x' to 'z' on 2 prompts\n"
@@ -56,8 +56,8 @@ def test_a_tag_is_renamed_on_every_prompt_and_in_no_other_project(home: Path) ->
     assert tags(home, "-p", "other") == {"x": 1}
     assert data(dittybag(home, "prompt", "show", "a", "--json"))["tags"] == ["z", "y"]
     # Rename to an existing tag.
-    said = data(dittybag(home, "tag", "rename", "z", "y", "--json"))
-    assert said == {"old": "z", "new": "y", "prompts": ["a", "b"]}
+    report = data(dittybag(home, "tag", "rename", "z", "y", "--json"))
+    assert report == {"old": "z", "new": "y", "prompts": ["a", "b"]}
     assert tags(home) == {"y": 2}
     assert data(dittybag(home, "prompt", "show", "a", "--json"))["tags"] == ["y"]
     # Rename to the same name: no change.
@@ -86,7 +86,7 @@ def test_the_prompts_with_a_tag_are_shown(home: Path) -> None:
     assert [prompt["name"] for prompt in every["prompts"]] == ["b", "a"]
 
 
-def test_what_cannot_be_done_is_said_on_standard_error(home: Path) -> None:
+def test_errors_are_printed_to_standard_error(home: Path) -> None:
     fifty = [f"t{number}" for number in range(50)]
     for arguments, status, problem in [
         (("add", "a", "not ok"), 1, "Tag 'not ok' contains invalid characters"),
@@ -98,10 +98,10 @@ def test_what_cannot_be_done_is_said_on_standard_error(home: Path) -> None:
         (("rename", "x", ""), 1, "Tag '' must be 1-50 characters"),
         (("show", "\udcff"), 2, "not valid UTF-8"),
     ]:
-        done = dittybag(home, "tag", *arguments, status=status)
-        assert problem in done.stderr
-        assert "Traceback" not in done.stderr
-        assert done.stdout == ""
+        result = dittybag(home, "tag", *arguments, status=status)
+        assert problem in result.stderr
+        assert "Traceback" not in result.stderr
+        assert result.stdout == ""
     error = failure(dittybag(home, "tag", "show", "xx", "--json", status=3))
     assert (error["code"], error["hints"]) == ("NOT_FOUND", ["did you mean x?"])
     assert tags(home) == {"x": 2, "y": 1}

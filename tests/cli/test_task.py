@@ -1,4 +1,4 @@
-"""`dittybag task`, with text and JSON output."""
+"""`dittybag task`, on a terminal and in scripts."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_runner import data, dittybag, failure
-from tests.cli.pseudo_terminal import at_terminal, plain
+from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
 
-FAR = "2999-12-31"
+FAR_FUTURE = "2999-12-31"
 LONG_AGO = "2001-01-01"
 
 
-def listed(home: Path, *arguments: str) -> list[int]:
+def list_ids(home: Path, *arguments: str) -> list[int]:
     return [task["id"] for task in data(dittybag(home, "task", "list", *arguments, "--json"))["tasks"]]
 
 
-def shown(home: Path, id: int) -> dict[str, Any]:
+def show_task(home: Path, id: int) -> dict[str, Any]:
     task: dict[str, Any] = data(dittybag(home, "task", "show", str(id), "--json"))
     return task
 
@@ -30,16 +30,16 @@ def test_a_task_is_added_shown_listed_updated_done_reopened_and_deleted(tmp_path
         "Added task 1 'Write tests'\n"
     )
     added = dittybag(
-        tmp_path, "task", "add", "Call", "the", "bank", "-e", "light", "--estimate", "15min", "-d", FAR
+        tmp_path, "task", "add", "Call", "the", "bank", "-e", "light", "--estimate", "15min", "-d", FAR_FUTURE
     )
-    assert added.stdout == f"Added task 2 'Call the bank', due {FAR}\n"
+    assert added.stdout == f"Added task 2 'Call the bank', due {FAR_FUTURE}\n"
     assert dittybag(tmp_path, "task", "list").stdout == (
         "id  priority  title          project  estimate  due\n"
         " 1         4  Write tests    auth     1hr\n"
-        f" 2         3  Call the bank           15min     {FAR}\n"
+        f" 2         3  Call the bank           15min     {FAR_FUTURE}\n"
     )
     assert dittybag(tmp_path, "task", "update", "2", "--title", "Call them", "-P", "5").stdout == (
-        f"Updated task 2 'Call them', due {FAR}\n"
+        f"Updated task 2 'Call them', due {FAR_FUTURE}\n"
     )
     assert dittybag(tmp_path, "task", "done", "1", "2").stdout == (
         "Completed task 1 'Write tests'\nCompleted task 2 'Call them'\n"
@@ -52,10 +52,10 @@ def test_a_task_is_added_shown_listed_updated_done_reopened_and_deleted(tmp_path
     gone = dittybag(tmp_path, "task", "delete", "1", "2")
     assert gone.stdout == "Deleted task 1 'Write tests'\nDeleted task 2 'Call them'\n"
     assert gone.stderr == "hint: to restore them, run: dittybag undo\n"
-    assert listed(tmp_path, "--all") == []
+    assert list_ids(tmp_path, "--all") == []
 
 
-def test_json_has_everything(tmp_path: Path) -> None:
+def test_json_output_has_all_fields(tmp_path: Path) -> None:
     added = data(
         dittybag(
             tmp_path,
@@ -78,7 +78,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
         "completed_at": None,
         "version": 1,
     }
-    assert shown(tmp_path, 1) == added
+    assert show_task(tmp_path, 1) == added
     assert data(dittybag(tmp_path, "task", "list", "--json")) == {"tasks": [added], "more": False}
     cleared = data(dittybag(tmp_path, "task", "update", "1", "-p", "", "-n", "", "-d", "none", "--json"))
     assert (cleared["project"], cleared["notes"], cleared["due_date"], cleared["overdue"]) == (
@@ -96,7 +96,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
     assert gone == {"deleted": [{"id": 1, "title": "Do it"}]}
 
 
-def test_due_dates_are_words(tmp_path: Path) -> None:
+def test_due_dates_can_be_words(tmp_path: Path) -> None:
     before = datetime.now().astimezone()
     due = data(dittybag(tmp_path, "task", "add", "x", "-d", "tomorrow", "--json"))["due_date"]
     # The test may run across midnight.
@@ -105,29 +105,29 @@ def test_due_dates_are_words(tmp_path: Path) -> None:
     assert exact["due_date"] == "2999-03-01T17:00:00Z"
 
 
-def test_lists_are_narrowed_and_cut(tmp_path: Path) -> None:
+def test_lists_are_filtered_and_limited(tmp_path: Path) -> None:
     for arguments in [
         ("one", "-P", "2", "-p", "a", "-d", LONG_AGO),
-        ("two", "-P", "5", "-p", "a", "-d", FAR),
+        ("two", "-P", "5", "-p", "a", "-d", FAR_FUTURE),
         ("three", "-p", "b", "-d", "today"),
         ("four", "-d", LONG_AGO),
         ("five", "-P", "5", "-d", "2999-12-30T23:00:00Z"),
     ]:
         dittybag(tmp_path, "task", "add", *arguments)
     dittybag(tmp_path, "task", "done", "4")
-    assert not shown(tmp_path, 4)["overdue"]
-    assert listed(tmp_path) == [2, 5, 3, 1]
-    assert listed(tmp_path, "-p", "a") == [2, 1]
-    assert listed(tmp_path, "-P", "5") == [2, 5]
-    assert listed(tmp_path, "-P", "5", "--project", "a") == [2]
-    assert listed(tmp_path, "--done") == [4]
-    assert listed(tmp_path, "--all") == [2, 5, 3, 4, 1]
-    assert listed(tmp_path, "--overdue") == [1]
-    assert listed(tmp_path, "--due", "tomorrow") == [3, 1]
-    assert listed(tmp_path, "--due", "2999-12-30") == [5, 3, 1]
-    assert listed(tmp_path, "--due", "2999-12-30", "--all") == [5, 3, 4, 1]
-    assert listed(tmp_path, "--due", FAR) == [2, 5, 3, 1]
-    assert listed(tmp_path, "--limit", "2") == [2, 5]
+    assert not show_task(tmp_path, 4)["overdue"]
+    assert list_ids(tmp_path) == [2, 5, 3, 1]
+    assert list_ids(tmp_path, "-p", "a") == [2, 1]
+    assert list_ids(tmp_path, "-P", "5") == [2, 5]
+    assert list_ids(tmp_path, "-P", "5", "--project", "a") == [2]
+    assert list_ids(tmp_path, "--done") == [4]
+    assert list_ids(tmp_path, "--all") == [2, 5, 3, 4, 1]
+    assert list_ids(tmp_path, "--overdue") == [1]
+    assert list_ids(tmp_path, "--due", "tomorrow") == [3, 1]
+    assert list_ids(tmp_path, "--due", "2999-12-30") == [5, 3, 1]
+    assert list_ids(tmp_path, "--due", "2999-12-30", "--all") == [5, 3, 4, 1]
+    assert list_ids(tmp_path, "--due", FAR_FUTURE) == [2, 5, 3, 1]
+    assert list_ids(tmp_path, "--limit", "2") == [2, 5]
     cut = dittybag(tmp_path, "task", "list", "--limit", "3")
     assert (len(cut.stdout.splitlines()), cut.stderr) == (
         4,
@@ -135,8 +135,8 @@ def test_lists_are_narrowed_and_cut(tmp_path: Path) -> None:
     )
     whole = dittybag(tmp_path, "task", "list", "--limit", "4")
     assert (len(whole.stdout.splitlines()), whole.stderr) == (5, "")
-    done = dittybag(tmp_path, "task", "list", "--done").stdout.splitlines()
-    assert (done[0].split()[-1], done[1].split()[-1]) == ("done", "yes")
+    result = dittybag(tmp_path, "task", "list", "--done").stdout.splitlines()
+    assert (result[0].split()[-1], result[1].split()[-1]) == ("done", "yes")
 
 
 @pytest.fixture(scope="module")
@@ -178,23 +178,23 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("list", "--limit", "0"), 2, "0 is not in the range"),
     ],
 )
-def test_what_cannot_be_done_is_said_on_standard_error(
+def test_errors_are_printed_to_standard_error(
     full: Path, arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
-    done = dittybag(full, "task", *arguments, status=status)
-    assert problem in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    result = dittybag(full, "task", *arguments, status=status)
+    assert problem in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
 
 
-def test_after_all_that_was_refused_nothing_has_changed(full: Path) -> None:
-    assert listed(full, "--all") == [1]
-    assert (shown(full, 1)["version"], shown(full, 1)["completed"]) == (1, False)
+def test_failed_commands_change_nothing(full: Path) -> None:
+    assert list_ids(full, "--all") == [1]
+    assert (show_task(full, 1)["version"], show_task(full, 1)["completed"]) == (1, False)
     error = failure(dittybag(full, "task", "show", "99", "--json", status=3))
     assert (error["code"], error["message"]) == ("TASK_NOT_FOUND", "Task 99 not found")
 
 
-def test_show_tells_all_about_a_task(tmp_path: Path) -> None:
+def test_show_prints_all_fields(tmp_path: Path) -> None:
     dittybag(tmp_path, "task", "add", "Do it", "-p", "auth", "-d", LONG_AGO, "-n", "Line 1\nLine 2")
     lines = dittybag(tmp_path, "task", "show", "1").stdout.splitlines()
     assert lines[0] == "1  Do it"
@@ -209,22 +209,22 @@ def test_a_terminal_shows_overdue_in_red_today_in_yellow_and_done_dim(tmp_path: 
         dittybag(tmp_path, "task", "add", title, "-d", due)
     dittybag(tmp_path, "task", "add", "Odd \u202e", "-n", "\x1b[31m")
     dittybag(tmp_path, "task", "done", "4")
-    screen = at_terminal(tmp_path, "task", "list", "--all")
+    screen = run_in_terminal(tmp_path, "task", "list", "--all")
     lines = [
         next(line for line in screen.splitlines() if title in line)
         for title in ("title", "Late", "Now", "Soon", "Past", "Odd")
     ]
     assert lines[0].startswith("\x1b[1m")
     assert lines[1].startswith("\x1b[31m")
-    assert plain(lines[1]).endswith("yesterday (overdue)")
+    assert strip_colours(lines[1]).endswith("yesterday (overdue)")
     assert lines[2].startswith("\x1b[33m")
-    assert plain(lines[2]).endswith("today")
+    assert strip_colours(lines[2]).endswith("today")
     assert lines[3].strip().startswith("3")
     assert lines[4].startswith("\x1b[2m")
     assert "\u202e" not in lines[5]
-    assert "\x1b" not in at_terminal(tmp_path, "task", "list", variables={"NO_COLOR": "1"})
-    assert "\x1b[31m" not in at_terminal(tmp_path, "task", "show", "5")
-    assert "\x1b[31m" in at_terminal(tmp_path, "task", "show", "1")
+    assert "\x1b" not in run_in_terminal(tmp_path, "task", "list", variables={"NO_COLOR": "1"})
+    assert "\x1b[31m" not in run_in_terminal(tmp_path, "task", "show", "5")
+    assert "\x1b[31m" in run_in_terminal(tmp_path, "task", "show", "1")
 
 
 def test_stats_draw_bars(tmp_path: Path) -> None:
@@ -244,9 +244,9 @@ def test_stats_draw_bars(tmp_path: Path) -> None:
         "\n"
         "2 of 4 completed (50%)\n"
     )
-    drawn = at_terminal(tmp_path, "task", "stats", variables={"PYTHONIOENCODING": "utf-8"})
+    drawn = run_in_terminal(tmp_path, "task", "stats", variables={"PYTHONIOENCODING": "utf-8"})
     assert f"auth          1/2  \x1b[32m{'█' * 15}\x1b[0m{'░' * 15}\n" in drawn
-    ascii_only = at_terminal(tmp_path, "task", "stats", variables={"PYTHONIOENCODING": "latin-1"})
+    ascii_only = run_in_terminal(tmp_path, "task", "stats", variables={"PYTHONIOENCODING": "latin-1"})
     assert f"auth          1/2  \x1b[32m{half}\x1b[0m{'.' * 15}\n" in ascii_only
     assert data(dittybag(tmp_path, "task", "stats", "--json")) == {
         "by_project": [
@@ -266,16 +266,16 @@ def test_stats_draw_bars(tmp_path: Path) -> None:
     assert f"  auth          2/2  {full}\n" in dittybag(tmp_path, "task", "stats").stdout
 
 
-def test_stats_of_nothing(tmp_path: Path) -> None:
+def test_stats_without_tasks_have_a_hint(tmp_path: Path) -> None:
     nothing = dittybag(tmp_path, "task", "stats")
     assert (nothing.stdout, nothing.stderr.splitlines()[0]) == ("", "No tasks yet")
     assert data(dittybag(tmp_path, "task", "stats", "--json"))["completion_rate"] == 0
 
 
-def test_workspaces_are_apart(tmp_path: Path) -> None:
+def test_workspaces_are_separate(tmp_path: Path) -> None:
     dittybag(tmp_path, "task", "add", "x", "--workspace", "work")
-    assert listed(tmp_path) == []
-    assert listed(tmp_path, "--db", str(tmp_path / "work.db")) == [1]
+    assert list_ids(tmp_path) == []
+    assert list_ids(tmp_path, "--db", str(tmp_path / "work.db")) == [1]
 
 
 def test_every_help_page_has_an_example() -> None:

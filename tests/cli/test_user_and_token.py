@@ -1,4 +1,4 @@
-"""`dittybag user` and `dittybag token`, with text and JSON output."""
+"""`dittybag user` and `dittybag token`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dittybag.cli.token import parse_expiry
 from tests.cli.cli_runner import data, dittybag, failure
 
 
-def created(home: Path, *options: str) -> str:
+def create_token(home: Path, *options: str) -> str:
     return dittybag(home, "token", "create", *options).stdout.strip()
 
 
@@ -26,10 +26,10 @@ def test_users_are_added_listed_disabled_and_enabled(tmp_path: Path) -> None:
     assert added.stdout == "Added user 'alice'\n"
     assert "dittybag token create --user alice --scope write" in added.stderr
     dittybag(tmp_path, "user", "add", "bob@example.org")
-    created(tmp_path, "--user", "alice", "--scope", "read")
-    created(tmp_path, "--user", "alice", "--scope", "write")
-    done = dittybag(tmp_path, "user", "disable", "alice")
-    assert done.stdout == "Disabled user 'alice' and revoked 2 tokens\n"
+    create_token(tmp_path, "--user", "alice", "--scope", "read")
+    create_token(tmp_path, "--user", "alice", "--scope", "write")
+    result = dittybag(tmp_path, "user", "disable", "alice")
+    assert result.stdout == "Disabled user 'alice' and revoked 2 tokens\n"
     again = dittybag(tmp_path, "user", "disable", "alice")
     assert again.stdout == "Disabled user 'alice' and revoked 0 tokens\n"
     listed = dittybag(tmp_path, "user", "list").stdout
@@ -40,14 +40,14 @@ def test_users_are_added_listed_disabled_and_enabled(tmp_path: Path) -> None:
     assert dittybag(tmp_path, "user", "enable", "alice").stdout == "Enabled user 'alice'\n"
     # The old tokens stay revoked.
     assert dittybag(tmp_path, "token", "list", "--user", "alice").stdout == ""
-    created(tmp_path, "--user", "alice", "--scope", "read")
+    create_token(tmp_path, "--user", "alice", "--scope", "read")
 
 
-def test_json_of_users_for_scripts(tmp_path: Path) -> None:
+def test_json_output_of_users(tmp_path: Path) -> None:
     added = data(dittybag(tmp_path, "user", "add", "alice", "--json"))
     assert added == {"name": "alice", "created_at": added["created_at"], "disabled_at": None}
     assert data(dittybag(tmp_path, "user", "list", "--json")) == {"users": [added]}
-    created(tmp_path, "--user", "alice", "--scope", "read")
+    create_token(tmp_path, "--user", "alice", "--scope", "read")
     disabled = data(dittybag(tmp_path, "user", "disable", "alice", "--json"))
     assert disabled["revoked"] == [1]
     assert disabled["disabled_at"] is not None
@@ -103,18 +103,18 @@ def test_json_of_users_for_scripts(tmp_path: Path) -> None:
         (("token", "revoke"), 2, "Missing argument 'ID...'"),
     ],
 )
-def test_what_cannot_be_done_is_said_on_standard_error(
+def test_errors_are_printed_to_standard_error(
     tmp_path: Path, arguments: tuple[str, ...], status: int, problem: str
 ) -> None:
     dittybag(tmp_path, "user", "add", "alice")
-    done = dittybag(tmp_path, *arguments, status=status)
-    assert problem in done.stderr
-    assert done.stdout == ""
+    result = dittybag(tmp_path, *arguments, status=status)
+    assert problem in result.stderr
+    assert result.stdout == ""
 
 
-def test_a_token_is_all_that_is_printed(tmp_path: Path) -> None:
+def test_only_the_token_is_printed_to_standard_output(tmp_path: Path) -> None:
     dittybag(tmp_path, "user", "add", "alice")
-    done = dittybag(
+    result = dittybag(
         tmp_path,
         "token",
         "create",
@@ -127,9 +127,10 @@ def test_a_token_is_all_that_is_printed(tmp_path: Path) -> None:
         "--expires",
         "30d",
     )
-    assert re.fullmatch(r"dittybag_[A-Za-z0-9_-]{49}\n", done.stdout)
+    assert re.fullmatch(r"dittybag_[A-Za-z0-9_-]{49}\n", result.stdout)
     assert re.fullmatch(
-        r"Token 1 for alice \(write, until \d{4}-\d\d-\d\dT[\d:]+Z\)\. It is shown only once:\n", done.stderr
+        r"Token 1 for alice \(write, until \d{4}-\d\d-\d\dT[\d:]+Z\)\. It is shown only once:\n",
+        result.stderr,
     )
 
 
@@ -137,9 +138,9 @@ def test_tokens_are_listed_and_revoked(tmp_path: Path) -> None:
     for name in ("alice", "bob"):
         dittybag(tmp_path, "user", "add", name)
     tokens = [
-        created(tmp_path, "--user", "alice", "--scope", "read", "--label", "laptop"),
-        created(tmp_path, "--user", "alice", "--scope", "write", "--expires", "2199-12-31"),
-        created(tmp_path, "--user", "bob", "--scope", "admin"),
+        create_token(tmp_path, "--user", "alice", "--scope", "read", "--label", "laptop"),
+        create_token(tmp_path, "--user", "alice", "--scope", "write", "--expires", "2199-12-31"),
+        create_token(tmp_path, "--user", "bob", "--scope", "admin"),
     ]
     listed = dittybag(tmp_path, "token", "list").stdout
     lines = listed.splitlines()
@@ -183,7 +184,7 @@ def test_tokens_are_listed_and_revoked(tmp_path: Path) -> None:
     )
 
 
-def test_json_of_a_new_token_has_it_once(tmp_path: Path) -> None:
+def test_json_output_of_a_new_token_contains_it(tmp_path: Path) -> None:
     dittybag(tmp_path, "user", "add", "alice")
     made = data(dittybag(tmp_path, "token", "create", "--user", "alice", "--scope", "read", "--json"))
     assert made["token"].startswith("dittybag_")
@@ -192,7 +193,7 @@ def test_json_of_a_new_token_has_it_once(tmp_path: Path) -> None:
     assert error["code"] == "TOKEN_NOT_FOUND"
 
 
-def test_accounts_are_those_of_one_workspace(tmp_path: Path) -> None:
+def test_accounts_belong_to_one_workspace(tmp_path: Path) -> None:
     dittybag(tmp_path, "user", "add", "alice", "--workspace", "work")
     assert "alice" not in dittybag(tmp_path, "user", "list").stdout
     assert "alice" in dittybag(tmp_path, "user", "list", "--db", str(tmp_path / "work.db")).stdout
@@ -202,7 +203,7 @@ NOW = datetime(2026, 11, 15, 14, 30, tzinfo=timezone(timedelta(hours=1)))
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"),
+    ("words", "expected"),
     [
         ("12h", NOW + timedelta(hours=12)),
         ("30d", NOW + timedelta(days=30)),
@@ -213,13 +214,13 @@ NOW = datetime(2026, 11, 15, 14, 30, tzinfo=timezone(timedelta(hours=1)))
         ("2026-11-15T13:31:00+00:00", NOW + timedelta(minutes=1)),
     ],
 )
-def test_times_to_come_in_words(words: str, meant: datetime) -> None:
-    assert parse_expiry(words, NOW) == meant
+def test_expiry_times_are_parsed(words: str, expected: datetime) -> None:
+    assert parse_expiry(words, NOW) == expected
 
 
 @pytest.mark.parametrize(
     "words", ["", "d", "0d", "-1d", "1.5d", "2026-11-15", "2026-11-15 14:30", "١d", "1d 2h"]
 )
-def test_what_is_no_time_to_come(words: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011  # of any kind
+def test_invalid_expiry_times_are_rejected(words: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  # the message is the caller's
         parse_expiry(words, NOW)
