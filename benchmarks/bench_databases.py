@@ -1,7 +1,7 @@
-"""PostgreSQL beside SQLite, under the product over HTTP: `python -m benchmarks.bench_databases`.
+"""Compares PostgreSQL with SQLite as Dittybag's database, over HTTP: `python -m benchmarks.bench_databases`.
 
-A workspace is built in SQLite and copied to a PostgreSQL of our own, with `dittybag copy`. Both are durable,
-and on the same disk. A server on each is asked the same by turns, and every answer is checked.
+A workspace is built in SQLite and copied to a new PostgreSQL cluster with `dittybag copy`. Both are durable
+and on the same disk. A server on each gets the same requests in turns, and every response is checked.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ import pytest
 from msgspec import Struct, field
 from tests import postgres_servers
 
-from benchmarks.http_client import HOST, STATELESS, HttpServer, Load, Question, call
-from benchmarks.report_output import machine, table, tell
+from benchmarks.http_client import HOST, STATELESS, HttpServer, LoadResult, PreparedRequest, call
+from benchmarks.report_output import describe_machine, print_progress, table
 from benchmarks.sample_data import (
     CACHE,
     COMMON_WORD,
     RARE,
     RARE_WORDS,
     UNCOMMON_WORD,
-    Writing,
-    copied,
-    prepare,
+    TextGenerator,
+    build_sample_files,
+    temporary_copy,
 )
 from benchmarks.stdio_client import ServerFailed
 
-#: Different prompts that are read in turn.
+#: The number of different prompts to read.
 READ: Final = 2000
-#: How many creates are at hand for each second: more than any of the two can do.
+#: Prepared creates per second, more than either database can store.
 CREATES_A_SECOND: Final = 6000
 
-#: A cluster that is made for tests has little memory; this has what PostgreSQL takes by default.
+#: The test settings use little memory; these are PostgreSQL's defaults.
 _SETTINGS: Final = {"shared_buffers": "128MB", "autovacuum_naptime": "60s"}
 
 
 class Cluster(postgres_servers.PostgresServer):
-    """A durable PostgreSQL for measuring."""
+    """A durable PostgreSQL server for benchmarks."""
 
     def __init__(self, programs: Path, folder: Path) -> None:
         super().__init__(programs, folder, durable=True)
@@ -62,7 +62,7 @@ class Cluster(postgres_servers.PostgresServer):
 
 @contextlib.contextmanager
 def cluster() -> Iterator[Cluster]:
-    """The system's PostgreSQL, or the one that tests carry, on the disk and not in memory."""
+    """Run the system's PostgreSQL, or the one bundled with the tests, with its data on disk."""
     try:
         programs = postgres_servers.installed_programs()
     except pytest.skip.Exception:
@@ -80,50 +80,50 @@ def cluster() -> Iterator[Cluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class Copies(Struct, frozen=True):
+class DatabaseCopies(Struct, frozen=True):
     """The same workspace in both databases."""
 
     home: Path
     file: Path
     url: str
-    #: For people: what was copied to where, and how fast.
+    #: A description for the report: the sizes and the speed of the copy.
     about: str
 
 
 @contextlib.contextmanager
-def copies(items: int) -> Iterator[Copies]:
-    """A workspace with so many prompts and as many tasks, until the end of the block."""
-    workspace = prepare(items).workspace
+def database_copies(items: int) -> Iterator[DatabaseCopies]:
+    """Provide a workspace with `items` prompts and `items` tasks in both databases."""
+    workspace = build_sample_files(items).workspace
     with (
         tempfile.TemporaryDirectory(dir=CACHE) as folder,
-        copied(workspace, Path(folder), "workspace") as file,
+        temporary_copy(workspace, Path(folder), "workspace") as file,
         cluster() as server,
     ):
-        tell(f"Copying {items:,} prompts and as many tasks to PostgreSQL {server.version} ...")
+        print_progress(f"Copying {items:,} prompts and {items:,} tasks to PostgreSQL {server.version} ...")
         changes, seconds = _copy(file, server.url())
         server.sql("VACUUM ANALYZE")
         trigrams = "with" if server.has_trigrams else "without"
         about = (
             f"{items:,} prompts and {items:,} tasks, PostgreSQL {server.version} {trigrams} pg_trgm, on "
-            f"{machine()}.\nCopied from SQLite to PostgreSQL in {seconds:.0f} s: {changes / seconds:,.0f} "
-            "changes a second."
+            f"{describe_machine()}.\nCopied from SQLite to PostgreSQL in {seconds:.0f} s: "
+            f"{changes / seconds:,.0f} changes per second."
         )
-        yield Copies(Path(folder), file, server.url(), about)
+        yield DatabaseCopies(Path(folder), file, server.url(), about)
 
 
 def _copy(source: Path, target: str) -> tuple[int, float]:
-    """Copy a workspace; how many changes that were, and how many seconds it took."""
+    """Copy a workspace. Returns the number of changes and the seconds."""
     command = [sys.executable, "-m", "dittybag", "copy", "--from", str(source), "--to", target, "--json"]
     environment = {**os.environ, "DITTYBAG_HOME": str(source.parent)}
-    begun = time.perf_counter()
-    done = subprocess.run(command, check=False, capture_output=True, env=environment)
-    if done.returncode:
-        raise ServerFailed(f"copying failed: {done.stderr[-500:].decode(errors='replace')}")
-    return msgspec.json.decode(done.stdout)["data"]["changes"], time.perf_counter() - begun
+    started = time.perf_counter()
+    result = subprocess.run(command, check=False, capture_output=True, env=environment)
+    if result.returncode:
+        raise ServerFailed(f"copying failed: {result.stderr[-500:].decode(errors='replace')}")
+    return msgspec.json.decode(result.stdout)["data"]["changes"], time.perf_counter() - started
 
 
 def dittybag(database: str, home: Path) -> HttpServer:
-    """A server on a database, when it is entered."""
+    """Return a server on a database. It starts when the context is entered."""
 
     def command(port: int) -> Sequence[str]:
         return sys.executable, "-m", "dittybag", "serve", "--db", database, "--http", f"{HOST}:{port}"
@@ -131,18 +131,18 @@ def dittybag(database: str, home: Path) -> HttpServer:
     return HttpServer(command, {"DITTYBAG_HOME": str(home)})
 
 
-# What is asked
+# Workloads
 
 
-def reads(database: Path) -> list[Question]:
-    """Reading prompts from all over a workspace."""
+def reads(database: Path) -> list[PreparedRequest]:
+    """Return requests that read prompts from all parts of a workspace."""
 
-    def answers(*expected: str) -> Callable[[Any], bool]:
-        def is_right(result: Any) -> bool:
+    def expects(*expected: str) -> Callable[[Any], bool]:
+        def is_valid(result: Any) -> bool:
             found = result["structuredContent"]
             return (found["id"], found["title"], found["content"]) == expected
 
-        return is_right
+        return is_valid
 
     with contextlib.closing(apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
         rows = connection.execute(
@@ -151,13 +151,13 @@ def reads(database: Path) -> list[Question]:
             (READ,),
         ).fetchall()
     return [
-        call(number, STATELESS, "get_prompt", {"id": row[0]}, answers(*map(str, row)))
+        call(number, STATELESS, "get_prompt", {"id": row[0]}, expects(*map(str, row)))
         for number, row in enumerate(rows)
     ]
 
 
-def searches(words: Sequence[str], expected: int) -> list[Question]:
-    """Searches for words that are in so many prompts."""
+def searches(words: Sequence[str], expected: int) -> list[PreparedRequest]:
+    """Return searches for words that occur in `expected` prompts."""
     return [
         call(
             number,
@@ -170,9 +170,9 @@ def searches(words: Sequence[str], expected: int) -> list[Question]:
     ]
 
 
-def creates(writing: Writing, prefix: str, seconds: float) -> list[Question]:
-    """More new prompts than can be stored in some seconds. `prefix`: titles are unique."""
-    drafts = [writing.draft() for _ in range(int(seconds * CREATES_A_SECOND))]
+def creates(generator: TextGenerator, prefix: str, seconds: float) -> list[PreparedRequest]:
+    """Return more creates than can be stored in `seconds`. `prefix` makes the titles unique."""
+    drafts = [generator.draft() for _ in range(int(seconds * CREATES_A_SECOND))]
     return [
         call(
             number,
@@ -185,50 +185,50 @@ def creates(writing: Writing, prefix: str, seconds: float) -> list[Question]:
     ]
 
 
-class Deed(Struct, frozen=True):
-    """Something that is asked of every server, on so many connections."""
+class Workload(Struct, frozen=True):
+    """A sequence of requests on a number of connections."""
 
     title: str
     connections: int
-    #: Those that are asked in turn; nothing if each is a new prompt.
-    questions: list[Question] | None
+    #: The requests, in turn; `None` to create new prompts.
+    requests: list[PreparedRequest] | None
 
 
-def deeds(database: Path, items: int) -> list[Deed]:
+def workloads(database: Path, items: int) -> list[Workload]:
     found = reads(database)
     return [
-        Deed("get_prompt", 1, found),
-        Deed("get_prompt", 16, found),
-        Deed("add_prompt", 1, None),
-        Deed("add_prompt", 16, None),
-        Deed("search_prompts, rare word", 1, searches(RARE_WORDS, RARE)),
-        Deed("search_prompts, rare word", 16, searches(RARE_WORDS, RARE)),
-        Deed("search_prompts, one in a hundred", 1, searches([UNCOMMON_WORD], items // 100)),
-        Deed("search_prompts, common word", 1, searches([COMMON_WORD], items // 10)),
+        Workload("get_prompt", 1, found),
+        Workload("get_prompt", 16, found),
+        Workload("add_prompt", 1, None),
+        Workload("add_prompt", 16, None),
+        Workload("search_prompts, rare word", 1, searches(RARE_WORDS, RARE)),
+        Workload("search_prompts, rare word", 16, searches(RARE_WORDS, RARE)),
+        Workload("search_prompts, one in a hundred", 1, searches([UNCOMMON_WORD], items // 100)),
+        Workload("search_prompts, common word", 1, searches([COMMON_WORD], items // 10)),
     ]
 
 
 # Measuring
 
 
-class Effort(Struct, frozen=True):
-    """How much is measured."""
+class DatabaseSampling(Struct, frozen=True):
+    """The number and length of the measurements."""
 
     rounds: int
-    #: How long each load takes.
+    #: The length of each load.
     seconds: float
 
 
-FULL: Final = Effort(rounds=5, seconds=1.0)
-QUICK: Final = Effort(rounds=2, seconds=0.5)
+FULL: Final = DatabaseSampling(rounds=5, seconds=1.0)
+QUICK: Final = DatabaseSampling(rounds=2, seconds=0.5)
 
 
-class Series(Struct, frozen=True):
-    """One deed and what came of it, a load of each round, by contestant."""
+class DatabaseSeries(Struct, frozen=True):
+    """One workload and its loads, one for each round, by candidate."""
 
     title: str
     connections: int
-    loads: dict[str, list[Load]] = field(default_factory=dict)
+    loads: dict[str, list[LoadResult]] = field(default_factory=dict)
 
     def rate(self, name: str) -> float:
         return statistics.median(load.rate for load in self.loads[name])
@@ -237,72 +237,81 @@ class Series(Struct, frozen=True):
         return statistics.median(load.p99 for load in self.loads[name])
 
     def ratio(self, name: str, other: str) -> float:
-        """How many times the requests of another are answered: of each round, then the median."""
+        """Return the median over the rounds of the ratio of two request rates."""
         pairs = zip(self.loads[name], self.loads[other], strict=True)
-        return statistics.median(ours.rate / theirs.rate for ours, theirs in pairs)
+        return statistics.median(first.rate / second.rate for first, second in pairs)
 
 
 def measure(
-    contestants: Mapping[str, Callable[[], contextlib.AbstractContextManager[HttpServer]]],
-    chosen: Sequence[Deed],
-    effort: Effort,
-) -> list[Series]:
-    """Have every contestant do the same, by turns."""
-    writing = Writing("creates over HTTP")
-    found = [Series(deed.title, deed.connections) for deed in chosen]
-    for number in range(effort.rounds):
-        for name, open_server in contestants.items():
-            tell(f"Round {number + 1} of {effort.rounds}: {name} ...")
+    candidates: Mapping[str, Callable[[], contextlib.AbstractContextManager[HttpServer]]],
+    chosen: Sequence[Workload],
+    sampling: DatabaseSampling,
+) -> list[DatabaseSeries]:
+    """Run every workload on every candidate, in turns."""
+    generator = TextGenerator("creates over HTTP")
+    found = [DatabaseSeries(workload.title, workload.connections) for workload in chosen]
+    for number in range(sampling.rounds):
+        for name, open_server in candidates.items():
+            print_progress(f"Round {number + 1} of {sampling.rounds}: {name} ...")
             with open_server() as server:
-                for place, (deed, series) in enumerate(zip(chosen, found, strict=True)):
+                for place, (workload, series) in enumerate(zip(chosen, found, strict=True)):
                     prefix = f"{name} {number}.{place}"
-                    # What comes first opens connections and fills caches.
-                    server.ask(_questions(deed, writing, f"{prefix} before", 0.2), deed.connections, 0.2)
-                    questions = _questions(deed, writing, prefix, effort.seconds)
-                    load = server.ask(questions, deed.connections, effort.seconds)
+                    # The warm-up opens connections and fills caches.
+                    server.run_load(
+                        _workload_requests(workload, generator, f"{prefix} before", 0.2),
+                        workload.connections,
+                        0.2,
+                    )
+                    requests = _workload_requests(workload, generator, prefix, sampling.seconds)
+                    load = server.run_load(requests, workload.connections, sampling.seconds)
                     series.loads.setdefault(name, []).append(load)
     return found
 
 
-def _questions(deed: Deed, writing: Writing, prefix: str, seconds: float) -> list[Question]:
-    return creates(writing, prefix, seconds) if deed.questions is None else deed.questions
+def _workload_requests(
+    workload: Workload, generator: TextGenerator, prefix: str, seconds: float
+) -> list[PreparedRequest]:
+    return creates(generator, prefix, seconds) if workload.requests is None else workload.requests
 
 
 # Reporting
 
-_WHAT: Final = ("rate", "p99")
+_COLUMNS: Final = ("rate", "p99")
 
 
-def comparison(series: Sequence[Series], name: str, other: str) -> str:
-    """A table of two contestants, with how many times the requests of the other the first one answers."""
+def comparison(series: Sequence[DatabaseSeries], name: str, other: str) -> str:
+    """Return a table of two candidates and the ratio of their request rates."""
     both = (other, name)
-    rows = [["", "connections", *(f"{who}, {what}" for who in both for what in _WHAT), "ratio"]]
+    rows = [["", "connections", *(f"{who}, {what}" for who in both for what in _COLUMNS), "ratio"]]
     for one in series:
         figures = [figure for who in both for figure in _figures(one, who)]
         rows.append([one.title, str(one.connections), *figures, f"{one.ratio(name, other):.2f}x"])
     return table(rows)
 
 
-def _figures(series: Series, name: str) -> tuple[str, str]:
+def _figures(series: DatabaseSeries, name: str) -> tuple[str, str]:
     return f"{series.rate(name):,.0f}/s", f"{series.p99(name) * 1000:.2f} ms"
 
 
-def present(
-    name: str, what: str | None, items: int, run: Callable[[int, Effort], tuple[str, list[Series]]]
+def run_command(
+    name: str,
+    what: str | None,
+    items: int,
+    run: Callable[[int, DatabaseSampling], tuple[str, list[DatabaseSeries]]],
 ) -> None:
-    """Run a benchmark as the command line says, and print what came of it.
+    """Run a benchmark with the options of the command line and print the results.
 
-    `run`: gives words about it, and its loads.
+    `run` returns a description and the measured series.
     """
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=what)
     parser.add_argument(
-        "--items", type=int, default=items, help=f"how many prompts, and how many tasks (default: {items})"
+        "--items", type=int, default=items, help=f"number of prompts and number of tasks (default: {items})"
     )
     parser.add_argument("--quick", action="store_true", help="fewer and shorter measurements")
-    parser.add_argument("--json", action="store_true", help="all samples as JSON")
+    parser.add_argument("--json", action="store_true", help="print all samples as JSON")
     options = parser.parse_args()
     if options.items < 1000:
-        raise SystemExit("error: a store of fewer than 1000 items is not worth measuring")
+        raise SystemExit("error: --items must be at least 1000")
     before = os.getloadavg()[0]
     try:
         about, series = run(options.items, QUICK if options.quick else FULL)
@@ -316,14 +325,14 @@ def present(
         print(f"{about}\n\n{comparison(series, first, other)}")
 
 
-def run(items: int, effort: Effort) -> tuple[str, list[Series]]:
-    with copies(items) as both:
-        contestants = {
+def run(items: int, sampling: DatabaseSampling) -> tuple[str, list[DatabaseSeries]]:
+    with database_copies(items) as both:
+        candidates = {
             "SQLite": lambda: dittybag(str(both.file), both.home),
             "PostgreSQL": lambda: dittybag(both.url, both.home),
         }
-        return both.about, measure(contestants, deeds(both.file, items), effort)
+        return both.about, measure(candidates, workloads(both.file, items), sampling)
 
 
 if __name__ == "__main__":
-    present("databases", __doc__, 100_000, run)
+    run_command("bench_databases", __doc__, 100_000, run)

@@ -1,7 +1,7 @@
-"""Three servers on one PostgreSQL, beside one: `python -m benchmarks.bench_fleet`.
+"""Compares three servers on one PostgreSQL with one server: `python -m benchmarks.bench_fleet`.
 
-Connections are spread evenly over the servers, as behind one address. Client, servers and database share the
-cores of one machine: a fleet gains only as much as one server leaves of them.
+Connections are distributed evenly over the servers, as behind a load balancer. Client, servers and database
+share the cores of one machine, so a fleet can only use the cores that one server leaves idle.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from benchmarks.bench_databases import Deed, Effort, Series, copies, dittybag, measure, present, reads
+from benchmarks.bench_databases import (
+    DatabaseSampling,
+    DatabaseSeries,
+    Workload,
+    database_copies,
+    dittybag,
+    measure,
+    reads,
+    run_command,
+)
 from benchmarks.http_client import HttpServer
 
 CONNECTIONS: Final = (16, 32)
@@ -21,28 +30,28 @@ CONNECTIONS: Final = (16, 32)
 
 @contextlib.contextmanager
 def fleet(database: str, home: Path, size: int) -> Iterator[HttpServer]:
-    """So many servers on a database; the first, whose connections go to all of them in turn."""
+    """Run `size` servers on a database. The returned one opens its connections on all of them in turn."""
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(dittybag(database, home)) for _ in range(size)]
-        turns = itertools.cycle([server.connected for server in servers])
+        turns = itertools.cycle([server.connect for server in servers])
 
-        def connected() -> socket.socket:
+        def connect() -> socket.socket:
             return next(turns)()
 
-        servers[0].connected = connected  # type: ignore[method-assign]  # the client opens all of its here
+        servers[0].connect = connect  # type: ignore[method-assign]  # the client opens every connection with it
         yield servers[0]
 
 
-def run(items: int, effort: Effort) -> tuple[str, list[Series]]:
-    with copies(items) as both:
-        contestants = {
+def run(items: int, sampling: DatabaseSampling) -> tuple[str, list[DatabaseSeries]]:
+    with database_copies(items) as both:
+        candidates = {
             "one server": lambda: fleet(both.url, both.home, 1),
             "three servers": lambda: fleet(both.url, both.home, 3),
         }
         kinds = {"get_prompt": reads(both.file), "add_prompt": None}
-        chosen = [Deed(title, count, asked) for title, asked in kinds.items() for count in CONNECTIONS]
-        return both.about, measure(contestants, chosen, effort)
+        chosen = [Workload(title, count, asked) for title, asked in kinds.items() for count in CONNECTIONS]
+        return both.about, measure(candidates, chosen, sampling)
 
 
 if __name__ == "__main__":
-    present("fleet", __doc__, 1000, run)
+    run_command("bench_fleet", __doc__, 1000, run)

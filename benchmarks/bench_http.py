@@ -1,8 +1,8 @@
-"""Dittybag over HTTP side by side with the official Python SDK: `python -m benchmarks.bench_http`.
+"""Compares Dittybag over HTTP with the official Python SDK: `python -m benchmarks.bench_http`.
 
-The product reads prompts from a workspace; the SDK and our endpoint answer a trivial tool, the latter on
-several HTTP servers. Rounds alternate between all of them, so that a change of the machine's pace meets all.
-Every answer is checked, and medians of the rounds are shown.
+`dittybag serve` reads prompts from a workspace. The SDK and Dittybag's endpoint run a trivial tool, the
+endpoint on several HTTP servers. Rounds alternate between all of them, so that changes in machine load affect
+all of them. Every response is checked. Results are medians of the rounds.
 """
 
 from __future__ import annotations
@@ -25,76 +25,83 @@ from msgspec import Struct
 from tests.interop.environments import PYTHON_2, ROOT, SetupFailed, install, python
 
 from benchmarks.bench_engines import CACHE, SERVERS, EngineEnvironment
-from benchmarks.http_client import HANDSHAKE, HOST, STATELESS, HttpServer, Question, call, request
-from benchmarks.http_report import CONNECTIONS, HALF_SENT, Report, Series, bars, tables
-from benchmarks.report_output import machine, tell
-from benchmarks.sample_data import copied, prepare
+from benchmarks.http_client import HANDSHAKE, HOST, STATELESS, HttpServer, PreparedRequest, call, request
+from benchmarks.http_report import (
+    CONNECTIONS,
+    HALF_SENT_TIMEOUTS,
+    HttpReport,
+    HttpSeries,
+    check_targets,
+    tables,
+)
+from benchmarks.report_output import describe_machine, print_progress
+from benchmarks.sample_data import build_sample_files, temporary_copy
 from benchmarks.stdio_client import ServerFailed
 
 PROMPTS: Final = 1000
-#: Different calls of the trivial tool, made in turn.
+#: The number of different calls of the trivial tool.
 ECHOES: Final = 1000
 
-# The engine needs msgspec; the product's own environment has nothing of this server.
+# A separate environment for granian, with msgspec for the engine.
 GRANIAN: Final = EngineEnvironment(
     "granian", "granian", {"granian[uvloop]": "2.8.7", "msgspec": "0.22.0"}, "python"
 )
 
-#: The command for a port.
+#: Returns the command for a port.
 Command = Callable[[int], Sequence[str]]
 
 
-class Contestant(Struct, frozen=True):
-    """A server, and what is asked of it."""
+class Candidate(Struct, frozen=True):
+    """A server and its requests."""
 
     name: str
     command: Command
-    #: By title.
-    questions: Mapping[str, Sequence[Question]]
+    #: The requests, by title.
+    requests: Mapping[str, Sequence[PreparedRequest]]
     variables: Mapping[str, str] = {}
 
 
-class Effort(Struct, frozen=True):
-    """How much is measured."""
+class HttpSampling(Struct, frozen=True):
+    """The number and length of the measurements."""
 
     rounds: int
-    #: How long each load takes.
+    #: The length of each load.
     seconds: float
-    #: The load before anything counts.
+    #: The length of the warm-up.
     warm_up: float
 
 
-FULL: Final = Effort(rounds=5, seconds=1.5, warm_up=0.5)
-QUICK: Final = Effort(rounds=2, seconds=0.5, warm_up=0.3)
+FULL: Final = HttpSampling(rounds=5, seconds=1.5, warm_up=0.5)
+QUICK: Final = HttpSampling(rounds=2, seconds=0.5, warm_up=0.3)
 
-#: Connections that never come to the point are watched for so long.
+#: How long connections without a complete request are watched.
 WATCHED_SECONDS: Final = 25.0
-#: A byte now and then, for a head that never ends.
+#: The interval between bytes of headers that never end.
 DRIP_SECONDS: Final = 0.5
 
 
-def echoes(version: str, count: int = ECHOES) -> list[Question]:
-    """Calls of a tool that answers its argument."""
+def echoes(version: str, count: int = ECHOES) -> list[PreparedRequest]:
+    """Return calls of a tool that returns its argument."""
 
-    def answers(text: str) -> Callable[[Any], bool]:
+    def expects(text: str) -> Callable[[Any], bool]:
         return lambda result: [block["text"] for block in result["content"]] == [text]
 
     return [
-        call(number, version, "echo", {"text": f"message {number}"}, answers(f"message {number}"))
+        call(number, version, "echo", {"text": f"message {number}"}, expects(f"message {number}"))
         for number in range(count)
     ]
 
 
-def reads(version: str, database: Path) -> list[Question]:
-    """Calls that read each prompt of a workspace."""
+def reads(version: str, database: Path) -> list[PreparedRequest]:
+    """Return calls that read each prompt of a workspace."""
 
-    def answers(id: str, title: str, content: str) -> Callable[[Any], bool]:
-        def is_right(result: Any) -> bool:
+    def expects(id: str, title: str, content: str) -> Callable[[Any], bool]:
+        def is_valid(result: Any) -> bool:
             found = result["structuredContent"]
-            told = msgspec.json.decode(result["content"][0]["text"])
-            return told == found and (found["id"], found["title"], found["content"]) == (id, title, content)
+            text = msgspec.json.decode(result["content"][0]["text"])
+            return text == found and (found["id"], found["title"], found["content"]) == (id, title, content)
 
-        return is_right
+        return is_valid
 
     connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
     try:
@@ -102,13 +109,13 @@ def reads(version: str, database: Path) -> list[Question]:
     finally:
         connection.close()
     return [
-        call(number, version, "get_prompt", {"id": key}, answers(str(key), str(title), str(content)))
+        call(number, version, "get_prompt", {"id": key}, expects(str(key), str(title), str(content)))
         for number, (key, title, content) in enumerate(rows)
     ]
 
 
-def contestants(database: Path) -> list[Contestant]:
-    """All servers, in the order of their turns."""
+def candidates(database: Path) -> list[Candidate]:
+    """Return all servers, in the order of their turns."""
     for environment in (PYTHON_2, GRANIAN):
         install(environment)
     home = {"DITTYBAG_HOME": str(database.parent)}
@@ -121,69 +128,71 @@ def contestants(database: Path) -> list[Contestant]:
     def script(interpreter: Path | str, name: str, *arguments: str) -> Command:
         return lambda port: (str(interpreter), str(SERVERS / name), str(port), *arguments)
 
-    def both(title: str, ask: Callable[[str], list[Question]]) -> dict[str, list[Question]]:
-        return {f"{title}, {version}": ask(version) for version in (STATELESS, HANDSHAKE)}
+    def both(title: str, prepare: Callable[[str], list[PreparedRequest]]) -> dict[str, list[PreparedRequest]]:
+        return {f"{title}, {version}": prepare(version) for version in (STATELESS, HANDSHAKE)}
 
     stateless = echoes(STATELESS)
     return [
-        Contestant(
+        Candidate(
             "dittybag", dittybag, both("dittybag serve, get_prompt", lambda era: reads(era, database)), home
         ),
-        Contestant(
+        Candidate(
             "sdk", script(python(PYTHON_2), "python_sdk_http.py", "default"), both("Python SDK, echo", echoes)
         ),
-        Contestant(
+        Candidate(
             "sdk-tuned",
             script(python(PYTHON_2), "python_sdk_http.py", "tuned"),
             both("Python SDK tuned, echo", echoes),
         ),
-        Contestant(
-            "ours", script(sys.executable, "ours_http.py", "httptools"), both("our endpoint, echo", echoes)
+        Candidate(
+            "endpoint",
+            script(sys.executable, "dittybag_http.py", "httptools"),
+            both("Dittybag endpoint, echo", echoes),
         ),
-        Contestant("h11", script(sys.executable, "ours_http.py", "h11"), {"h11 and asyncio": stateless}),
-        Contestant(
-            "granian", script(python(GRANIAN), "ours_http.py", "granian"), {"granian": stateless}, source
+        Candidate("h11", script(sys.executable, "dittybag_http.py", "h11"), {"h11 and asyncio": stateless}),
+        Candidate(
+            "granian", script(python(GRANIAN), "dittybag_http.py", "granian"), {"granian": stateless}, source
         ),
-        Contestant("floor", script(sys.executable, "floor_http.py"), {"floor": echoes(STATELESS, 1)}),
+        Candidate("baseline", script(sys.executable, "baseline_http.py"), {"baseline": echoes(STATELESS, 1)}),
     ]
 
 
-def measure(database: Path, effort: Effort) -> Report:
-    """Everything."""
+def measure(database: Path, sampling: HttpSampling) -> HttpReport:
+    """Run all measurements and return the report."""
     before = os.getloadavg()[0]
-    # Progress of any kind stays out of what may be JSON.
+    # Keep progress messages out of the JSON output.
     with contextlib.redirect_stdout(sys.stderr):
-        servers = contestants(database)
-    series = [Series(title, each.name) for each in servers for title in each.questions]
+        servers = candidates(database)
+    series = [HttpSeries(title, each.name) for each in servers for title in each.requests]
     memory: dict[str, list[int]] = {each.name: [] for each in servers}
-    for number in range(effort.rounds):
+    for number in range(sampling.rounds):
         for each in servers:
-            tell(f"Load {number + 1} of {effort.rounds}: {each.name} ...")
+            print_progress(f"Load {number + 1} of {sampling.rounds}: {each.name} ...")
             chosen = {one.title: one for one in series if one.server == each.name}
             with HttpServer(each.command, each.variables) as server:
-                _measure_load(server, each, chosen, effort)
+                _measure_load(server, each, chosen, sampling)
                 memory[each.name].append(server.memory())
-    tell("Connections that never come to the point ...")
-    half_sent = measure_half_sent([each for each in servers if each.name in ("ours", "h11", "granian")])
-    return Report(series, memory, half_sent, before, os.getloadavg()[0])
+    print_progress("Connections without a complete request ...")
+    half_sent = measure_half_sent([each for each in servers if each.name in ("endpoint", "h11", "granian")])
+    return HttpReport(series, memory, half_sent, before, os.getloadavg()[0])
 
 
 def _measure_load(
-    server: HttpServer, contestant: Contestant, series: Mapping[str, Series], effort: Effort
+    server: HttpServer, candidate: Candidate, series: Mapping[str, HttpSeries], sampling: HttpSampling
 ) -> None:
-    for questions in contestant.questions.values():
-        server.ask(questions, 16, effort.warm_up)
+    for requests in candidate.requests.values():
+        server.run_load(requests, 16, sampling.warm_up)
     for connections in CONNECTIONS:
-        for title, questions in contestant.questions.items():
-            series[title].loads[connections].append(server.ask(questions, connections, effort.seconds))
+        for title, requests in candidate.requests.items():
+            series[title].loads[connections].append(server.run_load(requests, connections, sampling.seconds))
 
 
-def measure_half_sent(servers: Sequence[Contestant]) -> dict[str, dict[str, float | None]]:
-    """After how many seconds each server closes connections on which no whole request comes."""
+def measure_half_sent(servers: Sequence[Candidate]) -> dict[str, dict[str, float | None]]:
+    """Return after how many seconds each server closes connections without a complete request."""
     head = {"Host": HOST, "Content-Type": "application/json"}
     begun = request(head, b"").partition(b"\r\nContent-Length")[0] + b"\r\nX-Slow: "
     bodiless, half = request(head, b"", 100), request(head, b'{"jsonrpc":', 100)
-    sent = dict(zip(HALF_SENT, (b"", begun, begun, bodiless, half), strict=True))
+    sent = dict(zip(HALF_SENT_TIMEOUTS, (b"", begun, begun, bodiless, half), strict=True))
     with contextlib.ExitStack() as stack:
         started = {
             each.name: stack.enter_context(HttpServer(each.command, each.variables)) for each in servers
@@ -191,13 +200,13 @@ def measure_half_sent(servers: Sequence[Contestant]) -> dict[str, dict[str, floa
         opened: dict[socket.socket, tuple[str, str]] = {}
         for name, server in started.items():
             for kind, data in sent.items():
-                connection = stack.enter_context(server.connected())
+                connection = stack.enter_context(server.connect())
                 connection.sendall(data)
                 opened[connection] = name, kind
-        return _closed(opened)
+        return _wait_for_closing(opened)
 
 
-def _closed(opened: Mapping[socket.socket, tuple[str, str]]) -> dict[str, dict[str, float | None]]:
+def _wait_for_closing(opened: Mapping[socket.socket, tuple[str, str]]) -> dict[str, dict[str, float | None]]:
     found: dict[str, dict[str, float | None]] = {}
     for name, kind in opened.values():
         found.setdefault(name, {})[kind] = None
@@ -209,8 +218,8 @@ def _closed(opened: Mapping[socket.socket, tuple[str, str]]) -> dict[str, dict[s
                 name, kind = left.pop(connection)
                 found[name][kind] = time.monotonic() - start
         for connection, (_, kind) in left.items():
-            if kind == "a head, byte by byte":
-                # The server may have hung up just now: the next turn sees it.
+            if kind == "headers, byte by byte":
+                # The server may have just closed it; the next iteration notices.
                 with contextlib.suppress(ConnectionError):
                     connection.send(b"x")
     return found
@@ -226,23 +235,23 @@ def _is_closed(connection: socket.socket) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_http", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter measurements")
-    parser.add_argument("--json", action="store_true", help="all samples as JSON")
+    parser.add_argument("--json", action="store_true", help="print all samples as JSON")
     options = parser.parse_args()
     try:
-        workspace = prepare(PROMPTS).workspace
+        workspace = build_sample_files(PROMPTS).workspace
         CACHE.mkdir(parents=True, exist_ok=True)
         with (
             tempfile.TemporaryDirectory(dir=CACHE) as folder,
-            copied(workspace, Path(folder), "http") as database,
+            temporary_copy(workspace, Path(folder), "http") as database,
         ):
             report = measure(database, QUICK if options.quick else FULL)
     except (ServerFailed, SetupFailed) as error:
         raise SystemExit(f"error: {error}") from None
     if options.json:
-        shown = {"machine": machine(), "report": report, "bars": bars(report)}
+        shown = {"machine": describe_machine(), "report": report, "targets": check_targets(report)}
         print(msgspec.json.format(msgspec.json.encode(shown)).decode())
     else:
-        print(tables(report, machine()))
+        print(tables(report, describe_machine()))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Prompt libraries on stdio: `python -m benchmarks.bench_libraries`.
+"""Measures prompt libraries on stdio: `python -m benchmarks.bench_libraries`.
 
-Templates are rendered in a child process; beside it stands the engine alone, in this process, as the floor.
-Lists are asked of servers that have never seen the libraries, and of some that start again. At the end files
-are changed as fast as a checkout does it, while a client goes on asking.
+The server renders templates in a child process; the template engine in this process is the baseline. Lists
+are requested from servers without a library cache and from servers with one. Finally, files are changed as
+fast as a checkout changes them, while a client makes calls.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import minijinja
 import msgspec
 from msgspec import Struct
 
-from benchmarks.report_output import machine, table, tell
+from benchmarks.report_output import describe_machine, print_progress, table
 from benchmarks.sample_data import CACHE
 from benchmarks.stdio_client import ServerFailed
-from benchmarks.store_calls import Request, Session, result_of
+from benchmarks.store_calls import DittybagSession, McpRequest, result_of
 
 PROMPTS: Final = 20
 ARGUMENTS: Final = tuple(f"argument_{number}" for number in range(10))
@@ -33,34 +33,34 @@ TEMPLATE: Final = "# A template\n\n" + "".join(
 )
 VALUES: Final = {name: f"the value of {name}" for name in ARGUMENTS}
 
-#: Renders before it is the other's turn.
-_IN_TURN: Final = 100
-#: A server that has not settled by then never will.
-_PATIENCE_SECONDS: Final = 60.0
+#: The number of renders in each turn.
+_TURN_SIZE: Final = 100
+#: Timeout for the server to process all changes.
+_TIMEOUT_SECONDS: Final = 60.0
 _CHANGED: Final = b'"method":"notifications/prompts/list_changed"'
 
 
-class Effort(Struct, frozen=True):
-    """How much is measured."""
+class LibrarySampling(Struct, frozen=True):
+    """The number and length of the measurements."""
 
     libraries: int
     starts: int
     renders: int
     changes: int
-    #: In which the files are changed.
+    #: The time in which the files are changed.
     seconds: float
 
 
-FULL: Final = Effort(libraries=1000, starts=7, renders=3000, changes=10_000, seconds=5.0)
-QUICK: Final = Effort(libraries=1000, starts=3, renders=500, changes=10_000, seconds=5.0)
+FULL: Final = LibrarySampling(libraries=1000, starts=7, renders=3000, changes=10_000, seconds=5.0)
+QUICK: Final = LibrarySampling(libraries=1000, starts=3, renders=500, changes=10_000, seconds=5.0)
 
 
-class Row(Struct, frozen=True):
-    """Something that was measured, in seconds unless it says otherwise."""
+class Measurement(Struct, frozen=True):
+    """One measurement, in seconds, with an optional maximum."""
 
     title: str
     samples: list[float]
-    bar: float | None = None
+    target: float | None = None
 
     @property
     def median(self) -> float:
@@ -68,7 +68,7 @@ class Row(Struct, frozen=True):
 
 
 def write_library(folder: Path, texts: Sequence[str]) -> None:
-    """A library with a prompt for each text."""
+    """Write a library with a prompt for each text."""
     prompts = folder / "prompts"
     prompts.mkdir(parents=True)
     parts = []
@@ -84,8 +84,8 @@ def write_library(folder: Path, texts: Sequence[str]) -> None:
 
 
 @contextmanager
-def shelf(libraries: int) -> Iterator[Path]:
-    """A data folder with so many libraries."""
+def library_folder(libraries: int) -> Iterator[Path]:
+    """Create a data folder with a number of libraries."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as name:
         home = Path(name)
@@ -96,141 +96,143 @@ def shelf(libraries: int) -> Iterator[Path]:
 
 
 @contextmanager
-def served(home: Path) -> Iterator[Session]:
-    with Session(home / "store.db", home) as session:
-        session.greet()
+def run_server(home: Path) -> Iterator[DittybagSession]:
+    with DittybagSession(home / "store.db", home) as session:
+        session.initialize()
         yield session
 
 
-def measure_renders(effort: Effort) -> list[Row]:
-    """Renders through a server and its child, in turns with the engine alone."""
+def measure_renders(sampling: LibrarySampling) -> list[Measurement]:
+    """Measure renders through the server, in turns with the template engine."""
     engine = minijinja.Environment(undefined_behavior="chainable", keep_trailing_newline=True)
-    through: list[float] = []
-    floor: list[float] = []
+    through_server: list[float] = []
+    engine_only: list[float] = []
     with tempfile.TemporaryDirectory(dir=CACHE) as name:
         home = Path(name)
         write_library(home / "libraries" / "sample", [TEMPLATE])
-        request = Request("prompts/get", {"name": "sample:prompt_0", "arguments": VALUES})
-        with served(home) as session:
-            session.ask(Request("prompts/list", {}))
-            begun = time.perf_counter()
-            expected = session.ask(request)["messages"][0]["content"]["text"]
-            first = time.perf_counter() - begun
-            while len(through) < effort.renders:
-                through += (_rendered(session, request, expected) for _ in range(_IN_TURN))
-                floor += (_rendered_here(engine, expected) for _ in range(_IN_TURN))
+        request = McpRequest("prompts/get", {"name": "sample:prompt_0", "arguments": VALUES})
+        with run_server(home) as session:
+            session.request_result(McpRequest("prompts/list", {}))
+            started = time.perf_counter()
+            expected = session.request_result(request)["messages"][0]["content"]["text"]
+            first = time.perf_counter() - started
+            while len(through_server) < sampling.renders:
+                through_server += (_time_render(session, request, expected) for _ in range(_TURN_SIZE))
+                engine_only += (_time_local_render(engine, expected) for _ in range(_TURN_SIZE))
     return [
-        Row("render of ten arguments, on stdio", through, 0.0003),
-        Row("... the first one, which starts the child", [first]),
-        Row("... the engine alone", floor),
+        Measurement("render with ten arguments, on stdio", through_server, 0.0003),
+        Measurement("... the first one, which starts the child process", [first]),
+        Measurement("... template engine only", engine_only),
     ]
 
 
-def _rendered(session: Session, request: Request, expected: str) -> float:
-    seconds, (answer,) = session.timed([request])
-    if result_of(answer)["messages"][0]["content"]["text"] != expected:
-        raise ServerFailed("a template was rendered wrongly")
+def _time_render(session: DittybagSession, request: McpRequest, expected: str) -> float:
+    seconds, (response,) = session.time_requests([request])
+    if result_of(response)["messages"][0]["content"]["text"] != expected:
+        raise ServerFailed("a template was rendered incorrectly")
     return seconds
 
 
-def _rendered_here(engine: minijinja.Environment, expected: str) -> float:
-    begun = time.perf_counter()
+def _time_local_render(engine: minijinja.Environment, expected: str) -> float:
+    started = time.perf_counter()
     text = engine.render_str(TEMPLATE, "sample", **VALUES)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     if text != expected:
-        raise ServerFailed("the engine alone renders something else")
+        raise ServerFailed("the template engine has a different result")
     return seconds
 
 
-def measure_lists(home: Path, effort: Effort) -> list[Row]:
-    """First pages and whole lists, of servers that know nothing yet and of others that do."""
-    listing = Request("prompts/list", {})
+def measure_lists(home: Path, sampling: LibrarySampling) -> list[Measurement]:
+    """Measure first pages and full lists, of servers without and with a library cache."""
+    listing = McpRequest("prompts/list", {})
     rows = {
-        "first page, read for the first time ever": Row("", []),
-        "whole list, read for the first time ever": Row("", []),
-        "first page, at the next start": Row("", [], 0.05),
-        "whole list, at the next start": Row("", []),
-        "first page, unchanged": Row("", [], 0.002),
+        "first page, without cache": Measurement("", []),
+        "full list, without cache": Measurement("", []),
+        "first page, with cache": Measurement("", [], 0.05),
+        "full list, with cache": Measurement("", []),
+        "first page, repeated": Measurement("", [], 0.002),
     }
     ever_page, ever_all, page, everything, unchanged = (row.samples for row in rows.values())
-    for number in range(effort.starts):
-        tell(f"Start-up {number + 1} of {effort.starts} ...")
+    for number in range(sampling.starts):
+        print_progress(f"Start-up {number + 1} of {sampling.starts} ...")
         shutil.rmtree(home / "cache", ignore_errors=True)
         for first, whole in ((ever_page, ever_all), (page, everything)):
-            with served(home) as session:
-                seconds, (answer,) = session.timed([listing])
+            with run_server(home) as session:
+                seconds, (response,) = session.time_requests([listing])
                 first.append(seconds)
-                begun = time.perf_counter()
-                found = _all_pages(session, answer)
-                whole.append(seconds + time.perf_counter() - begun)
-                if found != effort.libraries * PROMPTS:
+                started = time.perf_counter()
+                found = _all_pages(session, response)
+                whole.append(seconds + time.perf_counter() - started)
+                if found != sampling.libraries * PROMPTS:
                     raise ServerFailed(f"{found} prompts were listed")
-                unchanged += (session.timed([listing])[0] for _ in range(5))
+                unchanged += (session.time_requests([listing])[0] for _ in range(5))
                 _wait_for(home / "cache")
-    return [Row(title, row.samples, row.bar) for title, row in rows.items()]
+    return [Measurement(title, row.samples, row.target) for title, row in rows.items()]
 
 
-def _all_pages(session: Session, answer: bytes) -> int:
-    result = result_of(answer)
+def _all_pages(session: DittybagSession, response: bytes) -> int:
+    result = result_of(response)
     found = len(result["prompts"])
     while cursor := result.get("nextCursor"):
-        result = session.ask(Request("prompts/list", {"cursor": cursor}))
+        result = session.request_result(McpRequest("prompts/list", {"cursor": cursor}))
         found += len(result["prompts"])
     return found
 
 
 def _wait_for(folder: Path) -> None:
-    """Wait until a server has kept what it knows for the next one."""
-    patience = time.monotonic() + _PATIENCE_SECONDS
+    """Wait until the server has written its cache."""
+    timeout = time.monotonic() + _TIMEOUT_SECONDS
     while not (folder.exists() and any(file.suffix == ".cache" for file in folder.iterdir())):
-        if time.monotonic() > patience:
-            raise ServerFailed("the server has not kept what it read")
+        if time.monotonic() > timeout:
+            raise ServerFailed("the server did not write its cache")
 
 
-class Storm(Struct, frozen=True):
-    """What happened while files were changed."""
+class ChangeStorm(Struct, frozen=True):
+    """The measurements while files were changed."""
 
-    settled: float
+    settle_seconds: float
     calls: list[float]
-    announced: list[float]
+    notified_at: list[float]
 
-    def rows(self) -> list[Row]:
-        gaps = [after - before for before, after in zip(self.announced, self.announced[1:], strict=False)]
+    def rows(self) -> list[Measurement]:
+        gaps = [after - before for before, after in zip(self.notified_at, self.notified_at[1:], strict=False)]
         return [
-            Row("until the server is as the disk, after the last change", [self.settled], 5.0),
-            Row("calls meanwhile", self.calls),
-            Row("... the slowest", [max(self.calls)]),
-            Row("shortest time between announcements (at least 0.5 s)", [min(gaps, default=0.0)]),
+            Measurement("until the server has all changes, after the last one", [self.settle_seconds], 5.0),
+            Measurement("calls during the changes", self.calls),
+            Measurement("... maximum", [max(self.calls)]),
+            Measurement("shortest interval between notifications (at least 0.5 s)", [min(gaps, default=0.0)]),
         ]
 
 
-def measure_storm(home: Path, effort: Effort) -> Storm:
-    """Change files for some seconds, then wait until the server has seen them all."""
+def measure_storm(home: Path, sampling: LibrarySampling) -> ChangeStorm:
+    """Change files for some seconds, then wait until the server has all changes."""
     files = sorted((home / "libraries").glob("*/prompts/*.md"))
-    chosen = [files[number * len(files) // effort.changes] for number in range(effort.changes)]
+    chosen = [files[number * len(files) // sampling.changes] for number in range(sampling.changes)]
     calls: list[float] = []
-    announced: list[float] = []
-    with served(home) as session:
-        session.ask(Request("prompts/list", {}))
-        session.ask(Request("prompts/get", _get(files[0])))
-        begun = time.perf_counter()
+    notified_at: list[float] = []
+    with run_server(home) as session:
+        session.request_result(McpRequest("prompts/list", {}))
+        session.request_result(McpRequest("prompts/get", _get(files[0])))
+        started = time.perf_counter()
         for number, file in enumerate(chosen):
             _save(file, f"Change {number} of {{{{ subject }}}}\n", renamed=number % 2 == 0)
             if number % 100 == 99:
-                calls.append(session.timed([Request("ping", {})])[0])
-                announced += (time.perf_counter() for _ in range(session.notified(_CHANGED)))
-                _pace(begun, number / len(chosen) * effort.seconds)
+                calls.append(session.time_requests([McpRequest("ping", {})])[0])
+                notified_at += (time.perf_counter() for _ in range(session.count_notifications(_CHANGED)))
+                _pace(started, number / len(chosen) * sampling.seconds)
         last = time.perf_counter()
         for number in (len(chosen) - 1, *range(0, len(chosen), 97)):
             expected = f"Change {number} of snow\n"
             while _text(session, chosen[number]) != expected:
-                if time.perf_counter() - last > _PATIENCE_SECONDS:
-                    raise ServerFailed(f"{chosen[number]} was never seen")
-        return Storm(time.perf_counter() - last, calls, announced)
+                if time.perf_counter() - last > _TIMEOUT_SECONDS:
+                    raise ServerFailed(f"the server did not notice the change of {chosen[number]}")
+        return ChangeStorm(time.perf_counter() - last, calls, notified_at)
 
 
-def _text(session: Session, file: Path) -> str:
-    text: str = session.ask(Request("prompts/get", _get(file)))["messages"][0]["content"]["text"]
+def _text(session: DittybagSession, file: Path) -> str:
+    text: str = session.request_result(McpRequest("prompts/get", _get(file)))["messages"][0]["content"][
+        "text"
+    ]
     return text
 
 
@@ -239,7 +241,7 @@ def _get(file: Path) -> dict[str, Any]:
 
 
 def _save(file: Path, text: str, *, renamed: bool) -> None:
-    """Save a file as editors do: in place, or beside it and then renamed."""
+    """Save a file as editors do: in place, or through a renamed temporary file."""
     if not renamed:
         file.write_text(text)
         return
@@ -248,54 +250,54 @@ def _save(file: Path, text: str, *, renamed: bool) -> None:
     beside.replace(file)
 
 
-def _pace(begun: float, seconds: float) -> None:
-    left = begun + seconds - time.perf_counter()
+def _pace(started: float, seconds: float) -> None:
+    left = started + seconds - time.perf_counter()
     if left > 0:
         time.sleep(left)
 
 
-def measure(effort: Effort) -> dict[str, list[Row]]:
-    """Everything, one after another."""
-    tell("Rendering ...")
-    rendering = measure_renders(effort)
-    tell(f"Writing {effort.libraries} libraries of {PROMPTS} prompts ...")
-    with shelf(effort.libraries) as home:
-        lists = measure_lists(home, effort)
-        tell(f"Changing {effort.changes} files in {effort.seconds:.0f} s ...")
-        storm = measure_storm(home, effort)
+def measure(sampling: LibrarySampling) -> dict[str, list[Measurement]]:
+    """Run all measurements and return them by group."""
+    print_progress("Rendering ...")
+    rendering = measure_renders(sampling)
+    print_progress(f"Writing {sampling.libraries} libraries of {PROMPTS} prompts ...")
+    with library_folder(sampling.libraries) as home:
+        lists = measure_lists(home, sampling)
+        print_progress(f"Changing {sampling.changes} files in {sampling.seconds:.0f} s ...")
+        storm = measure_storm(home, sampling)
     return {
         "Rendering": rendering,
-        f"prompts/list with {effort.libraries} libraries of {PROMPTS} prompts": lists,
-        f"{effort.changes:,} files changed in {effort.seconds:.0f} s": storm.rows(),
+        f"prompts/list with {sampling.libraries} libraries of {PROMPTS} prompts": lists,
+        f"{sampling.changes:,} files changed in {sampling.seconds:.0f} s": storm.rows(),
     }
 
 
-def _cells(row: Row) -> list[str]:
-    bar = "" if row.bar is None else f"{1000 * row.bar:g} ms"
-    met = "" if row.bar is None else ("met" if row.median <= row.bar else "MISSED")
-    worst = sorted(row.samples)[int(0.95 * (len(row.samples) - 1))]
-    return [row.title, f"{1000 * row.median:.3g} ms", f"{1000 * worst:.3g} ms", bar, met]
+def _cells(row: Measurement) -> list[str]:
+    target = "" if row.target is None else f"{1000 * row.target:g} ms"
+    met = "" if row.target is None else ("met" if row.median <= row.target else "MISSED")
+    p95 = sorted(row.samples)[int(0.95 * (len(row.samples) - 1))]
+    return [row.title, f"{1000 * row.median:.3g} ms", f"{1000 * p95:.3g} ms", target, met]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_libraries", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
-    parser.add_argument("--json", action="store_true", help="all samples as JSON")
+    parser.add_argument("--json", action="store_true", help="print all samples as JSON")
     options = parser.parse_args()
     try:
         found = measure(QUICK if options.quick else FULL)
     except ServerFailed as error:
         raise SystemExit(f"error: {error}") from None
     if options.json:
-        print(msgspec.json.encode({"machine": machine(), **found}).decode())
+        print(msgspec.json.encode({"machine": describe_machine(), **found}).decode())
         return
-    print(f"Libraries on {machine()}")
+    print(f"Libraries on {describe_machine()}")
     for title, rows in found.items():
         print(f"\n{title}\n")
-        print(table([["", "median", "95%", "bar", ""], *map(_cells, rows)]))
-    through, _, floor = found["Rendering"]
-    ratio = through.median / floor.median
-    print(f"\nA render through the child takes {ratio:.1f} times what the engine alone takes.")
+        print(table([["", "median", "p95", "target", ""], *map(_cells, rows)]))
+    through_server, _, engine_only = found["Rendering"]
+    ratio = through_server.median / engine_only.median
+    print(f"\nA render through the server takes {ratio:.1f} times as long as the template engine alone.")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A full store on stdio, beside a bare insert into SQLite: `python -m benchmarks.bench_store`.
+"""Measures a full store on stdio, with a bare SQLite insert as baseline: `python -m benchmarks.bench_store`.
 
-What is compared is measured in turns, so that a change of the machine's pace meets all of it. Every answer is
-checked. The files are copies of a workspace that is built once (see `benchmarks.sample_data`).
+Measurements alternate, so that changes in machine load affect all of them. Every response is checked. The
+files are copies of a workspace that is built once (see `benchmarks.sample_data`).
 """
 
 from __future__ import annotations
@@ -13,74 +13,74 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.report_output import machine, tell
+from benchmarks.report_output import describe_machine, print_progress
 from benchmarks.sample_data import (
     CACHE,
-    copied,
-    prepare,
+    build_sample_files,
+    temporary_copy,
 )
 from benchmarks.stdio_client import ServerFailed
 from benchmarks.store_calls import (
     FULL,
     QUICK,
-    Effort,
-    Request,
-    Session,
+    DittybagSession,
+    McpRequest,
+    StoreSampling,
     measure_calls,
-    number_found,
+    result_count,
     result_of,
 )
 from benchmarks.store_creates import measure_creates
-from benchmarks.store_report import Report, Starts, as_json, tables
+from benchmarks.store_report import Starts, StoreReport, as_json, tables
 
 
-def measure_starts(full: Path, folder: Path, effort: Effort) -> dict[str, Starts]:
-    """Starts on an empty store and on a full one, in turns."""
+def measure_starts(full: Path, folder: Path, sampling: StoreSampling) -> dict[str, Starts]:
+    """Measure starts with an empty and with a full store, in turns."""
     empty = folder / "empty.db"
     starts = {"empty": Starts(), "full": Starts()}
-    # One more that does not count: files are made, bytecode is written.
-    for number in range(effort.spawns + 1):
+    # The first start is not counted: it creates files and bytecode.
+    for number in range(sampling.spawns + 1):
         if number % 5 == 1:
-            tell(f"Start-up {number} of {effort.spawns} ...")
+            print_progress(f"Start-up {number} of {sampling.spawns} ...")
         for name, database in (("empty", empty), ("full", full)):
             start = time.perf_counter()
-            with Session(database) as session:
-                session.greet()
+            with DittybagSession(database) as session:
+                session.initialize()
                 initialize = time.perf_counter() - start
-                _, (answer,) = session.timed([Request("prompts/list", {})])
+                _, (response,) = session.time_requests([McpRequest("prompts/list", {})])
                 first_page = time.perf_counter() - start
-            if bool(number_found(result_of(answer))) != (name == "full"):
-                raise ServerFailed(f"unexpected prompts in the {name} store: {answer[:500]!r}")
+            if bool(result_count(result_of(response))) != (name == "full"):
+                raise ServerFailed(f"unexpected prompts in the {name} store: {response[:500]!r}")
             if number:
                 starts[name].initialize.append(initialize)
                 starts[name].first_page.append(first_page)
     return starts
 
 
-def measure(items: int, effort: Effort) -> Report:
-    """Everything, one after another."""
-    files = prepare(items)
-    # Not in a temporary folder of the system: that may be in memory, where nothing is durable.
+def measure(items: int, sampling: StoreSampling) -> StoreReport:
+    """Run all measurements and return the report."""
+    files = build_sample_files(items)
+    # The system's temporary folder may be in memory, where writes are not durable.
     with tempfile.TemporaryDirectory(dir=CACHE) as name:
         folder = Path(name)
-        with copied(files.workspace, folder, "full") as full:
+        with temporary_copy(files.workspace, folder, "full") as full:
             size = full.stat().st_size / 1e6
-            starts = measure_starts(full, folder, effort)
-            found, memory = measure_calls(full, items, effort)
-        creates = measure_creates(files.workspace, files.bare, folder, effort)
-    return Report(machine(), items, size, found, memory, creates, starts)
+            starts = measure_starts(full, folder, sampling)
+            found, memory = measure_calls(full, items, sampling)
+        creates = measure_creates(files.workspace, files.bare, folder, sampling)
+    return StoreReport(describe_machine(), items, size, found, memory, creates, starts)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_store", description=__doc__)
     parser.add_argument(
-        "--items", type=int, default=100_000, help="how many prompts, and how many tasks (default: 100000)"
+        "--items", type=int, default=100_000, help="number of prompts and number of tasks (default: 100000)"
     )
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
-    parser.add_argument("--json", action="store_true", help="all samples as JSON")
+    parser.add_argument("--json", action="store_true", help="print all samples as JSON")
     options = parser.parse_args()
     if options.items < 1000:
-        raise SystemExit("error: a store of fewer than 1000 items is not worth measuring")
+        raise SystemExit("error: --items must be at least 1000")
     try:
         report = measure(options.items, QUICK if options.quick else FULL)
     except ServerFailed as error:

@@ -1,7 +1,7 @@
-"""How long the server takes for every page of a full workspace: `python -m benchmarks.bench_web`.
+"""Measures the web UI on a full workspace: `python -m benchmarks.bench_web`.
 
-Each page is asked for once when nothing is warm, and then again and again in turns with the others. What is
-measured is from the request to the last byte of the answer, over one connection on this machine.
+Each page is requested once with cold caches, and then repeatedly, in turns with the others. The time is from
+the request to the last byte of the response, over one connection on this machine.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from msgspec import Struct
 from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient
 
-from benchmarks.report_output import machine, table, print_progress
+from benchmarks.report_output import describe_machine, print_progress, table
 from benchmarks.sample_data import (
     CACHE,
     COMMON_WORD,
     FREQUENT_PAIR,
     RARE_WORDS,
     VERY_COMMON_WORD,
-    temporary_copy,
     build_sample_files,
+    temporary_copy,
 )
 from dittybag.web.pages import ROUTES
 
@@ -37,7 +37,7 @@ from dittybag.web.pages import ROUTES
 LIMIT: Final = 100
 ROUNDS: Final = 20
 
-#: Pages with something chosen, besides all addresses there are.
+#: Pages with filters, in addition to all routes.
 FILTERED_PAGES: Final = (
     *(
         f"{page}={quote(words)}"
@@ -60,12 +60,12 @@ FILTERED_PAGES: Final = (
     "/activity?actor=nobody",
     "/activity?before=1000",
 )
-#: These are no pages: one never ends, the others need something to be about.
+#: Routes that are not pages: a stream.
 _EXCLUDED: Final = ("/live",)
 
 
 class PageTiming(Struct, frozen=True):
-    """A page, and the milliseconds that it took."""
+    """A page and its response times in milliseconds."""
 
     path: str
     status: int
@@ -74,40 +74,42 @@ class PageTiming(Struct, frozen=True):
     later: list[float]
 
     @property
-    def slowest(self) -> float:
-        """Nearly: the garbage collector and the machine have their say in the very slowest."""
+    def p95(self) -> float:
+        """The 95th percentile: the maximum depends on garbage collection and other load."""
         return sorted(self.later)[int(0.95 * (len(self.later) - 1))]
 
 
 class PageClient:
-    """A signed-in browser with one connection."""
+    """A signed-in HTTP client with one connection."""
 
     def __init__(self, browsing: BrowserClient) -> None:
-        held = "; ".join(f"{name}={value}" for name, value in browsing.cookies.items())
-        self._headers = {"Cookie": held}
+        cookies = "; ".join(f"{name}={value}" for name, value in browsing.cookies.items())
+        self._headers = {"Cookie": cookies}
         self._connection = http.client.HTTPConnection("127.0.0.1", browsing.server.port, timeout=60)
 
     def time_page(self, path: str) -> tuple[float, int, str]:
-        """The milliseconds, the status, and the page."""
-        begun = time.perf_counter()
+        """Request a page. Returns the milliseconds, the status and the page."""
+        started = time.perf_counter()
         self._connection.request("GET", path, headers=self._headers)
-        answer = self._connection.getresponse()
-        body = answer.read()
-        return 1000 * (time.perf_counter() - begun), answer.status, body.decode("utf-8", "replace")
+        response = self._connection.getresponse()
+        body = response.read()
+        return 1000 * (time.perf_counter() - started), response.status, body.decode("utf-8", "replace")
 
 
 def page_paths(client: PageClient) -> list[str]:
-    """Every page there is, and one prompt, task and change of each kind of page about one."""
+    """Return the paths of all pages, with one prompt as an example for the pages of a prompt."""
     plain = [route.pattern for route in ROUTES if route.method == "GET" and "{" not in route.pattern]
     found = ["" if path == "/" else path for path in plain if path not in _EXCLUDED]
     _, _, prompts = client.time_page("/p/default/prompts")
     ids = re.findall(r"prompts(?:/|&#x2f;)([0-9a-f-]{36})", prompts)
-    about = [f"/prompts/{ids[0]}", f"/prompts/{ids[0]}/edit", f"/prompts/{ids[0]}/history"] if ids else []
-    return list(dict.fromkeys([*found, *about, *FILTERED_PAGES]))
+    prompt_pages = (
+        [f"/prompts/{ids[0]}", f"/prompts/{ids[0]}/edit", f"/prompts/{ids[0]}/history"] if ids else []
+    )
+    return list(dict.fromkeys([*found, *prompt_pages, *FILTERED_PAGES]))
 
 
 def measure(items: int, rounds: int) -> list[PageTiming]:
-    """All pages of a workspace with so many prompts and tasks."""
+    """Measure all pages of a workspace with `items` prompts and `items` tasks."""
     files = build_sample_files(items)
     with (
         tempfile.TemporaryDirectory(dir=CACHE) as name,
@@ -128,46 +130,48 @@ def measure(items: int, rounds: int) -> list[PageTiming]:
     return [
         PageTiming(path, firsts[path][1], firsts[path][2], firsts[path][0], later[path])
         for path in chosen
-        # Parts that are about something which was not named are no pages.
+        # Routes that need more parameters do not return a page.
         if firsts[path][1] == 200
     ]
 
 
 def format_report(items: int, pages: list[PageTiming]) -> str:
-    """A table with the slowest page first, and how many pages are fast enough."""
-    rows = [("page", "KB", "first", "median", "95 of 100")]
+    """Return a table with the slowest page first, and the number of pages within the limit."""
+    rows = [("page", "KB", "first", "median", "p95")]
     rows += [
         (
             page.path or "/",
             f"{page.size / 1000:.0f}",
             f"{page.first:.1f}",
             f"{statistics.median(page.later):.1f}",
-            f"{page.slowest:.1f}",
+            f"{page.p95:.1f}",
         )
-        for page in sorted(pages, key=lambda page: -page.slowest)
+        for page in sorted(pages, key=lambda page: -page.p95)
     ]
-    slow = [page.path or "/" for page in pages if page.slowest > LIMIT]
-    words = f"{len(pages) - len(slow)} of {len(pages)} pages within {LIMIT} ms"
+    slow = [page.path or "/" for page in pages if page.p95 > LIMIT]
+    summary = f"{len(pages) - len(slow)} of {len(pages)} pages within {LIMIT} ms"
     return "\n".join(
         [
-            f"Pages of a workspace with {items:,} prompts and {items:,} tasks, in milliseconds ({machine()})",
+            f"Web UI with {items:,} prompts and {items:,} tasks, in milliseconds ({describe_machine()})",
             "",
             table(rows),
             "",
-            words + (f"; not {', '.join(slow)}" if slow else ""),
+            summary + (f"; slower: {', '.join(slow)}" if slow else ""),
         ]
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_web", description=__doc__)
-    parser.add_argument("--items", type=int, default=100_000, help="how many prompts, and how many tasks")
+    parser.add_argument(
+        "--items", type=int, default=100_000, help="number of prompts and number of tasks (default: 100000)"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer measurements")
-    parser.add_argument("--json", action="store_true", help="all samples as JSON")
+    parser.add_argument("--json", action="store_true", help="print all samples as JSON")
     options = parser.parse_args()
     pages = measure(options.items, 5 if options.quick else ROUNDS)
     if options.json:
-        report: dict[str, Any] = {"machine": machine(), "pages": pages}
+        report: dict[str, Any] = {"machine": describe_machine(), "pages": pages}
         print(msgspec.json.format(msgspec.json.encode(report)).decode())
         return
     print(format_report(options.items, pages))

@@ -1,4 +1,4 @@
-"""What was measured, as tables, and the bars that our engine has to clear."""
+"""The report of the engine benchmark: tables and performance targets."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from msgspec import Struct, field
 
 from benchmarks.report_output import table
 
-OURS: Final = "ours"
+DITTYBAG: Final = "dittybag"
 
 
-class Figures(Struct):
+class EngineSamples(Struct):
     """The samples of one engine."""
 
     title: str
-    #: Seconds from the start of the process to the answer to `initialize`.
-    first_answer: list[float] = field(default_factory=list)
-    #: Bytes after the handshake and `tools/list`.
+    #: Seconds from the start of the process to the response to `initialize`.
+    first_response: list[float] = field(default_factory=list)
+    #: Bytes of memory after the handshake and `tools/list`.
     memory_idle: list[int] = field(default_factory=list)
-    #: Bytes after a load that is the same for all engines.
+    #: Bytes of memory after a load that is the same for all engines.
     memory_loaded: list[int] = field(default_factory=list)
     #: Calls per second, one at a time.
     sequential: list[float] = field(default_factory=list)
@@ -29,28 +29,28 @@ class Figures(Struct):
     pipelined: list[float] = field(default_factory=list)
 
 
-class Measure(Struct, frozen=True):
+class Metric(Struct, frozen=True):
     """One column of the tables."""
 
     name: str
     title: str
-    read: Callable[[Figures], Sequence[float]]
+    read: Callable[[EngineSamples], Sequence[float]]
     show: Callable[[float], str]
-    #: Whether the greater number is the better one.
+    #: Whether a higher value is better.
     greater: bool = False
 
-    def median(self, figures: Figures) -> float:
+    def median(self, figures: EngineSamples) -> float:
         return statistics.median(self.read(figures))
 
-    def spread(self, figures: Figures) -> float:
-        """The highest sample over the lowest: what differs by less than this is not worth an opinion."""
+    def spread(self, figures: EngineSamples) -> float:
+        """Return the ratio of the highest to the lowest sample. Smaller differences are not significant."""
         samples = self.read(figures)
         return max(samples) / min(samples)
 
-    def advantage(self, ours: Figures, other: Figures) -> float:
-        """How many times better ours is."""
-        mine, theirs = self.median(ours), self.median(other)
-        return mine / theirs if self.greater else theirs / mine
+    def advantage(self, ours: EngineSamples, other: EngineSamples) -> float:
+        """Return how many times better Dittybag is."""
+        dittybag, compared = self.median(ours), self.median(other)
+        return dittybag / compared if self.greater else compared / dittybag
 
 
 def _milliseconds(value: float) -> str:
@@ -65,85 +65,84 @@ def _per_second(value: float) -> str:
     return f"{value:,.0f}/s"
 
 
-MEASURES: Final = (
-    Measure("first_answer", "first answer", lambda figures: figures.first_answer, _milliseconds),
-    Measure("memory_idle", "memory idle", lambda figures: figures.memory_idle, _megabytes),
-    Measure("memory_loaded", "loaded", lambda figures: figures.memory_loaded, _megabytes),
-    Measure("sequential", "sequential", lambda figures: figures.sequential, _per_second, greater=True),
-    Measure("pipelined", "pipelined", lambda figures: figures.pipelined, _per_second, greater=True),
+METRICS: Final = (
+    Metric("first_response", "first response", lambda figures: figures.first_response, _milliseconds),
+    Metric("memory_idle", "idle memory", lambda figures: figures.memory_idle, _megabytes),
+    Metric("memory_loaded", "loaded memory", lambda figures: figures.memory_loaded, _megabytes),
+    Metric("sequential", "sequential", lambda figures: figures.sequential, _per_second, greater=True),
+    Metric("pipelined", "pipelined", lambda figures: figures.pipelined, _per_second, greater=True),
 )
 
-#: How many times better we have to be than whom: at least as much, or ahead at all where it is 1.
-BARS: Final[Mapping[str, Mapping[str, float]]] = {
+#: The minimum advantage over each engine. A target of 1 means: better than the engine.
+TARGETS: Final[Mapping[str, Mapping[str, float]]] = {
     "python-sdk": {
-        "first_answer": 6,
+        "first_response": 6,
         "memory_idle": 3,
         "memory_loaded": 3,
         "sequential": 5,
         "pipelined": 20,
     },
-    "typescript-1": {measure.name: 1 for measure in MEASURES},
-    "typescript-2": {measure.name: 1 for measure in MEASURES},
+    "typescript-1": {metric.name: 1 for metric in METRICS},
+    "typescript-2": {metric.name: 1 for metric in METRICS},
 }
 
 
-class Bar(Struct, frozen=True):
-    """One comparison that has to come out in our favour."""
+class EngineTarget(Struct, frozen=True):
+    """One comparison with a target."""
 
     engine: str
-    measure: str
+    metric: str
     needed: float
     reached: float
     met: bool
 
 
-def bars(figures: Mapping[str, Figures]) -> list[Bar]:
-    """Every bar for which both sides were measured."""
-    found: list[Bar] = []
-    for engine, needs in BARS.items():
-        if OURS not in figures or engine not in figures:
+def check_targets(figures: Mapping[str, EngineSamples]) -> list[EngineTarget]:
+    """Return the targets for which both engines were measured."""
+    found: list[EngineTarget] = []
+    for engine, needs in TARGETS.items():
+        if DITTYBAG not in figures or engine not in figures:
             continue
-        for measure in MEASURES:
-            needed = needs[measure.name]
-            reached = measure.advantage(figures[OURS], figures[engine])
+        for metric in METRICS:
+            needed = needs[metric.name]
+            reached = metric.advantage(figures[DITTYBAG], figures[engine])
             met = reached > needed if needed == 1 else reached >= needed
-            found.append(Bar(engine, measure.name, needed, reached, met))
+            found.append(EngineTarget(engine, metric.name, needed, reached, met))
     return found
 
 
-def medians(figures: Figures) -> dict[str, float]:
-    """The median of every measure."""
-    return {measure.name: measure.median(figures) for measure in MEASURES}
+def medians(figures: EngineSamples) -> dict[str, float]:
+    """Return the median of every metric."""
+    return {metric.name: metric.median(figures) for metric in METRICS}
 
 
-def tables(figures: Mapping[str, Figures], machine: str) -> str:
-    """The report for people."""
-    head = ["", *(measure.title for measure in MEASURES)]
+def tables(figures: Mapping[str, EngineSamples], machine: str) -> str:
+    """Return the report as text."""
+    head = ["", *(metric.title for metric in METRICS)]
     absolute = [
-        [found.title, *(measure.show(measure.median(found)) for measure in MEASURES)]
+        [found.title, *(metric.show(metric.median(found)) for metric in METRICS)]
         for found in figures.values()
     ]
     parts = [f"Medians on {machine}", table([head, *absolute])]
-    ours = figures.get(OURS)
+    ours = figures.get(DITTYBAG)
     if ours and len(figures) > 1:
         ratios = [
-            [found.title, *(f"{measure.advantage(ours, found):.2f}x" for measure in MEASURES)]
+            [found.title, *(f"{metric.advantage(ours, found):.2f}x" for metric in METRICS)]
             for name, found in figures.items()
-            if name != OURS
+            if name != DITTYBAG
         ]
         parts += [f"How many times better {ours.title} is", table([head, *ratios])]
     spreads = [
-        [found.title, *(f"{measure.spread(found):.2f}x" for measure in MEASURES)]
-        for found in figures.values()
+        [found.title, *(f"{metric.spread(found):.2f}x" for metric in METRICS)] for found in figures.values()
     ]
-    parts += ["Spread: the highest sample over the lowest", table([head, *spreads])]
-    if verdicts := [_verdict(bar, figures) for bar in bars(figures)]:
-        parts += ["The bars", "\n".join(verdicts)]
+    parts += ["Spread: highest sample / lowest sample", table([head, *spreads])]
+    if verdicts := [_verdict(target, figures) for target in check_targets(figures)]:
+        parts += ["Targets", "\n".join(verdicts)]
     return "\n\n".join(parts)
 
 
-def _verdict(bar: Bar, figures: Mapping[str, Figures]) -> str:
-    title = next(measure.title for measure in MEASURES if measure.name == bar.measure)
-    wanted = "ahead" if bar.needed == 1 else f"at least {bar.needed:g}x"
-    mark = "met   " if bar.met else "MISSED"
-    return f"{mark}  {title} against {figures[bar.engine].title}: {bar.reached:.2f}x ({wanted})"
+def _verdict(target: EngineTarget, figures: Mapping[str, EngineSamples]) -> str:
+    title = next(metric.title for metric in METRICS if metric.name == target.metric)
+    required = "more than 1x" if target.needed == 1 else f"at least {target.needed:g}x"
+    mark = "met   " if target.met else "MISSED"
+    return f"{mark}  {title} against {figures[target.engine].title}: {target.reached:.2f}x ({required})"

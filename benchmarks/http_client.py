@@ -1,7 +1,7 @@
-"""A client over HTTP that costs next to nothing: questions encoded beforehand, on sockets, in one loop.
+"""An HTTP client with minimal overhead: requests encoded in advance, raw sockets, one loop.
 
-A question is sent on a connection as soon as the one before it is answered there. Answers are kept as they
-came, and checked when nobody is waiting any more.
+Each connection sends its next request as soon as the previous response is complete. Responses are stored and
+checked after the load.
 """
 
 from __future__ import annotations
@@ -31,24 +31,26 @@ STATELESS: Final = "2026-07-28"
 HANDSHAKE: Final = "2025-11-25"
 
 _READ_BYTES: Final = 1 << 18
-#: A server that takes longer than this to start, to answer or to end is stuck.
-_PATIENCE_SECONDS: Final = 30.0
+#: Timeout for the start of a server and for a response.
+_TIMEOUT_SECONDS: Final = 30.0
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
-class Question(Struct, frozen=True):
-    """A whole HTTP request, and what its result must be like."""
+class PreparedRequest(Struct, frozen=True):
+    """An encoded HTTP request, with a check of its result."""
 
-    wire: bytes
+    raw: bytes
     id: int
-    is_right: Callable[[Any], bool]
+    is_valid: Callable[[Any], bool]
 
 
-def call(number: int, version: str, tool: str, arguments: Any, is_right: Callable[[Any], bool]) -> Question:
-    """A call of a tool, with the headers that clients of this revision send."""
+def call(
+    number: int, version: str, tool: str, arguments: Any, is_valid: Callable[[Any], bool]
+) -> PreparedRequest:
+    """Return a tool call with the headers of this protocol revision."""
     params: dict[str, Any] = {"name": tool, "arguments": arguments}
     headers = {
-        # Any port will do; some servers want one.
+        # Some servers require a port; any will do.
         "Host": f"{HOST}:8000",
         "User-Agent": "benchmark/1",
         "Accept": "application/json, text/event-stream",
@@ -56,36 +58,36 @@ def call(number: int, version: str, tool: str, arguments: Any, is_right: Callabl
         "MCP-Protocol-Version": version,
     }
     if version == STATELESS:
-        about: dict[str, Any] = {"protocolVersion": version, "clientCapabilities": {}}
-        about["clientInfo"] = {"name": "benchmark", "version": "1"}
-        params["_meta"] = {f"io.modelcontextprotocol/{name}": value for name, value in about.items()}
+        meta: dict[str, Any] = {"protocolVersion": version, "clientCapabilities": {}}
+        meta["clientInfo"] = {"name": "benchmark", "version": "1"}
+        params["_meta"] = {f"io.modelcontextprotocol/{name}": value for name, value in meta.items()}
         headers |= {"Mcp-Method": "tools/call", "Mcp-Name": tool}
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
-    return Question(request(headers, body), number, is_right)
+    return PreparedRequest(request(headers, body), number, is_valid)
 
 
 def request(headers: Mapping[str, str], body: bytes, length: int | None = None) -> bytes:
-    """A POST request as it is sent. `length`: what it says of its body, if that is not true."""
-    said = {**headers, "Content-Length": str(len(body) if length is None else length)}
-    lines = "".join(f"{name}: {value}\r\n" for name, value in said.items())
+    """Encode a POST request. `length` overrides the Content-Length."""
+    all_headers = {**headers, "Content-Length": str(len(body) if length is None else length)}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in all_headers.items())
     return f"POST /mcp HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
-class Load(Struct, frozen=True):
-    """What came of a load."""
+class LoadResult(Struct, frozen=True):
+    """The result of one load."""
 
-    #: Questions that were answered, a second.
+    #: Responses per second.
     rate: float
-    #: Seconds from a question to its answer.
+    #: Seconds from a request to its response.
     median: float
     p99: float
-    #: The part of one core that each side used.
+    #: The share of one core that the client and the server used.
     client: float
     server: float | None
 
     @property
     def cost(self) -> float | None:
-        """The seconds of a core that the server used for a question, whoever else was running."""
+        """The server's CPU seconds per request."""
         return None if self.server is None else self.server / self.rate
 
 
@@ -101,12 +103,12 @@ class _Connection:
 
 
 class HttpServer:
-    """A running server. Use it as `with`: it ends with it, and so do the processes it has started."""
+    """A server process. Leaving the context kills it and its child processes."""
 
     def __init__(
         self, command: Callable[[int], Sequence[str]], variables: Mapping[str, str] | None = None
     ) -> None:
-        """`command`: for a port to listen at."""
+        """`command`: returns the command for a port."""
         with socket.create_server((HOST, 0)) as free:
             self.port: int = free.getsockname()[1]
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the server
@@ -122,7 +124,7 @@ class HttpServer:
 
     def __enter__(self) -> Self:
         try:
-            self._wait_until_it_listens()
+            self._wait_until_listening()
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -136,38 +138,38 @@ class HttpServer:
         self._process.wait()
         self._errors.close()
 
-    def _wait_until_it_listens(self) -> None:
-        patience = time.monotonic() + _PATIENCE_SECONDS
+    def _wait_until_listening(self) -> None:
+        timeout = time.monotonic() + _TIMEOUT_SECONDS
         while True:
             try:
-                self.connected().close()
+                self.connect().close()
             except ConnectionRefusedError:
-                if self._process.poll() is not None or time.monotonic() > patience:
-                    raise self._failure("the server does not listen") from None
+                if self._process.poll() is not None or time.monotonic() > timeout:
+                    raise self._failure("the server did not start to listen") from None
                 time.sleep(0.01)
             else:
                 return
 
-    def connected(self) -> socket.socket:
-        """A new connection to it."""
-        opened = socket.create_connection((HOST, self.port), _PATIENCE_SECONDS)
+    def connect(self) -> socket.socket:
+        """Open a connection to the server."""
+        opened = socket.create_connection((HOST, self.port), _TIMEOUT_SECONDS)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return opened
 
-    def ask(self, questions: Sequence[Question], connections: int, seconds: float) -> Load:
-        """Keep so many connections busy for some time."""
+    def run_load(self, requests: Sequence[PreparedRequest], connections: int, seconds: float) -> LoadResult:
+        """Keep a number of connections busy for `seconds`, and check all responses."""
         with contextlib.ExitStack() as stack:
-            opened = [stack.enter_context(self.connected()) for _ in range(connections)]
+            opened = [stack.enter_context(self.connect()) for _ in range(connections)]
             busy_before, client_before = self._processor_seconds(), time.process_time()
             gc.disable()
             try:
-                took, latencies, answers = self._ask(questions, opened, seconds)
+                took, latencies, responses = self._run_load(requests, opened, seconds)
             finally:
                 gc.enable()
             client, busy = time.process_time() - client_before, self._processor_seconds()
-        _check(questions, answers)
+        _check(requests, responses)
         latencies.sort()
-        return Load(
+        return LoadResult(
             rate=len(latencies) / took,
             median=latencies[len(latencies) // 2],
             p99=latencies[int(0.99 * (len(latencies) - 1))],
@@ -175,51 +177,51 @@ class HttpServer:
             server=None if busy is None or busy_before is None else (busy - busy_before) / took,
         )
 
-    def _ask(
-        self, questions: Sequence[Question], opened: Sequence[socket.socket], seconds: float
+    def _run_load(
+        self, requests: Sequence[PreparedRequest], opened: Sequence[socket.socket], seconds: float
     ) -> tuple[float, list[float], list[tuple[int, bytes]]]:
-        """The seconds it took, those of each question, and the answers with the places of their questions."""
+        """Return the total seconds, the latencies, and the responses with the indexes of their requests."""
         connections = {each.fileno(): _Connection(each) for each in opened}
-        wires = [question.wire for question in questions]
-        places = itertools.cycle(range(len(wires))).__next__
+        raw_requests = [request.raw for request in requests]
+        next_index = itertools.cycle(range(len(raw_requests))).__next__
         poll = select.poll()
         latencies: list[float] = []
-        answers: list[tuple[int, bytes]] = []
-        now, patience, waiting = time.perf_counter, _PATIENCE_SECONDS * 1000, len(connections)
-        begun = now()
-        end = begun + seconds
+        responses: list[tuple[int, bytes]] = []
+        now, timeout, waiting = time.perf_counter, _TIMEOUT_SECONDS * 1000, len(connections)
+        started = now()
+        end = started + seconds
         for descriptor, connection in connections.items():
             poll.register(descriptor, select.POLLIN)
-            connection.asked = places()
+            connection.asked = next_index()
             connection.sent_at = now()
-            connection.send(wires[connection.asked])
+            connection.send(raw_requests[connection.asked])
         while waiting:
-            ready = poll.poll(patience)
+            ready = poll.poll(timeout)
             if not ready:
-                raise self._failure("the server is stuck")
+                raise self._failure("the server did not respond")
             for descriptor, _ in ready:
                 connection = connections[descriptor]
                 chunk = connection.receive(_READ_BYTES)
-                answer = connection.partial + chunk if connection.partial else chunk
-                if not _is_whole(answer):
+                response = connection.partial + chunk if connection.partial else chunk
+                if not _is_complete(response):
                     if not chunk:
-                        raise self._failure(f"the server hung up after {answer[:500]!r}")
-                    connection.partial = answer
+                        raise self._failure(f"the server closed the connection after {response[:500]!r}")
+                    connection.partial = response
                     continue
                 at = now()
                 latencies.append(at - connection.sent_at)
-                answers.append((connection.asked, answer))
+                responses.append((connection.asked, response))
                 connection.partial = b""
                 if at >= end:
                     waiting -= 1
                     continue
-                connection.asked = places()
+                connection.asked = next_index()
                 connection.sent_at = now()
-                connection.send(wires[connection.asked])
-        return now() - begun, latencies, answers
+                connection.send(raw_requests[connection.asked])
+        return now() - started, latencies, responses
 
     def memory(self) -> int:
-        """The bytes of all its processes that are in memory now."""
+        """Return the resident memory of all server processes, in bytes."""
         pids = self._pids()
         if pids is None:
             command = ["ps", "-o", "rss=", "-p", str(self._process.pid)]
@@ -229,7 +231,7 @@ class HttpServer:
         return sum(int(line.split()[1]) for line in lines) * 1024
 
     def _processor_seconds(self) -> float | None:
-        """What all its processes have used, where that can be known."""
+        """Return the CPU seconds of all server processes; `None` without /proc."""
         pids = self._pids()
         if pids is None:
             return None
@@ -239,8 +241,8 @@ class HttpServer:
         if not Path("/proc/self/stat").exists():
             return None
         found = []
-        for name in os.listdir("/proc"):  # noqa: PTH208  # the names are what is wanted
-            # Processes end meanwhile.
+        for name in os.listdir("/proc"):  # noqa: PTH208  # only the names are needed
+            # The process may end meanwhile.
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 if name.isdigit() and int(_stat(int(name))[2]) == self._process.pid:
                     found.append(int(name))
@@ -248,46 +250,46 @@ class HttpServer:
 
     def _failure(self, what: str) -> ServerFailed:
         self._errors.seek(0)
-        said = self._errors.read()[-2000:].decode(errors="replace").strip()
-        return ServerFailed(f"{what}; it said: {said or 'nothing'}")
+        output = self._errors.read()[-2000:].decode(errors="replace").strip()
+        return ServerFailed(f"{what}; its output: {output or 'none'}")
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields after the command's name: the state, the parent, the group, ..."""
+    """Return the fields of /proc/PID/stat after the command name: state, parent, process group, ..."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
 
 
-def _is_whole(answer: bytes) -> bool:
-    end = answer.find(b"\r\n\r\n")
+def _is_complete(response: bytes) -> bool:
+    end = response.find(b"\r\n\r\n")
     if end < 0:
         return False
-    head = answer[:end].lower()
+    head = response[:end].lower()
     at = head.find(b"\r\ncontent-length:")
     if at < 0:
-        raise ServerFailed(f"an answer without a length: {answer[:500]!r}")
-    return len(answer) >= end + 4 + int(head[at + 17 :].split(b"\r", 1)[0])
+        raise ServerFailed(f"a response without Content-Length: {response[:500]!r}")
+    return len(response) >= end + 4 + int(head[at + 17 :].split(b"\r", 1)[0])
 
 
-class _Answer(Struct):
+class _RpcResponse(Struct):
     id: int
     result: Any = field(default=None)
 
 
-def _check(questions: Sequence[Question], answers: Sequence[tuple[int, bytes]]) -> None:
-    """Make sure that every question was answered rightly. The same answer need not be looked at twice."""
-    right: dict[int, bytes] = {}
-    for place, answer in answers:
-        head, _, body = answer.partition(b"\r\n\r\n")
+def _check(requests: Sequence[PreparedRequest], responses: Sequence[tuple[int, bytes]]) -> None:
+    """Check every response. Identical responses to the same request are checked once."""
+    checked: dict[int, bytes] = {}
+    for index, response in responses:
+        head, _, body = response.partition(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 200 "):
-            raise ServerFailed(f"unexpected answer: {answer[:500]!r}")
-        if right.get(place) == body:
+            raise ServerFailed(f"unexpected response: {response[:500]!r}")
+        if checked.get(index) == body:
             continue
-        question = questions[place]
+        request = requests[index]
         try:
-            found = msgspec.json.decode(body, type=_Answer)
-            is_right = found.id == question.id and question.is_right(found.result)
-        except (msgspec.DecodeError, LookupError, TypeError) as problem:
-            raise ServerFailed(f"unexpected answer ({problem!r}): {answer[:1000]!r}") from problem
-        if not is_right:
-            raise ServerFailed(f"question {question.id} was answered with something else: {body[:500]!r}")
-        right[place] = body
+            found = msgspec.json.decode(body, type=_RpcResponse)
+            is_valid = found.id == request.id and request.is_valid(found.result)
+        except (msgspec.DecodeError, LookupError, TypeError) as error:
+            raise ServerFailed(f"unexpected response ({error!r}): {response[:1000]!r}") from error
+        if not is_valid:
+            raise ServerFailed(f"request {request.id} has a wrong result: {body[:500]!r}")
+        checked[index] = body

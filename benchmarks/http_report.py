@@ -1,4 +1,4 @@
-"""What was measured over HTTP, as tables, and the bars that Dittybag has to clear."""
+"""The report of the HTTP benchmark: tables and performance targets."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from benchmarks.http_client import HANDSHAKE, STATELESS, Load
+from benchmarks.http_client import HANDSHAKE, STATELESS, LoadResult
 from benchmarks.report_output import table
 
-#: How many connections are busy at once.
+#: The numbers of concurrent connections.
 CONNECTIONS: Final = (1, 16, 64)
 
-#: Ways not to come to the point, and the seconds after which such a connection must be gone: ten for the
-#: head of a request, fourteen for its body, and some for a busy machine.
-HALF_SENT: Final[Mapping[str, float]] = {
-    "nothing": 12.0,
-    "half a head": 12.0,
-    "a head, byte by byte": 12.0,
-    "a head, no body": 15.0,
-    "half a body": 15.0,
+#: Kinds of incomplete requests, and the seconds after which the connection must be closed: ten for the
+#: headers, fourteen for the body, and a margin for a busy machine.
+HALF_SENT_TIMEOUTS: Final[Mapping[str, float]] = {
+    "no data": 12.0,
+    "half of the headers": 12.0,
+    "headers, byte by byte": 12.0,
+    "headers, no body": 15.0,
+    "half of the body": 15.0,
 }
 
-#: By connections, how many times the requests of the SDK must be answered at least.
-RATE_BARS: Final = {1: 3.0, 16: 8.0, 64: 8.0}
-#: At most this much of what the SDK takes.
-P99_BAR: Final = 0.25
-MEMORY_BAR: Final = 0.6
-#: Who the bars are about, and who is compared besides.
-PEER: Final = "sdk"
-PEERS: Final = {PEER: "the Python SDK", "sdk-tuned": "the tuned Python SDK"}
+#: The minimum ratio of request rates, by number of connections.
+RATE_TARGETS: Final = {1: 3.0, 16: 8.0, 64: 8.0}
+#: The maximum ratios of p99 latency and memory.
+P99_TARGET: Final = 0.25
+MEMORY_TARGET: Final = 0.6
+#: The server that the targets refer to, and all servers to compare with.
+SDK: Final = "sdk"
+SDKS: Final = {SDK: "the Python SDK", "sdk-tuned": "the tuned Python SDK"}
 
 
-class Series(Struct, frozen=True):
-    """One kind of question to one server."""
+class HttpSeries(Struct, frozen=True):
+    """One kind of request to one server."""
 
     title: str
     server: str
-    #: By connections, one of each round.
-    loads: dict[int, list[Load]] = field(default_factory=lambda: {count: [] for count in CONNECTIONS})
+    #: The loads, one for each round, by number of connections.
+    loads: dict[int, list[LoadResult]] = field(default_factory=lambda: {count: [] for count in CONNECTIONS})
 
-    def median(self, connections: int, read: Callable[[Load], float | None]) -> float | None:
+    def median(self, connections: int, read: Callable[[LoadResult], float | None]) -> float | None:
         values = [value for load in self.loads[connections] if (value := read(load)) is not None]
         return statistics.median(values) if values else None
 
@@ -53,81 +53,83 @@ class Series(Struct, frozen=True):
         return statistics.median(load.p99 for load in self.loads[connections])
 
     def spread(self, connections: int) -> float:
-        """The highest rate over the lowest: what differs by less than this is not worth an opinion."""
+        """Return the ratio of the highest to the lowest rate. Smaller differences are not significant."""
         rates = [load.rate for load in self.loads[connections]]
         return max(rates) / min(rates)
 
 
-class Report(Struct, frozen=True):
-    """All of it."""
+class HttpReport(Struct, frozen=True):
+    """All measurements."""
 
-    series: list[Series]
-    #: By server, the bytes of its processes after its loads, in each round.
+    series: list[HttpSeries]
+    #: The bytes of memory of all processes after the loads, one for each round, by server.
     memory: dict[str, list[int]]
-    #: By server and way, the seconds after which it hung up, if it did.
+    #: The seconds until the connection was closed, or `None`, by server and kind of request.
     half_sent: dict[str, dict[str, float | None]]
-    #: How much else the machine had to do: the load average of a minute.
+    #: The machine's one-minute load average.
     load_before: float
     load_after: float
 
-    def of(self, server: str, version: str = STATELESS) -> Series:
-        """The series of a server, of one revision where it was asked in several."""
+    def find_series(self, server: str, version: str = STATELESS) -> HttpSeries:
+        """Return the series of a server, for one revision if there are several."""
         found = [series for series in self.series if series.server == server]
         return next((series for series in found if series.title.endswith(version)), found[0])
 
-    def memory_of(self, server: str) -> float:
+    def median_memory(self, server: str) -> float:
         return statistics.median(self.memory[server])
 
 
-class Bar(Struct, frozen=True):
-    """One comparison with the SDK that has to come out in our favour."""
+class HttpTarget(Struct, frozen=True):
+    """One comparison with the SDK that has a target."""
 
     title: str
     reached: float
     needed: float
-    #: Whether the greater number is the better one.
+    #: Whether a higher value is better.
     greater: bool
     met: bool
 
 
-def bars(report: Report) -> list[Bar]:
-    """The product, reading prompts, against the SDK that answers its argument."""
-    found: list[Bar] = []
+def check_targets(report: HttpReport) -> list[HttpTarget]:
+    """Compare Dittybag reading prompts with the SDK's echo tool."""
+    found: list[HttpTarget] = []
     for version in (STATELESS, HANDSHAKE):
-        ours, theirs = report.of("dittybag", version), report.of(PEER, version)
+        ours, theirs = report.find_series("dittybag", version), report.find_series(SDK, version)
         for connections in CONNECTIONS:
             title = f"{version}, {_connections(connections)}"
-            rate, needed = ours.rate(connections) / theirs.rate(connections), RATE_BARS[connections]
-            found.append(Bar(f"requests/s, {title}", rate, needed, greater=True, met=rate >= needed))
+            rate, needed = ours.rate(connections) / theirs.rate(connections), RATE_TARGETS[connections]
+            found.append(HttpTarget(f"requests/s, {title}", rate, needed, greater=True, met=rate >= needed))
             p99 = ours.p99(connections) / theirs.p99(connections)
-            found.append(Bar(f"p99, {title}", p99, P99_BAR, greater=False, met=p99 <= P99_BAR))
-    memory = report.memory_of("dittybag") / report.memory_of(PEER)
-    found.append(Bar("memory", memory, MEMORY_BAR, greater=False, met=memory <= MEMORY_BAR))
+            found.append(HttpTarget(f"p99, {title}", p99, P99_TARGET, greater=False, met=p99 <= P99_TARGET))
+    memory = report.median_memory("dittybag") / report.median_memory(SDK)
+    found.append(HttpTarget("memory", memory, MEMORY_TARGET, greater=False, met=memory <= MEMORY_TARGET))
     return found
 
 
-def tables(report: Report, machine: str) -> str:
-    """The report for people."""
-    compared = [series for series in report.series if series.server in ("dittybag", "ours", *PEERS)]
+def tables(report: HttpReport, machine: str) -> str:
+    """Return the report as text."""
+    compared = [series for series in report.series if series.server in ("dittybag", "endpoint", *SDKS)]
     parts = [
         f"HTTP on {machine}; load average {report.load_before:.2f} before, {report.load_after:.2f} after",
         *_loads(compared, report),
-        *(part for peer in PEERS for part in _ratios(report, peer)),
-        "HTTP servers under our endpoint, echo, 2026-07-28",
+        *(part for sdk in SDKS for part in _ratios(report, sdk)),
+        "HTTP servers with Dittybag's endpoint, echo, 2026-07-28",
         _servers(report),
-        "Seconds until a connection is closed on which no whole request comes",
+        "Seconds until the server closes a connection without a complete request",
         _half_sent(report),
-        _about_the_client(report),
-        "The bars: the product, reading prompts, against the SDK with a trivial tool",
-        "\n".join(map(_verdict, bars(report))),
+        _client_limit(report),
+        "Targets: Dittybag reading prompts, compared with the SDK's echo tool",
+        "\n".join(map(_verdict, check_targets(report))),
     ]
     return "\n\n".join(parts)
 
 
-def _loads(compared: Sequence[Series], report: Report) -> list[str]:
+def _loads(compared: Sequence[HttpSeries], report: HttpReport) -> list[str]:
     parts = []
     for connections in CONNECTIONS:
-        rows = [["", "requests/s", "median", "p99", "CPU each", "server", "client", "spread", "memory"]]
+        rows = [
+            ["", "requests/s", "median", "p99", "CPU/request", "server CPU", "client CPU", "spread", "memory"]
+        ]
         rows += [
             [
                 series.title,
@@ -138,20 +140,20 @@ def _loads(compared: Sequence[Series], report: Report) -> list[str]:
                 _share(series.median(connections, lambda load: load.server)),
                 _share(series.median(connections, lambda load: load.client)),
                 f"{series.spread(connections):.2f}x",
-                _megabytes(report.memory_of(series.server)),
+                _megabytes(report.median_memory(series.server)),
             ]
             for series in compared
         ]
-        parts += [f"{_connections(connections)}, kept busy".capitalize(), table(rows)]
+        parts += [_connections(connections), table(rows)]
     return parts
 
 
-def _ratios(report: Report, peer: str) -> tuple[str, str]:
+def _ratios(report: HttpReport, sdk: str) -> tuple[str, str]:
     rows = [_columns()]
-    for server in ("dittybag", "ours"):
+    for server in ("dittybag", "endpoint"):
         for version in (STATELESS, HANDSHAKE):
-            ours, theirs = report.of(server, version), report.of(peer, version)
-            memory = report.memory_of(server) / report.memory_of(peer)
+            ours, theirs = report.find_series(server, version), report.find_series(sdk, version)
+            memory = report.median_memory(server) / report.median_memory(sdk)
             rows.append(
                 [
                     ours.title,
@@ -160,7 +162,7 @@ def _ratios(report: Report, peer: str) -> tuple[str, str]:
                     f"{memory:.2f}x",
                 ]
             )
-    return f"How many times that of {PEERS[peer]}", table(rows)
+    return f"Ratio to {SDKS[sdk]}", table(rows)
 
 
 def _columns() -> list[str]:
@@ -169,42 +171,46 @@ def _columns() -> list[str]:
 
 
 _SERVER_TITLES: Final = {
-    "ours": "uvicorn, httptools and uvloop (ours)",
+    "endpoint": "uvicorn, httptools and uvloop (Dittybag)",
     "h11": "uvicorn, h11 and asyncio",
     "granian": "granian, one worker",
 }
 
 
-def _servers(report: Report) -> str:
+def _servers(report: HttpReport) -> str:
     rows = [_columns()]
     for server, title in _SERVER_TITLES.items():
-        series = report.of(server)
+        series = report.find_series(server)
         rates = [f"{series.rate(count):,.0f}" for count in CONNECTIONS]
         worst = [_milliseconds(series.p99(count)) for count in CONNECTIONS]
-        rows.append([title, *rates, *worst, _megabytes(report.memory_of(server))])
+        rows.append([title, *rates, *worst, _megabytes(report.median_memory(server))])
     return table(rows)
 
 
-def _half_sent(report: Report) -> str:
-    rows = [["", *HALF_SENT, ""]]
+def _half_sent(report: HttpReport) -> str:
+    rows = [["", *HALF_SENT_TIMEOUTS, ""]]
     for server, title in _SERVER_TITLES.items():
         found = report.half_sent[server]
-        in_time = all(seconds is not None and seconds <= HALF_SENT[way] for way, seconds in found.items())
-        shown = ["never" if (seconds := found[way]) is None else f"{seconds:.1f}" for way in HALF_SENT]
-        rows.append([title, *shown, "in time" if in_time else "TOO LATE"])
+        in_time = all(
+            seconds is not None and seconds <= HALF_SENT_TIMEOUTS[kind] for kind, seconds in found.items()
+        )
+        shown = [
+            "never" if (seconds := found[kind]) is None else f"{seconds:.1f}" for kind in HALF_SENT_TIMEOUTS
+        ]
+        rows.append([title, *shown, "met" if in_time else "MISSED"])
     return table(rows)
 
 
-def _about_the_client(report: Report) -> str:
-    """Whether it was the servers that were measured."""
-    floor = report.of("floor")
-    fastest = {n: max(s.rate(n) for s in report.series if s.server != "floor") for n in CONNECTIONS}
+def _client_limit(report: HttpReport) -> str:
+    """Return the client's maximum rates, which show that the client does not limit the servers."""
+    baseline = report.find_series("baseline")
+    fastest = {n: max(s.rate(n) for s in report.series if s.server != "baseline") for n in CONNECTIONS}
     reached = "; ".join(
-        f"{floor.rate(count):,.0f}/s at {_connections(count)}, {floor.rate(count) / fastest[count]:.1f} times"
-        f" the fastest server"
+        f"{baseline.rate(count):,.0f}/s at {_connections(count)}, "
+        f"{baseline.rate(count) / fastest[count]:.1f} times the fastest server"
         for count in CONNECTIONS
     )
-    return f"What the client can do, with a server that reads nothing: {reached}."
+    return f"Client limit, with a server that does not parse requests: {reached}."
 
 
 def _connections(count: int) -> str:
@@ -227,7 +233,7 @@ def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.0%}"
 
 
-def _verdict(bar: Bar) -> str:
-    mark = "met   " if bar.met else "MISSED"
-    wanted = f"at least {bar.needed:g}x" if bar.greater else f"at most {bar.needed:g}x"
-    return f"{mark}  {bar.title}: {bar.reached:.2f}x ({wanted})"
+def _verdict(target: HttpTarget) -> str:
+    mark = "met   " if target.met else "MISSED"
+    required = f"at least {target.needed:g}x" if target.greater else f"at most {target.needed:g}x"
+    return f"{mark}  {target.title}: {target.reached:.2f}x ({required})"

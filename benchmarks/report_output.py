@@ -1,4 +1,4 @@
-"""What benchmarks print: tables, progress, and which machine it was."""
+"""Output of the benchmarks: tables, progress, and a description of the machine."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 
-def tell(progress: str) -> None:
+def print_progress(progress: str) -> None:
     print(progress, file=sys.stderr, flush=True)
 
 
-def machine() -> str:
+def describe_machine() -> str:
     system, python_version = platform.system(), platform.python_version()
     return f"{system} {platform.machine()}, {os.cpu_count()} cores, Python {python_version}"

@@ -1,7 +1,7 @@
-"""Workspaces full of made-up prompts and tasks, always the same ones.
+"""Deterministic sample workspaces with generated prompts and tasks.
 
-They are built through the product's own storage and kept in `.cache/benchmarks/store`, until the schema or
-this module changes. What is measured works on copies.
+They are built through Dittybag's storage and cached in `.cache/benchmarks/store`, until the schema or this
+module changes. Benchmarks work on copies.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from dittybag.storage.sqlite.store import SqliteStore
 
 CACHE: Final = Path(__file__).resolve().parents[1] / ".cache" / "benchmarks" / "store"
 
-#: Each of these is in so many prompts and tasks. They are made of the same syllables as all other words, so
-#: that any three letters of them are frequent.
+#: Each of these words occurs in `RARE` prompts and tasks. They consist of the same syllables as all other
+#: words, so all of their trigrams are frequent.
 RARE_WORDS: Final = tuple(
     f"{a}{b}" for a in ("thaler", "morand", "sulten", "perind") for b in ("ing", "antion")
 )
 RARE: Final = 10
-#: In one of a hundred, one of ten, and three of ten.
+#: These occur in 1%, 10% and 30% of the prompts and tasks.
 UNCOMMON_WORD: Final = "santeral"
 COMMON_WORD: Final = "delarion"
 VERY_COMMON_WORD: Final = "contalsed"
-#: Two letters that are nowhere else, in as many prompts as a rare word; and two that are almost everywhere.
+#: Two letters that occur nowhere else, in `RARE` prompts; and two that occur in almost all.
 RARE_PAIR: Final = "qx"
 FREQUENT_PAIR: Final = "an"
 
-#: Tags and, of a thousand prompts, how many carry them.
+#: The number of prompts with each tag, per thousand.
 TAGS: Final = {"review": 100, "draft": 100, "writing": 50, **{f"topic-{n}": 12 for n in range(100)}}
-#: Projects that tasks are sorted into, from the fullest to the emptiest.
+#: Projects of tasks, in descending order of size.
 PROJECTS: Final = tuple(f"project-{n}" for n in range(20))
 
 _WORDS: Final = 8000
@@ -65,7 +65,7 @@ _CODAS: Final = [*[""] * 6, *"nrstldm", "nd", "nt", "st", "ng", "rn", "ll"]
 _ENDINGS: Final = [*[""] * 4, "ing", "ed", "er", "ion", "ly", "s", "es", "able", "ment"]
 _UNICODE: Final = ["Überblick", "naïve", "ÉTUDE", "Ελλάδα", "ДОКУМЕНТ", "مرحبا", "日本語", "🚀", "İstanbul"]
 
-#: The table and the index of a bare insert: the texts, and the same index on them.
+#: The table for bare inserts, with the same trigram index.
 _BARE: Final = """
 CREATE TABLE bare (
     number INTEGER PRIMARY KEY, id TEXT, name TEXT, title TEXT, description TEXT, content TEXT, tags TEXT
@@ -89,8 +89,8 @@ class Draft(Struct, frozen=True):
     tags: tuple[str, ...]
 
 
-class Writing:
-    """An endless supply of text whose words are as unequally frequent as those of a language."""
+class TextGenerator:
+    """Generates text with the word frequencies of a natural language."""
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed)
@@ -102,7 +102,7 @@ class Writing:
         return self._random.choices(self._vocabulary, cum_weights=self._weights, k=count)
 
     def text(self, count: int, extra: Sequence[str] = ()) -> str:
-        """Sentences of about so many words, the extra ones somewhere among them."""
+        """Return sentences of about `count` words, with the extra words at random positions."""
         words = self.words(count + self._random.randint(-count // 4, count // 4))
         if self._random.random() < 0.1:
             words += self._random.sample(_UNICODE, 2)
@@ -139,8 +139,8 @@ class Writing:
     def prompt(self, project: int, id: str, extra: Sequence[str]) -> Prompt:
         draft = self.draft(extra)
         created = _BEGINNING + self._written * _MINUTE
-        # Every third has been worked on later, up to a month.
-        worked_on = self._random.randrange(30 * 24 * 60) * _MINUTE if self._random.random() < 0.33 else 0
+        # A third of the prompts were updated later, within a month.
+        update_delay = self._random.randrange(30 * 24 * 60) * _MINUTE if self._random.random() < 0.33 else 0
         return Prompt(
             number=0,
             id=id,
@@ -151,11 +151,11 @@ class Writing:
             content=draft.content,
             tags=draft.tags,
             created_at=created,
-            updated_at=created + worked_on,
+            updated_at=created + update_delay,
         )
 
-    def scattered(self, items: int) -> list[list[str]]:
-        """For each of so many items, which of the words that are searched for it has."""
+    def place_search_words(self, items: int) -> list[list[str]]:
+        """Return the search words of each item."""
         places: list[list[str]] = [[] for _ in range(items)]
         shares = dict.fromkeys((*RARE_WORDS, RARE_PAIR), min(RARE, items))
         shares |= {UNCOMMON_WORD: items // 100, COMMON_WORD: items // 10, VERY_COMMON_WORD: items * 3 // 10}
@@ -170,7 +170,7 @@ def _vocabulary() -> list[str]:
     searched = (*RARE_WORDS, UNCOMMON_WORD, COMMON_WORD, VERY_COMMON_WORD, RARE_PAIR)
     found: dict[str, None] = {}
     while len(found) < _WORDS:
-        # The most frequent words are the shortest ones.
+        # The most frequent words are the shortest.
         syllables = 1 if len(found) < 150 else 2 if len(found) < 3000 else 3
         word = "".join(choose(_ONSETS) + choose(_NUCLEI) + choose(_CODAS) for _ in range(syllables))
         word += choose(_ENDINGS) if syllables > 1 else ""
@@ -179,20 +179,20 @@ def _vocabulary() -> list[str]:
     return list(found)
 
 
-class Prepared(Struct, frozen=True):
-    """The files that a run copies."""
+class SampleFiles(Struct, frozen=True):
+    """The files that a benchmark copies."""
 
-    #: A workspace with that many prompts and as many tasks.
+    #: A workspace with prompts and tasks.
     workspace: Path
-    #: The same file, with the table and the index of a bare insert besides.
+    #: The same workspace, with the table and index for bare inserts.
     bare: Path
 
 
-def prepare(items: int) -> Prepared:
-    """Build the files, unless they are there."""
+def build_sample_files(items: int) -> SampleFiles:
+    """Build the files, unless they are cached."""
     CACHE.mkdir(parents=True, exist_ok=True)
     key = hashlib.sha256(Path(__file__).read_bytes() + repr(load_migrations()).encode()).hexdigest()[:12]
-    found = Prepared(CACHE / f"workspace-{items}-{key}.db", CACHE / f"bare-{items}-{key}.db")
+    found = SampleFiles(CACHE / f"workspace-{items}-{key}.db", CACHE / f"bare-{items}-{key}.db")
     for outdated in CACHE.glob(f"*-{items}-*.db*"):
         if outdated not in (found.workspace, found.bare):
             outdated.unlink()
@@ -216,20 +216,20 @@ def _remove(database: Path) -> None:
 
 async def _fill(file: Path, items: int) -> None:
     store = SqliteStore(str(file))
-    writing = Writing("prompts and tasks")
-    prompts, tasks = iter(writing.scattered(items)), iter(writing.scattered(items))
+    generator = TextGenerator("prompts and tasks")
+    prompts, tasks = iter(generator.place_search_words(items)), iter(generator.place_search_words(items))
 
     async def work(transaction: Transaction) -> None:
         project = await transaction.projects.by_name(DEFAULT_PROJECT)
         assert project is not None
         for extra in itertools.islice(prompts, _PER_TRANSACTION):
-            await transaction.write("create", None, writing.prompt(project.id, transaction.new_id(), extra))
+            await transaction.write("create", None, generator.prompt(project.id, transaction.new_id(), extra))
         for extra in itertools.islice(tasks, _PER_TRANSACTION):
-            await transaction.write("create", None, writing.task(extra))
+            await transaction.write("create", None, generator.task(extra))
 
     try:
         for done in _progress("Filling the store", items):
-            await store.write(work, actor=f"benchmark, from {done} on")
+            await store.write(work, actor=f"benchmark, from {done}")
     finally:
         await store.close()
 
@@ -239,7 +239,7 @@ def _add_bare(workspace: Path, file: Path, items: int) -> None:
     connection = bare_connection(file)
     try:
         connection.execute(_BARE)
-        for done in _progress("Filling the floor", items):
+        for done in _progress("Filling the baseline", items):
             connection.execute(
                 """INSERT INTO bare SELECT number, id, name, title, description, content, tags FROM prompts
                    WHERE number > ? AND number <= ? ORDER BY number""",
@@ -250,7 +250,7 @@ def _add_bare(workspace: Path, file: Path, items: int) -> None:
 
 
 def bare_connection(file: Path) -> apsw.Connection:
-    """A connection that writes as durably as ours, with a cache of the same size."""
+    """Open a connection with the same durability and cache size as Dittybag's."""
     connection = apsw.Connection(str(file))
     for pragma in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -16384"):
         connection.execute(f"PRAGMA {pragma}")
@@ -265,8 +265,8 @@ def _progress(what: str, items: int) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def copied(file: Path, folder: Path, name: str) -> Iterator[Path]:
-    """A copy to work on, on the disk before anything is measured."""
+def temporary_copy(file: Path, folder: Path, name: str) -> Iterator[Path]:
+    """Copy a file and sync the copy to disk. It is removed at the end of the block."""
     target = folder / f"{name}.db"
     shutil.copyfile(file, target)
     descriptor = os.open(target, os.O_RDWR)

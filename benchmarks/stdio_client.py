@@ -1,4 +1,4 @@
-"""A client that costs next to nothing, so that what is measured is the server."""
+"""A stdio client with minimal overhead, so that benchmarks measure the server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from msgspec import Struct
 VERSION: Final = "2025-11-25"
 
 _READ_BYTES: Final = 1 << 20
-#: A server that takes longer than this for one measurement is stuck.
-_PATIENCE_SECONDS: Final = 300.0
+#: Timeout for one measurement.
+_TIMEOUT_SECONDS: Final = 300.0
 
 _INITIALIZE: Final = msgspec.json.encode(
     {
@@ -40,7 +40,7 @@ _LIST: Final = b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}\n'
 
 
 class ServerFailed(Exception):
-    """A server ended, or did not answer as it must."""
+    """A server ended or sent an unexpected response."""
 
 
 class _Text(Struct):
@@ -51,16 +51,16 @@ class _ToolResult(Struct):
     content: list[_Text]
 
 
-class _Answer(Struct):
+class _EchoResponse(Struct):
     id: int
     result: _ToolResult
 
 
-_decode_answer: Final = msgspec.json.Decoder(_Answer).decode
+_decode_response: Final = msgspec.json.Decoder(_EchoResponse).decode
 
 
-class Calls:
-    """Calls of the tool `echo`, encoded beforehand."""
+class EchoCalls:
+    """Calls of the tool `echo`, encoded in advance."""
 
     def __init__(self, count: int) -> None:
         self.texts = {number: f"message {number}" for number in range(2, count + 2)}
@@ -70,34 +70,34 @@ class Calls:
             for number in self.texts
         ]
 
-    def check(self, answers: bytes, *, in_order: bool) -> None:
-        """Make sure that every call was answered once, and rightly."""
-        lines = answers.splitlines()
+    def check(self, output: bytes, *, in_order: bool) -> None:
+        """Check that every call has exactly one response, with the right text."""
+        lines = output.splitlines()
         try:
-            heard = [_decode_answer(line) for line in lines]
-        except msgspec.DecodeError as problem:
-            raise ServerFailed(f"unexpected answer: {problem}") from problem
-        ids = [answer.id for answer in heard]
+            responses = [_decode_response(line) for line in lines]
+        except msgspec.DecodeError as error:
+            raise ServerFailed(f"unexpected response: {error}") from error
+        ids = [response.id for response in responses]
         if (ids if in_order else sorted(ids)) != list(self.texts):
-            raise ServerFailed(f"{len(self.texts)} calls, but the answers do not match them one to one")
-        for answer in heard:
-            if [block.text for block in answer.result.content] != [self.texts[answer.id]]:
-                raise ServerFailed(f"call {answer.id} was answered with another text")
+            raise ServerFailed(f"the responses do not match the {len(self.texts)} calls one to one")
+        for response in responses:
+            if [block.text for block in response.result.content] != [self.texts[response.id]]:
+                raise ServerFailed(f"the response to call {response.id} has another text")
 
 
-def _surroundings() -> dict[str, str]:
-    """The same few variables for all: others, like `PYTHONDONTWRITEBYTECODE`, change what is measured."""
+def _environment() -> dict[str, str]:
+    """Return a minimal environment: variables such as `PYTHONDONTWRITEBYTECODE` affect the results."""
     return {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
 
 
-class Connection:
-    """A running server and the two pipes to it. Use it as `with`: the server ends with it."""
+class StdioServer:
+    """A server process with pipes to it. Leaving the context kills it."""
 
     def __init__(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the connection
         self._process = subprocess.Popen(
             command,
-            env=_surroundings() | dict(variables or {}),
+            env=_environment() | dict(variables or {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -115,39 +115,39 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._process.kill()
-        # Takes care of the pipes as well.
+        # This also closes the pipes.
         self._process.__exit__(kind, error, trace)
         self._errors.close()
 
-    def greet(self) -> None:
-        """Open the conversation: returns when the answer to `initialize` is there."""
-        answer = self._ask(_INITIALIZE + b"\n")
-        if VERSION.encode() not in answer:
-            raise ServerFailed(f"unexpected answer to initialize: {answer!r}")
+    def initialize(self) -> None:
+        """Send `initialize` and wait for the response."""
+        response = self._request(_INITIALIZE + b"\n")
+        if VERSION.encode() not in response:
+            raise ServerFailed(f"unexpected response to initialize: {response!r}")
 
     def list_tools(self) -> None:
-        """Finish the handshake and list the tools, like every client does first."""
-        answer = self._ask(_INITIALIZED + _LIST)
-        if b'"echo"' not in answer:
-            raise ServerFailed(f"unexpected answer to tools/list: {answer!r}")
+        """Finish the handshake and list the tools, as clients do first."""
+        response = self._request(_INITIALIZED + _LIST)
+        if b'"echo"' not in response:
+            raise ServerFailed(f"unexpected response to tools/list: {response!r}")
 
-    def call_one_by_one(self, calls: Calls) -> float:
-        """Send each call when the one before it has been answered. Returns the seconds it took."""
-        to, source, answers = self._to, self._from, bytearray()
-        with self._watched():
+    def call_sequentially(self, calls: EchoCalls) -> float:
+        """Send each call after the response to the previous one. Returns the seconds."""
+        to, source, responses = self._to, self._from, bytearray()
+        with self._kill_after_timeout():
             start = time.perf_counter()
             for frame in calls.frames:
                 os.write(to, frame)
-                answer = os.read(source, _READ_BYTES)
-                answers += answer
-                if not answer.endswith(b"\n"):
-                    answers += self._rest_of_line(answer)
+                response = os.read(source, _READ_BYTES)
+                responses += response
+                if not response.endswith(b"\n"):
+                    responses += self._rest_of_line(response)
             seconds = time.perf_counter() - start
-        calls.check(bytes(answers), in_order=True)
+        calls.check(bytes(responses), in_order=True)
         return seconds
 
-    def call_all_at_once(self, calls: Calls) -> float:
-        """Keep the pipe to the server full, and read what comes. Returns the seconds it took."""
+    def call_pipelined(self, calls: EchoCalls) -> float:
+        """Keep the pipe to the server full while reading responses. Returns the seconds."""
         unsent = memoryview(b"".join(calls.frames))
         left = len(calls.frames)
         chunks: list[bytes] = []
@@ -155,7 +155,7 @@ class Connection:
         poll.register(self._from, select.POLLIN)
         poll.register(self._to, select.POLLOUT)
         os.set_blocking(self._to, False)
-        with self._watched():
+        with self._kill_after_timeout():
             start = time.perf_counter()
             while left:
                 for descriptor, _ in poll.poll():
@@ -163,7 +163,7 @@ class Connection:
                         chunks.append(self._read())
                         left -= chunks[-1].count(b"\n")
                         continue
-                    # Not writable after all is no surprise: a pipe may have less room than was asked for.
+                    # A pipe that is reported as writable may have too little room for the write.
                     with contextlib.suppress(BlockingIOError):
                         unsent = unsent[os.write(self._to, unsent) :]
                     if not unsent:
@@ -174,17 +174,17 @@ class Connection:
         return seconds
 
     def memory(self) -> int:
-        """The bytes of the server that are in memory now."""
+        """Return the server's resident memory in bytes."""
         pid = self._process.pid
         status = Path(f"/proc/{pid}/status")
         if status.exists():
             line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS:"))
             return int(line.split()[1]) * 1024
-        asked = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=True)
-        return int(asked.stdout) * 1024
+        result = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=True)
+        return int(result.stdout) * 1024
 
-    def _ask(self, frames: bytes) -> bytes:
-        with self._watched():
+    def _request(self, frames: bytes) -> bytes:
+        with self._kill_after_timeout():
             os.write(self._to, frames)
             return self._rest_of_line(b"")
 
@@ -197,18 +197,18 @@ class Connection:
     def _read(self) -> bytes:
         chunk = os.read(self._from, _READ_BYTES)
         if not chunk:
-            raise self._failure("the server ended or was stuck")
+            raise self._failure("the server ended or timed out")
         return chunk
 
     def _failure(self, what: str) -> ServerFailed:
         self._errors.seek(0)
-        said = self._errors.read()[-2000:].decode(errors="replace").strip()
-        return ServerFailed(f"{what}; it said: {said or 'nothing'}")
+        output = self._errors.read()[-2000:].decode(errors="replace").strip()
+        return ServerFailed(f"{what}; its output: {output or 'none'}")
 
     @contextlib.contextmanager
-    def _watched(self) -> Iterator[None]:
-        """End a server that is stuck, so that nobody waits for it forever, and tell if it is gone."""
-        timer = threading.Timer(_PATIENCE_SECONDS, self._process.kill)
+    def _kill_after_timeout(self) -> Iterator[None]:
+        """Kill the server after a timeout, and report if it has ended."""
+        timer = threading.Timer(_TIMEOUT_SECONDS, self._process.kill)
         timer.daemon = True
         timer.start()
         try:

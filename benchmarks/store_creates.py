@@ -1,4 +1,4 @@
-"""Durable creates: bare SQLite, through the services, and over stdio, in turns."""
+"""Measures durable creates: with bare SQLite, through the services, and over stdio."""
 
 from __future__ import annotations
 
@@ -13,83 +13,101 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from benchmarks.report_output import tell
+from benchmarks.report_output import print_progress
 from benchmarks.sample_data import (
     TAGS,
     Draft,
-    Writing,
+    TextGenerator,
     bare_connection,
-    copied,
+    temporary_copy,
 )
 from benchmarks.stdio_client import ServerFailed
-from benchmarks.store_calls import AT_ONCE, Effort, Run, Session, add_prompt, renamed, result_of
+from benchmarks.store_calls import (
+    CONCURRENT,
+    CreatePrompts,
+    DittybagSession,
+    StoreSampling,
+    add_prompt,
+    result_of,
+    with_title_prefix,
+)
 from dittybag.domain.names import name_from_title
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from dittybag.storage.sqlite.store import SqliteStore
 
 
-class Creates(Struct):
-    """One way to create prompts."""
+class CreateMethod(Struct):
+    """One method of creating prompts, with its samples."""
 
     title: str
-    run: Run
-    at_once: bool = False
-    #: Seconds per prompt. Those at once are one sample, of what each of them took of the whole time.
+    run: CreatePrompts
+    concurrent: bool = False
+    #: Seconds per prompt. A concurrent batch is one sample: its total time divided by its size.
     samples: list[float] = field(default_factory=list)
 
 
 BARE: Final = "bare"
-BARE_AT_ONCE: Final = "bare_at_once"
+BARE_CONCURRENT: Final = "bare_at_once"
 SERVICE: Final = "service"
 SERVICE_TAGGED: Final = "service_tagged"
-SERVICE_AT_ONCE: Final = "service_at_once"
+SERVICE_CONCURRENT: Final = "service_at_once"
 STDIO: Final = "stdio"
-STDIO_AT_ONCE: Final = "stdio_at_once"
+STDIO_CONCURRENT: Final = "stdio_at_once"
 
 
-def measure_creates(workspace: Path, bare: Path, folder: Path, effort: Effort) -> dict[str, Creates]:
-    """All ways to create prompts, in turns, each on a file of its own."""
-    writing = Writing("creates")
+def measure_creates(
+    workspace: Path, bare: Path, folder: Path, sampling: StoreSampling
+) -> dict[str, CreateMethod]:
+    """Measure all methods in turns, each with its own file."""
+    generator = TextGenerator("creates")
     with contextlib.ExitStack() as stack:
-        sources = {BARE: bare, BARE_AT_ONCE: bare, SERVICE: workspace, STDIO: workspace}
-        files = {name: stack.enter_context(copied(source, folder, name)) for name, source in sources.items()}
-        session = stack.enter_context(Session(files[STDIO]))
-        session.greet()
-        one_by_one, tagged, together = stack.enter_context(_service(files[SERVICE]))
-        ways = {
-            BARE: Creates("floor: a bare insert", stack.enter_context(_bare(files[BARE]))),
-            SERVICE: Creates("in process, one by one", one_by_one),
-            SERVICE_TAGGED: Creates("in process, with three tags", tagged),
-            STDIO: Creates("on stdio, one by one", lambda drafts: _over_stdio(session, drafts)),
-            BARE_AT_ONCE: Creates(
-                f"floor: {AT_ONCE} in a transaction",
-                stack.enter_context(_bare_at_once(files[BARE_AT_ONCE])),
-                at_once=True,
+        sources = {BARE: bare, BARE_CONCURRENT: bare, SERVICE: workspace, STDIO: workspace}
+        files = {
+            name: stack.enter_context(temporary_copy(source, folder, name))
+            for name, source in sources.items()
+        }
+        session = stack.enter_context(DittybagSession(files[STDIO]))
+        session.initialize()
+        sequentially, tagged, concurrently = stack.enter_context(_service(files[SERVICE]))
+        methods = {
+            BARE: CreateMethod("baseline: bare insert", stack.enter_context(_bare(files[BARE]))),
+            SERVICE: CreateMethod("in process, sequential", sequentially),
+            SERVICE_TAGGED: CreateMethod("in process, with three tags", tagged),
+            STDIO: CreateMethod("on stdio, sequential", lambda drafts: _over_stdio(session, drafts)),
+            BARE_CONCURRENT: CreateMethod(
+                f"baseline: {CONCURRENT} in one transaction",
+                stack.enter_context(_bare_concurrent(files[BARE_CONCURRENT])),
+                concurrent=True,
             ),
-            SERVICE_AT_ONCE: Creates(f"in process, {AT_ONCE} at once", together, at_once=True),
-            STDIO_AT_ONCE: Creates(
-                f"on stdio, {AT_ONCE} at once", lambda drafts: _pipelined(session, drafts), at_once=True
+            SERVICE_CONCURRENT: CreateMethod(
+                f"in process, {CONCURRENT} concurrent", concurrently, concurrent=True
+            ),
+            STDIO_CONCURRENT: CreateMethod(
+                f"on stdio, {CONCURRENT} pipelined",
+                lambda drafts: _pipelined(session, drafts),
+                concurrent=True,
             ),
         }
-        for way in ways.values():
-            way.run([renamed(writing.draft(), "first") for _ in range(AT_ONCE)])
-        order = list(ways.values())
-        for number in range(effort.rounds):
-            tell(f"Creates {number + 1} of {effort.rounds} ...")
-            for way in order:
-                _create(way, writing, effort)
+        for method in methods.values():
+            method.run([with_title_prefix(generator.draft(), "first") for _ in range(CONCURRENT)])
+        order = list(methods.values())
+        for number in range(sampling.rounds):
+            print_progress(f"Creates {number + 1} of {sampling.rounds} ...")
+            for method in order:
+                _create(method, generator, sampling)
             order.append(order.pop(0))
-    return ways
+    return methods
 
 
-def _create(way: Creates, writing: Writing, effort: Effort) -> None:
-    batches = effort.pipelines if way.at_once else 1
+def _create(method: CreateMethod, generator: TextGenerator, sampling: StoreSampling) -> None:
+    batches = sampling.batches if method.concurrent else 1
     drafts = [
-        [writing.draft() for _ in range(AT_ONCE if way.at_once else effort.creates)] for _ in range(batches)
+        [generator.draft() for _ in range(CONCURRENT if method.concurrent else sampling.creates)]
+        for _ in range(batches)
     ]
     for batch in drafts:
-        way.samples += way.run(batch)
+        method.samples += method.run(batch)
 
 
 _INSERT: Final = "INSERT INTO bare (id, name, title, description, content, tags) VALUES (?, ?, ?, ?, ?, ?)"
@@ -101,8 +119,8 @@ def _row(draft: Draft) -> tuple[str | None, ...]:
 
 
 @contextlib.contextmanager
-def _bare(file: Path) -> Iterator[Run]:
-    """One row to a transaction; a trigger writes the index."""
+def _bare(file: Path) -> Iterator[CreatePrompts]:
+    """One row per transaction; a trigger writes the index."""
     connection = bare_connection(file)
 
     def run(drafts: Sequence[Draft]) -> list[float]:
@@ -118,11 +136,11 @@ def _bare(file: Path) -> Iterator[Run]:
 
 
 @contextlib.contextmanager
-def _bare_at_once(file: Path) -> Iterator[Run]:
-    """All rows in a transaction, and the index after them.
+def _bare_concurrent(file: Path) -> Iterator[CreatePrompts]:
+    """All rows in one transaction, followed by their index entries.
 
-    With a trigger it takes three times as long: SQLite sets a savepoint before each statement that fires one,
-    and at every savepoint FTS5 writes out what it has gathered, instead of all of it at the commit.
+    A trigger takes three times as long: SQLite sets a savepoint before each statement that fires a trigger,
+    and FTS5 flushes its pending terms at every savepoint instead of once at the commit.
     """
     connection = bare_connection(file)
     connection.execute("DROP TRIGGER bare_index_after_insert")
@@ -146,7 +164,7 @@ def _bare_at_once(file: Path) -> Iterator[Run]:
 
 
 @contextlib.contextmanager
-def _service(file: Path) -> Iterator[tuple[Run, Run, Run]]:
+def _service(file: Path) -> Iterator[tuple[CreatePrompts, CreatePrompts, CreatePrompts]]:
     with asyncio.Runner() as runner:
         workspace = Workspace(SqliteStore(str(file)))
         caller = Caller(runner.run(workspace.projects.find("default")).id, "benchmark")
@@ -156,35 +174,35 @@ def _service(file: Path) -> Iterator[tuple[Run, Run, Run]]:
             await workspace.prompts.create(caller, title=draft.title, content=draft.content, tags=tags)
             return time.perf_counter() - start
 
-        async def one_by_one(drafts: Sequence[Draft], tags: Sequence[str] = ()) -> list[float]:
+        async def sequentially(drafts: Sequence[Draft], tags: Sequence[str] = ()) -> list[float]:
             return [await create(draft, tags) for draft in drafts]
 
-        async def together(drafts: Sequence[Draft]) -> list[float]:
+        async def concurrently(drafts: Sequence[Draft]) -> list[float]:
             start = time.perf_counter()
             await asyncio.gather(*(create(draft) for draft in drafts))
             return [(time.perf_counter() - start) / len(drafts)]
 
         try:
             yield (
-                lambda drafts: runner.run(one_by_one(drafts)),
-                lambda drafts: runner.run(one_by_one(drafts, list(TAGS)[:3])),
-                lambda drafts: runner.run(together(drafts)),
+                lambda drafts: runner.run(sequentially(drafts)),
+                lambda drafts: runner.run(sequentially(drafts, list(TAGS)[:3])),
+                lambda drafts: runner.run(concurrently(drafts)),
             )
         finally:
             runner.run(workspace.store.close())
 
 
-def _over_stdio(session: Session, drafts: Sequence[Draft]) -> list[float]:
+def _over_stdio(session: DittybagSession, drafts: Sequence[Draft]) -> list[float]:
     samples = []
     for draft in drafts:
-        seconds, (answer,) = session.timed([add_prompt(draft)])
-        result_of(answer)
+        seconds, (response,) = session.time_requests([add_prompt(draft)])
+        result_of(response)
         samples.append(seconds)
     return samples
 
 
-def _pipelined(session: Session, drafts: Sequence[Draft]) -> list[float]:
-    seconds, answers = session.timed([add_prompt(draft) for draft in drafts])
-    if len({result_of(answer)["structuredContent"]["id"] for answer in answers}) != len(drafts):
-        raise ServerFailed("pipelined creates did not make one prompt each")
+def _pipelined(session: DittybagSession, drafts: Sequence[Draft]) -> list[float]:
+    seconds, responses = session.time_requests([add_prompt(draft) for draft in drafts])
+    if len({result_of(response)["structuredContent"]["id"] for response in responses}) != len(drafts):
+        raise ServerFailed("pipelined creates did not create one prompt each")
     return [seconds / len(drafts)]

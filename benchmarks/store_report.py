@@ -1,4 +1,4 @@
-"""What the benchmark of the store found: tables for people, JSON for machines."""
+"""The report of the store benchmark, as text tables and as JSON."""
 
 from __future__ import annotations
 
@@ -9,74 +9,74 @@ from typing import Any
 from msgspec import Struct, field
 
 from benchmarks.report_output import table
-from benchmarks.store_calls import AT_ONCE, Call
-from benchmarks.store_creates import BARE, SERVICE, SERVICE_AT_ONCE, STDIO, STDIO_AT_ONCE, Creates
+from benchmarks.store_calls import CONCURRENT, TimedCall
+from benchmarks.store_creates import BARE, SERVICE, SERVICE_CONCURRENT, STDIO, STDIO_CONCURRENT, CreateMethod
 
 
 class Starts(Struct):
-    """Seconds from the start of the process to two answers."""
+    """Seconds from the start of the process to two responses."""
 
     initialize: list[float] = field(default_factory=list)
     first_page: list[float] = field(default_factory=list)
 
 
 class Ratio(Struct, frozen=True):
-    """A comparison of two things that were measured in turns."""
+    """A ratio of two measurements, with its target."""
 
     title: str
     reached: float
-    bar: float
-    #: Whether it has to be at least the bar, and not at most.
-    least: bool = False
+    target: float
+    #: Whether the target is a minimum; otherwise it is a maximum.
+    at_least: bool = False
 
     @property
     def met(self) -> bool:
-        return self.reached >= self.bar if self.least else self.reached <= self.bar
+        return self.reached >= self.target if self.at_least else self.reached <= self.target
 
 
-class Report(Struct, frozen=True):
-    """Everything that was measured."""
+class StoreReport(Struct, frozen=True):
+    """All measurements."""
 
     machine: str
     items: int
     megabytes: float
-    calls: list[Call]
+    calls: list[TimedCall]
     memory: int
-    creates: dict[str, Creates]
+    creates: dict[str, CreateMethod]
     starts: dict[str, Starts]
 
     def ratios(self) -> list[Ratio]:
-        """The comparisons, with their bars."""
-        ways, empty, full = self.creates, self.starts["empty"], self.starts["full"]
-        bare, in_process, on_stdio = (ways[name].samples for name in (BARE, SERVICE, STDIO))
+        """Return the ratios with their targets."""
+        methods, empty, full = self.creates, self.starts["empty"], self.starts["full"]
+        bare, in_process, on_stdio = (methods[name].samples for name in (BARE, SERVICE, STDIO))
         return [
-            Ratio("create in process, over the floor", _over(in_process, bare), 2),
-            Ratio("... on average", statistics.mean(in_process) / statistics.mean(bare), 2),
-            Ratio("create on stdio, over the floor", _over(on_stdio, bare), 2),
-            Ratio("... on average", statistics.mean(on_stdio) / statistics.mean(bare), 2),
+            Ratio("create in process / baseline", _ratio(in_process, bare), 2),
+            Ratio("... mean", statistics.mean(in_process) / statistics.mean(bare), 2),
+            Ratio("create on stdio / baseline", _ratio(on_stdio, bare), 2),
+            Ratio("... mean", statistics.mean(on_stdio) / statistics.mean(bare), 2),
             Ratio(
-                f"{AT_ONCE} at once in process, over the rate of one by one",
-                _over(in_process, ways[SERVICE_AT_ONCE].samples),
+                f"rate of {CONCURRENT} concurrent / sequential, in process",
+                _ratio(in_process, methods[SERVICE_CONCURRENT].samples),
                 2,
-                least=True,
+                at_least=True,
             ),
             Ratio(
-                f"{AT_ONCE} at once on stdio, over the rate of one by one",
-                _over(on_stdio, ways[STDIO_AT_ONCE].samples),
+                f"rate of {CONCURRENT} pipelined / sequential, on stdio",
+                _ratio(on_stdio, methods[STDIO_CONCURRENT].samples),
                 2,
-                least=True,
+                at_least=True,
             ),
-            Ratio("start-up, full over empty", _over(full.initialize, empty.initialize), 1.2),
-            Ratio("... to a page of prompts", _over(full.first_page, empty.first_page), 1.2),
+            Ratio("start-up, full / empty store", _ratio(full.initialize, empty.initialize), 1.2),
+            Ratio("... to the first page of prompts", _ratio(full.first_page, empty.first_page), 1.2),
         ]
 
 
-def _over(samples: Sequence[float], others: Sequence[float]) -> float:
+def _ratio(samples: Sequence[float], others: Sequence[float]) -> float:
     return statistics.median(samples) / statistics.median(others)
 
 
-def _high(samples: Sequence[float]) -> float:
-    """What 95 of 100 samples stay below."""
+def _p95(samples: Sequence[float]) -> float:
+    """Return the 95th percentile."""
     return sorted(samples)[int(len(samples) * 0.95)]
 
 
@@ -84,27 +84,27 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:.2f} ms"
 
 
-def _call_row(call: Call) -> list[str]:
+def _call_row(call: TimedCall) -> list[str]:
     median = statistics.median(call.samples)
     return [
         call.title,
         "" if call.found is None else f"{call.found:,}",
         _milliseconds(call.samples[0]),
         _milliseconds(median),
-        _milliseconds(_high(call.samples)),
-        "" if call.bar is None else f"{call.bar * 1000:g} ms",
-        "" if call.bar is None else "ok" if median <= call.bar else "OVER",
+        _milliseconds(_p95(call.samples)),
+        "" if call.target is None else f"{call.target * 1000:g} ms",
+        "" if call.target is None else "met" if median <= call.target else "MISSED",
     ]
 
 
-def _create_row(way: Creates) -> list[str]:
-    average = statistics.fmean(way.samples)
+def _create_row(method: CreateMethod) -> list[str]:
+    mean = statistics.fmean(method.samples)
     return [
-        way.title,
-        _milliseconds(statistics.median(way.samples)),
-        _milliseconds(_high(way.samples)),
-        _milliseconds(average),
-        f"{1 / average:,.0f}/s",
+        method.title,
+        _milliseconds(statistics.median(method.samples)),
+        _milliseconds(_p95(method.samples)),
+        _milliseconds(mean),
+        f"{1 / mean:,.0f}/s",
     ]
 
 
@@ -117,12 +117,17 @@ def _start_row(name: str, starts: Starts) -> list[str]:
 
 
 def _ratio_row(ratio: Ratio) -> list[str]:
-    wanted, missed = ("at least", "UNDER") if ratio.least else ("at most", "OVER")
-    return [ratio.title, f"{ratio.reached:.2f}x", f"{wanted} {ratio.bar:g}x", "ok" if ratio.met else missed]
+    bound = "at least" if ratio.at_least else "at most"
+    return [
+        ratio.title,
+        f"{ratio.reached:.2f}x",
+        f"{bound} {ratio.target:g}x",
+        "met" if ratio.met else "MISSED",
+    ]
 
 
-def tables(report: Report) -> str:
-    """The report for people."""
+def tables(report: StoreReport) -> str:
+    """Return the report as text."""
     items = f"{report.items:,}"
     return "\n\n".join(
         [
@@ -130,19 +135,19 @@ def tables(report: Report) -> str:
             "Calls on stdio",
             table(
                 [
-                    ["", "found", "first", "median", "95%", "bar", ""],
+                    ["", "found", "first", "median", "p95", "target", ""],
                     *(_call_row(call) for call in report.calls),
                 ]
             ),
-            f"The server took {report.memory / 1e6:.1f} MB of memory after them.",
+            f"Server memory after these calls: {report.memory / 1e6:.1f} MB",
             "Durable creates, per prompt",
             table(
                 [
-                    ["", "median", "95%", "average", "rate on average"],
-                    *(_create_row(way) for way in report.creates.values()),
+                    ["", "median", "p95", "mean", "mean rate"],
+                    *(_create_row(method) for method in report.creates.values()),
                 ]
             ),
-            "From the start of the process to answers",
+            "From process start to the response",
             table(
                 [
                     ["", "initialize", "prompts/list"],
@@ -150,13 +155,13 @@ def tables(report: Report) -> str:
                 ]
             ),
             "Ratios",
-            table([["", "reached", "bar", ""], *(_ratio_row(ratio) for ratio in report.ratios())]),
+            table([["", "ratio", "target", ""], *(_ratio_row(ratio) for ratio in report.ratios())]),
         ]
     )
 
 
-def as_json(report: Report) -> Mapping[str, Any]:
-    """All samples, in seconds, and the ratios."""
+def as_json(report: StoreReport) -> Mapping[str, Any]:
+    """Return all samples, in seconds, and the ratios."""
     return {
         "machine": report.machine,
         "items": report.items,
@@ -166,16 +171,16 @@ def as_json(report: Report) -> Mapping[str, Any]:
             {
                 "call": call.title,
                 "found": call.found,
-                "bar": call.bar,
+                "target": call.target,
                 "median": statistics.median(call.samples),
                 "samples": call.samples,
             }
             for call in report.calls
         ],
-        "creates": {name: way.samples for name, way in report.creates.items()},
+        "creates": {name: method.samples for name, method in report.creates.items()},
         "starts": report.starts,
         "ratios": [
-            {"ratio": ratio.title, "reached": ratio.reached, "bar": ratio.bar, "met": ratio.met}
+            {"ratio": ratio.title, "reached": ratio.reached, "target": ratio.target, "met": ratio.met}
             for ratio in report.ratios()
         ],
     }

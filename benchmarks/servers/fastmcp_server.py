@@ -1,11 +1,11 @@
-"""FastMCP, without its banner, its log and structured results."""
+"""The echo server with FastMCP, without banner, log and structured results."""
 
 from fastmcp import FastMCP
 
 server = FastMCP("echo", version="1.0")
 
 
-@server.tool(output_schema=None, description="Answers the text.")
+@server.tool(output_schema=None, description="Returns the text.")
 async def echo(text: str) -> str:
     return text
 

@@ -1,4 +1,4 @@
-"""The official Python SDK, its low-level server."""
+"""The echo server with the low-level server of the official Python SDK."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOOLS = types.ListToolsResult(
     tools=[
         types.Tool(
             name="echo",
-            description="Answers the text.",
+            description="Returns the text.",
             input_schema={
                 "type": "object",
                 "properties": {"text": {"type": "string"}},
@@ -33,7 +33,7 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
 
 
 server = Server("echo", version="1.0", on_list_tools=list_tools, on_call_tool=call_tool)
-# The default is a tracing span for every message, which nobody collects here.
+# The default is a tracing span for every message, which is not collected here.
 server.middleware.clear()
 
 

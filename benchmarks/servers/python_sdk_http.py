@@ -1,7 +1,7 @@
-"""The official Python SDK over HTTP: its low-level server, stateless and with JSON answers, on uvicorn.
+"""The official Python SDK over HTTP: its low-level server, stateless, with JSON responses, on uvicorn.
 
-`python_sdk_http.py PORT default` is what the SDK gives everybody. `tuned` leaves out what it does for every
-request and nobody needs here.
+`python_sdk_http.py PORT default` uses the SDK's defaults. `tuned` disables per-request work that this server
+does not need.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from python_sdk import TOOLS, call_tool, list_tools
 def build(kind: str) -> Server:
     if kind == "default":
         return Server("echo", version="1.0", on_list_tools=list_tools, on_call_tool=call_tool)
-    # Without this it asks its own list of tools for the schema, at every call.
+    # Without this, the SDK requests its own list of tools for the schema at every call.
     schemas = {tool.name: tool.input_schema for tool in TOOLS.tools}
     server = Server(
         "echo",
@@ -25,12 +25,12 @@ def build(kind: str) -> Server:
         on_call_tool=call_tool,
         get_tool_input_schema=schemas.get,
     )
-    # A tracing span for every message, which nobody collects here.
+    # The default is a tracing span for every message, which is not collected here.
     server.middleware.clear()
     return server
 
 
 if __name__ == "__main__":
     application = build(sys.argv[2]).streamable_http_app(json_response=True, stateless_http=True)
-    # As it comes, but for the log: a line for every request would cost it more than ours, which writes none.
+    # The defaults, without the access log: Dittybag does not write one either.
     uvicorn.run(application, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")

@@ -1,4 +1,4 @@
-"""Our engine with an ordinary function as its handler."""
+"""The echo server with Dittybag's engine and a synchronous handler."""
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ class Echo(Struct, frozen=True):
     text: str
 
 
-@server.tool("echo", Echo, description="Answers the text.")
+@server.tool("echo", Echo, description="Returns the text.")
 def echo(arguments: Echo, ctx: Context) -> str:
     return arguments.text
 

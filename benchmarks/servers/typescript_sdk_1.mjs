@@ -1,4 +1,4 @@
-// The official TypeScript SDK 1, its low-level server.
+// The echo server with the low-level server of the official TypeScript SDK 1.
 
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
@@ -7,7 +7,7 @@ import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprot
 const tools = [
   {
     name: "echo",
-    description: "Answers the text.",
+    description: "Returns the text.",
     inputSchema: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
   },
 ];

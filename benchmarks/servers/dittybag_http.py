@@ -1,4 +1,4 @@
-"""Our endpoint with a trivial tool, on the HTTP server that is named: `ours_http.py PORT SERVER`."""
+"""The echo server with Dittybag's HTTP endpoint on a given HTTP server: `dittybag_http.py PORT SERVER`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
-from ours import server
+from dittybag_stdio import server
 
 from dittybag.protocol.transports.http import HostCheckMiddleware, HttpEndpoint
 
@@ -18,7 +18,7 @@ application = HostCheckMiddleware(endpoint)
 
 
 def on_httptools(port: int) -> None:
-    """As the product does it."""
+    """uvicorn with httptools and uvloop, as in `dittybag serve`."""
     from dittybag.protocol.transports.http.uvicorn_server import listening_socket, new_event_loop, serve
 
     with listening_socket(HOST, port) as listener, asyncio.Runner(loop_factory=new_event_loop) as runner:
@@ -27,7 +27,7 @@ def on_httptools(port: int) -> None:
 
 
 def on_h11(port: int) -> None:
-    """uvicorn without the two libraries in C."""
+    """uvicorn without httptools and uvloop."""
     import uvicorn
 
     uvicorn.run(
@@ -45,13 +45,13 @@ def on_h11(port: int) -> None:
 
 
 def on_granian(port: int) -> None:
-    """One worker, with the deadlines that it has."""
+    """granian with one worker and its own timeouts."""
     from granian import Granian
     from granian.constants import HTTPModes, Interfaces, Loops
     from granian.http import HTTP1Settings
 
     Granian(
-        "ours_http:application",
+        "dittybag_http:application",
         address=HOST,
         port=port,
         interface=Interfaces.ASGINL,

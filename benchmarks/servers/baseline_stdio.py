@@ -1,4 +1,4 @@
-"""The floor: a blocking loop that knows just enough to answer, and checks nothing."""
+"""The stdio baseline: a blocking loop that returns responses without any validation."""
 
 import os
 
@@ -14,7 +14,7 @@ class Params(Struct, frozen=True):
     arguments: Arguments = Arguments()
 
 
-class Request(Struct, frozen=True):
+class BaselineRequest(Struct, frozen=True):
     method: str
     id: int | None = None
     params: Params = Params()
@@ -25,14 +25,14 @@ INITIALIZED = (
     b'"serverInfo":{"name":"echo","version":"1.0"}}'
 )
 TOOLS = (
-    b'{"tools":[{"name":"echo","description":"Answers the text.","inputSchema":'
+    b'{"tools":[{"name":"echo","description":"Returns the text.","inputSchema":'
     b'{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}'
 )
 
 encode = Encoder().encode
 
 
-def answer(request: Request) -> bytes:
+def respond(request: BaselineRequest) -> bytes:
     if request.method == "tools/call":
         text = encode(request.params.arguments.text)
         result = b'{"content":[{"type":"text","text":%b}]}' % text
@@ -42,14 +42,14 @@ def answer(request: Request) -> bytes:
 
 
 def main() -> None:
-    decode = Decoder(Request).decode
+    decode = Decoder(BaselineRequest).decode
     rest = b""
     while chunk := os.read(0, 1 << 18):
         *lines, rest = (rest + chunk).split(b"\n")
         requests = map(decode, lines)
-        answers = b"".join([answer(request) for request in requests if request.id is not None])
-        while answers:
-            answers = answers[os.write(1, answers) :]
+        responses = b"".join([respond(request) for request in requests if request.id is not None])
+        while responses:
+            responses = responses[os.write(1, responses) :]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// The official TypeScript SDK 2, its low-level server.
+// The echo server with the low-level server of the official TypeScript SDK 2.
 
 import { Server } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
@@ -6,7 +6,7 @@ import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 const tools = [
   {
     name: "echo",
-    description: "Answers the text.",
+    description: "Returns the text.",
     inputSchema: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
   },
 ];

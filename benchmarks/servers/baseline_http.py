@@ -1,6 +1,6 @@
-"""The floor over HTTP: a loop on sockets that finds the end of a request, and answers without reading it.
+"""The HTTP baseline: a socket loop that finds the end of a request and responds without parsing it.
 
-What the client reaches with it is what the client can do.
+It shows the maximum rate of the benchmark client.
 """
 
 import select
@@ -8,7 +8,7 @@ import socket
 import sys
 
 BODY = b'{"jsonrpc":"2.0","id":0,"result":{"content":[{"type":"text","text":"message 0"}]}}'
-ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
+RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
     len(BODY),
     BODY,
 )
@@ -27,7 +27,7 @@ def main() -> None:
                 connections[connection.fileno()] = connection
                 poll.register(connection, select.POLLIN)
             elif connections[descriptor].recv(1 << 16).endswith(b"}"):
-                connections[descriptor].send(ANSWER)
+                connections[descriptor].send(RESPONSE)
             else:
                 poll.unregister(descriptor)
                 connections.pop(descriptor).close()

@@ -1,4 +1,4 @@
-"""Our engine with an asynchronous handler."""
+"""The echo server with Dittybag's engine and an async handler."""
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ class Echo(Struct, frozen=True):
     text: str
 
 
-@server.tool("echo", Echo, description="Answers the text.")
+@server.tool("echo", Echo, description="Returns the text.")
 async def echo(arguments: Echo, ctx: Context) -> str:
     return arguments.text
 
