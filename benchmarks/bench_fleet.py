@@ -49,7 +49,9 @@ def run(items: int, sampling: DatabaseSampling) -> tuple[str, list[DatabaseSerie
             "three servers": lambda: fleet(both.url, both.home, 3),
         }
         kinds = {"get_prompt": reads(both.file), "add_prompt": None}
-        chosen = [Workload(title, count, asked) for title, asked in kinds.items() for count in CONNECTIONS]
+        chosen = [
+            Workload(title, count, requests) for title, requests in kinds.items() for count in CONNECTIONS
+        ]
         return both.about, measure(candidates, chosen, sampling)
 
 

@@ -190,9 +190,9 @@ def _measure_load(
 def measure_half_sent(servers: Sequence[Candidate]) -> dict[str, dict[str, float | None]]:
     """Return after how many seconds each server closes connections without a complete request."""
     head = {"Host": HOST, "Content-Type": "application/json"}
-    begun = request(head, b"").partition(b"\r\nContent-Length")[0] + b"\r\nX-Slow: "
+    partial_headers = request(head, b"").partition(b"\r\nContent-Length")[0] + b"\r\nX-Slow: "
     bodiless, half = request(head, b"", 100), request(head, b'{"jsonrpc":', 100)
-    sent = dict(zip(HALF_SENT_TIMEOUTS, (b"", begun, begun, bodiless, half), strict=True))
+    sent = dict(zip(HALF_SENT_TIMEOUTS, (b"", partial_headers, partial_headers, bodiless, half), strict=True))
     with contextlib.ExitStack() as stack:
         started = {
             each.name: stack.enter_context(HttpServer(each.command, each.variables)) for each in servers

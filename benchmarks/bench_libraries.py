@@ -152,21 +152,21 @@ def measure_lists(home: Path, sampling: LibrarySampling) -> list[Measurement]:
         "full list, with cache": Measurement("", []),
         "first page, repeated": Measurement("", [], 0.002),
     }
-    ever_page, ever_all, page, everything, unchanged = (row.samples for row in rows.values())
+    cold_page, cold_list, cached_page, cached_list, repeated = (row.samples for row in rows.values())
     for number in range(sampling.starts):
         print_progress(f"Start-up {number + 1} of {sampling.starts} ...")
         shutil.rmtree(home / "cache", ignore_errors=True)
-        for first, whole in ((ever_page, ever_all), (page, everything)):
+        for first_page, full_list in ((cold_page, cold_list), (cached_page, cached_list)):
             with run_server(home) as session:
                 seconds, (response,) = session.time_requests([listing])
-                first.append(seconds)
+                first_page.append(seconds)
                 started = time.perf_counter()
                 found = _all_pages(session, response)
-                whole.append(seconds + time.perf_counter() - started)
+                full_list.append(seconds + time.perf_counter() - started)
                 if found != sampling.libraries * PROMPTS:
                     raise ServerFailed(f"{found} prompts were listed")
-                unchanged += (session.time_requests([listing])[0] for _ in range(5))
-                _wait_for(home / "cache")
+                repeated += (session.time_requests([listing])[0] for _ in range(5))
+                _wait_for_cache(home / "cache")
     return [Measurement(title, row.samples, row.target) for title, row in rows.items()]
 
 
@@ -179,7 +179,7 @@ def _all_pages(session: DittybagSession, response: bytes) -> int:
     return found
 
 
-def _wait_for(folder: Path) -> None:
+def _wait_for_cache(folder: Path) -> None:
     """Wait until the server has written its cache."""
     timeout = time.monotonic() + _TIMEOUT_SECONDS
     while not (folder.exists() and any(file.suffix == ".cache" for file in folder.iterdir())):
@@ -245,9 +245,9 @@ def _save(file: Path, text: str, *, renamed: bool) -> None:
     if not renamed:
         file.write_text(text)
         return
-    beside = file.with_suffix(".tmp")
-    beside.write_text(text)
-    beside.replace(file)
+    temporary = file.with_suffix(".tmp")
+    temporary.write_text(text)
+    temporary.replace(file)
 
 
 def _pace(started: float, seconds: float) -> None:

@@ -47,10 +47,10 @@ class Metric(Struct, frozen=True):
         samples = self.read(figures)
         return max(samples) / min(samples)
 
-    def advantage(self, ours: EngineSamples, other: EngineSamples) -> float:
+    def advantage(self, dittybag: EngineSamples, other: EngineSamples) -> float:
         """Return how many times better Dittybag is."""
-        dittybag, compared = self.median(ours), self.median(other)
-        return dittybag / compared if self.greater else compared / dittybag
+        own, compared = self.median(dittybag), self.median(other)
+        return own / compared if self.greater else compared / own
 
 
 def _milliseconds(value: float) -> str:
@@ -124,14 +124,14 @@ def tables(figures: Mapping[str, EngineSamples], machine: str) -> str:
         for found in figures.values()
     ]
     parts = [f"Medians on {machine}", table([head, *absolute])]
-    ours = figures.get(DITTYBAG)
-    if ours and len(figures) > 1:
+    dittybag = figures.get(DITTYBAG)
+    if dittybag and len(figures) > 1:
         ratios = [
-            [found.title, *(f"{metric.advantage(ours, found):.2f}x" for metric in METRICS)]
+            [found.title, *(f"{metric.advantage(dittybag, found):.2f}x" for metric in METRICS)]
             for name, found in figures.items()
             if name != DITTYBAG
         ]
-        parts += [f"How many times better {ours.title} is", table([head, *ratios])]
+        parts += [f"How many times better {dittybag.title} is", table([head, *ratios])]
     spreads = [
         [found.title, *(f"{metric.spread(found):.2f}x" for metric in METRICS)] for found in figures.values()
     ]

@@ -92,13 +92,13 @@ class LoadResult(Struct, frozen=True):
 
 
 class _Connection:
-    __slots__ = ("asked", "partial", "receive", "send", "sent_at")
+    __slots__ = ("partial", "receive", "request_index", "send", "sent_at")
 
     def __init__(self, opened: socket.socket) -> None:
         self.send = opened.send
         self.receive = opened.recv
         self.partial = b""
-        self.asked = 0
+        self.request_index = 0
         self.sent_at = 0.0
 
 
@@ -192,9 +192,9 @@ class HttpServer:
         end = started + seconds
         for descriptor, connection in connections.items():
             poll.register(descriptor, select.POLLIN)
-            connection.asked = next_index()
+            connection.request_index = next_index()
             connection.sent_at = now()
-            connection.send(raw_requests[connection.asked])
+            connection.send(raw_requests[connection.request_index])
         while waiting:
             ready = poll.poll(timeout)
             if not ready:
@@ -210,14 +210,14 @@ class HttpServer:
                     continue
                 at = now()
                 latencies.append(at - connection.sent_at)
-                responses.append((connection.asked, response))
+                responses.append((connection.request_index, response))
                 connection.partial = b""
                 if at >= end:
                     waiting -= 1
                     continue
-                connection.asked = next_index()
+                connection.request_index = next_index()
                 connection.sent_at = now()
-                connection.send(raw_requests[connection.asked])
+                connection.send(raw_requests[connection.request_index])
         return now() - started, latencies, responses
 
     def memory(self) -> int:

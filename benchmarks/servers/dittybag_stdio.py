@@ -8,12 +8,12 @@ from dittybag.protocol.transports.stdio import run
 server = Server("echo", "1.0")
 
 
-class Echo(Struct, frozen=True):
+class EchoArguments(Struct, frozen=True):
     text: str
 
 
-@server.tool("echo", Echo, description="Returns the text.")
-async def echo(arguments: Echo, ctx: Context) -> str:
+@server.tool("echo", EchoArguments, description="Returns the text.")
+async def echo(arguments: EchoArguments, ctx: Context) -> str:
     return arguments.text
 
 

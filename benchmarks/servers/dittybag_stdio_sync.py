@@ -8,12 +8,12 @@ from dittybag.protocol.transports.stdio import run
 server = Server("echo", "1.0")
 
 
-class Echo(Struct, frozen=True):
+class SyncEchoArguments(Struct, frozen=True):
     text: str
 
 
-@server.tool("echo", Echo, description="Returns the text.")
-def echo(arguments: Echo, ctx: Context) -> str:
+@server.tool("echo", SyncEchoArguments, description="Returns the text.")
+def echo(arguments: SyncEchoArguments, ctx: Context) -> str:
     return arguments.text
 
 

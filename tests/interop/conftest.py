@@ -12,7 +12,6 @@ def _environments() -> None:
     missing = [environment.title for environment in ENVIRONMENTS if not environment.is_installed]
     if missing:
         pytest.fail(
-            f"not installed: {', '.join(missing)}\n"
-            "hint: run: python -m tests.interop.environments",
+            f"not installed: {', '.join(missing)}\nhint: run: python -m tests.interop.environments",
             pytrace=False,
         )

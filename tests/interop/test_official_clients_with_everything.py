@@ -299,7 +299,9 @@ def test_the_clients_answer_reaches_the_prompt_that_asked(seen: dict[str, Any]) 
 
 
 def test_every_request_for_input_reaches_the_client_once_and_unchanged(seen: dict[str, Any]) -> None:
-    forms = [question["params"] for question in seen["asked"] if question["method"] == "elicitation/create"]
+    forms = [
+        request["params"] for request in seen["input_requests"] if request["method"] == "elicitation/create"
+    ]
     assert [form["message"] for form in forms] == [
         "Who are you?",
         "Please review and update the form fields with defaults",
@@ -312,12 +314,12 @@ def test_every_request_for_input_reaches_the_client_once_and_unchanged(seen: dic
     ]
     assert forms[1]["requestedSchema"] == DEFAULTS_FORM
     assert forms[2]["requestedSchema"] == CHOICES_FORM
-    samples = [question["params"] for question in seen["asked"] if "sampling" in question["method"]]
+    samples = [request["params"] for request in seen["input_requests"] if "sampling" in request["method"]]
     assert [(sample["maxTokens"], _sampled_text(sample)) for sample in samples] == [
         (100, "What is the capital of France?"),
         (50, "Generate a greeting"),
     ]
-    assert sum(question["method"] == "roots/list" for question in seen["asked"]) == 2
+    assert sum(request["method"] == "roots/list" for request in seen["input_requests"]) == 2
 
 
 def _sampled_text(params: dict[str, Any]) -> str:

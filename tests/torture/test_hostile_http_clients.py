@@ -339,13 +339,13 @@ async def test_a_thousand_clients_with_the_same_ids_get_their_own_responses(runn
 #: Half-sent requests must be closed within this time: the documented 15 seconds, and one to detect it.
 HALF_OPEN_SECONDS = 16.0
 HALF_SENT = {
-    "nothing": (400, b""),
-    "half a head": (350, POST_HEAD),
-    "half a line": (100, b"POST /m"),
-    "half a second request": (50, post_request(PING) + POST_HEAD),
-    "a head without its body": (50, POST_HEAD + b"Content-Length: 100\r\n\r\n"),
-    "half a body": (50, POST_HEAD + b"Content-Length: 100\r\n\r\n{"),
-    "a body that was refused": (
+    "no data": (400, b""),
+    "half of the headers": (350, POST_HEAD),
+    "half of the request line": (100, b"POST /m"),
+    "half of a second request": (50, post_request(PING) + POST_HEAD),
+    "headers without a body": (50, POST_HEAD + b"Content-Length: 100\r\n\r\n"),
+    "half of the body": (50, POST_HEAD + b"Content-Length: 100\r\n\r\n{"),
+    "a refused body": (
         10,
         b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 99\r\n\r\n{",
     ),
@@ -375,7 +375,7 @@ def half_open() -> Iterator[HalfOpenResult]:
             for _ in range(count):
                 connection = RawConnection(running.port)
                 connection.send(start)
-                if kind == "a body that was refused":
+                if kind == "a refused body":
                     assert connection.read_response() is not None
                     connection.send(b"{")
                 connection.socket.setblocking(False)
@@ -393,10 +393,10 @@ def half_open() -> Iterator[HalfOpenResult]:
                         left[key.data] -= 1
                         if not left[key.data]:
                             closed[key.data] = time.monotonic() - started
-                asked = time.monotonic()
+                sent = time.monotonic()
                 valid.send(stateless_request("echo", {"text": "valid"}))
                 assert valid.read_response() is not None
-                calls.append(time.monotonic() - asked)
+                calls.append(time.monotonic() - sent)
         for key in list(selector.get_map().values()):
             key.fileobj.close()  # type: ignore[union-attr]
         yield HalfOpenResult(closed, calls)

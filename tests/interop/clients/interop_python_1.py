@@ -17,7 +17,11 @@ class Python1Adapter:
 
     def __init__(self, plan: Json, streams: tuple[Any, ...]) -> None:
         callbacks = ClientCallbacks(plan, types)
-        self.asked, self.logs, self.changes = callbacks.asked, callbacks.logs, NotificationQueue()
+        self.input_requests, self.logs, self.changes = (
+            callbacks.input_requests,
+            callbacks.logs,
+            NotificationQueue(),
+        )
         self._last_request: int | str = 0
         self._initialize_result: types.InitializeResult | None = None
         self.session = ClientSession(

@@ -26,7 +26,11 @@ class Python2Adapter:
 
     def __init__(self, plan: Json) -> None:
         callbacks = ClientCallbacks(plan, types)
-        self.asked, self.logs, self.changes = callbacks.asked, callbacks.logs, NotificationQueue()
+        self.input_requests, self.logs, self.changes = (
+            callbacks.input_requests,
+            callbacks.logs,
+            NotificationQueue(),
+        )
         self.client = Client(
             target(plan["server"]),
             mode=plan["mode"],

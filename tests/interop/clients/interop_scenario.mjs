@@ -42,21 +42,21 @@ export class NotificationQueue {
 }
 
 // The client's responses to requests for input.
-export const asked = [];
+export const inputRequests = [];
 export const answers = {
     'elicitation/create': ({ params }) => {
-        asked.push({ method: 'elicitation/create', params });
+        inputRequests.push({ method: 'elicitation/create', params });
         const fields = Object.keys(params.requestedSchema.properties);
         const given = Object.entries(plan.form).filter(([name]) => fields.includes(name));
         return { action: 'accept', content: Object.fromEntries(given) };
     },
     'sampling/createMessage': ({ params }) => {
-        asked.push({ method: 'sampling/createMessage', params });
+        inputRequests.push({ method: 'sampling/createMessage', params });
         const content = { type: 'text', text: plan.sample };
         return { role: 'assistant', content, model: 'test-model', stopReason: 'endTurn' };
     },
     'roots/list': () => {
-        asked.push({ method: 'roots/list' });
+        inputRequests.push({ method: 'roots/list' });
         return { roots: plan.roots };
     },
 };
@@ -144,7 +144,7 @@ export async function runScenario(adapter) {
         completions: await outcomes(plan.completions, ([ref, argument, context]) =>
             adapter.complete(ref, argument, context),
         ),
-        asked: [...asked],
+        input_requests: [...inputRequests],
         progress: await progress(adapter),
         cancellation: await cancellation(adapter),
         changes: await changes(adapter),

@@ -41,7 +41,7 @@ class ClientAdapter(Protocol):
     logs: NotificationQueue
     changes: NotificationQueue
     #: The server's requests for input.
-    asked: list[Json]
+    input_requests: list[Json]
 
     def connection(self) -> Json: ...
 
@@ -72,7 +72,7 @@ class ClientCallbacks:
     def __init__(self, plan: Json, types: Any) -> None:
         self._plan = plan
         self._types = types
-        self.asked: list[Json] = []
+        self.input_requests: list[Json] = []
         self.logs = NotificationQueue()
 
     def as_keywords(self) -> Json:
@@ -85,19 +85,19 @@ class ClientCallbacks:
         }
 
     async def _elicit(self, context: Any, params: Any) -> Any:
-        self.asked.append({"method": "elicitation/create", "params": to_json(params)})
+        self.input_requests.append({"method": "elicitation/create", "params": to_json(params)})
         fields = to_json(params)["requestedSchema"]["properties"]
         filled = {name: value for name, value in self._plan["form"].items() if name in fields}
         return self._types.ElicitResult(action="accept", content=filled)
 
     async def _sample(self, context: Any, params: Any) -> Any:
-        self.asked.append({"method": "sampling/createMessage", "params": to_json(params)})
+        self.input_requests.append({"method": "sampling/createMessage", "params": to_json(params)})
         content = {"type": "text", "text": self._plan["sample"]}
         result = {"role": "assistant", "content": content, "model": "test-model", "stopReason": "endTurn"}
         return self._types.CreateMessageResult.model_validate(result)
 
     async def _roots(self, context: Any) -> Any:
-        self.asked.append({"method": "roots/list"})
+        self.input_requests.append({"method": "roots/list"})
         return self._types.ListRootsResult.model_validate({"roots": self._plan["roots"]})
 
     async def _log(self, params: Any) -> None:
@@ -122,7 +122,7 @@ async def run_scenario(adapter: ClientAdapter, plan: Json) -> Json:
             key: await _outcome(adapter, adapter.complete(ref, argument, context))
             for key, (ref, argument, context) in plan["completions"].items()
         },
-        "asked": list(adapter.asked),
+        "input_requests": list(adapter.input_requests),
         "progress": await _progress(adapter),
         "cancellation": await _cancellation(adapter),
         "changes": await _changes(adapter, plan),
