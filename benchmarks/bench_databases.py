@@ -40,9 +40,9 @@ from benchmarks.sample_data import (
 from benchmarks.stdio_client import ServerFailed
 
 #: The number of different prompts to read.
-READ: Final = 2000
+READ_PROMPTS: Final = 2000
 #: Prepared creates per second, more than either database can store.
-CREATES_A_SECOND: Final = 6000
+CREATES_PER_SECOND: Final = 6000
 
 #: The test settings use little memory; these are PostgreSQL's defaults.
 _SETTINGS: Final = {"shared_buffers": "128MB", "autovacuum_naptime": "60s"}
@@ -122,8 +122,8 @@ def _copy(source: Path, target: str) -> tuple[int, float]:
     return msgspec.json.decode(result.stdout)["data"]["changes"], time.perf_counter() - started
 
 
-def dittybag(database: str, home: Path) -> HttpServer:
-    """Return a server on a database. It starts when the context is entered."""
+def dittybag_server(database: str, home: Path) -> HttpServer:
+    """Start a server on a database. Entering its context waits until it listens."""
 
     def command(port: int) -> Sequence[str]:
         return sys.executable, "-m", "dittybag", "serve", "--db", database, "--http", f"{HOST}:{port}"
@@ -134,7 +134,7 @@ def dittybag(database: str, home: Path) -> HttpServer:
 # Workloads
 
 
-def reads(database: Path) -> list[PreparedRequest]:
+def read_requests(database: Path) -> list[PreparedRequest]:
     """Return requests that read prompts from all parts of a workspace."""
 
     def expects(*expected: str) -> Callable[[Any], bool]:
@@ -148,7 +148,7 @@ def reads(database: Path) -> list[PreparedRequest]:
         rows = connection.execute(
             """SELECT id, title, content FROM prompts
                WHERE number % max(1, (SELECT count(*) FROM prompts) / ?) = 0""",
-            (READ,),
+            (READ_PROMPTS,),
         ).fetchall()
     return [
         call(number, STATELESS, "get_prompt", {"id": row[0]}, expects(*map(str, row)))
@@ -156,7 +156,7 @@ def reads(database: Path) -> list[PreparedRequest]:
     ]
 
 
-def searches(words: Sequence[str], expected: int) -> list[PreparedRequest]:
+def search_requests(words: Sequence[str], expected: int) -> list[PreparedRequest]:
     """Return searches for words that occur in `expected` prompts."""
     return [
         call(
@@ -170,9 +170,9 @@ def searches(words: Sequence[str], expected: int) -> list[PreparedRequest]:
     ]
 
 
-def creates(generator: TextGenerator, prefix: str, seconds: float) -> list[PreparedRequest]:
+def create_requests(generator: TextGenerator, prefix: str, seconds: float) -> list[PreparedRequest]:
     """Return more creates than can be stored in `seconds`. `prefix` makes the titles unique."""
-    drafts = [generator.draft() for _ in range(int(seconds * CREATES_A_SECOND))]
+    drafts = [generator.draft() for _ in range(int(seconds * CREATES_PER_SECOND))]
     return [
         call(
             number,
@@ -195,16 +195,16 @@ class Workload(Struct, frozen=True):
 
 
 def workloads(database: Path, items: int) -> list[Workload]:
-    found = reads(database)
+    found = read_requests(database)
     return [
         Workload("get_prompt", 1, found),
         Workload("get_prompt", 16, found),
         Workload("add_prompt", 1, None),
         Workload("add_prompt", 16, None),
-        Workload("search_prompts, rare word", 1, searches(RARE_WORDS, RARE)),
-        Workload("search_prompts, rare word", 16, searches(RARE_WORDS, RARE)),
-        Workload("search_prompts, one in a hundred", 1, searches([UNCOMMON_WORD], items // 100)),
-        Workload("search_prompts, common word", 1, searches([COMMON_WORD], items // 10)),
+        Workload("search_prompts, rare word", 1, search_requests(RARE_WORDS, RARE)),
+        Workload("search_prompts, rare word", 16, search_requests(RARE_WORDS, RARE)),
+        Workload("search_prompts, one in a hundred", 1, search_requests([UNCOMMON_WORD], items // 100)),
+        Workload("search_prompts, common word", 1, search_requests([COMMON_WORD], items // 10)),
     ]
 
 
@@ -271,7 +271,7 @@ def measure(
 def _workload_requests(
     workload: Workload, generator: TextGenerator, prefix: str, seconds: float
 ) -> list[PreparedRequest]:
-    return creates(generator, prefix, seconds) if workload.requests is None else workload.requests
+    return create_requests(generator, prefix, seconds) if workload.requests is None else workload.requests
 
 
 # Reporting
@@ -328,8 +328,8 @@ def run_command(
 def run(items: int, sampling: DatabaseSampling) -> tuple[str, list[DatabaseSeries]]:
     with database_copies(items) as both:
         candidates = {
-            "SQLite": lambda: dittybag(str(both.file), both.home),
-            "PostgreSQL": lambda: dittybag(both.url, both.home),
+            "SQLite": lambda: dittybag_server(str(both.file), both.home),
+            "PostgreSQL": lambda: dittybag_server(both.url, both.home),
         }
         return both.about, measure(candidates, workloads(both.file, items), sampling)
 

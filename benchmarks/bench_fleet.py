@@ -18,9 +18,9 @@ from benchmarks.bench_databases import (
     DatabaseSeries,
     Workload,
     database_copies,
-    dittybag,
+    dittybag_server,
     measure,
-    reads,
+    read_requests,
     run_command,
 )
 from benchmarks.http_client import HttpServer
@@ -32,7 +32,7 @@ CONNECTIONS: Final = (16, 32)
 def fleet(database: str, home: Path, size: int) -> Iterator[HttpServer]:
     """Run `size` servers on a database. The returned one opens its connections on all of them in turn."""
     with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(dittybag(database, home)) for _ in range(size)]
+        servers = [stack.enter_context(dittybag_server(database, home)) for _ in range(size)]
         turns = itertools.cycle([server.connect for server in servers])
 
         def connect() -> socket.socket:
@@ -48,7 +48,7 @@ def run(items: int, sampling: DatabaseSampling) -> tuple[str, list[DatabaseSerie
             "one server": lambda: fleet(both.url, both.home, 1),
             "three servers": lambda: fleet(both.url, both.home, 3),
         }
-        kinds = {"get_prompt": reads(both.file), "add_prompt": None}
+        kinds = {"get_prompt": read_requests(both.file), "add_prompt": None}
         chosen = [
             Workload(title, count, requests) for title, requests in kinds.items() for count in CONNECTIONS
         ]

@@ -25,7 +25,15 @@ from msgspec import Struct
 from tests.interop.environments import PYTHON_2, ROOT, SetupFailed, install, python
 
 from benchmarks.bench_engines import CACHE, SERVERS, EngineEnvironment
-from benchmarks.http_client import HANDSHAKE, HOST, STATELESS, HttpServer, PreparedRequest, call, request
+from benchmarks.http_client import (
+    HANDSHAKE,
+    HOST,
+    STATELESS,
+    HttpServer,
+    PreparedRequest,
+    call,
+    encode_request,
+)
 from benchmarks.http_report import (
     CONNECTIONS,
     HALF_SENT_TIMEOUTS,
@@ -80,7 +88,7 @@ WATCHED_SECONDS: Final = 25.0
 DRIP_SECONDS: Final = 0.5
 
 
-def echoes(version: str, count: int = ECHOES) -> list[PreparedRequest]:
+def echo_requests(version: str, count: int = ECHOES) -> list[PreparedRequest]:
     """Return calls of a tool that returns its argument."""
 
     def expects(text: str) -> Callable[[Any], bool]:
@@ -92,7 +100,7 @@ def echoes(version: str, count: int = ECHOES) -> list[PreparedRequest]:
     ]
 
 
-def reads(version: str, database: Path) -> list[PreparedRequest]:
+def read_requests(version: str, database: Path) -> list[PreparedRequest]:
     """Return calls that read each prompt of a workspace."""
 
     def expects(id: str, title: str, content: str) -> Callable[[Any], bool]:
@@ -131,29 +139,36 @@ def candidates(database: Path) -> list[Candidate]:
     def both(title: str, prepare: Callable[[str], list[PreparedRequest]]) -> dict[str, list[PreparedRequest]]:
         return {f"{title}, {version}": prepare(version) for version in (STATELESS, HANDSHAKE)}
 
-    stateless = echoes(STATELESS)
+    stateless = echo_requests(STATELESS)
     return [
         Candidate(
-            "dittybag", dittybag, both("dittybag serve, get_prompt", lambda era: reads(era, database)), home
+            "dittybag",
+            dittybag,
+            both("dittybag serve, get_prompt", lambda era: read_requests(era, database)),
+            home,
         ),
         Candidate(
-            "sdk", script(python(PYTHON_2), "python_sdk_http.py", "default"), both("Python SDK, echo", echoes)
+            "sdk",
+            script(python(PYTHON_2), "python_sdk_http.py", "default"),
+            both("Python SDK, echo", echo_requests),
         ),
         Candidate(
             "sdk-tuned",
             script(python(PYTHON_2), "python_sdk_http.py", "tuned"),
-            both("Python SDK tuned, echo", echoes),
+            both("Python SDK tuned, echo", echo_requests),
         ),
         Candidate(
             "endpoint",
             script(sys.executable, "dittybag_http.py", "httptools"),
-            both("Dittybag endpoint, echo", echoes),
+            both("Dittybag endpoint, echo", echo_requests),
         ),
         Candidate("h11", script(sys.executable, "dittybag_http.py", "h11"), {"h11 and asyncio": stateless}),
         Candidate(
             "granian", script(python(GRANIAN), "dittybag_http.py", "granian"), {"granian": stateless}, source
         ),
-        Candidate("baseline", script(sys.executable, "baseline_http.py"), {"baseline": echoes(STATELESS, 1)}),
+        Candidate(
+            "baseline", script(sys.executable, "baseline_http.py"), {"baseline": echo_requests(STATELESS, 1)}
+        ),
     ]
 
 
@@ -190,8 +205,8 @@ def _measure_load(
 def measure_half_sent(servers: Sequence[Candidate]) -> dict[str, dict[str, float | None]]:
     """Return after how many seconds each server closes connections without a complete request."""
     head = {"Host": HOST, "Content-Type": "application/json"}
-    partial_headers = request(head, b"").partition(b"\r\nContent-Length")[0] + b"\r\nX-Slow: "
-    bodiless, half = request(head, b"", 100), request(head, b'{"jsonrpc":', 100)
+    partial_headers = encode_request(head, b"").partition(b"\r\nContent-Length")[0] + b"\r\nX-Slow: "
+    bodiless, half = encode_request(head, b"", 100), encode_request(head, b'{"jsonrpc":', 100)
     sent = dict(zip(HALF_SENT_TIMEOUTS, (b"", partial_headers, partial_headers, bodiless, half), strict=True))
     with contextlib.ExitStack() as stack:
         started = {

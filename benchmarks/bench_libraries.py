@@ -181,9 +181,9 @@ def _all_pages(session: DittybagSession, response: bytes) -> int:
 
 def _wait_for_cache(folder: Path) -> None:
     """Wait until the server has written its cache."""
-    timeout = time.monotonic() + _TIMEOUT_SECONDS
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while not (folder.exists() and any(file.suffix == ".cache" for file in folder.iterdir())):
-        if time.monotonic() > timeout:
+        if time.monotonic() > deadline:
             raise ServerFailed("the server did not write its cache")
 
 

@@ -63,10 +63,10 @@ def call(
         params["_meta"] = {f"io.modelcontextprotocol/{name}": value for name, value in meta.items()}
         headers |= {"Mcp-Method": "tools/call", "Mcp-Name": tool}
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
-    return PreparedRequest(request(headers, body), number, is_valid)
+    return PreparedRequest(encode_request(headers, body), number, is_valid)
 
 
-def request(headers: Mapping[str, str], body: bytes, length: int | None = None) -> bytes:
+def encode_request(headers: Mapping[str, str], body: bytes, length: int | None = None) -> bytes:
     """Encode a POST request. `length` overrides the Content-Length."""
     all_headers = {**headers, "Content-Length": str(len(body) if length is None else length)}
     lines = "".join(f"{name}: {value}\r\n" for name, value in all_headers.items())
@@ -139,12 +139,12 @@ class HttpServer:
         self._errors.close()
 
     def _wait_until_listening(self) -> None:
-        timeout = time.monotonic() + _TIMEOUT_SECONDS
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
         while True:
             try:
                 self.connect().close()
             except ConnectionRefusedError:
-                if self._process.poll() is not None or time.monotonic() > timeout:
+                if self._process.poll() is not None or time.monotonic() > deadline:
                     raise self._failure("the server did not start to listen") from None
                 time.sleep(0.01)
             else:

@@ -56,7 +56,7 @@ class JournalingWriter:
         self._database = database
         self._name = name
         self._random = random.Random(seed)
-        self._wire: StdioServerProcess | None = None
+        self._server: StdioServerProcess | None = None
         self._buffer = bytearray()
         self._count = 0
         #: The acknowledged value of each entity; `ABSENT` if it was deleted.
@@ -69,46 +69,46 @@ class JournalingWriter:
 
     def start(self) -> None:
         """Start a server. `handshake` waits for it."""
-        self._wire = StdioServerProcess("dittybag", "serve", "--db", str(self._database))
+        self._server = StdioServerProcess("dittybag", "serve", "--db", str(self._database))
 
     def handshake(self) -> None:
-        assert self._wire is not None
+        assert self._server is not None
         try:
-            self._wire.handshake()
+            self._server.handshake()
         except AssertionError:
-            self._wire.process.kill()
-            pytest.fail(f"the server did not start: {self._wire.process.communicate()[1].decode()}")
-        self._buffer = bytearray(self._wire._unread)
+            self._server.process.kill()
+            pytest.fail(f"the server did not start: {self._server.process.communicate()[1].decode()}")
+        self._buffer = bytearray(self._server._unread)
 
     def kill(self) -> None:
         """Kill the server. Responses that it has already written count as acknowledged."""
-        assert self._wire is not None
-        self._wire.process.kill()
-        while chunk := os.read(self._wire.from_server, 1 << 20):
+        assert self._server is not None
+        self._server.process.kill()
+        while chunk := os.read(self._server.from_server, 1 << 20):
             self._buffer += chunk
         self._process_responses()
-        self._wire.process.communicate()
-        self._wire = None
+        self._server.process.communicate()
+        self._server = None
 
     def stop(self) -> None:
-        if self._wire is not None:
-            self._wire.__exit__(None, None, None)
+        if self._server is not None:
+            self._server.__exit__(None, None, None)
 
     # Writing
 
     def send_writes(self, limit: int) -> None:
         """Send requests until `limit` requests are unanswered."""
-        assert self._wire is not None
+        assert self._server is not None
         frames = []
         while len(self.in_flight) < limit:
             self._count += 1
             frames.append(self._request(*self._random_write()))
         if frames:
-            self._wire.send(*frames)
+            self._server.send(*frames)
 
     def send_large_write(self, limit: int) -> None:
         """Like `send_writes`, but the first request is a large one."""
-        assert self._wire is not None
+        assert self._server is not None
         self.wait_for_all()
         key: EntityKey = ("resource", f"{self._name}-big")
         data = self._random.randbytes(BIG_BYTES)
@@ -117,7 +117,7 @@ class JournalingWriter:
         if tool == "create_resource":
             arguments["uri"] = f"x:{key[1]}"
         self._count += 1
-        self._wire.send(self._request(key, tool, arguments, data))
+        self._server.send(self._request(key, tool, arguments, data))
         self.send_writes(limit)
 
     def _request(self, key: EntityKey, tool: str, arguments: dict[str, Any], after: Any) -> bytes:
@@ -129,14 +129,16 @@ class JournalingWriter:
 
     def wait_for_response(self, seconds: float = 10.0) -> None:
         """Wait until the server starts to send a response."""
-        assert self._wire is not None
-        assert select.select([self._wire.from_server], [], [], seconds)[0], f"no response within {seconds} s"
+        assert self._server is not None
+        assert select.select([self._server.from_server], [], [], seconds)[0], (
+            f"no response within {seconds} s"
+        )
 
     def receive(self, seconds: float) -> None:
         """Process the responses that arrive within `seconds`. Returns after the first ones."""
-        assert self._wire is not None
-        if select.select([self._wire.from_server], [], [], seconds)[0]:
-            chunk = os.read(self._wire.from_server, 1 << 20)
+        assert self._server is not None
+        if select.select([self._server.from_server], [], [], seconds)[0]:
+            chunk = os.read(self._server.from_server, 1 << 20)
             assert chunk, "the server closed its output"
             self._buffer += chunk
             self._process_responses()

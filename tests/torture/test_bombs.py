@@ -34,10 +34,10 @@ ARGUMENTS = [{"name": "x"}, {"name": "y"}]
 GREETING: Json = {"name": "good:greeting", "arguments": {"who": "you"}}
 
 
-def _read_proc(about: Path) -> str:
+def _read_proc(file: Path) -> str:
     """Read a file under /proc; empty if the process has ended meanwhile."""
     try:
-        return about.read_text()
+        return file.read_text()
     except (FileNotFoundError, ProcessLookupError):
         return ""
 
@@ -48,9 +48,9 @@ class BombClient(StdioServerProcess):
     Like many clients, it never reads the server's standard error.
     """
 
-    def __init__(self, place: Path, profile: str) -> None:
-        home, twig = place / "home", place / "twig"
-        options = ("--profile", profile, "--db", str(place / "dittybag.db"))
+    def __init__(self, folder: Path, profile: str) -> None:
+        home, twig = folder / "home", folder / "twig"
+        options = ("--profile", profile, "--db", str(folder / "dittybag.db"))
         env = {"DITTYBAG_HOME": str(home), "TWIG_DATA_DIR": str(twig)}
         super().__init__("dittybag", "serve", *options, env=env)
         self._ids = count(1)
@@ -104,7 +104,7 @@ class BombClient(StdioServerProcess):
         return self.wait_for(self.request(method, params))
 
     def list_prompt_names(self, seconds: float) -> set[str]:
-        """The names on the first page of prompts."""
+        """Return the names on the first page of prompts."""
         _, response = self.wait_for(self.request("prompts/list", {}), seconds)
         return {prompt["name"] for prompt in response["result"]["prompts"]}
 
@@ -115,8 +115,8 @@ class BombClient(StdioServerProcess):
 
     def watches(self) -> int:
         """Return the number of the server's inotify watches."""
-        about = Path(f"/proc/{self.process.pid}/fdinfo").iterdir()
-        return sum(_read_proc(descriptor).count("inotify wd:") for descriptor in about)
+        entries = Path(f"/proc/{self.process.pid}/fdinfo").iterdir()
+        return sum(_read_proc(descriptor).count("inotify wd:") for descriptor in entries)
 
     def descriptors(self) -> int:
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
@@ -239,10 +239,10 @@ def assert_clean_exit(client: BombClient) -> None:
 @pytest.fixture(scope="module")
 def twig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmServer]:
     """A server with the `twig` profile, with all template bombs in a library."""
-    place = tmp_path_factory.mktemp("twig-bombs")
-    write_good_library(place / "twig")
-    write_bad_library(place / "twig")
-    with BombClient(place, "twig") as client:
+    folder = tmp_path_factory.mktemp("twig-bombs")
+    write_good_library(folder / "twig")
+    write_bad_library(folder / "twig")
+    with BombClient(folder, "twig") as client:
         client.handshake()
         yield WarmServer(client)
         assert_clean_exit(client)
@@ -251,10 +251,10 @@ def twig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmServer]:
 @pytest.fixture(scope="module")
 def default_profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmServer]:
     """A server with the `all` profile, with all template bombs in a library, as prompts and as resources."""
-    place = tmp_path_factory.mktemp("own-bombs")
-    write_good_library(place / "home" / "libraries")
-    write_bad_library(place / "home" / "libraries")
-    with BombClient(place, "all") as client:
+    folder = tmp_path_factory.mktemp("own-bombs")
+    write_good_library(folder / "home" / "libraries")
+    write_bad_library(folder / "home" / "libraries")
+    with BombClient(folder, "all") as client:
         client.handshake()
         for bomb in TEMPLATE_BOMBS:
             prompt = {"name": bomb.key, "content": bomb.source, "arguments": ARGUMENTS}
@@ -317,12 +317,12 @@ def test_three_concurrent_bombs_are_stopped_and_do_not_delay_tools(default_profi
     default_profile.assert_restored()
 
 
-def assert_starts_with(place: Path, bombs: Sequence[FileBomb]) -> None:
+def assert_starts_with(folder: Path, bombs: Sequence[FileBomb]) -> None:
     """Check that a server that starts with these file bombs still serves the valid library."""
-    write_good_library(place / "twig")
-    write_file_bombs(place / "twig", bombs)
+    write_good_library(folder / "twig")
+    write_file_bombs(folder / "twig", bombs)
     began = time.monotonic()
-    with BombClient(place, "twig") as client:
+    with BombClient(folder, "twig") as client:
         client.handshake()
         names = client.list_prompt_names(START_SECONDS)
         seconds = time.monotonic() - began
@@ -333,7 +333,7 @@ def assert_starts_with(place: Path, bombs: Sequence[FileBomb]) -> None:
             client.wait_for(number, START_SECONDS)
         _, response = client.wait_for(client.request(*GREET), START_SECONDS)
         assert is_greeting(response)
-        assert_notices_changes(client, place / "twig")
+        assert_notices_changes(client, folder / "twig")
         peak = kilobytes(Path("/proc", str(client.process.pid)), "VmHWM")
         assert peak <= PEAK_KIB, f"the server used {peak} KiB"
         check_children(client)
