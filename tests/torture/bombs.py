@@ -306,7 +306,7 @@ class FileBomb(Struct, frozen=True):
     name: str
     #: Writes the files into the folder of a library.
     write_files: Callable[[Path], None]
-    #: Whether it has so many files that it needs a server start of its own.
+    #: Whether it needs its own server start because it has many files.
     many_files: bool = False
 
 

@@ -56,7 +56,7 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> int | None:
-    """Import SOURCE: all of it, or nothing if it contains errors.
+    """Import SOURCE. If it contains errors, nothing is imported.
 
     SOURCE is a file or folder written by `dittybag export`; a SQLite database of prompt-store, mcpkg, the
     task manager or Dittybag; a CSV file of prompts with the columns act and prompt; or a file or folder of
