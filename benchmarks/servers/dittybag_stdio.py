@@ -8,12 +8,12 @@ from dittybag.protocol.transports.stdio import run
 server = Server("echo", "1.0")
 
 
-class EchoArguments(Struct, frozen=True):
+class BenchmarkEchoArguments(Struct, frozen=True):
     text: str
 
 
-@server.tool("echo", EchoArguments, description="Returns the text.")
-async def echo(arguments: EchoArguments, ctx: Context) -> str:
+@server.tool("echo", BenchmarkEchoArguments, description="Returns the text.")
+async def echo(arguments: BenchmarkEchoArguments, ctx: Context) -> str:
     return arguments.text
 
 
