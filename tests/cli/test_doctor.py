@@ -450,7 +450,7 @@ def test_random_corruption_is_reported_or_harmless(home: Path) -> None:
     assert found > CORRUPTIONS * 0.55
 
 
-def test_a_damaged_log_file_is_no_error_and_left_unchanged(home: Path) -> None:
+def test_a_damaged_log_file_is_not_an_error_and_is_left_unchanged(home: Path) -> None:
     path, log = home / "default.db", home / "default.db-wal"
     config = settings({"DITTYBAG_HOME": str(home)})
     rng = random.Random(SEED)

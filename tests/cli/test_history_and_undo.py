@@ -152,7 +152,7 @@ def test_undo_of_several_changes(home: Path) -> None:
         ("revert", "A review"),
     ]
     assert prompt_content(home, "review") == "one\ntwo\nthree\n"
-    # The undo is one batch, so it is undone at once.
+    # The undo is one batch, so one more undo reverts all of it.
     dittybag(home, "undo", "--yes")
     assert prompt_content(home, "review") == "one\n2\nthree\n"
 
@@ -244,7 +244,7 @@ def test_undo_without_a_terminal_requires_yes(home: Path) -> None:
     assert len(changes(home)) == 4
 
 
-def test_an_empty_undo_is_reported(tmp_path: Path) -> None:
+def test_undo_without_anything_to_undo_fails(tmp_path: Path) -> None:
     assert failure(dittybag(tmp_path, "undo", "--yes", "--json", status=3))["code"] == "NOTHING_TO_UNDO"
     dittybag(tmp_path, "undo", "77", "--yes", status=3)
 

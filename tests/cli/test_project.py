@@ -84,8 +84,8 @@ def test_projects_are_shared_and_unshared(tmp_path: Path) -> None:
     )
     dittybag(tmp_path, "project", "share", "auth", "bob")
     assert "bob    write" in dittybag(tmp_path, "project", "members", "auth").stdout
-    gone = dittybag(tmp_path, "project", "unshare", "auth", "bob")
-    assert gone.stdout == "Removed user 'bob' from project 'auth'\n"
+    removed = dittybag(tmp_path, "project", "unshare", "auth", "bob")
+    assert removed.stdout == "Removed user 'bob' from project 'auth'\n"
     last = dittybag(tmp_path, "project", "unshare", "auth", "alice", status=4)
     assert last.stderr == (
         "error: 'alice' is the last member of project 'auth'; without members, everyone can see it\n"

@@ -55,8 +55,8 @@ def test_a_prompt_is_added_shown_listed_updated_and_deleted(tmp_path: Path) -> N
     result = dittybag(tmp_path, "prompt", "update", "greet", "Say hello twice.", "--name", "hello")
     assert result.stdout == "Updated prompt 'hello'\n"
     assert dittybag(tmp_path, "prompt", "show", "hello").stdout == "Say hello twice."
-    gone = dittybag(tmp_path, "prompt", "delete", "hello")
-    assert (gone.stdout, gone.stderr) == (
+    deleted = dittybag(tmp_path, "prompt", "delete", "hello")
+    assert (deleted.stdout, deleted.stderr) == (
         "Deleted prompt 'hello'\n",
         "hint: to restore it, run: dittybag undo\n",
     )
@@ -99,8 +99,8 @@ def test_json_output_has_all_fields(tmp_path: Path) -> None:
     }
     changed = data(dittybag(tmp_path, "prompt", "update", "explain", "--no-tags", "--no-arguments", "--json"))
     assert (changed["tags"], changed["arguments"], changed["version"]) == ([], [], 2)
-    gone = data(dittybag(tmp_path, "prompt", "delete", "explain", "--json"))
-    assert gone == {"deleted": [{"id": added["id"], "name": "explain"}]}
+    deleted = data(dittybag(tmp_path, "prompt", "delete", "explain", "--json"))
+    assert deleted == {"deleted": [{"id": added["id"], "name": "explain"}]}
 
 
 def test_content_from_a_file_or_standard_input_is_stored_byte_for_byte(
@@ -467,10 +467,12 @@ def test_edit_does_not_overwrite_concurrent_changes(tmp_path: Path) -> None:
     ]
     assert kept.read_text() == "Mine\n"
     assert prompt_content(tmp_path, "x") == "Theirs"
-    gone = fake_editor(
+    deleted = fake_editor(
         tmp_path, f'echo Mine > "$1"; {sys.executable} -m dittybag prompt delete x > /dev/null'
     )
-    error = failure(_last_line(dittybag(tmp_path, "prompt", "edit", "x", "--json", variables=gone, status=3)))
+    error = failure(
+        _last_line(dittybag(tmp_path, "prompt", "edit", "x", "--json", variables=deleted, status=3))
+    )
     assert error["code"] == "PROMPT_NOT_FOUND"
     assert len(draft_files(tmp_path)) == 2
 

@@ -54,8 +54,8 @@ def test_a_resource_is_added_shown_listed_updated_and_deleted(tmp_path: Path) ->
     )
     assert result.stdout == "Updated resource 'api' (text/markdown, 5 B)\n"
     assert output_bytes(tmp_path, "resource", "show", "file:///api.md") == b"# New"
-    gone = dittybag(tmp_path, "resource", "delete", "api")
-    assert (gone.stdout, gone.stderr) == (
+    deleted = dittybag(tmp_path, "resource", "delete", "api")
+    assert (deleted.stdout, deleted.stderr) == (
         "Deleted resource 'api'\n",
         "hint: to restore it, run: dittybag undo\n",
     )
@@ -92,8 +92,8 @@ def test_json_output_has_all_fields(tmp_path: Path) -> None:
     assert wrote == changed
     text = data(dittybag(tmp_path, "resource", "add", "-", "--name", "n.txt", "--json", stdin="Words\n"))
     assert data(dittybag(tmp_path, "resource", "show", "n.txt", "--json")) == {**text, "text": "Words\n"}
-    gone = data(dittybag(tmp_path, "resource", "delete", "logo.png", "n.txt", "--json"))
-    assert [item["name"] for item in gone["deleted"]] == ["logo.png", "n.txt"]
+    deleted = data(dittybag(tmp_path, "resource", "delete", "logo.png", "n.txt", "--json"))
+    assert [item["name"] for item in deleted["deleted"]] == ["logo.png", "n.txt"]
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,8 @@ def test_text_output(home: Path) -> None:
     assert "prompt  review" in result.stdout
     assert "  Find all errors, please." in result.stdout
     assert result.stderr == "1 prompt, 1 resource, 1 task, 1 library prompt\n"
-    nothing = dittybag(home, "search", "no such words")
-    assert (nothing.stdout, nothing.stderr) == ("", "No results\n")
+    empty = dittybag(home, "search", "no such words")
+    assert (empty.stdout, empty.stderr) == ("", "No results\n")
 
 
 def test_an_invalid_query_is_rejected(home: Path) -> None:

@@ -44,14 +44,14 @@ def test_a_task_is_added_shown_listed_updated_done_reopened_and_deleted(tmp_path
     assert dittybag(tmp_path, "task", "done", "1", "2").stdout == (
         "Completed task 1 'Write tests'\nCompleted task 2 'Call them'\n"
     )
-    nothing = dittybag(tmp_path, "task", "list")
-    assert (nothing.stdout, nothing.stderr) == ("", "No tasks found\n")
+    empty = dittybag(tmp_path, "task", "list")
+    assert (empty.stdout, empty.stderr) == ("", "No tasks found\n")
     assert dittybag(tmp_path, "task", "done", "1").stdout == "Already completed: task 1 'Write tests'\n"
     assert dittybag(tmp_path, "task", "reopen", "1").stdout == "Reopened task 1 'Write tests'\n"
     assert dittybag(tmp_path, "task", "reopen", "1").stdout == "Already open: task 1 'Write tests'\n"
-    gone = dittybag(tmp_path, "task", "delete", "1", "2")
-    assert gone.stdout == "Deleted task 1 'Write tests'\nDeleted task 2 'Call them'\n"
-    assert gone.stderr == "hint: to restore them, run: dittybag undo\n"
+    deleted = dittybag(tmp_path, "task", "delete", "1", "2")
+    assert deleted.stdout == "Deleted task 1 'Write tests'\nDeleted task 2 'Call them'\n"
+    assert deleted.stderr == "hint: to restore them, run: dittybag undo\n"
     assert list_ids(tmp_path, "--all") == []
 
 
@@ -92,8 +92,8 @@ def test_json_output_has_all_fields(tmp_path: Path) -> None:
     assert done["completed_at"] is not None
     [reopened] = data(dittybag(tmp_path, "task", "reopen", "1", "--json"))["tasks"]
     assert (reopened["completed"], reopened["completed_at"], reopened["version"]) == (False, None, 4)
-    gone = data(dittybag(tmp_path, "task", "delete", "1", "--json"))
-    assert gone == {"deleted": [{"id": 1, "title": "Do it"}]}
+    deleted = data(dittybag(tmp_path, "task", "delete", "1", "--json"))
+    assert deleted == {"deleted": [{"id": 1, "title": "Do it"}]}
 
 
 def test_due_dates_can_be_words(tmp_path: Path) -> None:
@@ -267,8 +267,8 @@ def test_stats_draw_bars(tmp_path: Path) -> None:
 
 
 def test_stats_without_tasks_have_a_hint(tmp_path: Path) -> None:
-    nothing = dittybag(tmp_path, "task", "stats")
-    assert (nothing.stdout, nothing.stderr.splitlines()[0]) == ("", "No tasks yet")
+    empty = dittybag(tmp_path, "task", "stats")
+    assert (empty.stdout, empty.stderr.splitlines()[0]) == ("", "No tasks yet")
     assert data(dittybag(tmp_path, "task", "stats", "--json"))["completion_rate"] == 0
 
 

@@ -222,5 +222,5 @@ def test_expiry_times_are_parsed(words: str, expected: datetime) -> None:
     "words", ["", "d", "0d", "-1d", "1.5d", "2026-11-15", "2026-11-15 14:30", "١d", "1d 2h"]
 )
 def test_invalid_expiry_times_are_rejected(words: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011  # the message is the caller's
+    with pytest.raises(ValueError):  # noqa: PT011  # it has no message
         parse_expiry(words, NOW)
