@@ -30,20 +30,35 @@ def start_without_task(
     return loop.create_task(resume(running, waits_for))
 
 
+def resume(running: Coroutine[Any, Any, None], waits_for: Any) -> Any:
+    """Return an awaitable generator that continues a started coroutine, which is waiting for `waits_for`."""
+    remainder = _resume(running, waits_for)
+    # Otherwise a task that is cancelled before its first step would not cancel the coroutine.
+    next(remainder)
+    return remainder
+
+
 @coroutine
-def resume(running: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
-    """Continue a started coroutine that is waiting for `waits_for`."""
+def _resume(running: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    step: Callable[[], Any] | None = None
+    try:
+        yield
+    except BaseException as error:  # noqa: BLE001  # thrown into the coroutine
+        step = partial(running.throw, error)
+        if waits_for is not None:
+            waits_for.cancel()
     while True:
+        if step is not None:
+            try:
+                waits_for = step()
+            except StopIteration:
+                return
         try:
             value = yield waits_for
         except BaseException as error:  # noqa: BLE001  # thrown into the coroutine
             step = partial(running.throw, error)
         else:
             step = partial(running.send, value)
-        try:
-            waits_for = step()
-        except StopIteration:
-            return
 
 
 if sys.version_info >= (3, 12):

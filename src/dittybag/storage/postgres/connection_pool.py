@@ -8,8 +8,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from dittybag.domain.errors import StorageBusy, StorageClosed
-from dittybag.storage.postgres.connections import STATEMENT_SECONDS, PostgresAddress, connect
+from dittybag.domain.errors import DittybagError, StorageBusy, StorageClosed, StorageError
+from dittybag.storage.postgres.connections import (
+    DRIVER_ERRORS,
+    STATEMENT_SECONDS,
+    PostgresAddress,
+    connect,
+)
 from dittybag.storage.postgres.transaction import ConnectedTables
 
 #: Per pool: a server has to serve many processes.
@@ -26,6 +31,7 @@ class ConnectionPool:
         self._free: list[ConnectedTables] = []
         self._in_use: set[ConnectedTables] = set()
         self._opening = 0
+        self._closing: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
 
@@ -39,9 +45,12 @@ class ConnectionPool:
         self._in_use.add(tables)
         try:
             yield tables
-        finally:
-            self._in_use.discard(tables)
-            self._release(tables)
+        except BaseException as error:
+            # Only after an error of the domain does the connection certainly wait for nothing.
+            domain_error = isinstance(error, DittybagError) and not isinstance(error, StorageError)
+            self._release(tables, in_doubt=not domain_error)
+            raise
+        self._release(tables)
 
     async def _acquire(self, viewer: str | None) -> ConnectedTables:
         while True:
@@ -89,13 +98,30 @@ class ConnectionPool:
                 raise StorageBusy(self._where.display_url) from None
             raise
 
-    def _release(self, tables: ConnectedTables) -> None:
+    def _release(self, tables: ConnectedTables, *, in_doubt: bool = False) -> None:
         connection = tables.connection
-        if self._closed or connection.is_closed() or connection.is_in_transaction():
+        if self._closed or connection.is_closed():
             connection.terminate()
+        elif in_doubt or connection.is_in_transaction():
+            # It counts as in use until its query has ended, so that the maximum holds on the server too.
+            closing = asyncio.get_running_loop().create_task(self._discard(tables))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+            return
         else:
             self._free.append(tables)
+        self._in_use.discard(tables)
         self._wake()
+
+    async def _discard(self, tables: ConnectedTables) -> None:
+        """Cancel what a connection is doing, and close it."""
+        try:
+            await tables.connection.close(timeout=CLOSING_SECONDS)
+        except (TimeoutError, *DRIVER_ERRORS):
+            tables.connection.terminate()
+        finally:
+            self._in_use.discard(tables)
+            self._wake()
 
     def _wake(self) -> None:
         while self._waiting:
@@ -107,10 +133,10 @@ class ConnectionPool:
     async def close(self) -> None:
         """Close all connections, including those in use."""
         self._closed = True
-        for tables in self._in_use:
+        for tables in tuple(self._in_use):
             tables.connection.terminate()
         free, self._free = self._free, []
         closing = [tables.connection.close(timeout=CLOSING_SECONDS) for tables in free]
-        await asyncio.gather(*closing, return_exceptions=True)
+        await asyncio.gather(*closing, *self._closing, return_exceptions=True)
         while self._waiting:
             self._wake()

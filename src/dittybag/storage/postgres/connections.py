@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias
@@ -167,8 +166,6 @@ async def connect(
 
     Raises `ConnectionLost` if the server does not answer or has too many connections.
     """
-    # The driver's timeout needs a task. The fast path runs without one until it first suspends.
-    await asyncio.sleep(0)
     settings = {**_SETTINGS, **(_WRITING if writable else _READING)}
     if where.schema is not None:
         settings["search_path"] = quoted(where.schema)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from asyncio import get_running_loop
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Self, TypeVar
 
 from dittybag.domain.changes import ChangeNotification, Kind
-from dittybag.domain.errors import StorageClosed, StorageFailed
+from dittybag.domain.errors import DittybagError, StorageClosed, StorageFailed
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.storage.postgres import trigram_indexes
@@ -126,10 +126,13 @@ class PostgresStore:
             connection = tables.connection
             await connection.execute("BEGIN")
             try:
-                return await run_once(tables)
-            finally:
-                if not connection.is_closed():
-                    await connection.execute("COMMIT")
+                result = await run_once(tables)
+            except DittybagError:
+                await connection.execute("COMMIT")
+                raise
+            # After any other error, the pool closes the connection.
+            await connection.execute("COMMIT")
+            return result
 
         run = run_once if single else run_in_snapshot
         return await retry_until_connected(lambda: self._on_connection(run, viewer), self.path)
@@ -137,6 +140,8 @@ class PostgresStore:
     async def _on_connection(self, work: Callable[[ConnectedTables], Any], viewer: str | None = None) -> Any:
         """Run `work` on a pooled connection. Driver errors become storage errors."""
         pool = self._pool if viewer is None else self._users_pool
+        # The driver needs a task. A handler starts without one, and continues in one after it has suspended.
+        await asyncio.sleep(0)
         async with pool.acquire(viewer) as tables:
             try:
                 await tables.row_security.set_for_session(viewer)
@@ -148,7 +153,7 @@ class PostgresStore:
 
     async def write(self, work: Work[T], *, actor: str, viewer: str | None = None) -> T:
         self._require_open()
-        loop = get_running_loop()
+        loop = asyncio.get_running_loop()
         job = WriteJob(work=work, actor=actor, viewer=viewer, future=loop.create_future(), since=loop.time())
         self._writer.submit(job)
         try:
