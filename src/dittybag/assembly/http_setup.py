@@ -71,7 +71,8 @@ class _Endpoints:
     """The HTTP endpoints of one server."""
 
     def __init__(self, server: Server, server_scope: ServerScope, version: str) -> None:
-        self.mcp = HttpEndpoint(server, registry=StoreSessionRegistry(server_scope.workspace.store))
+        store = server_scope.workspace.store
+        self.mcp = HttpEndpoint(server, registry=StoreSessionRegistry(store) if store.writable else None)
         self.bare = BareEndpoint(server, self.mcp, version)
 
 

@@ -38,10 +38,18 @@ class BackgroundLogHandler(logging.Handler):
         with self._more:
             self._lines.append(line)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._write, name="dittybag-log", daemon=True)
-                self._thread.start()
-                atexit.register(self.flush)
+                self._start()
             self._more.notify_all()
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._write, name="dittybag-log", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # The system cannot start a thread. The next line tries again.
+            return
+        self._thread = thread
+        atexit.register(self.flush)
 
     def _write(self) -> None:
         while True:

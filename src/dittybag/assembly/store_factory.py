@@ -17,12 +17,15 @@ def is_file(database: str) -> bool:
     return not database.startswith(_POSTGRES)
 
 
-async def open_store(database: str) -> Store:
-    """Open a database; a missing one is created. Raises `SettingsError` and `StorageError`."""
+async def open_store(database: str, *, read_only: bool = False) -> Store:
+    """Open a database; a missing one is created. Raises `SettingsError` and `StorageError`.
+
+    With `read_only`, a file that cannot be written is opened as well.
+    """
     if is_file(database):
         from dittybag.storage.sqlite.store import SqliteStore
 
-        return SqliteStore(database)
+        return SqliteStore(database, read_only=read_only)
     try:
         from dittybag.storage.postgres.store import PostgresStore
     except ImportError as error:

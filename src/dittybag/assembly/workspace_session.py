@@ -33,7 +33,7 @@ class LibrarySession(Struct, frozen=True):
 
 async def open_workspace(settings: Settings) -> Workspace:
     """Open the database; a missing one is created."""
-    return Workspace(await open_store(settings.database))
+    return Workspace(await open_store(settings.database, read_only=settings.read_only))
 
 
 def run_in_session(settings: Settings, actor: str, work: Callable[[WorkspaceSession], Awaitable[T]]) -> T:

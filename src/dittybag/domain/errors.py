@@ -48,6 +48,7 @@ DittybagError
     ├── StorageClosed
     └── StorageFailed        problem
         ├── LibraryUnwritable
+        ├── StorageReplaced  a file of the database is no longer the one that was opened
         ├── StorageUnreachable  the server cannot be reached
         └── StorageUnsure    the outcome of a commit is unknown
 """
@@ -552,6 +553,13 @@ class LibraryUnwritable(StorageFailed):
     advice = "Check the disk and the permissions of this folder, then try again"
 
 
+class StorageReplaced(StorageFailed):
+    """A file of the database was moved, deleted or replaced while it was in use; nothing was changed."""
+
+    code = "STORAGE_REPLACED"
+    advice = "Restart Dittybag, check the last changes, and restore a backup if some are missing"
+
+
 class StorageUnreachable(StorageFailed):
     """The database server cannot be reached; nothing was changed."""
 
@@ -560,7 +568,7 @@ class StorageUnreachable(StorageFailed):
 
 
 class StorageUnsure(StorageFailed):
-    """The database connection was lost during the commit; the change may or may not have been saved."""
+    """The commit was interrupted by an error; the change may or may not have been saved."""
 
     code = "STORAGE_UNSURE"
     advice = "Check the current state before you try again"

@@ -511,6 +511,9 @@ Work = Callable[[Transaction], Awaitable[T]]
 class Store(Protocol):
     """The storage of one workspace."""
 
+    #: False if every write would fail.
+    writable: bool
+
     async def read(
         self, work: Work[T], *, slow: bool = False, single: bool = False, viewer: str | None = None
     ) -> T:

@@ -100,6 +100,20 @@ async def test_the_schema_of_a_newer_version_is_refused_and_left_unchanged(
     assert server.sql(f"SELECT count(*) FROM {schema}.migrations") == [str(NEWEST + 1)]
 
 
+async def test_a_running_store_refuses_writes_after_another_process_has_upgraded_the_schema(
+    server: Server, url: str, schema: str, open_store: OpenStore
+) -> None:
+    store = await open_store(url)
+    await create_task(store, "before")
+    server.sql(f"INSERT INTO {schema}.migrations VALUES ({NEWEST + 1}, 'later', 1)")
+    for _ in range(2):
+        with pytest.raises(StorageTooNew):
+            await create_task(store, "after")
+    with pytest.raises(StorageTooNew):
+        await store.check()
+    assert await count_titles(store) == {"before": 1}
+
+
 @pytest.mark.parametrize(
     "sql",
     [

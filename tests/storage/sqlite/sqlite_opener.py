@@ -12,8 +12,11 @@ from dittybag.domain.tasks import Task
 from dittybag.storage.sqlite.store import SqliteStore
 from tests.storage.sqlite.scripted_process import reply
 
+#: After a path: leave the file open.
+KEEP_OPEN = " --keep"
 
-async def attempt(path: str) -> dict[str, str]:
+
+async def attempt(path: str, *, keep_open: bool = False) -> dict[str, str]:
     """Open, read and write a file. Returns the outcome of each step."""
     outcomes: dict[str, str] = {}
 
@@ -37,7 +40,8 @@ async def attempt(path: str) -> dict[str, str]:
             await store.write(add, actor="child")
             outcomes[step] = "ok"
         finally:
-            await store.close()
+            if not keep_open:
+                await store.close()
     except StorageError as error:
         outcomes[step] = type(error).__name__
     return outcomes
@@ -46,4 +50,5 @@ async def attempt(path: str) -> dict[str, str]:
 if __name__ == "__main__":
     reply("ready")
     for line in sys.stdin:
-        reply(asyncio.run(attempt(line.rstrip("\n"))))
+        path = line.rstrip("\n")
+        reply(asyncio.run(attempt(path.removesuffix(KEEP_OPEN), keep_open=path.endswith(KEEP_OPEN))))

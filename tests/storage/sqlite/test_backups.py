@@ -693,3 +693,23 @@ def test_folders_and_foreign_files_are_not_opened(tmp_path: Path) -> None:
         with pytest.raises(StorageError), open_snapshot(str(path)):
             pass
     assert file_names(tmp_path) == ["x"]
+
+
+# Killed processes
+
+
+def test_the_next_backup_deletes_the_part_file_of_a_killed_one_and_not_that_of_a_running_one(
+    tmp_path: Path, database: Path
+) -> None:
+    def part_files() -> list[Path]:
+        return [file for file in tmp_path.iterdir() if ".dittybag-part" in file.name]
+
+    with ScriptedProcess("paused_backup", str(database), str(tmp_path / "first.db")) as backup:
+        assert backup.read_reply() == "copying"
+        (first,) = part_files()
+        back_up(str(database), str(tmp_path / "second.db"), force=False, report=ignore_progress)
+        assert part_files() == [first]
+    # The process was killed.
+    assert part_files() == [first]
+    back_up(str(database), str(tmp_path / "third.db"), force=False, report=ignore_progress)
+    assert part_files() == []

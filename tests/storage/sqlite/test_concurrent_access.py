@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
-from dittybag.domain.errors import StorageBusy, StorageFailed
+from dittybag.domain.errors import StorageBusy, StorageReplaced
 from dittybag.domain.ports import Transaction
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
@@ -171,8 +171,7 @@ async def test_a_write_to_a_file_that_was_removed_or_replaced_is_not_acknowledge
 ) -> None:
     await workspace.tasks.create(caller, title="Before")
     remove_file(tmp_path / "store.db", happens)
-    with pytest.raises(StorageFailed) as failed:
+    with pytest.raises(StorageReplaced, match="moved, deleted or replaced"):
         await workspace.tasks.create(caller, title="After")
-    assert "moved, deleted or replaced" in failed.value.problem
-    with pytest.raises(StorageFailed):
+    with pytest.raises(StorageReplaced):
         await workspace.store.check()

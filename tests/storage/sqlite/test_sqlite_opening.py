@@ -54,6 +54,24 @@ def test_a_missing_folder_is_created_for_its_owner_only(tmp_path: Path) -> None:
     assert query(path, "SELECT name FROM projects") == [(DEFAULT_PROJECT,)]
 
 
+def test_a_new_database_and_its_folders_are_for_their_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "one" / "two" / "new.db"
+    with ScriptedProcess("sqlite_opener", under=["sh", "-c", 'umask 022 && exec "$@"', "sh"]) as child:
+        assert child.read_reply() == "ready"
+        assert child.request(f"{path} --keep")["write"] == "ok"
+        modes = {file.name: file.stat().st_mode & 0o777 for file in (tmp_path / "one").rglob("*")}
+    assert modes == {"two": 0o700, "new.db": 0o600, "new.db-wal": 0o600, "new.db-shm": 0o600}
+    assert (tmp_path / "one").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_permissions_of_an_existing_database_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    path.touch(0o640)
+    path.chmod(0o640)
+    open_and_close(path)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
 @pytest.mark.parametrize(
     "name", ["päth with blanks.db", "100%.db", "a'b\"c.db", "file:x?mode=ro", "-x.db", "🎒"]
 )

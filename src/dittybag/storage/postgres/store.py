@@ -40,6 +40,8 @@ class PostgresStore:
     Reads use two pools of connections. The writer and the change feed have one connection each.
     """
 
+    writable = True
+
     def __init__(self, where: PostgresAddress, clock: Callable[[], int] = now_microseconds) -> None:
         """Use `open` instead, which also prepares the schema."""
         #: For messages. Contains no password.

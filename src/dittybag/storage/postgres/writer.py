@@ -27,6 +27,7 @@ from dittybag.storage.postgres.connections import (
     notification_channel,
     translate_error,
 )
+from dittybag.storage.postgres.migrations import require_current
 from dittybag.storage.postgres.retry import Backoff
 from dittybag.storage.postgres.transaction import ConnectedTables, LogEnd, PostgresTransaction
 
@@ -39,13 +40,13 @@ CLOSING_SECONDS: Final = 5.0
 #: Commit records of other writers are deleted after this many microseconds.
 _RECORD_LIFETIME: Final = 7 * 24 * 3600 * 1_000_000
 
-#: Records the commit within the transaction itself, and notifies the change feeds.
+#: Records the commit within the transaction, notifies the change feeds, and returns the schema version.
 _RECORD_COMMIT: Final = """
 WITH recorded AS (
     INSERT INTO writers (id, last, at) VALUES ($1, $2, $3)
     ON CONFLICT (id) DO UPDATE SET last = excluded.last, at = excluded.at
 )
-SELECT pg_notify($4, $5) WHERE $5 <> ''
+SELECT coalesce(max(number), 0), CASE WHEN $5 <> '' THEN pg_notify($4, $5) END FROM migrations
 """
 
 
@@ -213,9 +214,11 @@ class StoreWriter:
         if self._commit_number == 0:
             await connection.execute("DELETE FROM writers WHERE at < $1", now - _RECORD_LIFETIME)
         self._commit_number += 1
-        await connection.fetch(
+        version = await connection.fetchval(
             _RECORD_COMMIT, self._id, self._commit_number, now, self._channel, str(seq or "")
         )
+        # Another process may have upgraded the schema meanwhile.
+        require_current(version, self._where)
 
     async def _commit(self, connection: PostgresConnection) -> None:
         """Commit. If the connection is lost meanwhile, find out whether the server has committed.

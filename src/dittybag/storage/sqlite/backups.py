@@ -12,6 +12,7 @@ that of the old one. Only a damaged database is renamed.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import tempfile
@@ -358,19 +359,66 @@ def _mode_of(path: str) -> int:
 
 @contextmanager
 def _temporary_file(path: str, mode: int) -> Iterator[str]:
-    """Create a temporary file next to another one, and delete it on exit unless it was renamed."""
+    """Create a temporary file next to another one, and delete it on exit unless it was renamed.
+
+    Also deletes those of processes that were killed.
+    """
     folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
-    descriptor, part = tempfile.mkstemp(
-        prefix=f".{name[:_STEM_LENGTH]}.", suffix=TEMPORARY_SUFFIX, dir=folder
-    )
-    os.close(descriptor)
+    _delete_abandoned_parts(folder)
+    descriptor, part = _locked_part(folder, name)
     try:
         os.chmod(part, mode)  # noqa: PTH101
         yield part
     finally:
-        for suffix in ("", *_SIDE_FILE_SUFFIXES):
-            with suppress(FileNotFoundError):
-                os.unlink(part + suffix)  # noqa: PTH108
+        _delete_part(part)
+        os.close(descriptor)
+
+
+def _locked_part(folder: str, name: str) -> tuple[int, str]:
+    """Create a temporary file. It is locked while its process lives."""
+    while True:
+        descriptor, part = tempfile.mkstemp(
+            prefix=f".{name[:_STEM_LENGTH]}.", suffix=TEMPORARY_SUFFIX, dir=folder
+        )
+        # Another process may delete it before it is locked.
+        if _lock(descriptor) and os.path.exists(part):  # noqa: PTH110
+            return descriptor, part
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # A file system without locks, where abandoned files are never deleted.
+        return True
+    return True
+
+
+def _delete_abandoned_parts(folder: str) -> None:
+    """Delete temporary files that no living process has locked."""
+    for name in os.listdir(folder):  # noqa: PTH208
+        if name.endswith(TEMPORARY_SUFFIX):
+            # It may be locked, or belong to another user.
+            with suppress(OSError):
+                _delete_abandoned_part(os.path.join(folder, name))  # noqa: PTH118
+
+
+def _delete_abandoned_part(part: str) -> None:
+    descriptor = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _delete_part(part)
+    finally:
+        os.close(descriptor)
+
+
+def _delete_part(part: str) -> None:
+    for suffix in ("", *_SIDE_FILE_SUFFIXES):
+        with suppress(FileNotFoundError):
+            os.unlink(part + suffix)  # noqa: PTH108
 
 
 def _publish(part: str, file: str) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import apsw
@@ -19,6 +20,7 @@ from dittybag.domain.errors import (
     StorageForeign,
     StorageFull,
     StorageReadOnly,
+    StorageReplaced,
 )
 
 #: How long a write waits for the locks of other processes.
@@ -45,8 +47,23 @@ _PRAGMAS: Final = (
 def connect(path: str, *, writable: bool) -> apsw.Connection:
     """Open a file. Without `writable`, the connection rejects writes."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    return _connect(path, path, flags, writable=writable)
+
+
+def connect_unwritable(path: str) -> apsw.Connection:
+    """Open a file that cannot be written, in a folder where SQLite cannot create files."""
+    if os.path.exists(f"{os.path.realpath(path)}-wal"):  # noqa: PTH110  # pathlib is slow to import
+        # Another process may be writing it: SQLite reads the log.
+        return _connect(path, path, apsw.SQLITE_OPEN_READONLY, writable=False)
+    from urllib.parse import quote
+
+    url = f"file:{quote(os.path.abspath(path))}?immutable=1"  # noqa: PTH100
+    return _connect(path, url, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, writable=False)
+
+
+def _connect(path: str, name: str, flags: int, *, writable: bool) -> apsw.Connection:
     with translate_errors(path):
-        connection = apsw.Connection(path, flags=flags)
+        connection = apsw.Connection(name, flags=flags)
         try:
             connection.set_busy_handler(_busy_handler())
             for pragma in _PRAGMAS:
@@ -87,7 +104,7 @@ def translate_errors(where: str) -> Iterator[None]:
 
 def to_storage_error(error: apsw.Error, where: str) -> StorageError:
     """Return the storage error for a SQLite error."""
-    if isinstance(error, apsw.CantOpenError) and not _is_writable(where):
+    if isinstance(error, apsw.CantOpenError) and not is_writable(where):
         return StorageReadOnly(where)
     for kind, error_class in _ERROR_CLASSES:
         if isinstance(error, kind):
@@ -95,7 +112,7 @@ def to_storage_error(error: apsw.Error, where: str) -> StorageError:
     return StorageFailed(where, str(error))
 
 
-def _is_writable(path: str) -> bool:
+def is_writable(path: str) -> bool:
     """Whether permissions allow creating or writing a file."""
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120  # pathlib is slow to import
     return os.access(folder, os.W_OK) and (not os.path.exists(path) or os.access(path, os.W_OK))  # noqa: PTH110
@@ -138,24 +155,63 @@ def require_dittybag_file(path: str) -> None:
 def prepare_folder(path: str) -> None:
     """Create the folder of a database, with access for its owner only."""
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120  # pathlib is slow to import
+    with _translate_os_errors(path):
+        _make_private_folders(folder)
+
+
+def _make_private_folders(folder: str) -> None:
+    """Create a folder and those that contain it. `os.makedirs` would give the others the default mode."""
+    if os.path.isdir(folder):  # noqa: PTH112  # pathlib is slow to import
+        return
+    _make_private_folders(os.path.dirname(folder))  # noqa: PTH120
+    with suppress(FileExistsError):
+        os.mkdir(folder, mode=0o700)  # noqa: PTH102
+
+
+def create_private_file(path: str) -> None:
+    """Create an empty database file with access for its owner only, unless there is one.
+
+    SQLite would use the default mode. It creates the write-ahead log with the mode of the database.
+    """
+    if os.path.exists(path):  # noqa: PTH110  # pathlib is slow to import
+        return
+    with _translate_os_errors(path), suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
+@contextmanager
+def _translate_os_errors(path: str) -> Iterator[None]:
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
-    except PermissionError as error:
-        raise StorageReadOnly(path) from error
+        yield
     except OSError as error:
+        if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+            raise StorageReadOnly(path) from error
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageFull(path) from error
         raise StorageFailed(path, str(error)) from error
 
 
-def file_identity(path: str) -> tuple[int, int] | None:
+class OpenFiles:
+    """The files of an open database. A write to a file that is no longer in place would be lost."""
+
+    def __init__(self, path: str) -> None:
+        """Create this after the first read, which creates the write-ahead log and its index."""
+        self._path = path
+        # SQLite creates them next to the target of a symbolic link.
+        target = os.path.realpath(path)
+        self._identities = {name: _identity(name) for name in (path, f"{target}-wal", f"{target}-shm")}
+
+    def require_in_place(self) -> None:
+        """Raise `StorageReplaced` if one of the files was moved, deleted or replaced."""
+        for name, identity in self._identities.items():
+            if _identity(name) != identity:
+                raise StorageReplaced(self._path, f"{name} is no longer the file that was opened")
+
+
+def _identity(path: str) -> tuple[int, int] | None:
     """Return the device and inode of a file; None if it does not exist."""
     try:
         status = os.stat(path)  # noqa: PTH116  # pathlib is slow to import
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def require_same_file(path: str, opened: tuple[int, int] | None) -> None:
-    """Raise `StorageFailed` if the path no longer refers to the file that was opened."""
-    if file_identity(path) != opened:
-        raise StorageFailed(path, "the file was moved, deleted or replaced while it was in use")

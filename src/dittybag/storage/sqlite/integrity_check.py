@@ -22,10 +22,9 @@ from msgspec import Struct
 from dittybag.domain.changes import KINDS, Entity, Kind
 from dittybag.storage.sqlite import project_table, prompt_table, resource_table, task_table
 from dittybag.storage.sqlite.connections import (
+    OpenFiles,
     connect,
-    file_identity,
     require_dittybag_file,
-    require_same_file,
     translate_errors,
 )
 from dittybag.storage.sqlite.migrations import NEWEST, load_migrations
@@ -469,13 +468,13 @@ def rebuild_index(path: str) -> None:
     connection = connect(path, writable=True)
     try:
         with translate_errors(path):
-            opened = file_identity(path)
             connection.execute("BEGIN IMMEDIATE")
+            files = OpenFiles(path)
             for kind, module in _INDEXED.items():
                 _rebuild(connection, kind, module)
             connection.execute("DELETE FROM prompt_tags")
             connection.execute(f"INSERT INTO prompt_tags {_TAGS_CARRIED}")
-            require_same_file(path, opened)
+            files.require_in_place()
             connection.execute("COMMIT")
     finally:
         # Closing rolls back an uncommitted transaction.

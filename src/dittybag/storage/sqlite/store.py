@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import apsw
 
 from dittybag.domain.changes import ChangeNotification, Kind
-from dittybag.domain.errors import StorageClosed
+from dittybag.domain.errors import StorageClosed, StorageFailed, StorageReadOnly
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.storage.sqlite.change_feed import INTERVAL_SECONDS, ChangeFeed
 from dittybag.storage.sqlite.connections import (
+    OpenFiles,
     connect,
-    file_identity,
+    connect_unwritable,
+    create_private_file,
+    is_writable,
     prepare_folder,
     require_dittybag_file,
-    require_same_file,
     to_storage_error,
     translate_errors,
 )
-from dittybag.storage.sqlite.migrations import is_current, migrate
+from dittybag.storage.sqlite.migrations import is_current, migrate, require_current
 from dittybag.storage.sqlite.transaction import ConnectedTables, SqliteTransaction
 from dittybag.storage.sqlite.writer import StoreWriter, WriteJob, run_synchronously
 
@@ -38,6 +40,8 @@ NOTIFY_DELAY_SECONDS: Final = 0.01
 
 #: How long closing waits for queued writes: another process may hold the lock.
 CLOSING_SECONDS: Final = 0.15
+
+_OPEN_ELSEWHERE: Final = "open it once where it can be written"
 
 
 def now_microseconds() -> int:
@@ -55,17 +59,23 @@ class SqliteStore:
     no row-level security, so `viewer` is ignored.
     """
 
-    def __init__(self, path: str, clock: Callable[[], int] = now_microseconds) -> None:
-        """Open the file. Creates it if it is missing, and migrates an older schema."""
+    def __init__(
+        self, path: str, clock: Callable[[], int] = now_microseconds, *, read_only: bool = False
+    ) -> None:
+        """Open the file. Creates it if it is missing, and migrates an older schema.
+
+        With `read_only`, a file that cannot be written is opened as well.
+        """
         self.path = path
+        self.writable = not read_only or is_writable(path)
         self._clock = clock
         reader = self._open()
         self._tables = ConnectedTables(reader)
         self._single = SqliteTransaction(self._tables, 0)
-        self._file = file_identity(path)
+        self._files = OpenFiles(path)
         with translate_errors(path):
             self._feed = ChangeFeed(reader)
-        self._writer = StoreWriter(path, clock, self._deliver)
+        self._writer = StoreWriter(path, self._files, clock, self._deliver)
         self._loop: AbstractEventLoop | None = None
         self._waiting: dict[WriteJob, Future[Any]] = {}
         self._listeners: list[Callable[[Sequence[ChangeNotification]], Any]] = []
@@ -75,8 +85,28 @@ class SqliteStore:
         self._thread_local = threading.local()
         self._closed = False
 
+    def _connect(self) -> apsw.Connection:
+        """Open a connection for reading."""
+        return connect(self.path, writable=False) if self.writable else connect_unwritable(self.path)
+
+    def _open_unwritable(self) -> apsw.Connection:
+        require_dittybag_file(self.path)
+        try:
+            reader = self._connect()
+        except StorageReadOnly as error:
+            raise StorageFailed(
+                self.path, f"its write-ahead log cannot be read here; {_OPEN_ELSEWHERE}"
+            ) from error
+        if not is_current(reader, self.path):
+            reader.close()
+            raise StorageFailed(self.path, f"its schema must be upgraded; {_OPEN_ELSEWHERE}")
+        return reader
+
     def _open(self) -> apsw.Connection:
+        if not self.writable:
+            return self._open_unwritable()
         prepare_folder(self.path)
+        create_private_file(self.path)
         require_dittybag_file(self.path)
         reader = connect(self.path, writable=False)
         try:
@@ -99,7 +129,7 @@ class SqliteStore:
                 project = Project(id=0, name=DEFAULT_PROJECT, created_at=now, updated_at=now)
                 await transaction.write("create", None, project)
 
-        writer = StoreWriter(self.path, self._clock, lambda jobs: None)
+        writer = StoreWriter(self.path, OpenFiles(self.path), self._clock, lambda jobs: None)
         job = WriteJob(work=create, actor="dittybag")
         writer.submit(job)
         writer.close()
@@ -107,8 +137,15 @@ class SqliteStore:
             raise job.error
 
     async def check(self) -> None:
-        await self.read(_read_projects)
-        require_same_file(self.path, self._file)
+        self._require_open()
+        self._files.require_in_place()
+        # A new connection reads the file; that of the store may have all it needs in its cache.
+        connection = self._connect()
+        try:
+            require_current(connection, self.path)
+            self._read(ConnectedTables(connection), _read_projects)
+        finally:
+            connection.close()
 
     async def warnings(self) -> list[str]:
         return []
@@ -130,7 +167,7 @@ class SqliteStore:
                 from concurrent.futures import ThreadPoolExecutor
 
                 self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="dittybag-reader")
-            return await get_running_loop().run_in_executor(self._pool, self._read_in_thread, work)
+            return await self._start_in_thread(self._pool, work)
         return self._read(self._tables, work)
 
     def _read_single(self, work: Work[T]) -> T:
@@ -139,10 +176,17 @@ class SqliteStore:
         except apsw.Error as error:
             raise to_storage_error(error, self.path) from error
 
+    def _start_in_thread(self, pool: ThreadPoolExecutor, work: Work[T]) -> Future[T]:
+        try:
+            return get_running_loop().run_in_executor(pool, self._read_in_thread, work)
+        except RuntimeError as error:
+            # The system cannot start a thread.
+            raise StorageFailed(self.path, str(error)) from error
+
     def _read_in_thread(self, work: Work[T]) -> T:
         tables: ConnectedTables | None = getattr(self._thread_local, "tables", None)
         if tables is None:
-            tables = self._thread_local.tables = ConnectedTables(connect(self.path, writable=False))
+            tables = self._thread_local.tables = ConnectedTables(self._connect())
             self._pool_tables.append(tables)
         return self._read(tables, work)
 
@@ -163,8 +207,8 @@ class SqliteStore:
         loop = self._loop = get_running_loop()
         job = WriteJob(work=work, actor=actor)
         future: Future[T] = loop.create_future()
-        self._waiting[job] = future
         self._writer.submit(job)
+        self._waiting[job] = future
         try:
             return await future
         finally:

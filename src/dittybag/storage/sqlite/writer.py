@@ -10,8 +10,10 @@ from typing import Any, Final, TypeVar
 import apsw
 from msgspec import Struct
 
+from dittybag.domain.errors import StorageFailed, StorageReplaced, StorageUnsure
 from dittybag.domain.ports import Work
-from dittybag.storage.sqlite.connections import connect, file_identity, require_same_file, to_storage_error
+from dittybag.storage.sqlite.connections import OpenFiles, connect, to_storage_error
+from dittybag.storage.sqlite.migrations import require_current
 from dittybag.storage.sqlite.transaction import ConnectedTables, SqliteTransaction
 
 T = TypeVar("T")
@@ -46,10 +48,15 @@ class StoreWriter:
     """Runs jobs in the order of their arrival, and delivers them when they are durable."""
 
     def __init__(
-        self, path: str, clock: Callable[[], int], deliver: Callable[[Sequence[WriteJob]], None]
+        self,
+        path: str,
+        files: OpenFiles,
+        clock: Callable[[], int],
+        deliver: Callable[[Sequence[WriteJob]], None],
     ) -> None:
         """`deliver` is called in the writer thread with completed jobs."""
         self._path = path
+        self._files = files
         self._clock = clock
         self._deliver = deliver
         self._queue: deque[WriteJob] = deque()
@@ -57,13 +64,17 @@ class StoreWriter:
         self._closing = False
         self._thread: threading.Thread | None = None
         self._tables: ConnectedTables | None = None
-        self._file: tuple[int, int] | None = None
 
     def submit(self, job: WriteJob) -> None:
+        """Queue a job. Raises `StorageFailed` if the system cannot start the writer thread."""
         with self._work_available:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="dittybag-writer", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="dittybag-writer", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:
+                    raise StorageFailed(self._path, str(error)) from error
+                self._thread = thread
             self._queue.append(job)
             self._work_available.notify()
 
@@ -99,17 +110,18 @@ class StoreWriter:
         """Run jobs in one transaction. Returns False if one failed halfway, so all were rolled back."""
         try:
             if self._tables is None:
+                self._files.require_in_place()
                 self._tables = ConnectedTables(connect(self._path, writable=True))
-                self._file = file_identity(self._path)
             tables, connection = self._tables, self._tables.connection
             connection.execute("BEGIN IMMEDIATE")
             try:
+                # Another process may have upgraded the schema meanwhile.
+                require_current(connection, self._path)
                 if not all(self._run_job(job, tables) for job in jobs):
                     return False
                 tables.pending.write()
-                # A write to a file that was deleted or replaced would be lost.
-                require_same_file(self._path, self._file)
-                connection.execute("COMMIT")
+                self._files.require_in_place()
+                self._commit(connection)
             finally:
                 tables.pending.discard()
                 if connection.in_transaction:
@@ -119,6 +131,18 @@ class StoreWriter:
             for job in jobs:
                 job.error = job.error or problem
         return True
+
+    def _commit(self, connection: apsw.Connection) -> None:
+        """Commit. Raises `StorageUnsure` if the change may be in the files nevertheless."""
+        try:
+            connection.execute("COMMIT")
+            self._files.require_in_place()
+        except (apsw.IOError, StorageReplaced) as error:
+            # After a failed write, the transaction in the log is incomplete, so SQLite ignores it. After a
+            # failed sync it may be complete.
+            if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE:
+                raise
+            raise StorageUnsure(self._path, str(error)) from error
 
     def _run_job(self, job: WriteJob, tables: ConnectedTables) -> bool:
         """Run one job. Returns whether the transaction may be committed."""

@@ -90,9 +90,20 @@ async def _version(connection: PostgresConnection, where: PostgresAddress) -> in
     if comments.get("migrations") != _MARK:
         raise StorageForeign(where.display_url)
     found = int(await connection.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
+    _refuse_newer(found, where)
+    return found
+
+
+def _refuse_newer(found: int, where: PostgresAddress) -> None:
     if found > NEWEST:
         raise StorageTooNew(where.display_url, found=found, known=NEWEST)
-    return found
+
+
+def require_current(version: int, where: PostgresAddress) -> None:
+    """Raise `StorageError` unless this is the newest schema version."""
+    _refuse_newer(version, where)
+    if version < NEWEST:
+        raise StorageFailed(where.display_url, "the schema is no longer the one of this version of Dittybag")
 
 
 async def migrate(where: PostgresAddress, schema: str) -> None:

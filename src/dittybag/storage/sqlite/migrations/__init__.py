@@ -46,6 +46,12 @@ def is_current(connection: apsw.Connection, path: str) -> bool:
     return found == NEWEST
 
 
+def require_current(connection: apsw.Connection, path: str) -> None:
+    """Raise `StorageError` unless the schema is the newest."""
+    if not is_current(connection, path):
+        raise StorageFailed(path, "the schema is no longer the one of this version of Dittybag")
+
+
 def migrate(path: str) -> None:
     """Migrate a new or old file to the newest schema. Several processes may do so at the same time."""
     connection = connect(path, writable=True)
