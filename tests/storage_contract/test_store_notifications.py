@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dittybag.domain.changes import ChangeNotification, Kind
 from dittybag.domain.errors import DittybagError
@@ -183,3 +185,37 @@ async def test_a_closed_store_sends_no_notifications(open_store: OpenStore) -> N
     await here.prompt("p")
     await open_listener.until(ChangeNotification("prompt", here.project))
     assert closed.received == []
+
+
+@pytest.mark.parametrize("count", [999, 1000, 1001, 2500])
+async def test_no_notification_is_lost_when_many_changes_arrive_together(
+    open_store: OpenStore, count: int
+) -> None:
+    """More than a feed reads at once, with a single change of a prompt before and after all others."""
+    here, there, other = await open_two_projects(open_store)
+    listeners = [RecordingListener(store) for store in (here.store, other)]
+
+    async def work(transaction: Transaction) -> None:
+        await touch_prompt(transaction, here.project)
+        resource = await transaction.resources.by_name(here.project, "old")
+        for _ in range(count - 2):
+            assert resource is not None
+            after = replace(resource, version=resource.version + 1)
+            resource = await transaction.write("update", resource, after)
+        await touch_prompt(transaction, there.project)
+
+    await here.write(work)
+    for listener in listeners:
+        await listener.until_count(count)
+        kinds = Counter((item.kind, item.project) for item in listener.received)
+        assert kinds == {
+            ("prompt", here.project): 1,
+            ("resource", here.project): count - 2,
+            ("prompt", there.project): 1,
+        }
+
+
+async def touch_prompt(transaction: Transaction, project: int) -> None:
+    prompt = await transaction.prompts.by_name(project, "old")
+    assert prompt is not None
+    await transaction.write("update", prompt, replace(prompt, version=prompt.version + 1))

@@ -11,6 +11,7 @@ import random
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 
 import pytest
 
@@ -164,10 +165,10 @@ async def test_a_process_that_hangs_in_a_transaction_does_not_block_others_for_l
     await asyncio.wait_for(waiting, 5)
     wake.set()
     await asyncio.wait_for(sleeping, 5)
-    limit = await awake.read(
-        lambda transaction: current_setting(transaction, "idle_in_transaction_session_timeout")
-    )
-    assert limit == "10s"
+    limits = {"idle_in_transaction_session_timeout": "10s", "lock_timeout": "25s", "statement_timeout": "30s"}
+    for name, limit in limits.items():
+        assert await awake.read(partial(current_setting, name=name)) == limit
+        assert await awake.write(partial(current_setting, name=name), actor="x") == limit
 
 
 async def current_setting(transaction: Transaction, name: str) -> str:

@@ -136,6 +136,21 @@ def can_lock_exclusively(path: Path) -> bool:
     return subprocess.run(command, stderr=subprocess.DEVNULL, timeout=30, check=False).returncode == 0
 
 
+async def test_a_write_waits_for_seconds_while_another_process_holds_the_lock(
+    tmp_path: Path, workspace: Workspace, caller: Caller
+) -> None:
+    with ScriptedProcess("lock_holder", str(tmp_path / "store.db")) as holder:
+        assert holder.read_reply() == "ready"
+        assert holder.request("lock") == "locked"
+        writing = asyncio.create_task(workspace.tasks.create(caller, title="patient"))
+        finished, _ = await asyncio.wait([writing], timeout=3)
+        assert not finished, "other programs may hold the lock for longer"
+        assert holder.request("free") == "free"
+    assert (await asyncio.wait_for(writing, 5)).title == "patient"
+    # What the documentation promises, and no test can wait for.
+    assert connections.BUSY_SECONDS == 30
+
+
 async def test_a_lock_that_is_held_too_long_is_an_error_and_writes_nothing(
     tmp_path: Path, workspace: Workspace, caller: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
