@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Final
 
 from dittybag.config import SettingsError
-from dittybag.domain.errors import Conflict, DittybagError, NotFound, StorageError, StorageFailed
+from dittybag.domain.errors import Conflict, DittybagError, NotFound, StorageError
 
 _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -74,10 +74,7 @@ def _write_line(label: str, colour: int, message: str) -> None:
 
 def report_error(error: DittybagError, *hints: str) -> ExitStatus:
     """Report an error and return its exit status."""
-    message = str(error)
-    if isinstance(error, StorageError):
-        detail = f" ({error.problem})" if isinstance(error, StorageFailed) and error.problem else ""
-        message = f"{error.where}: {message}{detail}"
+    message = error.report if isinstance(error, StorageError) else str(error)
     report(message, *hints, code=error.code)
     return exit_status(error)
 

@@ -5,6 +5,7 @@ The format belongs to the tool, not to the profile that shows it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from typing import Final, ParamSpec, TypeAlias, TypeVar
@@ -31,6 +32,8 @@ from dittybag.protocol import InternalError, InvalidParams, ToolResult, Violatio
 from dittybag.protocol.jsonrpc import encode
 
 #: Converts an error to a tool result.
+_log = logging.getLogger("dittybag")
+
 ErrorFormat: TypeAlias = Callable[[DittybagError], ToolResult]
 
 P = ParamSpec("P")
@@ -109,6 +112,8 @@ def as_protocol_errors(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitab
         except PromptUnusable as error:
             raise InvalidParams(data={"details": str(error)}) from error
         except DittybagError as error:
+            if isinstance(error, StorageError):
+                _log.warning("a request failed: %s", error.report)
             raise InternalError(str(error)) from error
 
     return wrapper

@@ -91,7 +91,7 @@ async def _store_result(call: IdempotentCall, idempotency: IdempotencyService, r
         await idempotency.save_result(call, encoded)
     except StorageError as error:
         # The call itself succeeded, so the client gets its result.
-        _log.warning("the result of a call could not be stored in %s", error.where, exc_info=error)
+        _log.warning("the result of a call could not be stored: %s", error.report)
 
 
 async def _replay(call: IdempotentCall, idempotency: IdempotencyService, stored: StoredResult) -> ToolResult:

@@ -121,7 +121,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
                 return await self.run(WorkspaceSession(scope.workspace, caller), arguments)
             except DittybagError as error:
                 if isinstance(error, StorageError):
-                    _log.warning("%s failed on %s", self.name, error.where, exc_info=error)
+                    _log.warning("%s failed: %s", self.name, error.report)
                 return self._error_format_for_call(given_arguments(arguments))(error)
 
         return ToolDefinition(

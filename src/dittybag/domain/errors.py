@@ -480,6 +480,11 @@ class StorageError(DittybagError):
         message = (type(self).__doc__ or "").strip().rstrip(".")
         super().__init__(f"{message}. {self.advice}")
 
+    @property
+    def report(self) -> str:
+        """One line for the operator, with facts that clients do not get."""
+        return f"{self.where}: {self}"
+
 
 class StorageBusy(StorageError):
     """The database was locked by other programs for too long; nothing was changed."""
@@ -544,6 +549,10 @@ class StorageFailed(StorageError):
     def __init__(self, where: str, problem: str = "") -> None:
         self.problem = problem
         super().__init__(where)
+
+    @property
+    def report(self) -> str:
+        return f"{super().report} ({self.problem})" if self.problem else super().report
 
 
 class LibraryUnwritable(StorageFailed):

@@ -543,7 +543,7 @@ class Store(Protocol):
     def stamp(self, kind: Kind, project: int | None) -> Hashable:
         """Return a value that stays equal until an entity of this kind changes in the project.
 
-        Changes by other processes count too. Tasks belong to no project.
+        Changes by other processes count too. Tasks belong to no project. None if that is unknown.
         """
         ...
 

@@ -302,7 +302,7 @@ def _decoded_segments(path: str) -> list[str] | None:
 def _error_response(request: WebRequest, error: DittybagError) -> WebResponse:
     status = next((status for kind, status in _STATUS_CODES if isinstance(error, kind)), 400)
     if isinstance(error, StorageError):
-        _log.warning("page could not be rendered: %s", error, exc_info=error)
+        _log.warning("page could not be rendered: %s", error.report)
     hint = "Try again in a moment." if status == 503 else ""
     return _error_page(request, status, str(error), hint)
 

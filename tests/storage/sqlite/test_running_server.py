@@ -148,3 +148,45 @@ def test_writes_and_searches_continue_after_a_thread_could_not_start(tmp_path: P
         _, log, _ = wire.rest()
     assert "task_create failed" in log
     assert "task_update failed" in log, "the log continues as well"
+
+
+REQUESTS: list[tuple[str, dict[str, Any]]] = [
+    ("tools/call", {"name": "task_create", "arguments": {"title": "x"}}),
+    ("tools/call", {"name": "task_list", "arguments": {}}),
+    ("tools/call", {"name": "search", "arguments": {"query": "x"}}),
+    ("prompts/list", {}),
+    ("prompts/get", {"name": "kept"}),
+    ("resources/list", {}),
+    ("resources/templates/list", {}),
+    ("resources/read", {"uri": "x:kept"}),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "x", "value": ""}},
+    ),
+]
+
+
+def damage(database: Path) -> None:
+    """Overwrite the database and its log."""
+    for file in (database, Path(f"{database}-wal"), Path(f"{database}-shm")):
+        with file.open("r+b") as opened:
+            opened.write(b"Not a database. " * (max(file.stat().st_size, 16) // 16))
+
+
+@pytest.mark.parametrize("happens", [damage, upgrade, Path.unlink])
+def test_every_failed_request_logs_at_most_one_line_and_no_traceback(
+    wire: Wire, database: Path, happens: Any
+) -> None:
+    assert call(wire, "task_create", title="before")[0]
+    happens(database)
+    failed = 0
+    for number, (method, params) in enumerate(REQUESTS):
+        message = wire.ask({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        failed += "error" in message or bool(message["result"].get("isError"))
+    wire.hang_up()
+    _, log, _ = wire.rest()
+    lines = log.splitlines()
+    assert "Traceback" not in log
+    # Some fail because what they ask for does not exist.
+    assert 0 < len(lines) <= failed, log
+    assert all(str(database) in line for line in lines)

@@ -186,6 +186,8 @@ class SqliteStore:
     def _read_in_thread(self, work: Work[T]) -> T:
         tables: ConnectedTables | None = getattr(self._thread_local, "tables", None)
         if tables is None:
+            # SQLite would create a missing file.
+            self._files.require_in_place()
             tables = self._thread_local.tables = ConnectedTables(self._connect())
             self._pool_tables.append(tables)
         return self._read(tables, work)
@@ -240,8 +242,11 @@ class SqliteStore:
 
     def stamp(self, kind: Kind, project: int | None) -> Hashable:
         self._require_open()
-        with translate_errors(self.path):
+        try:
             return self._feed.stamp(kind, project)
+        except apsw.Error:
+            # Nothing is cached, and the next read reports the error.
+            return None
 
     def subscribe(self, listener: Callable[[Sequence[ChangeNotification]], Any]) -> None:
         loop = get_running_loop()
