@@ -230,3 +230,9 @@ def test_install_records_import_no_heavy_modules() -> None:
         cwd=ROOT / "src", capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
     assert result.stdout.strip() == "", result
+
+
+def test_a_new_data_folder_is_for_its_owner_only(tmp_path: Path) -> None:
+    home = tmp_path / "new" / "data"
+    dittybag(home, "library", "new", "mine")
+    assert {path.stat().st_mode & 0o777 for path in (home.parent, home, home / "libraries")} == {0o700}

@@ -36,6 +36,7 @@ from dittybag.library.install_records import (
     record_file,
     records_folder,
 )
+from dittybag.private_folders import make_private_folders
 
 #: The lock is only held for a few renames, so waiting longer than this means that something is stuck.
 _LOCK_TIMEOUT_SECONDS: Final = 20
@@ -56,7 +57,7 @@ def locked(home: str, *, seconds: float = _LOCK_TIMEOUT_SECONDS) -> Iterator[Non
     Raises `LibrariesBusy` if the lock is not free within `seconds`.
     """
     folder = Path(records_folder(home))
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folders(str(folder))
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         _acquire(descriptor, time.monotonic() + seconds)

@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 
 from dittybag import __version__
 from dittybag.library.safe_folder import Stamp
+from dittybag.private_folders import make_private_folders
 
 #: A larger cache would take longer to read than it saves.
 _MAX_BYTES: Final = 256 * 1024 * 1024
@@ -59,7 +60,7 @@ class ParseCache:
             return
         temporary = f"{self._path}.{os.getpid()}"
         with contextlib.suppress(OSError):
-            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            make_private_folders(os.path.dirname(os.path.abspath(self._path)))
             try:
                 with open(temporary, "wb") as file:
                     file.write(zlib.crc32(content).to_bytes(4, "big"))

@@ -22,6 +22,7 @@ from dittybag.domain.errors import (
     StorageReadOnly,
     StorageReplaced,
 )
+from dittybag.private_folders import make_private_folders
 
 #: How long a write waits for the locks of other processes.
 BUSY_SECONDS: Final = 30.0
@@ -156,16 +157,7 @@ def prepare_folder(path: str) -> None:
     """Create the folder of a database, with access for its owner only."""
     folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120  # pathlib is slow to import
     with _translate_os_errors(path):
-        _make_private_folders(folder)
-
-
-def _make_private_folders(folder: str) -> None:
-    """Create a folder and those that contain it. `os.makedirs` would give the others the default mode."""
-    if os.path.isdir(folder):  # noqa: PTH112  # pathlib is slow to import
-        return
-    _make_private_folders(os.path.dirname(folder))  # noqa: PTH120
-    with suppress(FileExistsError):
-        os.mkdir(folder, mode=0o700)  # noqa: PTH102
+        make_private_folders(folder)
 
 
 def create_private_file(path: str) -> None:
