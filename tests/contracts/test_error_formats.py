@@ -56,6 +56,7 @@ SAMPLES: list[tuple[DittybagError, str, ExitStatus]] = [
     (errors.StorageClosed("w"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageFailed("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.LibraryUnwritable("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
+    (errors.StorageReplaced("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageUnreachable("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.StorageUnsure("w", "secret detail"), "STORAGE_ERROR", ExitStatus.STORAGE),
     (errors.CopyRefused("it already contains other data"), "ERROR", ExitStatus.REFUSED),

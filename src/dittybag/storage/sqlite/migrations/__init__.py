@@ -40,7 +40,7 @@ def load_migrations() -> list[tuple[int, str, str]]:
 def is_current(connection: apsw.Connection, path: str) -> bool:
     """Whether the schema is the newest. Raises `StorageTooNew` for a newer version of Dittybag."""
     with translate_errors(path):
-        found = int(connection.pragma("user_version"))
+        found = int(connection.execute("PRAGMA user_version").get)
     if found > NEWEST:
         raise StorageTooNew(path, found=found, known=NEWEST)
     return found == NEWEST
