@@ -196,7 +196,7 @@ class WebApp:
         _require_same_origin(request)
         secret_sent = request.headers.get(b"x-form-secret")
         if route.takes_form:
-            await request.read_form()
+            await request.read_form(route.form_bytes)
             secret_sent = secret_sent or request.form.get("form_secret")
         if not is_own_form(request.session, secret_sent):
             raise NotAllowed("This form is out of date: reload the page and try again")
