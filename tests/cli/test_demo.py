@@ -32,9 +32,10 @@ def test_on_a_terminal_the_demo_serves_the_web_ui_until_interrupted(tmp_path: Pa
         found = re.search(r"http://127\.0\.0\.1:\d+/sign-in\?key=[\w-]+", strip_colours(screen))
         assert found is not None
         browser = build_opener(HTTPCookieProcessor(CookieJar()))
-        with browser.open(found[0], timeout=10) as welcome:
+        site, _, key = found[0].partition("/sign-in?")
+        with browser.open(f"{site}/sign-in", key.encode(), timeout=10) as welcome:
             assert welcome.status == 200
-        with browser.open(found[0].partition("/sign-in")[0], timeout=10) as first:
+        with browser.open(site, timeout=10) as first:
             assert first.url.endswith("/p/auth-module")
         return "\x03"
 

@@ -10,7 +10,7 @@ import pytest
 from dittybag.web.browser_requests import FORM_BYTES, LONG_FORM_BYTES, Route
 from dittybag.web.pages import ROUTES
 from tests.cli.cli_runner import data, dittybag
-from tests.e2e.web_server_process import Served
+from tests.e2e.web_server_process import WebServerProcess
 from tests.web.browser_client import BrowserClient, BrowserResponse
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -29,14 +29,14 @@ FORMS = [route for route in ROUTES if route.method == "POST" and route.takes_for
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with Served(tmp_path_factory.mktemp("home")) as served:
-        yield served
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServerProcess]:
+    with WebServerProcess(tmp_path_factory.mktemp("home")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
-def signed_in(served: Served) -> BrowserClient:
-    return BrowserClient.sign_in(served)
+def signed_in(server: WebServerProcess) -> BrowserClient:
+    return BrowserClient.sign_in(server)
 
 
 def escapes(size: int) -> bytes:
@@ -48,8 +48,8 @@ def new_prompt(client: BrowserClient, fields: bytes) -> BrowserResponse:
     return client.request("POST", "/p/default/prompts", body, FORM)
 
 
-def test_a_sign_in_form_without_a_token_is_small(served: Served) -> None:
-    stranger = BrowserClient(served)
+def test_a_sign_in_form_without_a_token_is_small(server: WebServerProcess) -> None:
+    stranger = BrowserClient(server)
     assert stranger.request("POST", "/sign-in", escapes(FORM_BYTES), FORM).status == 403
     too_large = stranger.request("POST", "/sign-in", escapes(FORM_BYTES + 1), FORM)
     assert too_large.status == 413
@@ -71,14 +71,14 @@ def test_every_form_has_a_maximum_size(signed_in: BrowserClient, route: Route) -
 
 @pytest.mark.parametrize("character", ["\n", "é", "😀", "%", "a"], ids=ascii)
 def test_the_longest_prompt_fits_into_its_form(
-    served: Served, signed_in: BrowserClient, character: str
+    server: WebServerProcess, signed_in: BrowserClient, character: str
 ) -> None:
     content = character * (1024 * 1024 // len(character.encode()))
     name = f"long-{ord(character)}"
     fields = {"name": name, "title": name, "content": content.replace("\n", "\r\n")}
     response = signed_in.post("/p/default/prompts", {"form_secret": signed_in.secret, **fields})
     assert response.status == 303, response.text[:500]
-    assert data(dittybag(served.home, "prompt", "show", name, "--json"))["content"] == content
+    assert data(dittybag(server.home, "prompt", "show", name, "--json"))["content"] == content
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,13 @@ def test_the_longest_prompt_fits_into_its_form(
         (quote_plus("".join(map(chr, range(1, 0x250)))), "".join(map(chr, range(1, 0x250)))),
     ],
 )
-def test_escapes_are_decoded(served: Served, signed_in: BrowserClient, value: str, text: str) -> None:
+def test_escapes_are_decoded(
+    server: WebServerProcess, signed_in: BrowserClient, value: str, text: str
+) -> None:
     response = new_prompt(signed_in, f"name=decoded&title=decoded&content={value}".encode())
     assert response.status == 303
-    assert data(dittybag(served.home, "prompt", "show", "decoded", "--json"))["content"] == text
-    dittybag(served.home, "prompt", "delete", "decoded")
+    assert data(dittybag(server.home, "prompt", "show", "decoded", "--json"))["content"] == text
+    dittybag(server.home, "prompt", "delete", "decoded")
 
 
 @pytest.mark.parametrize(
@@ -116,12 +118,12 @@ def test_a_form_has_at_most_1000_fields(signed_in: BrowserClient) -> None:
 
 
 def test_a_long_value_is_decoded_in_parts_without_splitting_an_escape(
-    served: Served, signed_in: BrowserClient
+    server: WebServerProcess, signed_in: BrowserClient
 ) -> None:
     # 1 to 3 characters before the escapes put the end of a part at every place in an escape.
     for lead in ("", "a", "ab"):
         content = lead + "é" * 100_000
         fields = f"name=parts&title=parts&content={lead}{'%C3%A9' * 100_000}"
         assert new_prompt(signed_in, fields.encode()).status == 303
-        assert data(dittybag(served.home, "prompt", "show", "parts", "--json"))["content"] == content
-        dittybag(served.home, "prompt", "delete", "parts")
+        assert data(dittybag(server.home, "prompt", "show", "parts", "--json"))["content"] == content
+        dittybag(server.home, "prompt", "delete", "parts")

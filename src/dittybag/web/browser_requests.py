@@ -96,9 +96,8 @@ class WebRequest:
 
     @property
     def origin(self) -> str:
-        """The origin of this server as the browser sees it; a proxy sets `X-Forwarded-Proto`."""
-        is_secure = self.headers.get(b"x-forwarded-proto") == "https"
-        return f"{'https' if is_secure else 'http'}://{self.headers.get(b'host') or ''}"
+        """The origin of this server as the browser sees it."""
+        return f"{self.headers.scheme}://{self.headers.get(b'host') or ''}"
 
     @property
     def is_fragment(self) -> bool:

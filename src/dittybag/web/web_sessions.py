@@ -33,6 +33,8 @@ _FOREIGN_TOKEN_SECONDS: Final = 3600
 _MAX_LINKS: Final = 20
 #: An unused sign-in link expires after this time.
 _LINK_SECONDS: Final = 24 * 3600
+#: While a link that was requested is unused, no other one is printed for this time.
+_REPRINT_SECONDS: Final = 60
 _COOKIE_LENGTH: Final = 43
 
 
@@ -87,6 +89,8 @@ class WebSessions:
         self._needs_token = needs_token
         self._cache: OrderedDict[str, tuple[float, WebSession]] = OrderedDict()
         self._links: OrderedDict[str, float] = OrderedDict()
+        #: The newest link that was requested, and until when no other one is printed.
+        self._requested = ("", 0.0)
 
     # Signing in
 
@@ -98,11 +102,24 @@ class WebSessions:
             self._links.popitem(last=False)
         return key
 
+    def requested_link_key(self) -> str | None:
+        """Return the secret of a new sign-in link, or None if an unused one was requested a moment ago."""
+        digest, until = self._requested
+        if digest in self._links and time.monotonic() < until:
+            return None
+        key = self.new_link_key()
+        self._requested = (_digest(key), time.monotonic() + _REPRINT_SECONDS)
+        return key
+
+    def is_link_valid(self, key: str) -> bool:
+        """Return whether a sign-in link is neither used nor expired."""
+        return time.monotonic() < self._links.get(_digest(key), 0.0) and not self._needs_token
+
     async def sign_in_by_link(self, key: str) -> str | None:
         """Return the cookie of a new session, or None if the link is unknown, used or expired."""
-        until = self._links.pop(_digest(key), None)
-        if until is None or time.monotonic() > until or self._needs_token:
+        if not self.is_link_valid(key):
             return None
+        del self._links[_digest(key)]
         return await self._create_session(_SessionState())
 
     async def sign_in_by_token(self, token: str) -> str | None:
