@@ -133,6 +133,10 @@ class _CachedPrincipal:
         self._left = left - 1
         return True
 
+    def give_back(self) -> None:
+        """Return a request to the bucket."""
+        self._left += 1
+
     @property
     def seconds_to_wait(self) -> int:
         return max(1, ceil((1 - self._left) / self._rate.per_second))
@@ -183,7 +187,11 @@ class AuthenticationMiddleware:
             now = time.monotonic()
             if now >= cached.expires_at or not cached.spend(now):
                 return None
-            return inner(headers, body, cached.auth)
+            response = inner(headers, body, cached.auth)
+            if response is None:
+                # The request takes the normal path, where it is counted.
+                cached.give_back()
+            return response
 
         return authenticated
 

@@ -26,7 +26,8 @@ _TOUCH_SECONDS: Final = 600
 #: A session is cached for this time; a revoked token must stop working within 5 seconds.
 _CACHE_SECONDS: Final = 2.0
 _MAX_CACHED: Final = 10_000
-_MAX_SESSIONS: Final = 10_000
+#: Maximum number of sessions of one user. A new one ends the oldest.
+MAX_SESSIONS: Final = 100
 #: A session with a token of another issuer ends after this time.
 _FOREIGN_TOKEN_SECONDS: Final = 3600
 #: Maximum number of unused sign-in links.
@@ -120,28 +121,29 @@ class WebSessions:
         if not self.is_link_valid(key):
             return None
         del self._links[_digest(key)]
-        return await self._create_session(_SessionState())
+        return await self._create_session("", _SessionState())
 
     async def sign_in_by_token(self, token: str) -> str | None:
         """Return the cookie of a new session, or None if the token is not valid."""
         if token.startswith(PREFIX) or self._verify_foreign is None:
-            if await self._accounts.verify_token(token, self._project) is None:
+            found = await self._accounts.verify_token(token, self._project)
+            if found is None:
                 return None
-            return await self._create_session(_SessionState(token=token_hash(token)))
+            return await self._create_session(found.principal.user, _SessionState(token=token_hash(token)))
         principal = await self._verify_foreign(token)
         if principal is None:
             return None
         until = int(time.time()) + _FOREIGN_TOKEN_SECONDS
-        return await self._create_session(
-            _SessionState(user=principal.user, scope=principal.scope, until=until)
-        )
+        state = _SessionState(user=principal.user, scope=principal.scope, until=until)
+        return await self._create_session(principal.user, state)
 
-    async def _create_session(self, state: _SessionState) -> str:
-        secret = _new_secret()
+    async def _create_session(self, user: str, state: _SessionState) -> str:
+        secret, owner = _new_secret(), f"web {user}"
 
         async def work(transaction: Transaction) -> None:
-            await transaction.prune_sessions(transaction.now - SESSION_SECONDS * 1_000_000, _MAX_SESSIONS - 1)
-            await transaction.save_session(_session_id(secret), msgspec.json.encode(state))
+            idle_since = transaction.now - SESSION_SECONDS * 1_000_000
+            await transaction.prune_sessions(idle_since, owner, MAX_SESSIONS - 1)
+            await transaction.save_session(_session_id(secret), owner, msgspec.json.encode(state))
 
         await self._store.write(work, actor="")
         return secret
@@ -212,7 +214,7 @@ class WebSessions:
         async def work(transaction: Transaction) -> None:
             # The session may have been signed out in the meantime.
             if await transaction.sessions.get(id) is not None:
-                await transaction.save_session(id, stored.state)
+                await transaction.save_session(id, stored.owner, stored.state)
 
         await self._store.write(work, actor="")
 

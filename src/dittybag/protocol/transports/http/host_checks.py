@@ -1,8 +1,8 @@
 """ASGI middleware that checks the `Host` and `Origin` headers, against DNS rebinding.
 
 A web page can make a browser send requests to a server on the same machine, under a host name of its own. So
-the `Host` of a request must be one of the server's names, and its `Origin`, if present, one of these names with
-the scheme of the server, or another allowed one.
+the `Host` of a request must be one of the server's names, and its `Origin`, if present, one of these names
+with the scheme of the server, or another allowed one.
 """
 
 from __future__ import annotations
