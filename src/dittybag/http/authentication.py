@@ -48,6 +48,9 @@ PUBLIC_PATHS: Final = ("/healthz", "/readyz")
 #: The scope that a path requires, beyond a valid token.
 REQUIRED_SCOPES: Final[Mapping[str, Scope]] = {"/metrics": "admin"}
 
+#: The request that advertises the MCP revision, and needs no token either.
+_VERSION_REQUEST: Final = ("HEAD", "/")
+
 _AUTHORIZATION: Final = b"authorization"
 
 
@@ -165,7 +168,8 @@ class AuthenticationMiddleware:
         self._cache: OrderedDict[bytes, _CachedPrincipal] = OrderedDict()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if scope["path"] in self._public_paths:
+        path = scope["path"]
+        if path in self._public_paths or (scope["method"], path) == _VERSION_REQUEST:
             await self._inner(scope, receive, send)
             return
         try:
