@@ -97,7 +97,11 @@ class BrowserClient:
     @property
     def secret(self) -> str:
         """The CSRF secret of this session."""
-        found = re.search(r'name="form-secret" content="([0-9a-f]+)"', self.get("/p/default").text)
+        return self.secret_of("/p/default")
+
+    def secret_of(self, path: str) -> str:
+        """Return the CSRF secret in a page."""
+        found = re.search(r'name="form-secret" content="([0-9a-f]+)"', self.get(path).text)
         assert found is not None
         return found[1]
 

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NAME: Final = "dittybag"
+_DEMO: Final = (
+    "This is the demo, which ends with Ctrl-C: it does not write to the configuration files of your clients. "
+    "While it runs, you can connect a client with the lines below. To connect one to your own workspace, "
+    "run dittybag connect in a terminal"
+)
 _MESSAGES: Final = {
     "connected": "{} is now connected",
     "updated": "{} is now connected to this workspace",
@@ -49,7 +54,12 @@ class LocalConnections:
     def __init__(self, settings: Settings, *, is_local: bool) -> None:
         """`is_local`: whether users of the web UI are on this machine; others only see what to paste."""
         self._settings = settings
-        self._machine = _machine() if is_local and is_file(settings.database) else None
+        can_write = is_local and not settings.is_demo and is_file(settings.database)
+        self._machine = _machine() if can_write else None
+
+    @property
+    def notice(self) -> str:
+        return _DEMO if self._settings.is_demo else ""
 
     async def clients(self, project: str, address: str) -> Sequence[ClientEntry]:
         def entries() -> list[ClientEntry]:
@@ -58,6 +68,8 @@ class LocalConnections:
         return await asyncio.to_thread(entries)
 
     async def connect(self, name: str, project: str) -> str:
+        if self.notice:
+            raise ConnectionFailed(self.notice)
         client = CLIENTS.get(name)
         if client is None or self._machine is None:
             raise ConnectionFailed("There is no client with this name on this machine")

@@ -38,6 +38,11 @@ class ConnectionFailed(Exception):
 class ClientConnections(Protocol):
     """Does what `dittybag connect` does, for the web UI."""
 
+    @property
+    def notice(self) -> str:
+        """Why no client can be connected from here, for the user; empty if clients can be connected."""
+        ...
+
     async def clients(self, project: str, address: str) -> Sequence[ClientEntry]:
         """Return all known clients with their configuration for this project and this MCP address."""
         ...
