@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
+from dittybag.assembly.entry_check import entry_problem
 from dittybag.assembly.store_factory import is_file
 from dittybag.clients.client_errors import ClientFileError, MalformedConfig
 from dittybag.clients.connector import ConfigTarget, Launch, connect, connection_status
+from dittybag.clients.edit_records import EditRecords
 from dittybag.clients.http_snippets import http_snippet
 from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
 from dittybag.clients.reversible_edits import apply_edits
@@ -79,7 +81,7 @@ class LocalConnections:
         try:
             target = ConfigTarget.resolve(client, "user", machine, _NAME)
             assert target is not None
-            result = connect(target, self._launch(project), self._settings.home)
+            result = connect(target, self._launch(project), self._settings.home, check=entry_problem)
         except ClientFileError as error:
             raise ConnectionFailed(f"{one_line(str(error), 500)}: {error.advice}") from error
         sentences = [_MESSAGES[result.state].format(client.title), f"Next: {client.next_step}"]
@@ -98,15 +100,22 @@ class LocalConnections:
             )
         launch = self._launch(project)
         problem = None
-        is_connected = False
+        is_connected = is_broken = False
+        created: set[Path] = set()
         try:
             target = ConfigTarget.resolve(client, "user", machine, _NAME)
             assert target is not None
             file = str(target.file)
-            status = connection_status(target, launch)
-            is_connected = status.state == "connected"
+            created = EditRecords(self._settings.home).created_paths(target.file)
+            status = connection_status(target, launch, entry_problem)
+            is_connected, is_broken = status.state == "connected", status.state == "broken"
             if status.state == "unreadable":
                 problem = f"The file cannot be read: {one_line(status.problem)}"
+            elif status.broken:
+                problem = "; ".join(
+                    f"The entry '{one_line(name)}' is broken: {one_line(reason, 500)}"
+                    for name, reason in status.broken.items()
+                )
             elif status.state == "other":
                 problem = "The entry 'dittybag' starts another program; connecting replaces it"
         except ClientFileError as error:
@@ -118,8 +127,9 @@ class LocalConnections:
             remote_config=remote.text,
             file=file,
             config=_sample_config(client, launch),
-            is_installed=client.is_installed(machine),
+            is_installed=client.is_installed(machine, created),
             is_connected=is_connected,
+            is_broken=is_broken,
             problem=problem,
         )
 

@@ -27,7 +27,9 @@ class ClientEntry(Struct, frozen=True, kw_only=True):
     config: str = ""
     is_installed: bool = False
     is_connected: bool = False
-    #: Why it cannot be connected, or what connecting would replace.
+    #: Whether its entry of Dittybag does not work.
+    is_broken: bool = False
+    #: Why it cannot be connected, what is broken, or what connecting would replace.
     problem: str | None = None
 
 
