@@ -12,6 +12,7 @@ import pytest
 
 from dittybag.web.browser_requests import Route
 from dittybag.web.pages import ROUTES
+from dittybag.web.sse import MAX_STREAMS_PER_USER
 from tests.cli.cli_runner import data, dittybag
 from tests.e2e.sample_home import fill_home
 from tests.e2e.web_server_process import WebServerProcess
@@ -376,6 +377,20 @@ def test_project_changes_are_sent_only_to_members(tmp_path: Path) -> None:
         assert b"data: task" in outsider.recv(4096)
         member.close()
         outsider.close()
+
+
+def test_the_event_streams_of_one_user_leave_room_for_others(tmp_path: Path) -> None:
+    for user in ("ann", "bea"):
+        dittybag(tmp_path, "user", "add", user)
+    with WebServerProcess(tmp_path, "--auth", "tokens") as server:
+        bea = BrowserClient.sign_in(server, token(server, "bea"))
+        streams = [open_event_stream(bea, "/p/default/live") for _ in range(MAX_STREAMS_PER_USER)]
+        refused = bea.get("/p/default/live")
+        assert (refused.status, refused.text) == (503, "Too many pages are open")
+        ann = BrowserClient.sign_in(server, token(server, "ann"))
+        streams.append(open_event_stream(ann, "/p/default/live"))
+        for stream in streams:
+            stream.close()
 
 
 def test_an_event_stream_ends_when_access_to_the_project_ends(token_server: WebServerProcess) -> None:
