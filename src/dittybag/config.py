@@ -68,6 +68,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     access_log: bool = False
     #: The actor in the change log; `None` for the name of the client.
     actor: str | None = None
+    #: Whether this is the demo, whose workspace does not last.
+    is_demo: bool = False
 
 
 def settings(

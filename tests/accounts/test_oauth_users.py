@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import msgspec
 import pytest
 
 from tests.cli.cli_runner import dittybag
+from tests.e2e.web_server_process import WebServerProcess
 from tests.identity.jwt_builder import AUDIENCE, ISSUER, Key, good_claims, rsa_key
 from tests.protocol.transports.http.spawned_server import SpawnedServer
-from tests.web.browser_client import BrowserClient
+from tests.web.browser_client import BrowserClient, HasPort
 
 METADATA = "https://dittybag.example.com/.well-known/oauth-protected-resource/mcp"
 
@@ -30,17 +32,26 @@ def key() -> Key:
 
 
 @pytest.fixture
-def served(tmp_path: Path, key: Key, monkeypatch: pytest.MonkeyPatch) -> SpawnedServer:
+def issuer(tmp_path: Path, key: Key) -> dict[str, str]:
+    """The settings of the issuer, as environment variables."""
     keys = tmp_path / "keys.json"
     keys.write_bytes(msgspec.json.encode({"keys": [key.jwk]}))
-    monkeypatch.setenv("DITTYBAG_OAUTH_ISSUER", ISSUER)
-    monkeypatch.setenv("DITTYBAG_OAUTH_AUDIENCE", AUDIENCE)
-    monkeypatch.setenv("DITTYBAG_OAUTH_JWKS", str(keys))
+    return {
+        "DITTYBAG_OAUTH_ISSUER": ISSUER,
+        "DITTYBAG_OAUTH_AUDIENCE": AUDIENCE,
+        "DITTYBAG_OAUTH_JWKS": str(keys),
+    }
+
+
+@pytest.fixture
+def served(tmp_path: Path, issuer: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> SpawnedServer:
+    for name, value in issuer.items():
+        monkeypatch.setenv(name, value)
     return SpawnedServer.product(tmp_path / "home", "--auth", "tokens")
 
 
 def post_call(
-    running: SpawnedServer, token: str | None, tool: str | None = None, **arguments: Any
+    running: HasPort, token: str | None, tool: str | None = None, **arguments: Any
 ) -> tuple[int, http.client.HTTPMessage, Any]:
     """Call a tool, or list the tools. Return the status, the headers and the response."""
     params: dict[str, Any] = {} if tool is None else {"name": tool, "arguments": arguments}
@@ -138,3 +149,28 @@ def test_invalid_oauth_settings_are_reported(tmp_path: Path) -> None:
     assert "DITTYBAG_OAUTH_AUDIENCE" in half.stderr
     wrong = {"DITTYBAG_OAUTH_ISSUER": "http://far.example.com", "DITTYBAG_OAUTH_AUDIENCE": AUDIENCE}
     assert "OAuth" in dittybag(tmp_path, *serve, status=2, variables=wrong).stderr
+
+
+def test_the_log_says_why_a_token_is_refused(tmp_path: Path, issuer: dict[str, str], key: Key) -> None:
+    now = int(time.time())
+    refused = {
+        "not a signed JWT in compact form": "not-a-token",
+        "wrong audience (aud)": key.token(claims(aud="https://elsewhere.example.com")),
+        "expired": key.token(claims() | {"exp": now - 3600}),
+        "not signed by a key of the issuer": rsa_key("two").token(claims()),
+        "it has none of the required scopes": key.token(claims(scope="openid")),
+        "its user is disabled": key.token(claims(sub="eve")),
+    }
+    with WebServerProcess(tmp_path / "home", "--auth", "tokens", variables=issuer) as server:
+        dittybag(server.home, "user", "add", "eve")
+        dittybag(server.home, "user", "disable", "eve")
+        for reason, token in refused.items():
+            assert post_call(server, token)[0] in (401, 403)
+            server.wait_for(rf"an OAuth token was refused: ({re.escape(reason)})")
+        for _ in range(50):
+            assert post_call(server, "not-a-token")[0] == 401
+            assert BrowserClient(server).post("/sign-in", {"token": "not-a-token"}).status == 403
+        assert post_call(server, key.token(claims()))[0] == 200
+    for reason, token in refused.items():
+        assert server.log.count(f"refused: {reason}") == 1
+        assert token not in server.log

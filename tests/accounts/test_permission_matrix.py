@@ -121,6 +121,15 @@ def test_only_the_status_endpoints_need_no_token(world: World) -> None:
         assert host.ask("GET", "/readyz", headers=auth_headers(token)).json() == {"status": "ready"}
 
 
+@pytest.mark.parametrize(("profile", "version"), [("tasks", "2025-06-18"), ("all", "2025-11-25")])
+def test_the_version_is_advertised_without_a_token(world: World, profile: str, version: str) -> None:
+    for token in world.invalid_tokens.values():
+        response = world.host(profile).ask("HEAD", "/", headers=auth_headers(token))
+        assert (response.status, response.body) == (200, b"")
+        assert response.headers["mcp-protocol-version"] == version
+    assert world.host(profile).ask("HEAD", "/metrics").status == 401
+
+
 def test_metrics_need_the_admin_scope(world: World) -> None:
     host = world.host("all")
     for who in world.holders:

@@ -83,6 +83,25 @@ class ConnectUser:
         assert "Traceback" not in result.stderr
         return result
 
+    def run(self, *arguments: str) -> str:
+        """Run another command."""
+        result = subprocess.run(
+            [*PROGRAM, *arguments],
+            cwd=self.folder,
+            env=self.environment({}),
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert result.returncode == 0, result
+        return result.stdout
+
+    def client_findings(self) -> list[dict[str, Any]]:
+        """Return what `dittybag doctor` finds about the clients."""
+        found = json.loads(self.run("doctor", "--json"))["data"]["findings"]
+        return [finding for finding in found if finding["topic"] == "clients"]
+
     def write(self, path: str, text: str) -> Path:
         file = self.home / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -205,7 +224,8 @@ def test_the_state_of_all_clients_is_listed(user: ConnectUser) -> None:
     rows = {(row["client"], row["scope"]): row for row in listed}
     assert len(rows) == 9
     assert rows["cursor", "user"]["state"] == "connected"
-    assert rows["cursor", "user"]["found"] is True
+    # The files that were just written do not count.
+    assert rows["cursor", "user"]["found"] is False
     assert rows["gemini", "user"]["names"] == ["bag"]
     assert rows["codex", "user"]["state"] == "other"
     assert rows["zed", "user"]["state"] == "unreadable"
@@ -217,7 +237,7 @@ def test_the_state_of_all_clients_is_listed(user: ConnectUser) -> None:
     assert lines[0].split() == ["client", "scope", "found", "state", "file"]
     assert lines[1].split()[:5] == ["claude-code", "user", "no", "not", "connected"]
     assert lines[2].split()[:5] == ["claude-code", "project", "no", "not", "connected"]
-    assert any(line.split()[:4] == ["cursor", "user", "yes", "connected"] for line in lines)
+    assert any(line.split()[:4] == ["cursor", "user", "no", "connected"] for line in lines)
     assert "connected as bag" in result.stdout
     assert "starts another program" in result.stdout
     assert "cannot be read: not valid JSON" in result.stdout
@@ -344,3 +364,146 @@ def test_a_client_that_is_not_installed_can_be_connected(user: ConnectUser) -> N
     assert (user.home / ".cursor" / "mcp.json").exists()
     user.connect("cursor", "--remove")
     assert list(user.home.iterdir()) == []
+
+
+@pytest.mark.parametrize("client", USER_FILES)
+def test_a_client_is_not_found_because_of_what_was_written_for_it(user: ConnectUser, client: str) -> None:
+    user.connect(client)
+    user.connect(client, "--name", "second", "--workspace", "work")
+    assert _row(user, client)["found"] is False
+    assert f"note: {_row(user, client)['title']} does not seem to be" in user.connect(client).stderr
+    # Anything else in its folder is from the client itself.
+    folder = ".claude" if client == "claude-code" else str(Path(USER_FILES[client][0]).parent)
+    user.write(f"{folder}/state.json", "{}")
+    assert _row(user, client)["found"] is True
+    assert "does not seem to be installed" not in user.connect(client).stderr
+
+
+def test_a_client_whose_folder_existed_before_is_found(user: ConnectUser) -> None:
+    (user.home / ".cursor").mkdir()
+    assert _row(user, "cursor")["found"] is True
+    user.connect("cursor")
+    assert _row(user, "cursor")["found"] is True
+
+
+def _row(user: ConnectUser, client: str) -> Any:
+    listed = data(user.connect("--json"))["clients"]
+    return next(row for row in listed if (row["client"], row["scope"]) == (client, "user"))
+
+
+def _entry(*arguments: str, command: str = sys.executable, **variables: str) -> dict[str, Any]:
+    return {"command": command, "args": ["-m", "dittybag", "serve", *arguments], "env": variables}
+
+
+def _broken_entries(user: ConnectUser) -> dict[str, tuple[dict[str, Any], str]]:
+    """Entries of Dittybag that cannot work, and the reason."""
+    user.run("project", "create", "site", "--workspace", "work")
+    work = user.data_folder / "work.db"
+    garbage = user.folder / "garbage.db"
+    garbage.write_text("not a database, but long enough to be one" * 100)
+    ours = {"DITTYBAG_HOME": str(user.data_folder)}
+    gone = "/nowhere/dittybag-demo-x/demo.db"
+    return {
+        "program": (_entry(command="/nowhere/python"), "the program /nowhere/python does not exist"),
+        "name": (
+            {"command": "dittybag", "args": ["serve"]},
+            "the program dittybag does not exist",
+        ),
+        "database": (_entry("--db", gone), f"the database {gone} does not exist"),
+        "variable": (_entry(DITTYBAG_DATABASE_URL=gone), f"the database {gone} does not exist"),
+        "workspace": (
+            _entry("--workspace", "lost", **ours),
+            f"the database {user.data_folder / 'lost.db'} does not exist",
+        ),
+        "project": (
+            _entry("--workspace=work", "--project", "lost", **ours),
+            f"the project 'lost' does not exist in {work}",
+        ),
+        "new project": (
+            _entry("--project", "lost", **ours),
+            f"the project 'lost' does not exist in {user.data_folder / 'default.db'}",
+        ),
+        "garbage": (_entry("--db", str(garbage)), "not a Dittybag"),
+        "options": (_entry("--db", ""), "--db must be the path of a file"),
+    }
+
+
+def test_an_entry_that_cannot_work_is_broken(user: ConnectUser) -> None:
+    for entry, problem in _broken_entries(user).values():
+        file = user.write(".cursor/mcp.json", json.dumps({"mcpServers": {"dittybag": entry}}))
+        row = _row(user, "cursor")
+        assert (row["state"], list(row["broken"]), row["names"]) == ("broken", ["dittybag"], []), row
+        assert problem in row["problem"]
+        line = next(line for line in user.connect().stdout.splitlines() if line.startswith("cursor "))
+        assert "broken: " in line
+        # `doctor` says so, too, and what to do.
+        finding = user.client_findings()[0]
+        assert (finding["level"], problem in finding["message"]) == ("warning", True), finding
+        assert str(file) in finding["message"]
+        assert finding["fix"].startswith(
+            "dittybag connect cursor replaces it, dittybag connect cursor --remove"
+        )
+
+
+def test_an_entry_that_can_work_is_not_broken(user: ConnectUser) -> None:
+    user.run("project", "create", "site", "--workspace", "work")
+    ours = {"DITTYBAG_HOME": str(user.data_folder)}
+    for entry in (
+        # The default database is created when it is first used.
+        _entry(**ours),
+        _entry("--workspace", "work", "--project", "site", **ours),
+        _entry("--db", str(user.data_folder / "work.db"), "--project=site"),
+        # These cannot be checked.
+        _entry("--db", "postgresql://nowhere/x", "--project", "x"),
+        _entry("--db", "relative.db"),
+    ):
+        user.write(".cursor/mcp.json", json.dumps({"mcpServers": {"dittybag": entry}}))
+        row = _row(user, "cursor")
+        assert (row["state"], row["broken"]) == ("connected", {}), (entry, row)
+        assert user.client_findings()[0]["level"] == "ok"
+    # Other programs are not checked.
+    user.write(".cursor/mcp.json", '{"mcpServers": {"dittybag": {"command": "/nowhere/other"}}}')
+    assert _row(user, "cursor")["state"] == "other"
+
+
+def test_a_broken_entry_beside_a_working_one_is_reported(user: ConnectUser) -> None:
+    entries = {"dittybag": _entry(), "old": _entry(command="/nowhere/python")}
+    user.write(".cursor/mcp.json", json.dumps({"mcpServers": entries}))
+    row = _row(user, "cursor")
+    assert (row["state"], row["names"]) == ("connected", ["dittybag"])
+    assert row["broken"] == {"old": "the program /nowhere/python does not exist"}
+    assert "connected; old is broken: the program" in user.connect().stdout
+    broken, connected = user.client_findings()
+    assert (broken["level"], connected["level"]) == ("warning", "ok")
+    assert "dittybag connect cursor --name old --remove removes it" in broken["fix"]
+    user.connect("cursor", "--name", "old", "--remove")
+    assert _row(user, "cursor")["broken"] == {}
+
+
+def test_removing_never_brings_back_a_broken_entry_of_dittybag(user: ConnectUser) -> None:
+    for entry, _ in _broken_entries(user).values():
+        others = {"mcpServers": {"other": {"command": "x"}}}
+        entries = {"mcpServers": {**others["mcpServers"], "dittybag": entry}}
+        file = user.write(".cursor/mcp.json", json.dumps(entries, indent=2))
+        assert "--remove restores it" not in user.connect("cursor").stderr
+        assert _row(user, "cursor")["state"] == "connected"
+        assert "restored" not in user.connect("cursor", "--remove").stderr
+        assert json.loads(file.read_text()) == others
+
+
+def test_removing_does_not_bring_back_an_entry_that_broke_in_the_meantime(user: ConnectUser) -> None:
+    database = user.folder / "bag.db"
+    user.run("project", "create", "site", "--db", str(database))
+    entry = _entry("--db", str(database), command=sys.executable)
+    file = user.write(".cursor/mcp.json", json.dumps({"mcpServers": {"dittybag": entry}}))
+    assert "--remove restores it" in user.connect("cursor").stderr
+    database.unlink()
+    user.connect("cursor", "--remove")
+    assert json.loads(file.read_text()) == {"mcpServers": {}}
+
+
+def test_connecting_notes_what_is_missing(user: ConnectUser) -> None:
+    stderr = user.connect("cursor", "--workspace", "work", "--project", "site").stderr
+    assert f"note: the database {user.data_folder / 'work.db'} does not exist" in stderr
+    user.run("project", "create", "site", "--workspace", "work")
+    assert "does not exist" not in user.connect("cursor", "--workspace", "work", "--project", "site").stderr

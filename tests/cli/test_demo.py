@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.request import HTTPCookieProcessor, build_opener
 
+from msgspec import Struct
+
 from tests.cli.cli_runner import data, dittybag
 from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
+from tests.web.browser_client import BrowserClient
+
+
+class DemoServer(Struct, frozen=True):
+    """The server of a running demo."""
+
+    port: int
 
 
 def test_the_tour_shows_a_real_session_and_what_to_do_next(tmp_path: Path) -> None:
@@ -32,9 +42,10 @@ def test_on_a_terminal_the_demo_serves_the_web_ui_until_interrupted(tmp_path: Pa
         found = re.search(r"http://127\.0\.0\.1:\d+/sign-in\?key=[\w-]+", strip_colours(screen))
         assert found is not None
         browser = build_opener(HTTPCookieProcessor(CookieJar()))
-        with browser.open(found[0], timeout=10) as welcome:
+        site, _, key = found[0].partition("/sign-in?")
+        with browser.open(f"{site}/sign-in", key.encode(), timeout=10) as welcome:
             assert welcome.status == 200
-        with browser.open(found[0].partition("/sign-in")[0], timeout=10) as first:
+        with browser.open(site, timeout=10) as first:
             assert first.url.endswith("/p/auth-module")
         return "\x03"
 
@@ -43,6 +54,43 @@ def test_on_a_terminal_the_demo_serves_the_web_ui_until_interrupted(tmp_path: Pa
     )
     assert "Open this link in your browser" in strip_colours(screen)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_never_writes_to_the_files_of_a_client(tmp_path: Path) -> None:
+    user_home = tmp_path / "user"
+    (user_home / ".cursor").mkdir(parents=True)
+    before = '{"mcpServers": {"mine": {"command": "x"}}}'
+    (user_home / ".cursor" / "mcp.json").write_text(before)
+
+    def visit(screen: str) -> str:
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/sign-in(\?key=[\w-]+)", strip_colours(screen))
+        assert found is not None
+        browser = BrowserClient(DemoServer(int(found[1])))
+        assert browser.open_link(found[2]).status == 200
+        page = unescape(browser.get("/p/auth-module/connect").text)
+        assert "This is the demo, which ends with Ctrl-C" in page
+        assert f'"url": "http://127.0.0.1:{found[1]}/mcp"' in page
+        assert "Manual setup: local (stdio)" not in page
+        assert "/connect/cursor" not in page
+        secret = {"form_secret": browser.secret_of("/p/auth-module")}
+        refused = browser.post("/p/auth-module/connect/cursor", secret)
+        assert refused.status == 409
+        assert "This is the demo" in refused.text
+        return "\x03"
+
+    variables = {"HOME": str(user_home), "XDG_CONFIG_HOME": str(user_home / ".config")}
+    for keep in ((), ("--keep", str(tmp_path / "kept.db"))):
+        run_in_terminal(
+            tmp_path / "home",
+            "demo",
+            "--no-browser",
+            *keep,
+            answers=[("Press Ctrl-C to stop", visit)],
+            variables=variables,
+        )
+        files = [str(file.relative_to(user_home)) for file in user_home.rglob("*") if file.is_file()]
+        assert files == [".cursor/mcp.json"]
+        assert (user_home / ".cursor" / "mcp.json").read_text() == before
 
 
 def test_a_narrow_terminal_gets_one_column(tmp_path: Path) -> None:

@@ -456,7 +456,7 @@ def test_a_damaged_log_file_is_not_an_error_and_is_left_unchanged(home: Path) ->
     rng = random.Random(SEED)
     with closing(apsw.Connection(str(path))) as connection:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
-        connection.execute("INSERT INTO sessions VALUES (1, zeroblob(20000), 1)")
+        connection.execute("INSERT INTO sessions (id, state, used_at) VALUES (1, zeroblob(20000), 1)")
         whole, sound = log.read_bytes(), path.read_bytes()
     assert len(whole) > 20_000
     for _ in range(30):

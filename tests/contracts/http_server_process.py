@@ -142,6 +142,10 @@ class HttpServerProcess:
         out, err = self.process.communicate(timeout=TIMEOUT_SECONDS)
         return self.process.returncode, out.decode(), self.stderr.all_output(err)
 
+    @property
+    def port(self) -> int:
+        return self.address[1]
+
     def connect(self) -> HTTPConnection:
         return HTTPConnection(*self.address, timeout=TIMEOUT_SECONDS)
 

@@ -159,6 +159,19 @@ def test_every_profile_advertises_a_version(
     assert response.headers["MCP-Protocol-Version"] == advertised
 
 
+def test_an_error_without_an_envelope_keeps_its_data(
+    shared_server: Callable[[str], HttpServerProcess],
+) -> None:
+    """The same `data` as in an envelope."""
+    for profile, status in (("twig", 404), (PROFILE, 404), ("all", 400)):
+        host = shared_server(profile)
+        request: Json = {"method": "prompts/get", "params": {"name": "missing:prompt"}}
+        bare = host.post(request)
+        enveloped = host.post({"jsonrpc": "2.0", "id": 1, **request}).json()
+        assert (bare.status, bare.json()) == (status, {"error": enveloped["error"]})
+        assert ("data" in enveloped["error"]) == (profile == "twig")
+
+
 HANDLER = "Endpoints > MCP Methods Handler > "
 EXAMPLES = {f"{INITIALIZE} > Example": "protocolVersion", f"{LIST} > Example": "tools"}
 

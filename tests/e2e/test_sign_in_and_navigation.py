@@ -38,7 +38,7 @@ def test_a_new_link_is_printed_on_request(server: WebServerProcess, windows: Bro
     page = windows.open(server, signed_in=False)
     server.clear_log()
     page.get_by_role("button", name="Print a new link").click()
-    page.get_by_text("The server printed a new link in its terminal").wait_for()
+    page.get_by_text("The newest link is in the terminal of the server").wait_for()
     page.goto(server.wait_for(r"(\S+key=\S+) \(link works once\)"))
     page.wait_for_url(f"{server.origin}/p/default")
 

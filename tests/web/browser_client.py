@@ -45,10 +45,16 @@ class BrowserClient:
         if token:
             return cls.sign_in_with_token(server, token)
         client = cls(server)
-        response = client.get(server.new_link().removeprefix(server.origin))
+        response = client.open_link(server.new_link())
         assert response.status == 200, response
         assert "dittybag-session" in client.cookies
         return client
+
+    def open_link(self, link: str) -> BrowserResponse:
+        """Open a sign-in link, and submit its form as its script does."""
+        page = self.get("/sign-in?" + link.partition("?")[2])
+        found = re.search(r'data-submit>\s*<input type="hidden" name="key" value="([^"]+)">', page.text)
+        return page if found is None else self.post("/sign-in", {"key": found[1]})
 
     @classmethod
     def sign_in_with_token(cls, server: HasPort, token: str) -> BrowserClient:
@@ -91,7 +97,11 @@ class BrowserClient:
     @property
     def secret(self) -> str:
         """The CSRF secret of this session."""
-        found = re.search(r'name="form-secret" content="([0-9a-f]+)"', self.get("/p/default").text)
+        return self.secret_of("/p/default")
+
+    def secret_of(self, path: str) -> str:
+        """Return the CSRF secret in a page."""
+        found = re.search(r'name="form-secret" content="([0-9a-f]+)"', self.get(path).text)
         assert found is not None
         return found[1]
 

@@ -12,6 +12,7 @@ import pytest
 
 from dittybag.web.browser_requests import Route
 from dittybag.web.pages import ROUTES
+from dittybag.web.sse import MAX_STREAMS_PER_USER
 from tests.cli.cli_runner import data, dittybag
 from tests.e2e.sample_home import fill_home
 from tests.e2e.web_server_process import WebServerProcess
@@ -97,7 +98,7 @@ class TestSigningIn:
 
     def test_the_cookie_is_http_only_and_same_site(self, server: WebServerProcess) -> None:
         client = BrowserClient(server)
-        response = client.get(server.new_link().removeprefix(server.origin))
+        response = client.open_link(server.new_link())
         flags = set(response.cookies["dittybag-session"].split("; ")[1:])
         assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= flags
 
@@ -112,6 +113,58 @@ class TestSigningIn:
         assert "key=" not in token_server.log
         assert BrowserClient(token_server).post("/sign-in/link").status == 303
         assert "key=" not in token_server.log
+
+    @pytest.mark.parametrize(
+        ("method", "headers"),
+        [
+            ("HEAD", {}),
+            ("GET", {}),
+            ("GET", {"Sec-Purpose": "prefetch"}),
+            ("GET", {"Sec-Purpose": "prefetch;prerender"}),
+            ("GET", {"Purpose": "preview"}),
+        ],
+        ids=str,
+    )
+    def test_a_link_that_is_only_fetched_still_works(
+        self, server: WebServerProcess, method: str, headers: dict[str, str]
+    ) -> None:
+        link = server.new_link()
+        client = BrowserClient(server)
+        for _ in range(3):
+            fetched = client.request(method, link.removeprefix(server.origin), headers=headers)
+            assert fetched.status == 200
+            assert client.cookies == {}
+        assert client.open_link(link).status == 200
+        assert client.get(PROJECT).status == 200
+
+    def test_a_link_works_once(self, server: WebServerProcess) -> None:
+        link = server.new_link()
+        first, second = BrowserClient(server), BrowserClient(server)
+        page = second.get(link.removeprefix(server.origin))
+        assert page.status == 200
+        assert first.open_link(link).status == 200
+        for response in (
+            second.post("/sign-in", {"key": link.partition("key=")[2]}),
+            second.get(link.removeprefix(server.origin)),
+        ):
+            assert response.status == 403
+            assert "This link has expired or was already used" in response.text
+        assert second.cookies == {}
+
+    def test_requests_for_a_new_link_do_not_flood_the_terminal(self, tmp_path: Path) -> None:
+        with WebServerProcess(tmp_path) as server:
+            stranger = BrowserClient(server)
+            for _ in range(300):
+                response = stranger.post("/sign-in/link")
+                assert (response.status, response.headers["location"]) == (303, "/sign-in")
+            newest = server.wait_for(r"Web UI: .*\n(?:.*\n)*?Web UI: (\S+)")
+            # The link of the start and the requested one both work.
+            assert stranger.open_link(newest).status == 200
+            assert BrowserClient(server).open_link(server.link).status == 200
+            # A used link can be replaced.
+            assert stranger.post("/sign-in/link").status == 303
+            server.wait_for(r"(?:Web UI: .*\n(?:.*\n)*?){2}(Web UI: \S+)")
+        assert server.log.count("Web UI: ") == 3
 
     @pytest.mark.parametrize("text", ["", "dittybag_wrong", "x" * 10_000, "\x00", "Bearer x"])
     def test_a_bad_token_is_refused(self, token_server: WebServerProcess, text: str) -> None:
@@ -183,6 +236,7 @@ class TestCrossOriginRequests:
             {"Origin": "https://evil.example"},
             {"Origin": "null"},
             {"Origin": "http://127.0.0.1:1"},
+            {"Origin": "https://127.0.0.1"},
             {"Sec-Fetch-Site": "cross-site"},
             {"Sec-Fetch-Site": "same-site"},
         ],
@@ -194,6 +248,25 @@ class TestCrossOriginRequests:
         secret = {"X-Form-Secret": signed_in.secret}
         response = signed_in.request(route.method, path_of(route), b"", secret | headers)
         assert response.status == 403
+
+    def test_another_scheme_is_another_origin(
+        self, server: WebServerProcess, token_server: WebServerProcess
+    ) -> None:
+        """Behind a proxy with TLS the scheme is https."""
+        text = token(token_server)
+        for proto, scheme, status in (
+            ("", "http", 200),
+            ("", "https", 403),
+            ("https", "https", 200),
+            ("https", "http", 403),
+        ):
+            origin = f"{scheme}://127.0.0.1:{token_server.port}"
+            headers = {"origin": origin} | ({"x_forwarded_proto": proto} if proto else {})
+            response = BrowserClient(token_server).post("/sign-in", {"token": text}, **headers)
+            assert response.status == status, headers
+            headers["origin"] = f"{scheme}://127.0.0.1:{server.port}"
+            link = BrowserClient(server).post("/sign-in/link", {}, **headers)
+            assert link.status == (303 if status == 200 else 403)
 
     @EVERY_ROUTE
     def test_another_host_name_is_rejected(self, signed_in: BrowserClient, route: Route) -> None:
@@ -304,6 +377,20 @@ def test_project_changes_are_sent_only_to_members(tmp_path: Path) -> None:
         assert b"data: task" in outsider.recv(4096)
         member.close()
         outsider.close()
+
+
+def test_the_event_streams_of_one_user_leave_room_for_others(tmp_path: Path) -> None:
+    for user in ("ann", "bea"):
+        dittybag(tmp_path, "user", "add", user)
+    with WebServerProcess(tmp_path, "--auth", "tokens") as server:
+        bea = BrowserClient.sign_in(server, token(server, "bea"))
+        streams = [open_event_stream(bea, "/p/default/live") for _ in range(MAX_STREAMS_PER_USER)]
+        refused = bea.get("/p/default/live")
+        assert (refused.status, refused.text) == (503, "Too many pages are open")
+        ann = BrowserClient.sign_in(server, token(server, "ann"))
+        streams.append(open_event_stream(ann, "/p/default/live"))
+        for stream in streams:
+            stream.close()
 
 
 def test_an_event_stream_ends_when_access_to_the_project_ends(token_server: WebServerProcess) -> None:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
 
+from dittybag.assembly.entry_check import entry_problem
 from dittybag.assembly.store_factory import is_file
 from dittybag.clients.client_errors import ClientFileError, MalformedConfig
 from dittybag.clients.connector import ConfigTarget, Launch, connect, connection_status
+from dittybag.clients.edit_records import EditRecords
 from dittybag.clients.http_snippets import http_snippet
 from dittybag.clients.known_clients import CLIENTS, LocalMachine, McpClient
 from dittybag.clients.reversible_edits import apply_edits
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NAME: Final = "dittybag"
+_DEMO: Final = (
+    "This is the demo, which ends with Ctrl-C: it does not write to the configuration files of your clients. "
+    "While it runs, you can connect a client with the lines below. To connect one to your own workspace, "
+    "run dittybag connect in a terminal"
+)
 _MESSAGES: Final = {
     "connected": "{} is now connected",
     "updated": "{} is now connected to this workspace",
@@ -49,7 +56,12 @@ class LocalConnections:
     def __init__(self, settings: Settings, *, is_local: bool) -> None:
         """`is_local`: whether users of the web UI are on this machine; others only see what to paste."""
         self._settings = settings
-        self._machine = _machine() if is_local and is_file(settings.database) else None
+        can_write = is_local and not settings.is_demo and is_file(settings.database)
+        self._machine = _machine() if can_write else None
+
+    @property
+    def notice(self) -> str:
+        return _DEMO if self._settings.is_demo else ""
 
     async def clients(self, project: str, address: str) -> Sequence[ClientEntry]:
         def entries() -> list[ClientEntry]:
@@ -58,6 +70,8 @@ class LocalConnections:
         return await asyncio.to_thread(entries)
 
     async def connect(self, name: str, project: str) -> str:
+        if self.notice:
+            raise ConnectionFailed(self.notice)
         client = CLIENTS.get(name)
         if client is None or self._machine is None:
             raise ConnectionFailed("There is no client with this name on this machine")
@@ -67,7 +81,7 @@ class LocalConnections:
         try:
             target = ConfigTarget.resolve(client, "user", machine, _NAME)
             assert target is not None
-            result = connect(target, self._launch(project), self._settings.home)
+            result = connect(target, self._launch(project), self._settings.home, check=entry_problem)
         except ClientFileError as error:
             raise ConnectionFailed(f"{one_line(str(error), 500)}: {error.advice}") from error
         sentences = [_MESSAGES[result.state].format(client.title), f"Next: {client.next_step}"]
@@ -86,15 +100,22 @@ class LocalConnections:
             )
         launch = self._launch(project)
         problem = None
-        is_connected = False
+        is_connected = is_broken = False
+        created: set[Path] = set()
         try:
             target = ConfigTarget.resolve(client, "user", machine, _NAME)
             assert target is not None
             file = str(target.file)
-            status = connection_status(target, launch)
-            is_connected = status.state == "connected"
+            created = EditRecords(self._settings.home).created_paths(target.file)
+            status = connection_status(target, launch, entry_problem)
+            is_connected, is_broken = status.state == "connected", status.state == "broken"
             if status.state == "unreadable":
                 problem = f"The file cannot be read: {one_line(status.problem)}"
+            elif status.broken:
+                problem = "; ".join(
+                    f"The entry '{one_line(name)}' is broken: {one_line(reason, 500)}"
+                    for name, reason in status.broken.items()
+                )
             elif status.state == "other":
                 problem = "The entry 'dittybag' starts another program; connecting replaces it"
         except ClientFileError as error:
@@ -106,8 +127,9 @@ class LocalConnections:
             remote_config=remote.text,
             file=file,
             config=_sample_config(client, launch),
-            is_installed=client.is_installed(machine),
+            is_installed=client.is_installed(machine, created),
             is_connected=is_connected,
+            is_broken=is_broken,
             problem=problem,
         )
 

@@ -36,11 +36,12 @@ _STATUSES: Final = {
     ClientFileUnreachable: ExitStatus.STORAGE,
 }
 _STATES: Final = {
+    "broken": "broken",
     "other": "starts another program",
     "absent": "not connected",
     "unreadable": "cannot be read",
 }
-_COLOURS: Final = {"connected": "green", "other": "yellow", "unreadable": "red"}
+_COLOURS: Final = {"connected": "green", "broken": "red", "other": "yellow", "unreadable": "red"}
 #: Maximum length of a message, which may contain a path and the message of a parser.
 _MAX_LENGTH: Final = 2000
 
@@ -106,21 +107,22 @@ def command(
             _list_clients(machine, name, _launch(options, profile), as_json=as_json)
             return ExitStatus.OK
         target = _target(CLIENTS[client], scope or "user", machine, name)
-        is_found = target.client.is_installed(machine)
-        _apply(target, _launch(options, profile), remove=remove, dry_run=dry_run, as_json=as_json)
+        is_found = _is_installed(target.client, machine)
+        launch = _launch(options, profile)
+        _apply(target, launch, remove=remove, dry_run=dry_run, as_json=as_json)
     except ClientFileError as error:
         report(one_line(str(error), _MAX_LENGTH), error.advice, code=error.code)
         return _STATUSES[type(error)]
     if not (as_json or remove or dry_run):
-        _print_next_steps(target, is_found=is_found)
+        _print_next_steps(target, launch, is_found=is_found)
     return ExitStatus.OK
 
 
-def connected_clients() -> list[str]:
-    """Return the clients on this machine that start this program."""
+def client_statuses() -> list[tuple[ConfigTarget, ConnectionStatus]]:
+    """Return the configuration files of the clients on this machine, and whether they start this program."""
     machine = LocalMachine(os.environ, sys.platform, Path.home(), Path.cwd())
     statuses = _statuses(machine, "dittybag", _launch(WorkspaceOptions(None, None), None))
-    return sorted({target.client.name for target, _, status in statuses if status.state == "connected"})
+    return [(target, status) for target, _, status in statuses]
 
 
 def _target(client: McpClient, scope: ConfigScope, machine: LocalMachine, name: str) -> ConfigTarget:
@@ -162,13 +164,14 @@ def _launch(options: WorkspaceOptions, profile: str | None) -> Launch:
 
 
 def _apply(target: ConfigTarget, launch: Launch, *, remove: bool, dry_run: bool, as_json: bool) -> None:
+    from dittybag.assembly.entry_check import entry_problem
     from dittybag.clients.connector import connect, disconnect
 
     ours = home(os.environ)
     if remove:
-        outcome = disconnect(target, ours, dry_run=dry_run)
+        outcome = disconnect(target, ours, check=entry_problem, dry_run=dry_run)
     else:
-        outcome = connect(target, launch, ours, dry_run=dry_run)
+        outcome = connect(target, launch, ours, check=entry_problem, dry_run=dry_run)
     if as_json:
         data: dict[str, Any] = {
             "client": target.client.name,
@@ -212,8 +215,12 @@ def _print_outcome(target: ConfigTarget, outcome: ConnectResult) -> None:
         click.echo(f"backup: {one_line(outcome.backup, _MAX_LENGTH)}", err=True)
 
 
-def _print_next_steps(target: ConfigTarget, *, is_found: bool) -> None:
+def _print_next_steps(target: ConfigTarget, launch: Launch, *, is_found: bool) -> None:
+    from dittybag.assembly.entry_check import entry_problem
+
     client = target.client
+    if (problem := entry_problem(launch.entry(client))) is not None:
+        click.echo(f"note: {one_line(problem, _MAX_LENGTH)}", err=True)
     if not is_found:
         click.echo(f"note: {client.title} does not seem to be installed", err=True)
     if target.scope == "project":
@@ -234,6 +241,7 @@ def _list_clients(machine: LocalMachine, name: str, launch: Launch, *, as_json: 
                 "found": found,
                 "state": status.state,
                 "names": status.names,
+                "broken": dict(status.broken),
                 "problem": status.problem or None,
                 "file": str(target.file),
             }
@@ -263,19 +271,38 @@ def _list_clients(machine: LocalMachine, name: str, launch: Launch, *, as_json: 
 def _statuses(
     machine: LocalMachine, name: str, launch: Launch
 ) -> Iterator[tuple[ConfigTarget, bool, ConnectionStatus]]:
+    from dittybag.assembly.entry_check import entry_problem
     from dittybag.clients.connector import ConfigTarget, connection_status
 
     for client in CLIENTS.values():
-        found = client.is_installed(machine)
+        found = _is_installed(client, machine)
         for scope in SCOPES:
             target = ConfigTarget.resolve(client, scope, machine, name)
             if target is not None and (scope == "user" or os.path.lexists(target.file)):
-                yield target, found, connection_status(target, launch)
+                yield target, found, connection_status(target, launch, entry_problem)
+
+
+def _is_installed(client: McpClient, machine: LocalMachine) -> bool:
+    """Whether the client was found, apart from what Dittybag has created."""
+    from dittybag.clients.connector import ConfigTarget
+    from dittybag.clients.edit_records import EditRecords
+
+    target = ConfigTarget.resolve(client, "user", machine, "dittybag")
+    assert target is not None
+    return client.is_installed(machine, EditRecords(home(os.environ)).created_paths(target.file))
 
 
 def _state(status: ConnectionStatus, name: str) -> str:
     if status.state == "connected":
         others = ", ".join(other for other in status.names if other != name)
-        return f"connected as {one_line(others)}" if name not in status.names else "connected"
+        state = f"connected as {one_line(others)}" if name not in status.names else "connected"
+        return "; ".join([state, *map(_broken_entry, status.broken.items())])
+    if status.state == "broken" and name not in status.broken:
+        return "; ".join(map(_broken_entry, status.broken.items()))
     label = _STATES[status.state]
     return f"{label}: {one_line(status.problem)}" if status.problem else label
+
+
+def _broken_entry(entry: tuple[str, str]) -> str:
+    name, problem = entry
+    return f"{one_line(name)} is broken: {one_line(problem)}"

@@ -211,7 +211,7 @@ def _serve(database: str, home: str, *, opens: bool) -> None:
         )
 
     chosen = settings({"DITTYBAG_HOME": home}, db=database, project=PROJECT, http="127.0.0.1:0")
-    serve_http(chosen, lambda port: None, print_link)
+    serve_http(msgspec.structs.replace(chosen, is_demo=True), lambda port: None, print_link)
 
 
 def _open_browser(link: str) -> bool:

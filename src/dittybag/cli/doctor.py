@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,7 @@ from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
     from dittybag.assembly.doctor_checks import DoctorReport, Finding, LargeEntity, Level
+    from dittybag.clients.connector import ConfigTarget
     from dittybag.config import Settings
 
 #: The sign, word and colour of each level; the word is used where the sign cannot be displayed.
@@ -89,22 +91,40 @@ def _rebuild_index(settings: Settings) -> list[Finding]:
 
 
 def _client_findings() -> list[Finding]:
-    """Return a finding about the connected MCP clients."""
+    """Return findings about the connected MCP clients."""
     from dittybag.assembly.doctor_checks import Finding
-    from dittybag.cli.connect import connected_clients
+    from dittybag.cli.connect import client_statuses
 
     try:
-        connected = connected_clients()
+        statuses = client_statuses()
     except Exception as error:  # noqa: BLE001  # files of other programs may hold anything
         return [Finding("note", "clients", f"Cannot check the MCP clients: {error}", "dittybag connect")]
-    if not connected:
+    findings = [
+        Finding(
+            "warning",
+            "clients",
+            f"{target.client.title}: the entry '{name}' in {target.file} is broken: {problem}",
+            _entry_fix(target, name),
+        )
+        for target, status in statuses
+        for name, problem in status.broken.items()
+    ]
+    connected = sorted({target.client.name for target, status in statuses if status.state == "connected"})
+    if connected:
+        findings.append(Finding("ok", "clients", f"Connected: {', '.join(connected)}"))
+    elif not findings:
         message = "No MCP client on this machine is connected to Dittybag"
-        return [
-            Finding(
-                "note", "clients", message, "dittybag connect CLIENT (dittybag connect lists the clients)"
-            )
-        ]
-    return [Finding("ok", "clients", f"Connected: {', '.join(connected)}")]
+        fix = "dittybag connect CLIENT (dittybag connect lists the clients)"
+        findings.append(Finding("note", "clients", message, fix))
+    return findings
+
+
+def _entry_fix(target: ConfigTarget, name: str) -> str:
+    """Return the command that replaces an entry, and the one that removes it."""
+    scope = "" if target.scope == "user" else f" --scope {target.scope}"
+    entry = "" if name == "dittybag" else f" --name {shlex.quote(name)}"
+    command = f"dittybag connect {target.client.name}{scope}{entry}"
+    return f"{command} replaces it, {command} --remove removes it"
 
 
 def _count(health: DoctorReport, level: Level) -> int:

@@ -36,6 +36,9 @@ _HOME: Final = "DITTYBAG_HOME"
 _OWN_KEYS: Final = ("type", "command", "args", "env")
 _ATTEMPTS: Final = 5
 
+#: Returns why an entry of Dittybag cannot work, or `None`.
+EntryCheck = Callable[[Any], str | None]
+
 ConnectState = Literal["connected", "unchanged", "updated", "removed", "absent"]
 
 
@@ -96,10 +99,13 @@ class ConnectResult(Struct, frozen=True, kw_only=True):
 class ConnectionStatus(Struct, frozen=True, kw_only=True):
     """Whether a client is connected to Dittybag."""
 
-    state: Literal["connected", "other", "absent", "unreadable"]
-    #: The entries that start this installation of Dittybag.
+    #: `broken`: the only entries that start Dittybag do not work.
+    state: Literal["connected", "broken", "other", "absent", "unreadable"]
+    #: The entries that start this installation of Dittybag and work.
     names: tuple[str, ...] = ()
     problem: str = ""
+    #: The entries that start any installation of Dittybag and do not work, with the reason.
+    broken: Mapping[str, str] = {}
 
 
 class _PlannedChange(Struct, frozen=True, kw_only=True):
@@ -115,31 +121,66 @@ class _PlannedChange(Struct, frozen=True, kw_only=True):
     folders: tuple[str, ...] = ()
 
 
-def connect(target: ConfigTarget, launch: Launch, home: str, *, dry_run: bool = False) -> ConnectResult:
+def parse_launch(value: Any) -> Launch | None:
+    """Return how an entry starts Dittybag, or `None` if it starts another program."""
+    if not _starts_dittybag(value):
+        return None
+    arguments = _arguments(value)
+    at = arguments.index("serve")
+    return Launch(_command(value), tuple(arguments[:at]), tuple(arguments[at:]), _variables(value))
+
+
+def assume_working(value: Any) -> str | None:
+    """The `EntryCheck` that finds no problem."""
+    return None
+
+
+def connect(
+    target: ConfigTarget,
+    launch: Launch,
+    home: str,
+    *,
+    check: EntryCheck = assume_working,
+    dry_run: bool = False,
+) -> ConnectResult:
     """Add Dittybag to a client's configuration file. Raises `ClientFileError`."""
     entry = launch.entry(target.client)
     _check_values(target, entry)
     return _carry_out(
-        target, home, lambda text, records: _plan_connect(target, text, entry, records), dry_run=dry_run
+        target,
+        home,
+        lambda text, records: _plan_connect(target, text, entry, records, check),
+        dry_run=dry_run,
     )
 
 
-def disconnect(target: ConfigTarget, home: str, *, dry_run: bool = False) -> ConnectResult:
-    """Remove Dittybag from a client's file and restore its previous state. Raises `ClientFileError`."""
+def disconnect(
+    target: ConfigTarget, home: str, *, check: EntryCheck = assume_working, dry_run: bool = False
+) -> ConnectResult:
+    """Remove Dittybag from a client's file and restore its previous state. Raises `ClientFileError`.
+
+    A previous entry of Dittybag that does not work is not restored.
+    """
     return _carry_out(
-        target, home, lambda text, records: _plan_removal(target, text, records), dry_run=dry_run
+        target, home, lambda text, records: _plan_removal(target, text, records, check), dry_run=dry_run
     )
 
 
-def connection_status(target: ConfigTarget, launch: Launch) -> ConnectionStatus:
-    """Whether a client's file has an entry that starts Dittybag, under any name."""
+def connection_status(
+    target: ConfigTarget, launch: Launch, check: EntryCheck = assume_working
+) -> ConnectionStatus:
+    """Whether a client's file has an entry that starts Dittybag, under any name, and works."""
     try:
         entries = target.client.format.entries(config_files.read(target.file).text)
     except (ClientFileError, MalformedConfig) as error:
         problem = error.problem if isinstance(error, ClientFileError) else str(error)
         return ConnectionStatus(state="unreadable", problem=problem)
-    if names := tuple(name for name, value in entries.items() if launch.matches(value)):
-        return ConnectionStatus(state="connected", names=names)
+    broken = {name: reason for name, value in entries.items() if (reason := check(value)) is not None}
+    names = tuple(name for name, value in entries.items() if launch.matches(value) and name not in broken)
+    if names:
+        return ConnectionStatus(state="connected", names=names, broken=broken)
+    if broken:
+        return ConnectionStatus(state="broken", problem=next(iter(broken.values())), broken=broken)
     return ConnectionStatus(state="other" if target.name in entries else "absent")
 
 
@@ -220,13 +261,18 @@ def _write_plan(
 
 
 def _plan_connect(
-    target: ConfigTarget, text: str, entry: dict[str, Any], records: tuple[EditRecord, ...]
+    target: ConfigTarget,
+    text: str,
+    entry: dict[str, Any],
+    records: tuple[EditRecord, ...],
+    check: EntryCheck,
 ) -> _PlannedChange:
     config_format, name = target.client.format, target.name
     found = config_format.find(text, name)
-    if found is not None and _is_up_to_date(found.value, entry):
+    is_broken = found is not None and check(found.value) is not None
+    value = entry if found is None else _merge_entry(found.value, entry, is_broken=is_broken)
+    if found is not None and (value == found.value or (not is_broken and _is_up_to_date(found.value, entry))):
         return _PlannedChange(state="unchanged")
-    value = entry if found is None else _merge_entry(found.value, entry)
     write = config_format.write_edits(text, name, value)
     after, applied = apply_edits(text, write.edits)
     now = config_format.find(after, name)
@@ -239,7 +285,7 @@ def _plan_connect(
             file=str(target.file),
             name=name,
             applied=shift_edits(applied, -now.at),
-            previous=None if found is None else found.text,
+            previous=None if found is None or is_broken else found.text,
             with_container=write.with_container,
             with_root=write.with_root,
         )
@@ -259,7 +305,9 @@ def _extend_record(
     return msgspec.structs.replace(records[0], applied=())
 
 
-def _plan_removal(target: ConfigTarget, text: str, records: tuple[EditRecord, ...]) -> _PlannedChange:
+def _plan_removal(
+    target: ConfigTarget, text: str, records: tuple[EditRecord, ...], check: EntryCheck
+) -> _PlannedChange:
     config_format, name = target.client.format, target.name
     found = config_format.find(text, name)
     if found is None:
@@ -267,8 +315,11 @@ def _plan_removal(target: ConfigTarget, text: str, records: tuple[EditRecord, ..
     for after, record in _removal_candidates(target, text, found, records):
         try:
             is_correct = config_format.is_unchanged_elsewhere(text, after, name)
-            is_present = config_format.find(after, name) is not None
+            restored = config_format.find(after, name)
         except MalformedConfig:
+            continue
+        is_present = restored is not None
+        if restored is not None and check(restored.value) is not None:
             continue
         previous = None if record is None else record.previous
         if is_correct and is_present == (previous is not None):
@@ -306,6 +357,10 @@ def _removal_candidates(
         alternatives = (config_format.restore_edits(text, name, last.previous),)
     for edits in alternatives:
         yield apply_edits(text, edits)[0], last
+    if last is not None and last.previous is not None:
+        # The entry that it replaced may not be worth restoring.
+        for edits in config_format.removal_edits(text, name, container=False, root=False):
+            yield apply_edits(text, edits)[0], None
 
 
 def _is_up_to_date(value: Any, entry: Mapping[str, Any]) -> bool:
@@ -318,11 +373,15 @@ def _is_up_to_date(value: Any, entry: Mapping[str, Any]) -> bool:
     )
 
 
-def _merge_entry(value: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The new entry, with the keys and variables that the user added to an entry of Dittybag."""
+def _merge_entry(value: Any, entry: Mapping[str, Any], *, is_broken: bool) -> dict[str, Any]:
+    """The new entry, with the keys and variables that the user added to an entry of Dittybag.
+
+    Variables of Dittybag in a broken entry are not kept: they may be what is wrong with it.
+    """
     if not _starts_dittybag(value):
         return dict(entry)
-    variables = {name: text for name, text in _variables(value).items() if name != _HOME}
+    dropped = "DITTYBAG_" if is_broken else _HOME
+    variables = {name: text for name, text in _variables(value).items() if not name.startswith(dropped)}
     variables |= _variables(entry)
     others = {key: part for key, part in value.items() if key not in _OWN_KEYS}
     return {**entry, **({"env": variables} if variables else {}), **others}

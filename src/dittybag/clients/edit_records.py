@@ -68,13 +68,16 @@ class EditRecords:
 
         There are two if a process was interrupted between its two writes of the second record.
         """
-        try:
-            data = self._record_path(file, name).read_bytes()
-            records = msgspec.json.decode(data, type=tuple[EditRecord, ...])
-        except (OSError, msgspec.MsgspecError):
-            # Without a record the entry can still be removed, but the file may not match byte for byte.
-            return ()
+        # Without a record the entry can still be removed, but the file may not match byte for byte.
+        records = _read_records(self._record_path(file, name))
         return tuple(record for record in records if (record.file, record.name) == (str(file), name))
+
+    def created_paths(self, file: Path) -> set[Path]:
+        """The file and its folders, as far as they were created for an entry."""
+        paths = self.folder.glob(f"*-{_digest(file)}.json")
+        records = [record for path in paths for record in _read_records(path) if record.file == str(file)]
+        folders = {Path(folder) for record in records for folder in record.with_folders}
+        return folders | {file for record in records if record.with_file}
 
     def save(self, records: Sequence[EditRecord]) -> None:
         """Write the records of an entry."""
@@ -98,5 +101,16 @@ class EditRecords:
             number += 1
 
     def _record_path(self, file: Path, name: str) -> Path:
-        digest = sha256(os.fsencode(file)).hexdigest()[:24]
-        return self.folder / f"{name}-{digest}.json"
+        return self.folder / f"{name}-{_digest(file)}.json"
+
+
+def _digest(file: Path) -> str:
+    return sha256(os.fsencode(file)).hexdigest()[:24]
+
+
+def _read_records(path: Path) -> tuple[EditRecord, ...]:
+    """The records in a file; none if it does not exist or is damaged."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=tuple[EditRecord, ...])
+    except (OSError, msgspec.MsgspecError):
+        return ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -75,17 +75,28 @@ class McpClient(Struct, frozen=True, kw_only=True):
             return self.user_folder(machine) / self.user_file
         return None if self.project_file is None else machine.current_folder / self.project_file
 
-    def is_installed(self, machine: LocalMachine) -> bool:
-        """Whether the client seems to be installed: its executable, folder or file exists."""
+    def is_installed(self, machine: LocalMachine, created: Collection[Path] = ()) -> bool:
+        """Whether the client seems to be installed: its executable, folder or file exists.
+
+        `created`: files and folders that Dittybag has created. They do not count.
+        """
         path = machine.environ.get("PATH", "")
         if any(shutil.which(program, path=path) for program in self.programs):
             return True
         detection_folder = self.detection_folder or self.user_folder
-        return detection_folder(machine).exists() or (self.user_folder(machine) / self.user_file).exists()
+        paths = (detection_folder(machine), self.user_folder(machine) / self.user_file)
+        return any(_exists_besides(path, created) for path in paths)
 
     def would_expand(self, text: str) -> bool:
         """Whether the client would expand a variable in this text."""
         return re.search(self.expansion_pattern, text) is not None
+
+
+def _exists_besides(path: Path, created: Collection[Path]) -> bool:
+    """Whether a path exists, and is not one of these files or a folder that holds nothing else."""
+    if path.resolve() not in created:
+        return path.exists()
+    return path.is_dir() and any(_exists_besides(child, created) for child in path.iterdir())
 
 
 def _claude_desktop(machine: LocalMachine) -> Path:

@@ -338,6 +338,8 @@ class StoredSession(Struct, frozen=True):
 
     state: bytes
     used_at: int
+    #: The kind of session and its user, as in `mcp ann`.
+    owner: str
 
 
 class SessionRepository(Protocol):
@@ -446,16 +448,16 @@ class Transaction(Protocol):
 
     async def content(self, sha256: str) -> bytes: ...
 
-    async def save_session(self, id: str, state: bytes) -> None:
-        """Store a session. Sessions are not user data and not in the change log."""
+    async def save_session(self, id: str, owner: str, state: bytes) -> None:
+        """Store a session. Its owner never changes. Sessions are not user data and not in the change log."""
         ...
 
     async def delete_session(self, id: str) -> bool:
         """Delete a session. Returns whether it existed."""
         ...
 
-    async def prune_sessions(self, before: int, max_count: int) -> None:
-        """Delete sessions that were last used before a time, and the oldest ones beyond `max_count`."""
+    async def prune_sessions(self, before: int, owner: str, max_count: int) -> None:
+        """Delete sessions last used before a time, and the oldest ones of an owner beyond `max_count`."""
         ...
 
     async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:

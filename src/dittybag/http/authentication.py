@@ -48,6 +48,9 @@ PUBLIC_PATHS: Final = ("/healthz", "/readyz")
 #: The scope that a path requires, beyond a valid token.
 REQUIRED_SCOPES: Final[Mapping[str, Scope]] = {"/metrics": "admin"}
 
+#: The request that advertises the MCP revision, and needs no token either.
+_VERSION_REQUEST: Final = ("HEAD", "/")
+
 _AUTHORIZATION: Final = b"authorization"
 
 
@@ -133,6 +136,10 @@ class _CachedPrincipal:
         self._left = left - 1
         return True
 
+    def give_back(self) -> None:
+        """Return a request to the bucket."""
+        self._left += 1
+
     @property
     def seconds_to_wait(self) -> int:
         return max(1, ceil((1 - self._left) / self._rate.per_second))
@@ -161,7 +168,8 @@ class AuthenticationMiddleware:
         self._cache: OrderedDict[bytes, _CachedPrincipal] = OrderedDict()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if scope["path"] in self._public_paths:
+        path = scope["path"]
+        if path in self._public_paths or (scope["method"], path) == _VERSION_REQUEST:
             await self._inner(scope, receive, send)
             return
         try:
@@ -183,7 +191,11 @@ class AuthenticationMiddleware:
             now = time.monotonic()
             if now >= cached.expires_at or not cached.spend(now):
                 return None
-            return inner(headers, body, cached.auth)
+            response = inner(headers, body, cached.auth)
+            if response is None:
+                # The request takes the normal path, where it is counted.
+                cached.give_back()
+            return response
 
         return authenticated
 

@@ -55,7 +55,7 @@ class BareEndpoint:
             if b'"jsonrpc"' in body:
                 await send_error(send, HttpError(400, malformed.error), malformed.request_id)
             else:
-                await _fail(send, 400, malformed.error.code, malformed.error.message)
+                await _fail(send, 400, malformed.error.code, malformed.error.message, malformed.error.data)
             return
         if type(decoded.value) is dict and "jsonrpc" not in decoded.value:
             await self._handle_bare(decoded, scope.get(AUTH_INFO, ANONYMOUS), receive, send)
@@ -109,8 +109,10 @@ async def _unwrap(send: Send, frame: bytes) -> None:
         await respond(send, 200, bytes(response["result"]))
         return
     error = msgspec.json.decode(response["error"])
-    await _fail(send, 404 if error["code"] == METHOD_NOT_FOUND else 400, error["code"], error["message"])
+    status = 404 if error["code"] == METHOD_NOT_FOUND else 400
+    await _fail(send, status, error["code"], error["message"], error.get("data"))
 
 
-async def _fail(send: Send, status: int, code: int, message: str) -> None:
-    await respond(send, status, encode({"error": {"code": code, "message": message}}))
+async def _fail(send: Send, status: int, code: int, message: str, data: Any = None) -> None:
+    error = {"code": code, "message": message} | ({} if data is None else {"data": data})
+    await respond(send, status, encode({"error": error}))

@@ -20,7 +20,8 @@ T = TypeVar("T")
 _IDLE: Final = 7 * 24 * 3600 * 1_000_000
 #: The time of last use is updated at most this often (microseconds).
 _TOUCH_INTERVAL: Final = 600 * 1_000_000
-_MAX_SESSIONS: Final = 10_000
+#: Maximum number of sessions of one user. A new one ends the oldest.
+MAX_SESSIONS: Final = 1_000
 
 _decode = msgspec.msgpack.Decoder(SessionState).decode
 
@@ -32,9 +33,11 @@ class StoreSessionRegistry:
         self._store = store
 
     async def add(self, id: str, state: SessionState) -> None:
+        owner = f"mcp {state.principal}"
+
         async def work(transaction: Transaction) -> None:
-            await transaction.prune_sessions(transaction.now - _IDLE, _MAX_SESSIONS - 1)
-            await transaction.save_session(id, msgspec.msgpack.encode(state))
+            await transaction.prune_sessions(transaction.now - _IDLE, owner, MAX_SESSIONS - 1)
+            await transaction.save_session(id, owner, msgspec.msgpack.encode(state))
 
         await self._run(self._store.write(work, actor=""))
 
@@ -58,7 +61,7 @@ class StoreSessionRegistry:
             # Another process may have ended the session.
             if (stored := await transaction.sessions.get(id)) is not None:
                 state = merge_states(_decode(stored.state), before, after)
-                await transaction.save_session(id, msgspec.msgpack.encode(state))
+                await transaction.save_session(id, stored.owner, msgspec.msgpack.encode(state))
 
         await self._run(self._store.write(work, actor=""))
 

@@ -51,6 +51,9 @@ _log = logging.getLogger("dittybag")
 #: Names the interface in the actor of a change, as in `ann via web`.
 _VIA: Final = "web"
 _SIGN_IN: Final = "/sign-in"
+_USED_LINK: Final = "This link has expired or was already used"
+#: A longer query of the sign-in page is ignored.
+_MAX_SIGN_IN_QUERY: Final = 1000
 _STATUS_CODES: Final[tuple[tuple[type[DittybagError], int], ...]] = (
     (NotFound, 404),
     (Conflict, 409),
@@ -196,7 +199,7 @@ class WebApp:
         _require_same_origin(request)
         secret_sent = request.headers.get(b"x-form-secret")
         if route.takes_form:
-            await request.read_form()
+            await request.read_form(route.form_bytes)
             secret_sent = secret_sent or request.form.get("form_secret")
         if not is_own_form(request.session, secret_sent):
             raise NotAllowed("This form is out of date: reload the page and try again")
@@ -204,21 +207,30 @@ class WebApp:
     # Signing in and out
 
     async def _sign_in(self, request: WebRequest) -> WebResponse:
-        if request.method == "GET" and (key := request.query.get("key")):
-            secret = await self._sessions.sign_in_by_link(key)
-            return self._signed_in_response(request, secret, "This link has expired or was already used")
         if request.method == "GET":
-            return render_page(request, "sign_in.html", problem="")
+            return self._sign_in_page(request)
         if request.method != "POST":
             return WebResponse(405, headers=((b"allow", b"GET, POST"),))
         _require_same_origin(request)
         await request.read_form()
+        if (key := request.form.get("key")) is not None:
+            return self._signed_in_response(request, await self._sessions.sign_in_by_link(key), _USED_LINK)
         secret = await self._sessions.sign_in_by_token(request.form.get("token", "").strip()[:8192])
         return self._signed_in_response(request, secret, "This token is not valid")
 
+    def _sign_in_page(self, request: WebRequest) -> WebResponse:
+        """Show the sign-in page. A link shows a form that the page submits.
+
+        Opening a link does not use it up: programs that prefetch or check links do not submit forms.
+        """
+        key = request.query.get("key", "") if len(request.query_string) <= _MAX_SIGN_IN_QUERY else ""
+        if key and not self._sessions.is_link_valid(key):
+            return render_page(request, "sign_in.html", status=403, problem=_USED_LINK, key="")
+        return render_page(request, "sign_in.html", problem="", key=key)
+
     def _signed_in_response(self, request: WebRequest, secret: str | None, problem: str) -> WebResponse:
         if secret is None:
-            return render_page(request, "sign_in.html", status=403, problem=problem)
+            return render_page(request, "sign_in.html", status=403, problem=problem, key="")
         welcome = render_page(request, "welcome.html")
         is_secure = request.origin.startswith("https:")
         new = cookie(COOKIE, secret, seconds=SESSION_SECONDS, secure=is_secure)
@@ -227,9 +239,9 @@ class WebApp:
     def _print_new_link(self, request: WebRequest) -> WebResponse:
         """Print a new sign-in link in the terminal; the browser that asks for it does not see it."""
         _require_same_origin(request)
-        if not self._context.needs_token:
-            self._print_link(self._sessions.new_link_key())
-        return redirect(_SIGN_IN, "The server printed a new link in its terminal")
+        if not self._context.needs_token and (key := self._sessions.requested_link_key()) is not None:
+            self._print_link(key)
+        return redirect(_SIGN_IN, "The newest link is in the terminal of the server")
 
     async def _sign_out(self, request: WebRequest) -> WebResponse:
         if request.method != "POST":
@@ -244,11 +256,10 @@ class WebApp:
 
 
 def _require_same_origin(request: WebRequest) -> None:
-    """Raise `NotAllowed` for a request from another origin, including another port of this host."""
+    """Raise `NotAllowed` for a request from another origin, including another port or scheme of this host."""
     headers = request.headers
     origin = headers.get(b"origin")
-    own = (headers.get(b"host") or "").lower()
-    is_foreign = origin is not None and origin.lower().partition("://")[2] != own
+    is_foreign = origin is not None and origin.lower() != request.origin.lower()
     if is_foreign or headers.get(b"sec-fetch-site") not in (None, "same-origin", "none"):
         raise NotAllowed("This request came from another website")
 

@@ -21,12 +21,15 @@ _BATCH_SECONDS: Final = 0.1
 _CHECK_SECONDS: Final = 1.5
 _HEARTBEAT_SECONDS: Final = 15.0
 _MAX_STREAMS: Final = 1000
+#: Of these, one user has at most this many.
+MAX_STREAMS_PER_USER: Final = 100
 
 
 class _Subscriber:
     """An open page and the kinds of entities that changed since its last event."""
 
-    def __init__(self, project: int | None) -> None:
+    def __init__(self, user: str | None, project: int | None) -> None:
+        self.user = user
         self.project = project
         self._pending: dict[str, None] = {}
         self._has_pending = asyncio.Event()
@@ -76,11 +79,14 @@ class EventStreams:
 
     async def stream(self, request: WebRequest) -> WebResponse | StreamingResponse:
         """Stream the changes of a project that the session can see."""
-        if len(self._subscribers) >= _MAX_STREAMS:
+        user = request.session.name
+        own = sum(subscriber.user == user for subscriber in self._subscribers)
+        if own >= MAX_STREAMS_PER_USER or len(self._subscribers) >= _MAX_STREAMS:
             return WebResponse(503, b"Too many pages are open", b"text/plain", ((b"retry-after", b"10"),))
         principal = _principal(request)
         # Without access to the project, only task changes are sent.
-        subscriber = _Subscriber(request.project.id if principal is None or principal.sees_project else None)
+        sees_project = principal is None or principal.sees_project
+        subscriber = _Subscriber(user, request.project.id if sees_project else None)
         wants_requests = request.query.get("requests") == "1"
 
         async def run(receive: Receive, send: Send) -> None:

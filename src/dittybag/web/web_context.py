@@ -27,7 +27,9 @@ class ClientEntry(Struct, frozen=True, kw_only=True):
     config: str = ""
     is_installed: bool = False
     is_connected: bool = False
-    #: Why it cannot be connected, or what connecting would replace.
+    #: Whether its entry of Dittybag does not work.
+    is_broken: bool = False
+    #: Why it cannot be connected, what is broken, or what connecting would replace.
     problem: str | None = None
 
 
@@ -37,6 +39,11 @@ class ConnectionFailed(Exception):
 
 class ClientConnections(Protocol):
     """Does what `dittybag connect` does, for the web UI."""
+
+    @property
+    def notice(self) -> str:
+        """Why no client can be connected from here, for the user; empty if clients can be connected."""
+        ...
 
     async def clients(self, project: str, address: str) -> Sequence[ClientEntry]:
         """Return all known clients with their configuration for this project and this MCP address."""

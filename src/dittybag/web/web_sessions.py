@@ -26,13 +26,16 @@ _TOUCH_SECONDS: Final = 600
 #: A session is cached for this time; a revoked token must stop working within 5 seconds.
 _CACHE_SECONDS: Final = 2.0
 _MAX_CACHED: Final = 10_000
-_MAX_SESSIONS: Final = 10_000
+#: Maximum number of sessions of one user. A new one ends the oldest.
+MAX_SESSIONS: Final = 100
 #: A session with a token of another issuer ends after this time.
 _FOREIGN_TOKEN_SECONDS: Final = 3600
 #: Maximum number of unused sign-in links.
 _MAX_LINKS: Final = 20
 #: An unused sign-in link expires after this time.
 _LINK_SECONDS: Final = 24 * 3600
+#: While a link that was requested is unused, no other one is printed for this time.
+_REPRINT_SECONDS: Final = 60
 _COOKIE_LENGTH: Final = 43
 
 
@@ -87,6 +90,8 @@ class WebSessions:
         self._needs_token = needs_token
         self._cache: OrderedDict[str, tuple[float, WebSession]] = OrderedDict()
         self._links: OrderedDict[str, float] = OrderedDict()
+        #: The newest link that was requested, and until when no other one is printed.
+        self._requested = ("", 0.0)
 
     # Signing in
 
@@ -98,33 +103,47 @@ class WebSessions:
             self._links.popitem(last=False)
         return key
 
+    def requested_link_key(self) -> str | None:
+        """Return the secret of a new sign-in link, or None if an unused one was requested a moment ago."""
+        digest, until = self._requested
+        if digest in self._links and time.monotonic() < until:
+            return None
+        key = self.new_link_key()
+        self._requested = (_digest(key), time.monotonic() + _REPRINT_SECONDS)
+        return key
+
+    def is_link_valid(self, key: str) -> bool:
+        """Return whether a sign-in link is neither used nor expired."""
+        return time.monotonic() < self._links.get(_digest(key), 0.0) and not self._needs_token
+
     async def sign_in_by_link(self, key: str) -> str | None:
         """Return the cookie of a new session, or None if the link is unknown, used or expired."""
-        until = self._links.pop(_digest(key), None)
-        if until is None or time.monotonic() > until or self._needs_token:
+        if not self.is_link_valid(key):
             return None
-        return await self._create_session(_SessionState())
+        del self._links[_digest(key)]
+        return await self._create_session("", _SessionState())
 
     async def sign_in_by_token(self, token: str) -> str | None:
         """Return the cookie of a new session, or None if the token is not valid."""
         if token.startswith(PREFIX) or self._verify_foreign is None:
-            if await self._accounts.verify_token(token, self._project) is None:
+            found = await self._accounts.verify_token(token, self._project)
+            if found is None:
                 return None
-            return await self._create_session(_SessionState(token=token_hash(token)))
+            return await self._create_session(found.principal.user, _SessionState(token=token_hash(token)))
         principal = await self._verify_foreign(token)
         if principal is None:
             return None
         until = int(time.time()) + _FOREIGN_TOKEN_SECONDS
-        return await self._create_session(
-            _SessionState(user=principal.user, scope=principal.scope, until=until)
-        )
+        state = _SessionState(user=principal.user, scope=principal.scope, until=until)
+        return await self._create_session(principal.user, state)
 
-    async def _create_session(self, state: _SessionState) -> str:
-        secret = _new_secret()
+    async def _create_session(self, user: str, state: _SessionState) -> str:
+        secret, owner = _new_secret(), f"web {user}"
 
         async def work(transaction: Transaction) -> None:
-            await transaction.prune_sessions(transaction.now - SESSION_SECONDS * 1_000_000, _MAX_SESSIONS - 1)
-            await transaction.save_session(_session_id(secret), msgspec.json.encode(state))
+            idle_since = transaction.now - SESSION_SECONDS * 1_000_000
+            await transaction.prune_sessions(idle_since, owner, MAX_SESSIONS - 1)
+            await transaction.save_session(_session_id(secret), owner, msgspec.json.encode(state))
 
         await self._store.write(work, actor="")
         return secret
@@ -195,7 +214,7 @@ class WebSessions:
         async def work(transaction: Transaction) -> None:
             # The session may have been signed out in the meantime.
             if await transaction.sessions.get(id) is not None:
-                await transaction.save_session(id, stored.state)
+                await transaction.save_session(id, stored.owner, stored.state)
 
         await self._store.write(work, actor="")
 

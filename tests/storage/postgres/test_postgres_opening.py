@@ -134,6 +134,7 @@ async def test_tables_of_another_program_are_refused_and_left_unchanged(
 
 #: SQL that reverts a migration.
 DOWN_MIGRATIONS = {
+    5: "ALTER TABLE sessions DROP COLUMN owner;",
     4: """
         DROP FUNCTION viewer(), is_operator_connection(), record_content_use() CASCADE;
         DROP FUNCTION update_restricted_projects() CASCADE;
@@ -146,12 +147,14 @@ DOWN_MIGRATIONS = {
                 EXECUTE format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', secured);
             END LOOP;
         END $$;
-    """
+    """,
 }
 
 
 def _revert(server: PostgresServer, schema: str, number: int) -> None:
-    undo = f"{DOWN_MIGRATIONS[number]} DELETE FROM migrations WHERE number = {number}"
+    """Revert this migration and all later ones."""
+    down = " ".join(DOWN_MIGRATIONS[each] for each in range(NEWEST, number - 1, -1))
+    undo = f"{down} DELETE FROM migrations WHERE number >= {number}"
     server.sql(f"SET client_min_messages = error; SET search_path = {schema}; {undo}")
 
 

@@ -629,7 +629,7 @@ def test_a_snapshot_changes_nothing_and_keeps_a_leftover_write_ahead_log(databas
         "import apsw, os, sys\n"
         "connection = apsw.Connection(sys.argv[1])\n"
         "connection.execute('PRAGMA wal_autocheckpoint = 0')\n"
-        "connection.execute('INSERT INTO sessions VALUES (1, x\\'00\\', 1)')\n"
+        "connection.execute('INSERT INTO sessions (id, state, used_at) VALUES (1, x\\'00\\', 1)')\n"
         "os._exit(0)\n"
     )
     before = {file.name: file.read_bytes() for file in database.parent.iterdir()}

@@ -14,16 +14,18 @@ class SessionTable:
         self._connection = connection
 
     async def get(self, id: str) -> StoredSession | None:
-        row = await first_row(self._connection, "SELECT state, used_at FROM sessions WHERE id = $1", id)
-        return None if row is None else StoredSession(row[0], row[1])
+        sql = "SELECT state, used_at, owner FROM sessions WHERE id = $1"
+        row = await first_row(self._connection, sql, id)
+        return None if row is None else StoredSession(*row)
 
 
-async def save(connection: PostgresConnection, id: str, state: bytes, used_at: int) -> None:
+async def save(connection: PostgresConnection, id: str, owner: str, state: bytes, used_at: int) -> None:
     """Insert or replace a session."""
     await connection.execute(
-        "INSERT INTO sessions (id, state, used_at) VALUES ($1, $2, $3)"
+        "INSERT INTO sessions (id, owner, state, used_at) VALUES ($1, $2, $3, $4)"
         " ON CONFLICT (id) DO UPDATE SET state = excluded.state, used_at = excluded.used_at",
         id,
+        owner,
         state,
         used_at,
     )
@@ -34,10 +36,12 @@ async def delete(connection: PostgresConnection, id: str) -> bool:
     return await connection.execute("DELETE FROM sessions WHERE id = $1", id) == "DELETE 1"
 
 
-async def prune(connection: PostgresConnection, before: int, max_count: int) -> None:
-    """Delete sessions last used before `before`, and the oldest of more than `max_count`."""
+async def prune(connection: PostgresConnection, before: int, owner: str, max_count: int) -> None:
+    """Delete sessions last used before `before`, and the oldest of more than `max_count` of an owner."""
     await connection.execute("DELETE FROM sessions WHERE used_at < $1", before)
     await connection.execute(
-        "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions ORDER BY used_at DESC OFFSET $1)",
+        "DELETE FROM sessions WHERE id IN"
+        " (SELECT id FROM sessions WHERE owner = $1 ORDER BY used_at DESC OFFSET $2)",
+        owner,
         max_count,
     )

@@ -139,17 +139,17 @@ class PostgresTransaction:
             return self._last_content[1]
         return await resource_table.read_content(self._connection, sha256)
 
-    async def save_session(self, id: str, state: bytes) -> None:
+    async def save_session(self, id: str, owner: str, state: bytes) -> None:
         self.wrote = True
-        await session_table.save(self._connection, id, state, self.now)
+        await session_table.save(self._connection, id, owner, state, self.now)
 
     async def delete_session(self, id: str) -> bool:
         self.wrote = True
         return await session_table.delete(self._connection, id)
 
-    async def prune_sessions(self, before: int, max_count: int) -> None:
+    async def prune_sessions(self, before: int, owner: str, max_count: int) -> None:
         self.wrote = True
-        await session_table.prune(self._connection, before, max_count)
+        await session_table.prune(self._connection, before, owner, max_count)
 
     async def record_idempotency_key(self, owner: str, key: str, digest: bytes) -> None:
         self.wrote = True

@@ -152,7 +152,9 @@ CREATE TABLE sessions (
     id      TEXT    PRIMARY KEY,
     state   BLOB    NOT NULL,
     used_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, owner TEXT NOT NULL DEFAULT '') STRICT, WITHOUT ROWID;
+
+CREATE INDEX sessions_by_owner ON sessions (owner, used_at);
 
 CREATE INDEX sessions_used_at ON sessions (used_at);
 

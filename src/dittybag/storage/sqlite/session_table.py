@@ -15,16 +15,16 @@ class SessionTable:
         self._connection = connection
 
     async def get(self, id: str) -> StoredSession | None:
-        row = first_row(self._connection, "SELECT state, used_at FROM sessions WHERE id = ?", (id,))
-        return None if row is None else StoredSession(row[0], row[1])
+        row = first_row(self._connection, "SELECT state, used_at, owner FROM sessions WHERE id = ?", (id,))
+        return None if row is None else StoredSession(*row)
 
 
-def save(connection: apsw.Connection, id: str, state: bytes, used_at: int) -> None:
+def save(connection: apsw.Connection, id: str, owner: str, state: bytes, used_at: int) -> None:
     """Insert or replace a session."""
     connection.execute(
-        "INSERT INTO sessions (id, state, used_at) VALUES (?, ?, ?)"
+        "INSERT INTO sessions (id, owner, state, used_at) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (id) DO UPDATE SET state = excluded.state, used_at = excluded.used_at",
-        (id, state, used_at),
+        (id, owner, state, used_at),
     )
 
 
@@ -34,10 +34,11 @@ def delete(connection: apsw.Connection, id: str) -> bool:
     return connection.changes() > 0
 
 
-def prune(connection: apsw.Connection, before: int, max_count: int) -> None:
-    """Delete sessions last used before `before`, and the oldest of more than `max_count`."""
+def prune(connection: apsw.Connection, before: int, owner: str, max_count: int) -> None:
+    """Delete sessions last used before `before`, and the oldest of more than `max_count` of an owner."""
     connection.execute("DELETE FROM sessions WHERE used_at < ?", (before,))
     connection.execute(
-        "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions ORDER BY used_at DESC LIMIT -1 OFFSET ?)",
-        (max_count,),
+        "DELETE FROM sessions WHERE id IN"
+        " (SELECT id FROM sessions WHERE owner = ? ORDER BY used_at DESC LIMIT -1 OFFSET ?)",
+        (owner, max_count),
     )

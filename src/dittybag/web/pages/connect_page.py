@@ -49,6 +49,7 @@ async def _render_clients(request: WebRequest, *, status: int = 200, problem: st
         "connect/connect_clients.html",
         status=status,
         problem=problem,
+        notice=request.context.connections.notice,
         clients=ordered,
         address=address,
         requests=request.context.request_log.latest(request.session.name)[:_MAX_REQUESTS],

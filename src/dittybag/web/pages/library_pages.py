@@ -14,7 +14,7 @@ from dittybag.domain.errors import LibraryNotFound, LibraryPromptNotFound, Promp
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport
 from dittybag.domain.ports import Libraries
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse
+from dittybag.web.browser_requests import LONG_FORM_BYTES, Route, WebRequest, WebResponse
 from dittybag.web.pages.prompt_preview import argument_values, preview_prompt
 from dittybag.web.resource_previews import excerpt_of, markdown_of
 from dittybag.web.template_rendering import render_page
@@ -243,5 +243,5 @@ routes: Final = (
     Route("GET", "/libraries/prompt", show_prompt),
     # A read-only server accepts only GET, where long values do not fit into the URL.
     Route("GET", "/libraries/try", preview_library_prompt),
-    Route("POST", "/libraries/try", preview_library_prompt),
+    Route("POST", "/libraries/try", preview_library_prompt, form_bytes=LONG_FORM_BYTES),
 )

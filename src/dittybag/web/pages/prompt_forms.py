@@ -24,7 +24,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.prompts import Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
+from dittybag.web.browser_requests import LONG_FORM_BYTES, Route, WebRequest, WebResponse, redirect
 from dittybag.web.pages.prompt_history import differences, find_prompt, prompt_changes
 from dittybag.web.pages.prompt_tags import tags_in_use
 from dittybag.web.template_rendering import render_page
@@ -354,9 +354,9 @@ def _require_write_access(request: WebRequest) -> None:
 
 routes: Final = (
     Route("GET", "/prompts/new", show_new_form),
-    Route("POST", "/prompts", create_prompt),
-    Route("POST", "/prompts/preview", preview_draft),
+    Route("POST", "/prompts", create_prompt, form_bytes=LONG_FORM_BYTES),
+    Route("POST", "/prompts/preview", preview_draft, form_bytes=LONG_FORM_BYTES),
     Route("GET", "/prompts/{id}/edit", show_edit_form),
-    Route("POST", "/prompts/{id}/edit", save_prompt),
+    Route("POST", "/prompts/{id}/edit", save_prompt, form_bytes=LONG_FORM_BYTES),
     Route("GET", "/prompts/{id}/changed", show_change_warning),
 )

@@ -15,7 +15,7 @@ from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.prompts import Prompt, PromptOrder
 from dittybag.protocol.jsonrpc import encode
 from dittybag.services.prompt_service import PromptAddress
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
+from dittybag.web.browser_requests import LONG_FORM_BYTES, Route, WebRequest, WebResponse, redirect
 from dittybag.web.pages import prompt_forms, prompt_history
 from dittybag.web.pages.prompt_forms import MAX_RENDERED_LENGTH, estimate_tokens
 from dittybag.web.pages.prompt_history import find_prompt, prompt_changes
@@ -223,7 +223,7 @@ routes: Final = (
     Route("GET", "/prompts", show_prompts),
     Route("GET", "/prompts/{id}", show_prompt),
     Route("GET", "/prompts/{id}/result", render_result),
-    Route("POST", "/prompts/{id}/result", render_result),
+    Route("POST", "/prompts/{id}/result", render_result, form_bytes=LONG_FORM_BYTES),
     Route("POST", "/prompts/{id}/delete", delete_prompt),
     *prompt_forms.routes,
     *prompt_history.routes,

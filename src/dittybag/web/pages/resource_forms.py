@@ -24,7 +24,14 @@ from dittybag.domain.mime_types import guess_mime_type
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.resources import CONTENT_BYTES, Resource
 from dittybag.services.resource_service import ResourceChange
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse, json_response, redirect
+from dittybag.web.browser_requests import (
+    LONG_FORM_BYTES,
+    Route,
+    WebRequest,
+    WebResponse,
+    json_response,
+    redirect,
+)
 from dittybag.web.side_by_side import side_by_side
 from dittybag.web.template_rendering import render_page
 
@@ -311,9 +318,9 @@ def _default_uri(name: str) -> str:
 
 routes: Final = (
     Route("GET", "/resources/new", show_new_form),
-    Route("POST", "/resources/new", create_resource),
+    Route("POST", "/resources/new", create_resource, form_bytes=LONG_FORM_BYTES),
     Route("GET", "/resources/edit", show_edit_form),
-    Route("POST", "/resources/edit", save_resource),
+    Route("POST", "/resources/edit", save_resource, form_bytes=LONG_FORM_BYTES),
     Route("GET", "/resources/changed", show_change_warning),
     Route("POST", "/resources/upload", upload_file, takes_form=False),
     Route("POST", "/resources/replace", replace_content, takes_form=False),

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dittybag.domain.due_dates import EXAMPLES, NotADate, parse_optional_due_date
 from dittybag.domain.errors import Invalid, Outdated, Problem, TaskNotFound
 from dittybag.domain.tasks import NOTES_LENGTH, PROJECT_LENGTH, TIME_ESTIMATE_LENGTH, TITLE_LENGTH, Task
-from dittybag.web.browser_requests import Route, WebRequest, WebResponse
+from dittybag.web.browser_requests import LONG_FORM_BYTES, Route, WebRequest, WebResponse
 from dittybag.web.pages.task_actions import notice_for, respond_with_notice
 from dittybag.web.task_display import ENERGY_NAMES, due_of, local_now, priorities, task_id
 from dittybag.web.template_rendering import render_page
@@ -153,6 +153,6 @@ def _render_form(
 
 routes: Final = (
     Route("GET", "/tasks/{id}", show_form),
-    Route("POST", "/tasks/{id}", save_task),
+    Route("POST", "/tasks/{id}", save_task, form_bytes=LONG_FORM_BYTES),
     Route("GET", "/tasks/{id}/state", show_change_warning),
 )

@@ -9,6 +9,11 @@
     event.detail.headers["X-Form-Secret"] = secret;
   });
 
+  // A sign-in link signs in without a click, once the page is really shown.
+  const submit = () => document.querySelector("form[data-submit]")?.requestSubmit();
+  if (document.prerendering) document.addEventListener("prerenderingchange", submit, { once: true });
+  else submit();
+
   // Show error messages from the server in the target element of the request.
   document.addEventListener("htmx:beforeSwap", (event) => {
     if ([400, 403, 404, 409, 422].includes(event.detail.xhr.status)) {

@@ -51,7 +51,8 @@ ORIGINS: list[tuple[list[str | bytes], bool]] = [
     ([], True),
     (["http://127.0.0.1"], True),
     (["http://localhost:5173"], True),
-    (["https://LOCALHOST"], True),
+    (["HTTP://LOCALHOST"], True),
+    (["https://localhost"], False),
     (["http://[::1]:80"], True),
     (["https://pages.example.org"], True),
     (["https://evil.example"], False),
@@ -137,6 +138,20 @@ def test_only_allowed_origins_are_accepted(
     headers = (JSON, BOTH, *header_pairs("Origin", origins))
     status = client.send(method, headers, b'{"jsonrpc":"2.0","id":1,"method":"ping"}').status
     assert status == ({"POST": 200}.get(method, 405) if is_allowed else 403)
+
+
+def test_an_origin_has_the_scheme_of_the_server(client: PlainHttpClient) -> None:
+    """Behind a proxy with TLS the scheme is https."""
+    for scheme, proto, status in (
+        ("http", "http", 200),
+        ("https", "http", 403),
+        ("http", "https", 403),
+        ("https", "https", 200),
+    ):
+        headers = (JSON, BOTH, ("Origin", f"{scheme}://localhost"), ("X-Forwarded-Proto", proto))
+        reply = client.post(PING, headers)
+        assert reply.status == status
+        reply.close()
 
 
 @pytest.mark.parametrize(("types", "is_json"), TYPES, ids=str)

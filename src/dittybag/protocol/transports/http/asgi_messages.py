@@ -104,6 +104,11 @@ class Headers:
             raise ConflictingHeader(name.decode("latin-1"))
         return self.get(name)
 
+    @property
+    def scheme(self) -> str:
+        """The scheme that the client uses: `http`, or `https` if a proxy says so in `X-Forwarded-Proto`."""
+        return "https" if self.get(b"x-forwarded-proto") == "https" else "http"
+
     def accepts(self, media_type: str) -> bool:
         """Return whether the client accepts this media type. Without an `Accept` header it accepts any."""
         if self._first.get(b"accept") == _BOTH:

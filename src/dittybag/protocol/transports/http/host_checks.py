@@ -1,7 +1,8 @@
 """ASGI middleware that checks the `Host` and `Origin` headers, against DNS rebinding.
 
 A web page can make a browser send requests to a server on the same machine, under a host name of its own. So
-the `Host` of a request must be one of the server's names, and its `Origin`, if present, an allowed one.
+the `Host` of a request must be one of the server's names, and its `Origin`, if present, one of these names
+with the scheme of the server, or another allowed one.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class HostCheckMiddleware:
             )
         for origin in headers.get_all(b"origin"):
             scheme, _, rest = origin.lower().partition("://")
-            is_local = scheme in ("http", "https") and "/" not in rest and _host_name(rest) in self._hosts
+            is_local = scheme == headers.scheme and "/" not in rest and _host_name(rest) in self._hosts
             if not is_local and origin.lower() not in self._origins:
                 return HttpError(403, InvalidRequest("Requests from this Origin are not allowed"))
         return None

@@ -55,7 +55,7 @@ _OWN_TABLES: Final = (
 )
 
 #: The newest schema version. A constant, so that opening a workspace does not read the folder.
-NEWEST: Final = 4
+NEWEST: Final = 5
 
 
 def load_migrations() -> list[tuple[int, str, str]]:
