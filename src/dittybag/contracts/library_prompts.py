@@ -88,7 +88,9 @@ class LibraryPrompts:
     @as_protocol_errors
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
         try:
-            prompt, text = await self._scope.templates.render_library_prompt(name, values_as_text(arguments))
+            prompt, text = await self._scope.templates.render_library_prompt(
+                name, values_as_text(arguments), client=self._scope.client_key(ctx)
+            )
         except LibraryPromptNotFound as error:
             raise self._missing(error) from error
         return prompt_result(prompt.description, text)

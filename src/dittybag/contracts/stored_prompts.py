@@ -44,9 +44,10 @@ class StoredPrompts:
     @as_protocol_errors
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
         prompt = await self._find(name, ctx)
-        return prompt_result(
-            prompt.description, await self._scope.templates.render_prompt(prompt, values_as_text(arguments))
+        text = await self._scope.templates.render_prompt(
+            prompt, values_as_text(arguments), client=self._scope.client_key(ctx)
         )
+        return prompt_result(prompt.description, text)
 
     @as_protocol_errors
     async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:

@@ -98,7 +98,9 @@ class StoredResources:
                 _, content = await self._resources.read(caller, template.uri)
                 if not template.is_text:
                     return _contents(uri, template.mime_type, content)
-                rendered = await self._scope.templates.render_resource(content.decode(), values)
+                rendered = await self._scope.templates.render_resource(
+                    content.decode(), values, client=self._scope.client_key(ctx)
+                )
                 return _contents(uri, template.mime_type, rendered)
         for own in self._own:
             values = uri_templates.parse(own.uri_template).match(uri)

@@ -564,9 +564,18 @@ class Renderer(Protocol):
         ...
 
     async def render(
-        self, source: str, values: Mapping[str, str], *, file: str = "", partials: Partials | None = None
+        self,
+        source: str,
+        values: Mapping[str, str],
+        *,
+        file: str = "",
+        partials: Partials | None = None,
+        client: Hashable = None,
     ) -> str:
-        """Render the template `source`. `values` are data, never templates. Raises `RenderingFailed`."""
+        """Render the template `source`. `values` are data, never templates. Raises `RenderingFailed`.
+
+        `client`: who wants it; clients take turns. `None` is Dittybag itself.
+        """
         ...
 
     def close(self) -> None: ...
@@ -581,8 +590,8 @@ class Libraries(Protocol):
 
     async def find(self, name: str) -> LibraryPrompt | None: ...
 
-    async def render(self, name: str, values: Mapping[str, str]) -> str:
-        """Render a prompt with these values. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
+    async def render(self, name: str, values: Mapping[str, str], *, client: Hashable = None) -> str:
+        """Render a prompt for a client. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
         ...
 
     async def prompts(self, library: str) -> list[LibraryPrompt]:

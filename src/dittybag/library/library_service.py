@@ -147,7 +147,7 @@ class LibraryService:
             return None
         return library.to_library_prompt(prompt)
 
-    async def render(self, name: str, values: Mapping[str, str]) -> str:
+    async def render(self, name: str, values: Mapping[str, str], *, client: Hashable = None) -> str:
         library, prompt = await self._find(name)
         source = await self._read_source(library, prompt)
         if not prompt.template:
@@ -159,6 +159,7 @@ class LibraryService:
                 {**prompt.defaults, **values},
                 file=prompt.file,
                 partials=lambda file: self._read_partial(folder, file),
+                client=client,
             )
         except RenderingFailed as error:
             if error.line is not None and error.file is None and prompt.lines_before:

@@ -251,6 +251,72 @@ async def test_a_pool_runs_other_jobs_while_one_is_stuck() -> None:
         assert await failure_of(stuck) == TOO_LONG
 
 
+async def test_clients_take_turns(renderer: TemplateRenderer) -> None:
+    slow = [asyncio.create_task(failing_render(renderer, ENDLESS, client="slow")) for _ in range(20)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        for number in range(3):
+            assert await renderer.render("{{ n }}", {"n": str(number)}, client="honest") == str(number)
+    # The third child process is not available to the slow client.
+    assert sum(task.done() for task in slow) <= 4
+    assert len(children()) <= 3
+    for task in slow:
+        task.cancel()
+    assert await renderer.render("after", {}, client="slow") == "after"
+
+
+async def test_a_client_has_a_bounded_number_of_waiting_jobs(
+    renderer: TemplateRenderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_pool, "MAX_WAITING_JOBS", 5)
+    # Two run, five wait, and the others are refused at once.
+    tasks = [asyncio.create_task(failing_render(renderer, ENDLESS, client="slow")) for _ in range(10)]
+    async with asyncio.timeout(5):
+        refused = await asyncio.gather(*tasks[7:])
+        assert await renderer.render("honest", {}, client="honest") == "honest"
+        waited = await asyncio.gather(*tasks[:7])
+    assert set(waited) == {TOO_LONG}
+    assert set(refused) == {
+        "too many renderings of this client are waiting; wait for some of them, then try again"
+    }
+    assert await renderer.render("again", {}, client="slow") == "again"
+
+
+async def test_a_client_has_a_bounded_number_of_waiting_bytes(
+    renderer: TemplateRenderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_pool, "MAX_WAITING_BYTES", 100_000)
+    slow = [asyncio.create_task(failing_render(renderer, ENDLESS, client="one")) for _ in range(2)]
+    large = [
+        asyncio.create_task(renderer.render("{{ x }}", {"x": "x" * 60_000}, client="one")) for _ in range(2)
+    ]
+    async with asyncio.timeout(5):
+        with pytest.raises(RenderingFailed, match="too many renderings"):
+            await large[1]
+        assert len(await large[0]) == 60_000
+        await asyncio.gather(*slow)
+
+
+async def test_a_cancelled_job_does_not_run(renderer: TemplateRenderer) -> None:
+    slow = [asyncio.create_task(failing_render(renderer, ENDLESS, client="one")) for _ in range(2)]
+    cancelled = [asyncio.create_task(failing_render(renderer, ENDLESS, client="one")) for _ in range(20)]
+    await asyncio.sleep(0)
+    for task in cancelled:
+        task.cancel()
+    last = asyncio.create_task(renderer.render("last", {}, client="one"))
+    async with asyncio.timeout(5):
+        assert await asyncio.gather(*slow) == [TOO_LONG, TOO_LONG]
+        assert await last == "last"
+    assert renderer.restarts == 2
+
+
+async def failing_render(renderer: TemplateRenderer, source: str, client: str) -> str:
+    """The problem with which a rendering fails."""
+    with pytest.raises(RenderingFailed) as failure:
+        await renderer.render(source, {}, client=client)
+    return failure.value.problem
+
+
 async def test_a_slow_file_is_reported_and_the_next_is_read() -> None:
     async with closing(FileReader()) as reader:
         await reader.read("markdown", "first.md", "First")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 #: Maximum number of files that a template can include.
 _MAX_FILES: Final = 50
 
-#: Two, so that a slow template does not block the others.
-_POOL_SIZE: Final = 2
+#: A client can use two child processes, so that its slow template does not block its others;
+#: a third one is left for other clients.
+_POOL_SIZE: Final = 3
+_PER_CLIENT: Final = 2
+_TOO_MANY: Final = "too many renderings of this client are waiting; wait for some of them, then try again"
 
 
 class _RenderResult(Struct):
@@ -45,7 +48,13 @@ class TemplateRenderer:
         self._pool: WorkerPool | None = None
 
     async def render(
-        self, source: str, values: Mapping[str, str], *, file: str = "", partials: Partials | None = None
+        self,
+        source: str,
+        values: Mapping[str, str],
+        *,
+        file: str = "",
+        partials: Partials | None = None,
+        client: Hashable = None,
     ) -> str:
         _check_size(source, "it", SOURCE_BYTES)
         _check_size("".join(values.values()), "its arguments", OUTPUT_BYTES)
@@ -53,7 +62,7 @@ class TemplateRenderer:
         spent = 0.0
         while True:
             result = await self._submit(
-                {"source": source, "file": file, "values": dict(values), "files": files}, file
+                {"source": source, "file": file, "values": dict(values), "files": files}, file, client
             )
             if result.text is not None:
                 return result.text
@@ -72,16 +81,18 @@ class TemplateRenderer:
         _check_size(source, "it", SOURCE_BYTES)
         return (await self._submit({"source": source, "file": file}, file)).variables
 
-    async def _submit(self, job: dict[str, object], file: str) -> _RenderResult:
+    async def _submit(self, job: dict[str, object], file: str, client: Hashable = None) -> _RenderResult:
         # Imported on first use: most servers never render a template.
-        from dittybag.library.render.worker_pool import WorkerCrashed, WorkerPool
+        from dittybag.library.render.worker_pool import TooManyJobs, WorkerCrashed, WorkerPool
 
         if self._pool is None:
-            self._pool = WorkerPool("templates", _POOL_SIZE)
+            self._pool = WorkerPool("templates", _POOL_SIZE, per_client=_PER_CLIENT)
         try:
-            result = _result_decoder.decode(await self._pool.submit(job))
+            result = _result_decoder.decode(await self._pool.submit(job, client))
         except WorkerCrashed as crash:
             raise RenderingFailed(crash.problem) from crash
+        except TooManyJobs as refused:
+            raise RenderingFailed(_TOO_MANY) from refused
         if result.problem is not None:
             elsewhere = result.file if result.file != file else None
             raise RenderingFailed(result.problem, line=result.line, file=elsewhere)
