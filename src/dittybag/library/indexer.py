@@ -65,6 +65,7 @@ class LibraryIndexer:
         """
         self._cached = await self._disk.run(self._cache.load)
         self.folders = folders = await self._disk.run(self._directories.scan)
+        self._log_directory_problems()
         order = sorted(folders.all, key=lambda folder: folder.name)
         found: dict[str, LoadedLibrary] = {}
         async for library in self._load_all(order, complete=False):
@@ -109,21 +110,23 @@ class LibraryIndexer:
         to_read = [
             folder
             for folder in folders.all
-            if libraries[folder.root.path] is None
+            if (old := libraries[folder.root.path]) is None
             or changed_folders is None
             or folder.real_path in changed_folders
+            # The folder is a link, which now leads to another folder.
+            or folder.real_path != old.folder.real_path
         ]
         changed: list[str] = []
         room = _MAX_TEMPLATE_CHARS - sum(library.template_length for library in known.values())
         async for library in self._load_all(to_read, complete=True):
             path = library.folder.root.path
-            old = libraries[path]
-            if library.differs_from(old):
+            previous = libraries[path]
+            if library.differs_from(previous):
                 different = True
                 changed.append(path)
             elif library.unreadable:
                 changed.append(path)
-            room += (old.template_length if old is not None else 0) - library.template_length
+            room += (previous.template_length if previous is not None else 0) - library.template_length
             libraries[path] = library if room >= 0 else library.without_templates()
             room += 0 if room >= 0 else library.template_length
         self._catalogue.set_libraries(library for library in libraries.values() if library is not None)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from dittybag.domain.errors import ContentFileMissing, LibraryPromptNotFound, PromptUnusable, RenderingFailed
-from dittybag.domain.libraries import SOURCE_BYTES, LibraryPrompt, LibraryReport
+from dittybag.domain.libraries import SOURCE_BYTES, FileProblem, LibraryPrompt, LibraryReport
 from dittybag.domain.text import fold, snippet_around
 from dittybag.library import install_records
 from dittybag.library.disk_thread import DiskThread
@@ -213,7 +213,15 @@ class LibraryService:
 
     async def reports(self) -> list[LibraryReport]:
         await self._ready.wait()
-        return [] if self._catalogue is None else self._catalogue.reports()
+        return [] if self._catalogue is None else [*self._catalogue.reports(), *self._folder_reports()]
+
+    def _folder_reports(self) -> list[LibraryReport]:
+        """Reports on directories that cannot be read, and on links that lead nowhere."""
+        assert self._indexer is not None
+        return [
+            LibraryReport(name="", folder=folder, problems=(FileProblem("", problem),))
+            for folder, problem in self._indexer.folders.problems.items()
+        ]
 
     async def check(self) -> list[LibraryReport]:
         """Reports on all libraries, including a check of every template."""
@@ -227,7 +235,7 @@ class LibraryService:
             checker = LibraryChecker(self._catalogue.libraries[report.folder], self._renderer)
             problems = dict.fromkeys((*report.problems, *await checker.problems()))
             reports.append(replace(report, problems=tuple(problems)))
-        return reports
+        return [*reports, *self._folder_reports()]
 
     async def _find(self, name: str) -> tuple[LoadedLibrary, ParsedPrompt]:
         await self._ready.wait()

@@ -159,6 +159,19 @@ class LoadedLibrary:
             self.folder, {}, {}, unreadable={"": problem}, inodes=self._inodes, complete=self.complete
         )
 
+    def with_problem(self, problem: FileProblem) -> LoadedLibrary:
+        """The same library, whose folder cannot be read at the moment."""
+        return LoadedLibrary(
+            self.folder,
+            self.stamps,
+            self._files,
+            templates=self.templates,
+            skipped=self._skipped,
+            unreadable={"": problem},
+            inodes=self._inodes,
+            complete=self.complete,
+        )
+
     def without_templates(self) -> LoadedLibrary:
         """The same library without the texts of its templates, which are then read on demand."""
         templates = {
