@@ -91,9 +91,11 @@ def _length(prompt: PromptListing) -> int:
 
 
 def values_as_text(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return argument values as text. Values that are not strings are encoded as JSON."""
+    """Return argument values as text. Other values are encoded as JSON; `null` counts as absent."""
     return {
-        name: value if isinstance(value, str) else encode(value).decode() for name, value in values.items()
+        name: value if isinstance(value, str) else encode(value).decode()
+        for name, value in values.items()
+        if value is not None
     }
 
 

@@ -137,8 +137,10 @@ class ResourceRepository(Protocol):
 
     async def by_uri(self, project: int, uri: str) -> Resource | None: ...
 
-    async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
-        """Return resources in creation order, starting after number `after`."""
+    async def listing(
+        self, project: int, after: int, limit: int, *, templates: bool | None
+    ) -> list[Resource]:
+        """Return resources, templates or (`None`) both in creation order, starting after number `after`."""
         ...
 
     async def templates(self, project: int) -> list[Resource]: ...
@@ -579,6 +581,17 @@ class Renderer(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class TemplateSyntax(Protocol):
+    """Checks the syntax of templates that may be hostile."""
+
+    async def syntax_error(self, source: str, *, client: Hashable = None) -> tuple[int, str] | None:
+        """Return the line and the problem of a template that cannot be parsed, or `None`.
+
+        `client`: who wants to know; clients take turns.
+        """
+        ...
 
 
 class Libraries(Protocol):

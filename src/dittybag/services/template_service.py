@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 
-from dittybag.domain.errors import ArgumentMissing, LibraryPromptNotFound
+from dittybag.domain.errors import ArgumentMissing, LibraryPromptNotFound, RenderingFailed
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries, Renderer
 from dittybag.domain.prompts import Argument, Prompt
@@ -52,7 +52,10 @@ class TemplateService:
         self, content: str, values: Mapping[str, str], *, client: Hashable = None
     ) -> str:
         """Render a resource template with the values from its URI."""
-        return await self._renderer.render(content, values, client=client)
+        try:
+            return await self._renderer.render(content, values, client=client)
+        except RenderingFailed as error:
+            raise RenderingFailed(error.problem, line=error.line, kind="resource") from error
 
 
 def _declared(arguments: Iterable[Argument], values: Mapping[str, str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from dittybag.domain.errors import RenderingFailed
-from dittybag.domain.libraries import OUTPUT_BYTES, SOURCE_BYTES
+from dittybag.domain.libraries import INPUT_BYTES, OUTPUT_BYTES, SOURCE_BYTES
 from dittybag.library.render import worker_pool
 from dittybag.library.render.child_reader import FileReader
 from dittybag.library.render.template_renderer import TemplateRenderer
@@ -182,25 +182,33 @@ async def test_values_expose_no_python_objects(renderer: TemplateRenderer) -> No
 async def test_a_result_is_limited_in_size(renderer: TemplateRenderer) -> None:
     half = "x" * (OUTPUT_BYTES // 2)
     assert await renderer.render("{{ x }}{{ x }}", {"x": half}) == half * 2
-    with pytest.raises(RenderingFailed, match="the result is larger than 1 MiB"):
+    with pytest.raises(RenderingFailed, match="the result is larger than 2 MiB"):
         await renderer.render("{{ x }}{{ x }}.", {"x": half})
     # The limit is in bytes.
     bombs = "\N{BOMB}" * (OUTPUT_BYTES // 8)
     assert await renderer.render("{{ x }}{{ x }}", {"x": bombs}) == bombs * 2
-    with pytest.raises(RenderingFailed, match="the result is larger than 1 MiB"):
+    with pytest.raises(RenderingFailed, match="the result is larger than 2 MiB"):
         await renderer.render("{{ x }}{{ x }}.", {"x": bombs})
 
 
 async def test_oversized_sources_and_values_are_refused_before_a_child_starts(
     renderer: TemplateRenderer,
 ) -> None:
-    with pytest.raises(RenderingFailed, match="it is larger than 64 KiB"):
+    with pytest.raises(RenderingFailed, match="it is larger than 1 MiB"):
         await renderer.render("x" * (SOURCE_BYTES + 1), {})
-    with pytest.raises(RenderingFailed, match="its arguments are larger than 1024 KiB"):
-        await renderer.render("x", {"x": "x" * OUTPUT_BYTES, "y": "y"})
+    with pytest.raises(RenderingFailed, match="its arguments are larger than 1 MiB"):
+        await renderer.render("x", {"x": "x" * INPUT_BYTES, "y": "y"})
     assert children() == []
     assert await renderer.render("x" * SOURCE_BYTES, {}) == "x" * SOURCE_BYTES
-    assert await renderer.render("{{ x }}", {"x": "x" * OUTPUT_BYTES}) == "x" * OUTPUT_BYTES
+    largest = "y" * (SOURCE_BYTES - len("{{ x }}"))
+    assert await renderer.render(largest + "{{ x }}", {"x": "x" * INPUT_BYTES}) == largest + "x" * INPUT_BYTES
+
+
+async def test_many_large_templates_fit_into_the_memory_of_a_child(renderer: TemplateRenderer) -> None:
+    for number in range(100):
+        source = f"{number} {{{{ x }}}} " + "A line of a long text.\n" * 45_000
+        assert (await renderer.render(source, {"x": "y"})).startswith(f"{number} y A line")
+    assert renderer.restarts == 0
 
 
 async def test_the_result_of_a_cancelled_job_is_discarded(worker: Worker) -> None:
