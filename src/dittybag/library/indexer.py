@@ -102,10 +102,11 @@ class LibraryIndexer:
         self._disk.close()
 
     async def _refresh(self, folders: LibraryFolders, changed_folders: set[str] | None) -> bool:
+        different = folders.problems != self.folders.problems
         self.folders = folders
         self._log_directory_problems()
         known = self._catalogue.libraries
-        different = bool(known.keys() - {folder.root.path for folder in folders.all})
+        different |= bool(known.keys() - {folder.root.path for folder in folders.all})
         libraries = {folder.root.path: known.get(folder.root.path) for folder in folders.all}
         to_read = [
             folder

@@ -189,12 +189,14 @@ class LoadedLibrary:
         )
 
     def differs_from(self, old: LoadedLibrary | None) -> bool:
-        """Whether clients that know the old version must be notified."""
+        """Whether clients and pages that know the old version must be notified."""
         if old is None:
             return bool(self.stamps)
         if self.stamps != old.stamps:
             return True
-        return old.complete and _stamps(self.templates) != _stamps(old.templates)
+        return old.complete and (
+            _stamps(self.templates) != _stamps(old.templates) or self.unreadable != old.unreadable
+        )
 
     def template_stamps(self) -> dict[str, Stamp]:
         return _stamps(self.templates)
