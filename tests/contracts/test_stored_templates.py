@@ -183,19 +183,6 @@ def test_a_resource_whose_uri_has_variables_is_a_template(server: ServerUnderTes
     }
 
 
-def test_mcpkg_lists_templates_with_the_resources(tmp_path: Path) -> None:
-    with ServerUnderTest(tmp_path, "mcpkg") as server:
-        for name, uri in {"a": "db://a", "t": "db://tables/{table}", "z": "db://z"}.items():
-            server.text("create_resource", name=name, uri=uri, content="{{ table }}")
-        listed = server.request("resources/list")["resources"]
-        assert [item["uri"] for item in listed] == ["db://a", "db://tables/{table}", "db://z"]
-        (template,) = server.request("resources/templates/list")["resourceTemplates"]
-        assert template["uriTemplate"] == "db://tables/{table}"
-        # What is listed can be read.
-        (content,) = server.request("resources/read", {"uri": "db://tables/{table}"})["contents"]
-        assert content["text"] == "{{ table }}"
-
-
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
 def test_the_title_of_a_resource_is_seen_in_every_revision(tmp_path: Path, version: str) -> None:
     with ServerUnderTest(tmp_path, first_request=initialize(version)) as server:
