@@ -259,7 +259,10 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
             resource = {"name": bomb.key, "content": bomb.source, "uri": f"bomb://{bomb.key}/{{x}}"}
             for tool, arguments in (("create_prompt", prompt), ("create_resource", resource)):
                 _, answer = client.asked("tools/call", {"name": tool, "arguments": arguments})
-                assert not answer["result"]["isError"], answer
+                # Those that cannot be parsed are refused.
+                (said,) = answer["result"]["content"]
+                refused = said["text"].startswith("Error: Content is not a valid template: ")
+                assert answer["result"]["isError"] == refused, answer
         yield Scene(client)
         ended(client)
 

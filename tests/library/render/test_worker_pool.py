@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -202,6 +202,19 @@ async def test_oversized_sources_and_values_are_refused_before_a_child_starts(
     assert await renderer.render("x" * SOURCE_BYTES, {}) == "x" * SOURCE_BYTES
     largest = "y" * (SOURCE_BYTES - len("{{ x }}"))
     assert await renderer.render(largest + "{{ x }}", {"x": "x" * INPUT_BYTES}) == largest + "x" * INPUT_BYTES
+
+
+@pytest.mark.parametrize(
+    "part", ["{{ x }}", "{% if x %}a{% endif %}", "{{", "{{ x + x }}", "{#", "{{ (((", "}}"]
+)
+async def test_a_template_of_the_maximum_size_is_rendered_or_fails_in_time(
+    renderer: TemplateRenderer, part: str
+) -> None:
+    source = (part * (SOURCE_BYTES // len(part)))[:SOURCE_BYTES]
+    async with asyncio.timeout(5):
+        with suppress(RenderingFailed):
+            await renderer.render(source, {"x": "1"})
+        assert await renderer.render("next", {}) == "next"
 
 
 async def test_many_large_templates_fit_into_the_memory_of_a_child(renderer: TemplateRenderer) -> None:
