@@ -7,6 +7,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,9 +20,12 @@ ROOT = Path(__file__).resolve().parent.parent
 class StdioServerProcess:
     """A server process that is sent raw frames."""
 
-    def __init__(self, module: str, *arguments: str, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, module: str, *arguments: str, env: dict[str, str] | None = None, prefix: Sequence[str] = ()
+    ) -> None:
+        """`prefix`: a program that starts the server."""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            [*prefix, sys.executable, "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -53,6 +53,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     database: str
     #: Library folders of the server that the profile replaces, if it has any.
     foreign_libraries: tuple[str, ...] = ()
+    #: Those that commands show: also the ones that the environment names.
+    known_libraries: tuple[str, ...] = ()
     project: str = DEFAULT_PROJECT
     profile: str = DEFAULT_PROFILE
     read_only: bool = False
@@ -102,6 +104,7 @@ def settings(
         project=project or environment.get("DITTYBAG_PROJECT") or DEFAULT_PROJECT,
         profile=profile,
         foreign_libraries=(_twig_directory(environment),) if profile == "twig" else (),
+        known_libraries=known_libraries(environment, profile),
         read_only=read_only or _boolean(environment, "DITTYBAG_READ_ONLY"),
         toolsets=tuple(name for item in listed.split(",") if (name := item.strip())),
         http=address,
@@ -216,6 +219,15 @@ def home(environment: Mapping[str, str]) -> str:
     if chosen := environment.get("DITTYBAG_HOME"):
         return os.path.abspath(os.path.expanduser(chosen))  # noqa: PTH100, PTH111
     return _data_folder(environment, "dittybag")
+
+
+def known_libraries(environment: Mapping[str, str], profile: str | None = None) -> tuple[str, ...]:
+    """Return the library folders besides our own that commands show.
+
+    They are those of Twig if the environment names them or chooses its profile.
+    """
+    profile = profile or environment.get("DITTYBAG_PROFILE")
+    return (_twig_directory(environment),) if environment.get("TWIG_DATA_DIR") or profile == "twig" else ()
 
 
 def _twig_directory(environment: Mapping[str, str]) -> str:

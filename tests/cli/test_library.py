@@ -22,7 +22,7 @@ def test_libraries_are_added_updated_and_removed(tmp_path: Path) -> None:
     source = write_files(tmp_path / "My Prompts", FILES)
     folder = home / "libraries" / "my_prompts"
     assert dittybag(home, "library", "add", str(source)).stdout == (
-        f"Added library 'my_prompts' from {source}, 2 files\n"
+        f"Added library 'my_prompts' from {source}: 2 prompts in 2 files\n"
         f"  {folder}\n"
         "hint: to check it, run: dittybag library check my_prompts\n"
     )
@@ -33,6 +33,40 @@ def test_libraries_are_added_updated_and_removed(tmp_path: Path) -> None:
     assert dittybag(home, "library", "remove", "My Prompts").stdout == "Removed library 'my_prompts'\n"
     assert not folder.exists()
     assert dittybag(home, "library", "update").stdout == "No libraries to update\n"
+
+
+def test_a_collection_without_prompts_says_so(tmp_path: Path) -> None:
+    source = write_files(tmp_path / "source", {"notes.txt": "x"})
+    said = dittybag(tmp_path / "home", "library", "add", str(source)).stdout
+    assert said.startswith(f"Added library 'source' from {source}: 0 prompts in 1 file\n")
+    assert said.endswith("hint: to see why, run: dittybag library check source --skipped\n")
+
+
+def test_a_collection_that_is_too_large_names_the_ways_to_add_a_part_of_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    source = write_files(tmp_path / "source", {"few/a.md": "one"})
+    (source / "many").mkdir()
+    for number in range(10_001):
+        (source / "many" / f"{number}.txt").touch()
+    done = dittybag(home, "library", "add", str(source), status=1)
+    assert done.stderr == (
+        f"error: {source}: it has more than 10,000 files\n"
+        "hint: to add only a part of it, name a folder with --folder FOLDER\n"
+        "hint: to read it in place, run: dittybag library add FOLDER --link\n"
+    )
+    part = dittybag(home, "library", "add", str(source), "--folder", "few").stdout
+    assert ": 1 prompt in 1 file\n" in part
+    linked = dittybag(home, "library", "add", str(source), "--link", "--name", "linked").stdout
+    assert ": 1 prompt\n" in linked
+
+
+def test_hard_links_are_not_copied(tmp_path: Path) -> None:
+    source = write_files(tmp_path / "source", FILES)
+    (tmp_path / "outside.md").write_text("secret")
+    (source / "link.md").hardlink_to(tmp_path / "outside.md")
+    said = dittybag(tmp_path / "home", "library", "add", str(source)).stdout
+    assert "Skipped:\n  link.md: a hard link\n" in said
+    assert read_files(tmp_path / "home/libraries/source") == FILES
 
 
 def test_skipped_files_are_listed(tmp_path: Path) -> None:
@@ -80,12 +114,12 @@ def test_a_library_with_edits_is_removed_only_with_yes(tmp_path: Path) -> None:
 def test_a_linked_library_is_read_in_place(tmp_path: Path) -> None:
     home = tmp_path / "home"
     source = write_files(tmp_path / "work", FILES)
-    output = dittybag(home, "library", "add", "--link", str(source)).stdout
-    assert output.startswith(f"Linked library 'work' from {source}\n  {source}\n")
-    output = dittybag(home, "library", "update", "work").stdout
-    assert output == f"Library 'work' is linked to {source} and is always up to date\n"
-    output = dittybag(home, "library", "remove", "work").stdout
-    assert output == f"Removed library 'work'; its folder {source} was not touched\n"
+    said = dittybag(home, "library", "add", "--link", str(source)).stdout
+    assert said.startswith(f"Linked library 'work' from {source}: 2 prompts\n  {source}\n")
+    said = dittybag(home, "library", "update", "work").stdout
+    assert said == f"Library 'work' is linked to {source} and is always up to date\n"
+    said = dittybag(home, "library", "remove", "work").stdout
+    assert said == f"Removed library 'work'; its folder {source} was not touched\n"
     assert read_files(source) == FILES
 
 
@@ -114,6 +148,7 @@ def test_json_output(tmp_path: Path) -> None:
         "folder": "deep",
         "revision": revision,
         "files": 1,
+        "prompts": 1,
         "left_out": [],
     }
     run_json("add", str(pack))

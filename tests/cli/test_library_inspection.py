@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.cli_runner import data, dittybag
+from tests.stdio_server_process import ROOT
+from tests.storage.sqlite.scripted_process import drop_privileges
 
 MANIFEST = """\
 [prompts.review]
@@ -173,8 +178,8 @@ ONE = '[prompts.one]\ndescription = "One"\n'
             ),
         ),
         (
-            {"twig_toml": ONE, "prompts__one_md": "x" * 65537},
-            ("prompts/one.md", None, "error", "larger than 64 KiB"),
+            {"twig_toml": ONE, "prompts__one_md": "x" * (1024 * 1024 + 1)},
+            ("prompts/one.md", None, "error", "larger than 1 MiB"),
         ),
         (
             {"twig_toml": ONE, "prompts__one_md": "x", "prompts__two_md": "y"},
@@ -224,3 +229,105 @@ def test_control_characters_in_a_library_are_replaced(tmp_path: Path) -> None:
     write_library(tmp_path, twig_toml=f"[prompts.one]\n{evil}", prompts__one_md="x")
     for command in ("list", "show my_lib", "check"):
         assert "\x1b" not in dittybag(tmp_path, "library", *command.split()).stdout
+
+
+def test_unreadable_folders_are_listed_and_checked(tmp_path: Path) -> None:
+    write_valid_library(tmp_path)
+    twig = tmp_path / "twig"
+    (twig / "closed").mkdir(parents=True)
+    (twig / "closed").chmod(0)
+    (twig / "gone").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "closed").mkdir(mode=0)
+    expected = {
+        str(twig / "closed"): "this folder cannot be read: permission denied",
+        str(twig / "gone"): "a link to a folder that does not exist",
+    }
+    for command, status in (("list", 0), ("check", 1)):
+        done = unprivileged(tmp_path, twig, "library", command)
+        assert done.returncode == status, done
+        libraries = data(done)["libraries"]
+        assert {item["folder"] for item in libraries if item["problems"]} == set(expected)
+    found = {item["folder"]: [one["message"] for one in item["problems"]] for item in libraries}
+    assert {folder: messages for folder, messages in found.items() if messages} == {
+        folder: [message] for folder, message in expected.items()
+    }
+    done = unprivileged(tmp_path, tmp_path / "closed", "library", "check")
+    problems = [one["message"] for item in data(done)["libraries"] for one in item["problems"]]
+    assert problems == ["cannot read this directory of libraries: permission denied"]
+
+
+def unprivileged(home: Path, twig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command for which file permissions hold, with the libraries of Twig in the folder `twig`."""
+    environment = os.environ | {"DITTYBAG_HOME": str(home), "TWIG_DATA_DIR": str(twig)}
+    command = [*drop_privileges(), sys.executable, "-m", "dittybag", *arguments, "--json"]
+    return subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+def test_a_linked_folder_that_is_gone_is_reported(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a.md").write_text("text")
+    dittybag(tmp_path, "library", "add", str(source), "--link", "--name", "mine")
+    source.rename(tmp_path / "elsewhere")
+    said = dittybag(tmp_path, "library", "check", status=1).stdout
+    assert f"{source}: error: the folder of the linked library 'mine' does not exist" in said
+
+
+def test_commands_see_the_libraries_of_twig(tmp_path: Path) -> None:
+    twig = tmp_path / "twig"
+    folder = good(tmp_path / "elsewhere")
+    twig.mkdir()
+    folder.rename(twig / "theirs")
+    (twig / "theirs/prompts/review.md").write_text("A needle: {{ typo }}\n")
+    variables = {"TWIG_DATA_DIR": str(twig)}
+
+    def run(*arguments: str, status: int = 0) -> Any:
+        return data(dittybag(tmp_path, *arguments, "--json", status=status, variables=variables))
+
+    (listed,) = run("library", "list")["libraries"]
+    assert (listed["name"], listed["prompts"], listed["folder"]) == ("theirs", 1, str(twig / "theirs"))
+    (checked,) = run("library", "check", status=1)["libraries"]
+    assert any("uses 'typo'" in problem["message"] for problem in checked["problems"])
+    assert [hit["id"] for hit in run("search", "needle")["hits"]] == ["theirs:review"]
+    findings = run("doctor", status=1)["findings"]
+    assert any("uses 'typo'" in finding["message"] for finding in findings)
+    assert run_json(tmp_path, "list") == {"libraries": []}
+    variables = {"DITTYBAG_PROFILE": "twig", "XDG_DATA_HOME": str(tmp_path / "data")}
+    (tmp_path / "data/twig").mkdir(parents=True)
+    twig.rename(tmp_path / "data/twig/prompts")
+    assert [item["name"] for item in run("library", "list")["libraries"]] == ["theirs"]
+
+
+def test_the_list_counts_the_problems_that_the_check_reports(tmp_path: Path) -> None:
+    write_library(
+        tmp_path, twig_toml=MANIFEST, prompts__review_md="{{ typo }} {% if %}", prompts__more_md="x"
+    )
+    checked = run_json(tmp_path, "check", status=1)["libraries"]
+    listed = run_json(tmp_path, "list")["libraries"]
+    assert [item["problems"] for item in listed] == [len(item["problems"]) for item in checked]
+    assert listed[0]["problems"] > 1
+
+
+def test_the_check_warns_of_variables_in_a_file_without_arguments(tmp_path: Path) -> None:
+    text = (
+        "---\ntitle: Letter\n---\nUse `{{ code }}`.\n\nDear {{ name }}, {{name}} of {{ company | upper }}\n"
+    )
+    write_library(
+        tmp_path, letter_md=text, plain_md="Only {braces} and {{ two words }}.\n```\n{{ fenced }}\n```\n"
+    )
+    assert problems(tmp_path, 0) == [
+        (
+            "letter.md",
+            6,
+            "warning",
+            (
+                "{{ name }}, {{ company }} in a file without arguments is plain text; to make arguments of "
+                "variables, add to the front matter: arguments: [name, company]"
+            ),
+        )
+    ]
+    declared = text.replace("---\nUse", "arguments: [name, company]\n---\nUse")
+    write_library(tmp_path, letter_md=declared.replace("{{ code }}", "code"))
+    assert problems(tmp_path, 0) == []

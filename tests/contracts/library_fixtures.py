@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -101,12 +101,19 @@ class Machine:
 class LibraryClient:
     """A client of either era that receives notifications about the list of prompts."""
 
-    def __init__(self, machine: Machine, profile: str = "twig", *, version: str = ERAS[0]) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        profile: str = "twig",
+        *,
+        version: str = ERAS[0],
+        prefix: Sequence[str] = (),
+    ) -> None:
         self.version = version
         #: When each notification arrived.
         self.notification_times: list[float] = []
         options = ("--profile", profile, *database(machine.location))
-        self._wire = StdioServerProcess("dittybag", "serve", *options, env=machine.env)
+        self._wire = StdioServerProcess("dittybag", "serve", *options, env=machine.env, prefix=prefix)
         self._ids = count(1)
         assert self._wire.process.stderr is not None
         self._stderr = StderrLines(self._wire.process.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from tests.contracts.library_fixtures import (
     write_files,
     write_twig_library,
 )
+from tests.storage.sqlite.scripted_process import drop_privileges
 
 #: The maximum number of seconds until a change is served and notified.
 DEADLINE = 1.0
@@ -410,6 +412,62 @@ def test_a_linked_folder_that_is_moved_away_and_back_is_watched(tmp_path: Path) 
     retry_if_late(tmp_path, scenario)
 
 
+def repoint(link: Path, target: Path) -> None:
+    """Point a link elsewhere, in the usual way to deploy."""
+    subprocess.run(["ln", "-sfn", str(target), str(link)], check=True)
+
+
+@pytest.mark.parametrize("kind", ["library", "linked", "directory", "chain", "chain of a linked library"])
+def test_a_link_that_is_pointed_elsewhere_is_followed(tmp_path: Path, kind: str) -> None:
+    def scenario(machine: Machine) -> None:
+        releases = [machine.root / "releases" / text for text in ("one", "two", "three")]
+        for release in releases:
+            write_twig_library(release / "lib", {"a": release.name})
+        current = machine.root / "current"
+        profile = "all" if kind.endswith("linked library") or kind == "linked" else "twig"
+        if kind == "directory":
+            machine.twig_libraries = current
+        if kind in ("library", "chain"):
+            machine.twig_libraries.mkdir()
+        link = machine.twig_libraries / "lib" if kind == "library" else current
+        inside = "lib" if kind in ("library", "linked") else ""
+        repoint(link, releases[0] / inside)
+        if kind == "chain":
+            (machine.twig_libraries / "lib").symlink_to(current / "lib")
+        elif kind == "linked":
+            machine.link(current, "lib")
+        elif kind == "chain of a linked library":
+            machine.link(current / "lib", "lib")
+        with open_clients(machine, profile) as clients:
+            for client in clients:
+                assert client.texts() == {"lib:a": "one"}
+            assert_notified(clients, lambda: repoint(link, releases[1] / inside), {"lib:a": "two"})
+            # The new folder is watched.
+            edited = releases[1] / "lib"
+            assert_notified(clients, lambda: write_twig_library(edited, {"a": "edited"}), {"lib:a": "edited"})
+            assert_notified(clients, lambda: repoint(link, releases[2] / inside), {"lib:a": "three"})
+
+    retry_if_late(tmp_path, scenario)
+
+
+def test_a_folder_that_can_no_longer_be_read_is_logged_and_its_prompts_are_still_served(
+    tmp_path: Path,
+) -> None:
+    machine = Machine(tmp_path)
+    folder = write_files(machine.twig_libraries / "lib", {"a.md": "one"})
+    with LibraryClient(machine, prefix=drop_privileges()) as client:
+        assert client.texts() == {"lib:a": "one"}
+        folder.chmod(0)
+        (machine.twig_libraries / "wake").mkdir()
+        line = client.wait_for_stderr("~/twig/lib: this folder cannot be read: permission denied", seconds=5)
+        assert line.endswith("its last good version is still served")
+        assert client.texts() == {"lib:a": "one"}
+        folder.chmod(0o755)
+        write_files(folder, {"a.md": "two"})
+        client.wait_for_notification(5)
+        assert client.texts() == {"lib:a": "two"}
+
+
 def test_an_edit_right_after_the_first_response_is_notified(tmp_path: Path) -> None:
     """The server may still be loading the libraries."""
 
@@ -522,7 +580,7 @@ class Breakage(NamedTuple):
 
 TWIG_MANIFEST = twig_manifest("a", "good")
 FRONT_MATTER = "---\narguments: [x]\n---\n"
-TOO_LARGE = "x" * (64 * 1024 + 1)
+TOO_LARGE = "x" * (1024 * 1024 + 1)
 
 BREAKAGES = {
     "bad_toml": Breakage(
@@ -532,17 +590,17 @@ BREAKAGES = {
         "twig.toml", TWIG_MANIFEST, b"[prompts.a]\n# \xff", ("twig.toml:2", "UTF-8"), TWIG_MANIFEST
     ),
     "manifest_size": Breakage(
-        "twig.toml", TWIG_MANIFEST, "#" + TOO_LARGE * 4, ("twig.toml", "256 KiB"), TWIG_MANIFEST
+        "twig.toml", TWIG_MANIFEST, "#" + TOO_LARGE, ("twig.toml", "1 MiB"), TWIG_MANIFEST
     ),
     "bad_template": Breakage("prompts/a.md", "one", "\n\n{% if %}", ("prompts/a.md:3",), "two"),
     "bytes": Breakage("prompts/a.md", "one", b"\n\xff", ("prompts/a.md:2", "UTF-8"), "two"),
     "nul": Breakage("prompts/a.md", "one", "\n\0", ("prompts/a.md:2", "not a text"), "two"),
-    "size": Breakage("prompts/a.md", "one", TOO_LARGE, ("prompts/a.md", "64 KiB"), "two"),
+    "size": Breakage("prompts/a.md", "one", TOO_LARGE, ("prompts/a.md", "1 MiB"), "two"),
     "markdown_template": Breakage(
         "a.md", FRONT_MATTER + "one", FRONT_MATTER + "\n{% if %}", ("/a.md:5",), FRONT_MATTER + "two"
     ),
     "markdown_bytes": Breakage("a.md", "one", b"\n\xff", ("/a.md:2", "UTF-8"), "two"),
-    "markdown_size": Breakage("a.md", "one", TOO_LARGE * 4, ("/a.md", "256 KiB"), "two"),
+    "markdown_size": Breakage("a.md", "one", TOO_LARGE, ("/a.md", "1 MiB"), "two"),
 }
 
 

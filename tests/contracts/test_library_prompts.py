@@ -23,10 +23,10 @@ from tests.contracts.library_fixtures import (
     write_files,
     write_twig_library,
 )
+from tests.storage.sqlite.scripted_process import drop_privileges
 
 PROFILES = ("twig", "all")
-KIB_64 = 64 * 1024
-KIB_256 = 256 * 1024
+MIB = 1024 * 1024
 SECRET = "nobody may read this"
 
 
@@ -50,8 +50,9 @@ def text(server: ServerUnderTest, name: str, arguments: Json | None = None) -> s
 
 def details(server: ServerUnderTest, name: str, arguments: Json | None = None) -> str:
     error = server.error("prompts/get", {"name": name, "arguments": arguments or {}})
-    assert (error["code"], error["message"]) == (-32602, "Invalid params"), error
     found: str = error["data"]["details"]
+    message = "Invalid params" if server.profile == "twig" else found
+    assert (error["code"], error["message"]) == (-32602, message), error
     return found
 
 
@@ -193,7 +194,7 @@ BROKEN_MANIFESTS: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
     "toml": ("[prompts.a]\n\n[prompts.b\n", ("twig.toml:3", "TOML")),
     "bytes": (b"[prompts.a]\ndescription = '\xff'\n", ("twig.toml:2", "UTF-8")),
     "nul": ("[prompts.a]\n\n\0", ("twig.toml:3", "not a text")),
-    "large": (f"# {'x' * 256 * 1024}\n[prompts.a]\n", ("twig.toml", "256 KiB")),
+    "large": (f"# {'x' * MIB}\n[prompts.a]\n", ("twig.toml", "1 MiB")),
     "list": ("prompts = []\n", ("twig.toml", "[prompts.NAME]")),
     "deep": (f"{'a.' * 20_000}a = 1\n", ("twig.toml",)),
     "nested": (f"a = {'[' * 100_000}\n", ("twig.toml",)),
@@ -283,7 +284,7 @@ def test_texts_are_rendered_with_all_line_breaks_and_whitespace(machine: Machine
         (-0.5, "-0.5"),
         (True, "true"),
         (False, "false"),
-        (None, "null"),
+        (None, ""),
         ([1, "a", None], '[1,"a",null]'),
         ({"a": {"b": "ü"}}, '{"a":{"b":"ü"}}'),
         (2**70, str(2**70)),
@@ -377,11 +378,55 @@ def test_an_empty_string_satisfies_a_required_argument(machine: Machine, profile
     write_files(machine.libraries / "lib", {"twig.toml": toml, "prompts/a.md": "[{{ x }}{{ y }}]"})
     with open_server(machine, profile) as server:
         assert text(server, "lib:a", {"x": ""}) == "[]"
-        assert text(server, "lib:a", {"x": None}) == "[null]"
+        assert text(server, "lib:a", {"x": "", "y": None}) == "[]"
+        # Null counts as absent.
+        assert details(server, "lib:a", {"x": None}) == "Missing required argument: x"
         assert details(server, "lib:a", {"y": "1"}) == "Missing required argument: x"
 
 
+UNDEFINED = {
+    "{{ who + 1 }}": "undefined variable 'who'",
+    "{{ x }}{{ who.name.first + 1 }}": "undefined variable 'who'",
+    "{{ who.greet() }}": "undefined variable 'who'",
+    "{{ range(who) }}": "undefined variable 'who'",
+    "{{ x }}{{ -who }}": "undefined variable 'who'",
+    "{{ x.nope + 1 }}": "undefined variable 'x.nope'",
+    "{{ x }} {{ who | round }}": "cannot round value (undefined); undefined variable 'who'",
+    "{{ who | dictsort }}": "cannot convert value into pair list; undefined variable 'who'",
+    "{% include './part.md' %}": "undefined variable 'who'",
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_render_error_names_the_undefined_variable(machine: Machine, profile: str) -> None:
+    templates = {str(number): f"one\n{template}" for number, template in enumerate(UNDEFINED)}
+    write_twig_library(machine.libraries / "lib", templates, "x who")
+    write_files(machine.libraries / "lib", {"prompts/part.md": "a\n{{ who + 1 }}"})
+    with open_server(machine, profile) as server:
+        for number, problem in enumerate(UNDEFINED.values()):
+            message = details(server, f"lib:{number}", {"x": "1"})
+            assert message.startswith("Error rendering prompt template at line 2")
+            assert message.endswith(f": {problem}")
+
+
 # Lists
+
+
+DESCRIPTION = "Review code.\n\n  - kindly\n\t- with care\n"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_description_of_several_lines_is_kept_as_written(machine: Machine, profile: str) -> None:
+    toml = f"[prompts.a]\ndescription = '''{DESCRIPTION}'''\n[[prompts.a.arguments]]\nname = 'x'\n"
+    toml += f"description = '''{DESCRIPTION}'''\n"
+    write_files(machine.libraries / "lib", {"twig.toml": toml, "prompts/a.md": "text"})
+    yaml = "---\ndescription: |\n  Review code.\n\n    - kindly\n---\ntext\n"
+    write_files(machine.libraries / "other", {"b.md": yaml})
+    with open_server(machine, profile) as server:
+        first, second = server.request("prompts/list")["prompts"]
+        assert (first["description"], first["arguments"][0]["description"]) == (DESCRIPTION, DESCRIPTION)
+        assert second["description"] == "Review code.\n\n  - kindly"
+        assert server.request("prompts/get", {"name": "lib:a"})["description"] == DESCRIPTION
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -654,7 +699,7 @@ FAILING_INCLUDES = {
     "{% include 'prompts/2.md' %}": "at line 1",
     "{% include 'broken.md' %}": "at line 3 of broken.md",
     "{% for i in range(60) %}{% include 'many/' ~ i %}{% endfor %}": "50 files",
-    "{% include 'large.md' %}": "64 KiB",
+    "{% include 'large.md' %}": "1 MiB",
     "{% include 'bytes.md' %}": "UTF-8",
     "{% include 'pipe' %}": "not a regular file",
     "{% include '../../outside.md' %}": "outside the library",
@@ -665,7 +710,7 @@ FAILING_INCLUDES = {
 def test_a_failing_include_is_an_error_with_the_reason(machine: Machine) -> None:
     folder = library_with_parts(machine, {str(number): one for number, one in enumerate(FAILING_INCLUDES)})
     write_files(folder, {f"many/{number}": "" for number in range(60)})
-    write_files(folder, {"broken.md": "\n\n{% if %}", "large.md": "x" * (KIB_64 + 1), "bytes.md": b"\xff"})
+    write_files(folder, {"broken.md": "\n\n{% if %}", "large.md": "x" * (MIB + 1), "bytes.md": b"\xff"})
     _pipe(folder / "pipe")
     with open_server(machine) as server:
         for number, problem in enumerate(FAILING_INCLUDES.values()):
@@ -901,11 +946,11 @@ def test_only_regular_files_are_prompts(machine: Machine) -> None:
 
 
 LIMITS: dict[str, tuple[bytes, str | None]] = {
-    "64 KiB": (b"x" * KIB_64, None),
-    "one more": (b"x" * (KIB_64 + 1), "larger than 64 KiB"),
-    "64 KiB of ü": ("ü".encode() * (KIB_64 // 2), None),
-    "one more ü": ("ü".encode() * (KIB_64 // 2) + b"x", "larger than 64 KiB"),
-    "huge": (b"x" * 5_000_000, "larger than 64 KiB"),
+    "1 MiB": (b"x" * MIB, None),
+    "one more": (b"x" * (MIB + 1), "larger than 1 MiB"),
+    "1 MiB of ü": ("ü".encode() * (MIB // 2), None),
+    "one more ü": ("ü".encode() * (MIB // 2) + b"x", "larger than 1 MiB"),
+    "huge": (b"x" * 5_000_000, "larger than 1 MiB"),
     "not UTF-8": (b"one\ntwo \xff\n", "UTF-8"),
     "latin": ("ü".encode("latin-1"), "UTF-8"),
     "utf-16": ("text".encode("utf-16"), "UTF-8"),
@@ -934,12 +979,7 @@ def test_an_unreadable_file_is_an_error_with_the_reason_for_its_prompt_only(
 
 
 def test_an_unreadable_markdown_file_is_logged_and_is_not_a_prompt(machine: Machine) -> None:
-    """Markdown files can be larger than templates, because their text may be returned without rendering."""
-    files = {
-        key: (content, problem) for key, (content, problem) in LIMITS.items() if "64" not in str(problem)
-    }
-    files["256 KiB"] = (b"x" * KIB_256, None)
-    files["and one more"] = (b"x" * (KIB_256 + 1), "larger than 256 KiB")
+    files = LIMITS
     write_files(machine.libraries / "lib", {f"{key}.md": content for key, (content, _) in files.items()})
     with LibraryClient(machine) as client:
         good = [key for key, (_, problem) in files.items() if problem is None]
@@ -953,13 +993,70 @@ def test_an_unreadable_markdown_file_is_logged_and_is_not_a_prompt(machine: Mach
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_template_in_a_markdown_file_has_at_most_64_kib(machine: Machine, profile: str) -> None:
-    head = "---\narguments: [x]\n---\n"
-    files: dict[str, str | bytes] = {"a.md": head + "x" * KIB_64, "b.md": head + "x" * (KIB_64 + 1)}
-    write_files(machine.libraries / "lib", files)
+def test_a_large_template_in_a_markdown_file_is_rendered(machine: Machine, profile: str) -> None:
+    head, body = "---\narguments: [x]\n---\n", "A line of a long text.\n" * 45_000 + "{{ x }}"
+    write_files(machine.libraries / "lib", {"a.md": head + body})
     with open_server(machine, profile) as server:
-        assert text(server, "lib:a") == "x" * KIB_64
-        assert "larger than 64 KiB" in details(server, "lib:b")
+        assert text(server, "lib:a", {"x": "end"}) == body.replace("{{ x }}", "end")
+
+
+def test_an_unreadable_folder_is_logged_and_does_not_affect_others(machine: Machine) -> None:
+    write_files(machine.twig_libraries / "good", {"a.md": "fine"})
+    secret = write_files(machine.twig_libraries / "secret", {"a.md": "x"})
+    part = write_twig_library(machine.twig_libraries / "part", {"a": "x"})
+    write_twig_library(machine.libraries / "own", {"a": "own"})
+    (machine.twig_libraries / "gone").symlink_to(machine.root / "nowhere")
+    (machine.twig_libraries / "loop").symlink_to(machine.twig_libraries / "loop")
+    secret.chmod(0)
+    (part / "prompts").chmod(0)
+    with LibraryClient(machine, prefix=drop_privileges()) as client:
+        assert client.names() == ["good:a", "own:a", "part:a"]
+        client.wait_for_stderr("~/twig/secret: this folder cannot be read: permission denied")
+        client.wait_for_stderr("~/twig/part/prompts: cannot be read: permission denied")
+        client.wait_for_stderr("~/twig/gone: a link to a folder that does not exist")
+        client.wait_for_stderr("~/twig/loop: cannot read this folder: ")
+        assert "permission denied" in client.details("part:a")
+
+
+def test_an_unreadable_directory_of_libraries_is_logged(machine: Machine) -> None:
+    write_twig_library(machine.libraries / "own", {"a": "own"})
+    write_twig_library(machine.twig_libraries / "lib", {"a": "x"})
+    machine.twig_libraries.chmod(0)
+    with LibraryClient(machine, prefix=drop_privileges()) as client:
+        assert client.names() == ["own:a"]
+        client.wait_for_stderr("~/twig: cannot read this directory of libraries: permission denied")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_hard_link_is_not_read(machine: Machine, profile: str) -> None:
+    outside = write_files(machine.root / "outside", {"secret.md": SECRET}) / "secret.md"
+    folder = write_twig_library(machine.libraries / "lib", {"good": "{% include 'part.md' %}", "link": "x"})
+    other = write_files(machine.libraries / "other", {"good.md": "fine"})
+    write_files(machine.libraries / "third", {"prompts/a.md": SECRET})
+    (folder / "prompts/link.md").unlink()
+    for link in (folder / "prompts/link.md", folder / "part.md", other / "link.md"):
+        link.hardlink_to(outside)
+    outside_manifest = write_files(machine.root / "outside", {"twig.toml": twig_manifest("a")}) / "twig.toml"
+    (machine.libraries / "third/twig.toml").hardlink_to(outside_manifest)
+    with open_server(machine, profile) as server:
+        assert names(server) == ["lib:good", "lib:link", "other:good"]
+        for name in ("lib:good", "lib:link"):
+            assert "a hard link: the file has another name elsewhere" in details(server, name)
+        # Without its other name it is a file like any other.
+        outside.unlink()
+        (other / "link.md").unlink()
+        (folder / "part.md").unlink()
+    with open_server(machine, profile) as server:
+        assert text(server, "lib:link") == SECRET
+
+
+def test_an_installed_library_is_served_while_it_is_being_updated(machine: Machine) -> None:
+    """An update gives files a second name for a moment."""
+    source = write_files(machine.root / "source", {"a.md": "one"})
+    machine.run("library", "add", str(source), "--name", "lib")
+    (machine.root / "second-name.md").hardlink_to(machine.libraries / "lib/a.md")
+    with open_server(machine) as server:
+        assert text(server, "lib:a") == "one"
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -984,7 +1081,7 @@ def test_a_template_that_exceeds_its_limits_does_not_affect_other_prompts(
 ) -> None:
     bomb = "{% for i in range(9999) %}" * 3 + "{% endfor %}" * 3
     write_twig_library(
-        machine.libraries / "lib", {"bomb": bomb, "good": "fine", "large": "{{ 'x' * 2000000 }}"}
+        machine.libraries / "lib", {"bomb": bomb, "good": "fine", "large": "{{ 'x' * 4000000 }}"}
     )
     with open_server(machine, profile) as server:
         assert "250 ms" in details(server, "lib:bomb")

@@ -282,5 +282,19 @@ def test_tools_of_other_contracts_are_unknown(serve_shared: StartServer) -> None
     assert error == {"code": -32602, "message": "Unknown tool: add_prompt"}
 
 
+def test_templates_are_listed_with_the_resources(serve: StartServer) -> None:
+    """Agreed: this contract knows one list only."""
+    server = serve(PROFILE, "--project", PROJECT)
+    for name, uri in {"a": "db://a", "t": "db://tables/{table}", "z": "db://z"}.items():
+        server.text("create_resource", name=name, uri=uri, content="{{ table }}")
+    listed = server.request("resources/list")["resources"]
+    assert [item["uri"] for item in listed] == ["db://a", "db://tables/{table}", "db://z"]
+    (template,) = server.request("resources/templates/list")["resourceTemplates"]
+    assert template["uriTemplate"] == "db://tables/{table}"
+    # What is listed can be read.
+    (content,) = server.request("resources/read", {"uri": "db://tables/{table}"})["contents"]
+    assert content["text"] == "{{ table }}"
+
+
 def test_every_example_is_replayed() -> None:
     assert CONTRACT.unreplayed() == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contracts.contract_replay import ServerUnderTest, create_project
+from tests.contracts.contract_replay import HANDSHAKE_VERSIONS, ServerUnderTest, create_project, initialize
 
 
 @pytest.fixture
@@ -49,9 +49,14 @@ def test_a_missing_required_argument_is_named(server: ServerUnderTest) -> None:
     render(server, "{{ who }}", who="x")
     assert server.error("prompts/get", {"name": "p"}) == {
         "code": -32602,
-        "message": "Invalid params",
+        "message": "Missing required argument: who",
         "data": {"details": "Missing required argument: who"},
     }
+    # Null counts as absent.
+    assert (
+        server.error("prompts/get", {"name": "p", "arguments": {"who": None}})["message"]
+        == "Missing required argument: who"
+    )
 
 
 def test_a_template_has_conditions_loops_and_filters(server: ServerUnderTest) -> None:
@@ -62,42 +67,76 @@ def test_a_template_has_conditions_loops_and_filters(server: ServerUnderTest) ->
 
 
 @pytest.mark.parametrize(
-    ("content", "details"),
+    ("content", "problem"),
     [
-        ("one\n{% if who %}\n", "Error rendering prompt template at line 2: unexpected end of input"),
-        (
-            "one\n\n{{ who | nonsense }}",
-            "Error rendering prompt template at line 3: filter nonsense is unknown",
-        ),
-        ("{% include 'other' %}", "Error rendering prompt template at line 1: "),
+        ("one\n\n{{ who | nonsense }}", " at line 3: filter nonsense is unknown"),
+        ("one\n{{ who }}{{ mood + 1 }}", " at line 2: undefined variable 'mood'"),
+        ("{% include 'other' %}", " at line 1: "),
         (
             "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-            "Error rendering prompt template: it takes longer than 250 ms",
+            ": it takes longer than 250 ms",
         ),
     ],
 )
-def test_a_rendering_error_names_the_line(server: ServerUnderTest, content: str, details: str) -> None:
+def test_a_rendering_error_names_the_line(server: ServerUnderTest, content: str, problem: str) -> None:
     declared = [{"name": "who"}]
     server.text("create_prompt", name="p", content=content, arguments=declared)
     server.text("create_resource", name="r", uri="r://{who}", content=content)
-    for error in (
-        server.error("prompts/get", {"name": "p"}),
-        server.error("resources/read", {"uri": "r://x"}),
-    ):
-        assert (error["code"], error["message"]) == (-32602, "Invalid params")
-        assert error["data"]["details"].startswith(details)
+    errors = {
+        "prompt": server.error("prompts/get", {"name": "p"}),
+        "resource": server.error("resources/read", {"uri": "r://x"}),
+    }
+    for kind, error in errors.items():
+        assert error["code"] == -32602
+        assert error["message"].startswith(f"Error rendering {kind} template{problem}")
+        assert error["data"] == {"details": error["message"]}
 
 
-def test_a_template_has_at_most_64_kib(server: ServerUnderTest) -> None:
+BROKEN = "one\n{% if who %}\n"
+REFUSED = "Error: Content is not a valid template: line 2: unexpected end of input"
+
+
+@pytest.mark.parametrize("profile", ["all", "mcpkg"])
+def test_a_resource_template_that_cannot_be_parsed_is_refused(tmp_path: Path, profile: str) -> None:
+    with ServerUnderTest(tmp_path, profile) as server:
+        refused = server.refusal("create_resource", name="r", uri="r://{who}", content=BROKEN)
+        assert refused.startswith(REFUSED)
+        server.text("create_resource", name="r", uri="r://{who}", content="{{ who }}")
+        assert server.refusal("update_resource", name="r", content=BROKEN).startswith(REFUSED)
+        # What has no variables is no template.
+        server.text("create_resource", name="plain", uri="r://plain", content=BROKEN)
+        server.text("update_resource", name="plain", content=f"{BROKEN}.")
+        assert server.request("resources/read", {"uri": "r://x"})["contents"][0]["text"] == "x"
+
+
+def test_a_change_that_makes_a_resource_a_broken_template_is_refused(server: ServerUnderTest) -> None:
+    encoded = "b25lCnslIGlmIHdobyAlfQo="
+    server.text(
+        "create_resource", name="r", uri="r://{x}", content=encoded, mime_type="application/octet-stream"
+    )
+    assert server.refusal("update_resource", name="r", mime_type="text/plain").startswith(REFUSED)
+
+
+def test_a_prompt_template_that_cannot_be_parsed_is_refused(server: ServerUnderTest) -> None:
     declared = [{"name": "who"}]
-    server.text("create_prompt", name="fits", content="x" * 65536, arguments=declared)
-    assert len(server.request("prompts/get", {"name": "fits"})["messages"][0]["content"]["text"]) == 65536
-    problem = "Error: Content with arguments must be at most 65536 bytes, but has 65537"
-    error_text = server.refusal("create_prompt", name="large", content="x" * 65537, arguments=declared)
-    assert error_text == problem
-    server.text("create_prompt", name="large", content="x" * 65537)
-    assert server.refusal("update_prompt", name="large", arguments=declared) == problem
-    assert server.refusal("update_prompt", name="fits", content="x" * 65537) == problem
+    refused = server.refusal("create_prompt", name="p", content=BROKEN, arguments=declared)
+    assert refused.startswith(REFUSED)
+    server.text("create_prompt", name="p", content="{{ who }}", arguments=declared)
+    assert server.refusal("update_prompt", name="p", content=BROKEN).startswith(REFUSED)
+    # Without arguments it is verbatim text.
+    server.text("create_prompt", name="v", content=BROKEN)
+    server.text("update_prompt", name="v", content=f"{BROKEN}.")
+    assert server.refusal("update_prompt", name="v", arguments=declared).startswith(REFUSED)
+
+
+def test_a_template_can_be_as_large_as_any_content(server: ServerUnderTest) -> None:
+    declared = [{"name": "who"}]
+    content = "x" * (1024 * 1024 - len("{{ who }}")) + "{{ who }}"
+    server.text("create_prompt", name="fits", content=content, arguments=declared)
+    (message,) = server.request("prompts/get", {"name": "fits", "arguments": {"who": "Ann"}})["messages"]
+    assert message["content"]["text"] == content.replace("{{ who }}", "Ann")
+    problem = "Error: Content must be at most 1048576 bytes, but has 1048577"
+    assert server.refusal("create_prompt", name="large", content=content + "x", arguments=declared) == problem
 
 
 def test_a_prompt_without_arguments_is_not_rendered(server: ServerUnderTest) -> None:
@@ -142,6 +181,21 @@ def test_a_resource_whose_uri_has_variables_is_a_template(server: ServerUnderTes
         "mimeType": "application/sql",
         "text": "-- us ers and \n",
     }
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
+def test_the_title_of_a_resource_is_seen_in_every_revision(tmp_path: Path, version: str) -> None:
+    with ServerUnderTest(tmp_path, first_request=initialize(version)) as server:
+        server.text("create_resource", name="notes", uri="n://notes", content="x", title="My notes")
+        server.text("create_resource", name="bare", uri="n://bare", content="x")
+        server.text("create_resource", name="t", uri="t://{x}", content="x", title="My template")
+        notes, bare = server.request("resources/list")["resources"]
+        template, *_ = server.request("resources/templates/list")["resourceTemplates"]
+    seen = [(item["name"], item.get("title")) for item in (notes, bare, template)]
+    if version >= "2025-06-18":
+        assert seen == [("notes", "My notes"), ("bare", None), ("t", "My template")]
+    else:
+        assert seen == [("My notes", None), ("bare", None), ("My template", None)]
 
 
 def test_a_resource_takes_precedence_over_a_template(server: ServerUnderTest) -> None:

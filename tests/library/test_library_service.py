@@ -237,3 +237,29 @@ async def test_a_library_beyond_the_size_limit_is_skipped_and_reported(
             assert [problem.message for problem in left_out.problems] == [
                 "skipped: all libraries together have more than 64 MiB of prompts"
             ]
+
+
+async def test_the_reports_follow_links_that_break_and_are_repaired(tmp_path: Path) -> None:
+    """The web UI shows the reports, and reads them again when the stamp has changed."""
+    write(tmp_path, "good")
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "libraries" / "link"
+    link.symlink_to(tmp_path / "elsewhere")
+
+    def reported(count: int) -> Callable[[], Awaitable[bool]]:
+        async def matches() -> bool:
+            problems = [item.message for report in await service.reports() for item in report.problems]
+            return problems == ["a link to a folder that does not exist"] * count
+
+        return matches
+
+    async with running_service(tmp_path) as service:
+        await names(service)
+        await until(reported(0))
+        stamp = service.stamp()
+        link.unlink()
+        link.symlink_to(tmp_path / "nowhere")
+        await until(reported(1))
+        assert service.stamp() != stamp
+        link.unlink()
+        await until(reported(0))

@@ -200,6 +200,7 @@ async def test_listings_of_resources_and_templates_are_in_creation_order(
     for templates, expected in (
         (True, ["r0", "r6", "r9"]),
         (False, ["r1", "r4", "r5", "r7", "r8", "r10", "r11"]),
+        (None, ["r0", "r1", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11"]),
     ):
         whole = await session.workspace.resources.listing(session.caller, 0, 100, templates=templates)
         assert [item.name for item in whole] == expected

@@ -261,7 +261,10 @@ def default_profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmSe
             resource = {"name": bomb.key, "content": bomb.source, "uri": f"bomb://{bomb.key}/{{x}}"}
             for tool, arguments in (("create_prompt", prompt), ("create_resource", resource)):
                 _, response = client.request_and_wait("tools/call", {"name": tool, "arguments": arguments})
-                assert not response["result"]["isError"], response
+                # Templates that cannot be parsed are refused.
+                (content,) = response["result"]["content"]
+                refused = content["text"].startswith("Error: Content is not a valid template: ")
+                assert response["result"]["isError"] == refused, response
         yield WarmServer(client)
         assert_clean_exit(client)
 

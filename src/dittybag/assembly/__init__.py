@@ -55,13 +55,13 @@ def check_profile_and_toolsets(settings: Settings) -> None:
 
 async def open_server(settings: Settings, observe: Observer | None = None) -> tuple[ServerScope, Server]:
     """Open the workspace and project of the settings, and build a server for them."""
-    workspace = await open_workspace(settings)
+    renderer = TemplateRenderer()
+    workspace = await open_workspace(settings, renderer)
     try:
         project = await workspace.projects.find(settings.project)
     except BaseException:
         await workspace.store.close()
         raise
-    renderer = TemplateRenderer()
     libraries = LibraryService(Directories(settings.home, settings.foreign_libraries), renderer)
     server_scope = ServerScope(
         workspace, TemplateService(renderer, libraries), libraries, project.id, settings.actor

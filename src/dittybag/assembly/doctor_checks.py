@@ -96,7 +96,7 @@ def run_checks(settings: Settings, report: ReportProgress) -> DoctorReport:
         *_run_check("leftovers", lambda: _leftovers(settings)),
     ]
     report("Reading the libraries")
-    findings += _run_check("libraries", lambda: _libraries(settings.home))
+    findings += _run_check("libraries", lambda: _libraries(settings))
     return DoctorReport(os.path.abspath(settings.database), findings, tool_costs(), *largest)  # noqa: PTH100
 
 
@@ -359,10 +359,12 @@ def _at(folder: str, name: str) -> str:
     return os.path.join(folder, name)  # noqa: PTH118
 
 
-def _libraries(home: str) -> Iterator[Finding]:
+def _libraries(settings: Settings) -> Iterator[Finding]:
     from dittybag.assembly.local_libraries import with_libraries
 
-    reports = with_libraries(home, lambda libraries: libraries.check())
+    reports = with_libraries(
+        settings.home, lambda libraries: libraries.check(), extra=settings.known_libraries
+    )
     problems = [(report, problem) for report in reports for problem in report.problems]
     for report, problem in problems[:_PROBLEMS]:
         place = _at(report.folder, problem.file).rstrip(os.sep)

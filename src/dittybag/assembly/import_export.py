@@ -18,8 +18,8 @@ from msgspec import Struct
 from dittybag.assembly.store_factory import open_store
 from dittybag.config import Settings
 from dittybag.domain.errors import Conflict, RenderingFailed, SourceFailed, SourceNotFound
-from dittybag.domain.libraries import FILE_BYTES
-from dittybag.domain.libraries import SOURCE_BYTES as TEMPLATE_BYTES
+from dittybag.domain.libraries import SOURCE_BYTES as PROMPT_FILE_BYTES
+from dittybag.domain.libraries import format_size
 from dittybag.domain.ports import Store
 from dittybag.domain.prompts import Prompt
 from dittybag.exchange import source_detection, sqlite_reader
@@ -257,8 +257,8 @@ def _single_file_folder(file: str, temporary: str) -> str:
     """Create a folder that contains only a copy of this file. Returns its path."""
     from shutil import copyfile
 
-    if os.path.getsize(file) > FILE_BYTES:  # noqa: PTH202
-        raise SourceFailed(file, f"it is larger than {FILE_BYTES // 1024} KiB")
+    if os.path.getsize(file) > PROMPT_FILE_BYTES:  # noqa: PTH202
+        raise SourceFailed(file, f"it is larger than {format_size(PROMPT_FILE_BYTES)}")
     folder = os.path.join(temporary, "prompts")  # noqa: PTH118
     os.mkdir(folder)  # noqa: PTH102
     copyfile(file, os.path.join(folder, os.path.basename(file)))  # noqa: PTH118, PTH119
@@ -325,7 +325,7 @@ async def _template_text(library: LoadedLibrary, parsed: ParsedPrompt, renderer:
 
     async def read(file: str) -> str | None:
         try:
-            return folder.read_text(file, TEMPLATE_BYTES)[1]
+            return folder.read_text(file, PROMPT_FILE_BYTES)[1]
         except MissingFile:
             return None
         except UnreadableFile as error:

@@ -29,13 +29,20 @@ T = TypeVar("T")
 
 
 def with_libraries(
-    home: str, work: Callable[[LibraryService], Awaitable[T]], *, alone: str | None = None
+    home: str,
+    work: Callable[[LibraryService], Awaitable[T]],
+    *,
+    extra: tuple[str, ...] = (),
+    alone: str | None = None,
 ) -> T:
-    """Load the libraries of this machine, or only the one in the folder `alone`, and run `work` on them."""
+    """Load the libraries of this machine, or only the one in the folder `alone`, and run `work` on them.
+
+    `extra`: further directories of libraries.
+    """
 
     async def run() -> T:
         renderer = TemplateRenderer()
-        libraries = LibraryService(Directories(home, single=alone), renderer)
+        libraries = LibraryService(Directories(home, extra, single=alone), renderer)
         try:
             await libraries.load()
             return await work(libraries)

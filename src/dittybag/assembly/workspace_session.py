@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from dittybag.assembly.store_factory import open_store
 from dittybag.config import Settings
+from dittybag.domain.ports import TemplateSyntax
+from dittybag.library.render.template_renderer import OnDemandSyntax
 from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace, WorkspaceSession
 
@@ -31,9 +33,10 @@ class LibrarySession(Struct, frozen=True):
     libraries: LibraryService
 
 
-async def open_workspace(settings: Settings) -> Workspace:
-    """Open the database; a missing one is created."""
-    return Workspace(await open_store(settings.database, read_only=settings.read_only))
+async def open_workspace(settings: Settings, syntax: TemplateSyntax | None = None) -> Workspace:
+    """Open the database; a missing one is created. `syntax` checks templates (default: on demand)."""
+    store = await open_store(settings.database, read_only=settings.read_only)
+    return Workspace(store, syntax or OnDemandSyntax())
 
 
 def run_in_session(settings: Settings, actor: str, work: Callable[[WorkspaceSession], Awaitable[T]]) -> T:
@@ -61,7 +64,7 @@ def run_in_library_session(
 
     async def load_and_work(session: WorkspaceSession) -> T:
         renderer = TemplateRenderer()
-        libraries = LibraryService(Directories(settings.home), renderer)
+        libraries = LibraryService(Directories(settings.home, settings.known_libraries), renderer)
         try:
             await libraries.load()
             return await work(LibrarySession(session, TemplateService(renderer, libraries), libraries))

@@ -12,7 +12,7 @@ from dittybag.cli.error_output import ExitStatus, exit_status, report, report_er
 from dittybag.cli.library_read_commands import check, list_libraries, show
 from dittybag.cli.output import format_count, json_option, print_json, progress
 from dittybag.config import home
-from dittybag.domain.errors import DittybagError, LibraryEdited, LibraryExists
+from dittybag.domain.errors import DittybagError, LibraryEdited, LibraryExists, LibraryTooLarge
 from dittybag.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -63,10 +63,31 @@ def add(source: str, name: str | None, folder: str | None, *, link: bool, as_jso
             f"to update the existing library, run: dittybag library update {error.name}",
         )
         return exit_status(error)
+    except LibraryTooLarge as error:
+        is_folder = os.path.isdir(os.path.expanduser(source))  # noqa: PTH111, PTH112
+        linked = "it" if is_folder else "a folder that you cloned or unpacked"
+        report(
+            str(error),
+            "to add only a part of it, name a folder with --folder FOLDER",
+            f"to read {linked} in place, run: dittybag library add FOLDER --link",
+            code=error.code,
+        )
+        return exit_status(error)
     verb = "Linked" if link else "Added"
-    count = "" if link else f", {format_count(len(added.record.files), 'file')}"
-    _print_added(added, f"{verb} library '{added.name}' from {added.record.location}{count}", as_json=as_json)
+    count = "" if link else f" in {format_count(len(added.record.files), 'file')}"
+    origin = f"from {added.record.location}"
+    prompts = _count_prompts(added)
+    message = f"{verb} library '{added.name}' {origin}: {format_count(prompts, 'prompt')}{count}"
+    _print_added(added, message, prompts, as_json=as_json)
     return ExitStatus.OK
+
+
+def _count_prompts(added: AddResult) -> int:
+    """Return the number of prompts in a library that was just added."""
+    from dittybag.assembly.local_libraries import with_libraries
+
+    reports = with_libraries(home(os.environ), lambda libraries: libraries.reports(), alone=added.path)
+    return sum(report.prompts for report in reports)
 
 
 @command.command("new")
@@ -86,7 +107,7 @@ def new(name: str, *, as_json: bool) -> int:
     except LibraryExists as error:
         report(str(error), "choose another name, or edit the existing library")
         return exit_status(error)
-    _print_added(added, f"Created library '{added.name}'", as_json=as_json)
+    _print_added(added, f"Created library '{added.name}'", _count_prompts(added), as_json=as_json)
     return ExitStatus.OK
 
 
@@ -180,7 +201,7 @@ def _update_all(*, overwrite: bool, as_json: bool) -> int:
     return status
 
 
-def _print_added(added: AddResult, message: str, *, as_json: bool) -> None:
+def _print_added(added: AddResult, message: str, prompts: int, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
@@ -191,6 +212,7 @@ def _print_added(added: AddResult, message: str, *, as_json: bool) -> None:
                 "folder": added.record.folder,
                 "revision": added.record.revision,
                 "files": len(added.record.files),
+                "prompts": prompts,
                 "left_out": added.left_out,
             }
         )
@@ -198,7 +220,10 @@ def _print_added(added: AddResult, message: str, *, as_json: bool) -> None:
     click.echo(message)
     click.echo(f"  {added.path}")
     _print_left_out(added.left_out)
-    click.echo(f"hint: to check it, run: dittybag library check {added.name}")
+    if prompts:
+        click.echo(f"hint: to check it, run: dittybag library check {added.name}")
+    else:
+        click.echo(f"hint: to see why, run: dittybag library check {added.name} --skipped")
 
 
 def _print_updated(updated: UpdateResult) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from dittybag.cli.error_output import ExitStatus
 from dittybag.cli.output import clip_line, format_count, json_option, print_json, print_table
-from dittybag.config import home
+from dittybag.config import home, known_libraries
 from dittybag.domain.errors import LibraryNotFound
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport, library_name
 
@@ -30,7 +30,8 @@ def list_libraries(*, as_json: bool) -> None:
     Example:
       dittybag library list
     """
-    reports = _with_libraries(lambda libraries: libraries.reports())
+    # Also what only a check of the templates finds, so that the numbers are those of `check`.
+    reports = _with_libraries(lambda libraries: libraries.check())
     kinds = _install_kinds()
     if as_json:
         print_json({"libraries": [_library_data(item, kinds.get(item.name)) for item in reports]})
@@ -182,7 +183,7 @@ def _check_reports(name: str | None) -> list[LibraryReport]:
 def _with_libraries(work: Callable[[LibraryService], Awaitable[T]], *, alone: str | None = None) -> T:
     from dittybag.assembly.local_libraries import with_libraries
 
-    return with_libraries(home(os.environ), work, alone=alone)
+    return with_libraries(home(os.environ), work, extra=known_libraries(os.environ), alone=alone)
 
 
 def _install_kinds() -> dict[str, str]:

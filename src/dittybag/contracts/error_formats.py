@@ -100,6 +100,11 @@ def _code_of_problems(problems: Sequence[Problem]) -> str:
     return codes.pop() if len(codes) == 1 else "INVALID_INPUT"
 
 
+def unusable_prompt(error: PromptUnusable) -> InvalidParams:
+    """Return the protocol error for a template that cannot be rendered; its message says why."""
+    return InvalidParams(str(error), data={"details": str(error)})
+
+
 def as_protocol_errors(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     """Decorate a method outside tools so that it raises our errors as protocol errors."""
 
@@ -110,7 +115,7 @@ def as_protocol_errors(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitab
         except (NotFound, NotAllowed) as error:
             raise InvalidParams(str(error)) from error
         except PromptUnusable as error:
-            raise InvalidParams(data={"details": str(error)}) from error
+            raise unusable_prompt(error) from error
         except DittybagError as error:
             if isinstance(error, StorageError):
                 _log.warning("a request failed: %s", error.report)

@@ -15,7 +15,7 @@ from dittybag.contracts.stored_prompts import (
     values_as_text,
 )
 from dittybag.contracts.tool_specs import ServerScope
-from dittybag.domain.errors import LibraryPromptNotFound
+from dittybag.domain.errors import LibraryPromptNotFound, PromptUnusable
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page, ProtocolError
 from dittybag.protocol.features import PAGE_SIZE
@@ -25,6 +25,8 @@ from dittybag.protocol.types import JsonObject, PromptInfo, PromptResult
 PromptFormatter = Callable[[LibraryPrompt], PromptInfo]
 #: Converts the error about a missing prompt to the profile's error format.
 MissingPromptFormatter = Callable[[LibraryPromptNotFound], ProtocolError]
+#: Converts the error about a prompt that cannot be rendered to the profile's error format.
+UnusablePromptFormatter = Callable[[PromptUnusable], ProtocolError]
 
 
 class TwigPromptInfo(PromptInfo, frozen=True, kw_only=True):
@@ -64,11 +66,16 @@ class LibraryPrompts:
     """Serves the prompts of libraries. See `dittybag.protocol.PromptSource`."""
 
     def __init__(
-        self, scope: ServerScope, format_info: PromptFormatter, missing: MissingPromptFormatter
+        self,
+        scope: ServerScope,
+        format_info: PromptFormatter,
+        missing: MissingPromptFormatter,
+        unusable: UnusablePromptFormatter,
     ) -> None:
         self._scope = scope
         self._format_info = format_info
         self._missing = missing
+        self._unusable = unusable
 
     def stamp(self, ctx: Context) -> Hashable:
         return self._scope.libraries.stamp()
@@ -88,9 +95,13 @@ class LibraryPrompts:
     @as_protocol_errors
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
         try:
-            prompt, text = await self._scope.templates.render_library_prompt(name, values_as_text(arguments))
+            prompt, text = await self._scope.templates.render_library_prompt(
+                name, values_as_text(arguments), client=self._scope.client_key(ctx)
+            )
         except LibraryPromptNotFound as error:
             raise self._missing(error) from error
+        except PromptUnusable as error:
+            raise self._unusable(error) from error
         return prompt_result(prompt.description, text)
 
     @as_protocol_errors

@@ -10,11 +10,13 @@ from msgspec import Struct
 
 from dittybag import __version__
 from dittybag.contracts import mcpkg, native, prompt_store, task_manager
+from dittybag.contracts.error_formats import unusable_prompt
 from dittybag.contracts.library_prompts import (
     CombinedPrompts,
     LibraryPrompts,
     MissingPromptFormatter,
     PromptFormatter,
+    UnusablePromptFormatter,
     prompt_info,
     twig_prompt_info,
 )
@@ -69,10 +71,13 @@ class Profile(Struct, frozen=True, kw_only=True):
     missing_prompt: MissingPromptFormatter = lambda error: InvalidParams(
         f"Prompt '{clip(error.name)}' not found"
     )
+    unusable_prompt: UnusablePromptFormatter = unusable_prompt
     missing_resource: MissingResourceFormatter = lambda uri, project: UnknownResource(
         uri, _not_found(uri, project)
     )
     own_templates: bool = False
+    #: Whether `resources/list` also has the resource templates.
+    templates_in_list: bool = False
     #: Sentences, each with the tools that it mentions.
     instructions: tuple[tuple[tuple[str, ...], str], ...] = ()
 
@@ -121,6 +126,7 @@ PROFILES: Final = {
                 tools=_LIST_CHANGED_FALSE,
             ),
             missing_resource=lambda uri, project: InvalidParams(_not_found(uri, project)),
+            templates_in_list=True,
         ),
         Profile(
             name="twig",
@@ -131,6 +137,7 @@ PROFILES: Final = {
             prompts="library",
             library_prompt=twig_prompt_info,
             missing_prompt=lambda error: MethodNotFound(data={"details": str(error)}),
+            unusable_prompt=lambda error: InvalidParams(data={"details": str(error)}),
         ),
         Profile(
             name="tasks",
@@ -202,7 +209,12 @@ def build_server(
         profile.server_version,
         instructions=" ".join(instructions) or None,
         prompts=_prompts(profile, scope),
-        resources=StoredResources(scope, profile.missing_resource, own_templates=profile.own_templates),
+        resources=StoredResources(
+            scope,
+            profile.missing_resource,
+            own_templates=profile.own_templates,
+            templates_in_list=profile.templates_in_list,
+        ),
         capabilities=profile.capabilities,
         default_version=profile.default_version,
         limits=ServerLimits(message_bytes=MESSAGE_BYTES),
@@ -218,7 +230,7 @@ def _prompts(profile: Profile, scope: ServerScope) -> PromptSource:
     stored = StoredPrompts(scope)
     if profile.prompts == "stored":
         return stored
-    library = LibraryPrompts(scope, profile.library_prompt, profile.missing_prompt)
+    library = LibraryPrompts(scope, profile.library_prompt, profile.missing_prompt, profile.unusable_prompt)
     return library if profile.prompts == "library" else CombinedPrompts(stored, library)
 
 

@@ -44,9 +44,10 @@ class StoredPrompts:
     @as_protocol_errors
     async def get(self, name: str, arguments: Mapping[str, Any], ctx: Context) -> PromptResult:
         prompt = await self._find(name, ctx)
-        return prompt_result(
-            prompt.description, await self._scope.templates.render_prompt(prompt, values_as_text(arguments))
+        text = await self._scope.templates.render_prompt(
+            prompt, values_as_text(arguments), client=self._scope.client_key(ctx)
         )
+        return prompt_result(prompt.description, text)
 
     @as_protocol_errors
     async def complete(self, request: CompletionRequest, ctx: Context) -> Sequence[str]:
@@ -90,9 +91,11 @@ def _length(prompt: PromptListing) -> int:
 
 
 def values_as_text(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return argument values as text. Values that are not strings are encoded as JSON."""
+    """Return argument values as text. Other values are encoded as JSON; `null` counts as absent."""
     return {
-        name: value if isinstance(value, str) else encode(value).decode() for name, value in values.items()
+        name: value if isinstance(value, str) else encode(value).decode()
+        for name, value in values.items()
+        if value is not None
     }
 
 

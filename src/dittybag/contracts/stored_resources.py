@@ -12,6 +12,7 @@ from dittybag.contracts.tool_specs import ServerScope
 from dittybag.domain.errors import ResourceNotFound
 from dittybag.domain.resources import Resource
 from dittybag.protocol import CompletionRequest, Context, InvalidParams, Page, ProtocolError, uri_templates
+from dittybag.protocol.eras import V2025_06_18
 from dittybag.protocol.features import PAGE_SIZE
 from dittybag.protocol.jsonrpc import encode
 from dittybag.protocol.types import (
@@ -49,12 +50,23 @@ _OWN: Final = (_TAGGED, _PROJECT)
 class StoredResources:
     """Serves the resources of a project. See `dittybag.protocol.ResourceSource`."""
 
-    def __init__(self, scope: ServerScope, missing: MissingResourceFormatter, *, own_templates: bool) -> None:
-        """`own_templates`: also offer Dittybag's own templates."""
+    def __init__(
+        self,
+        scope: ServerScope,
+        missing: MissingResourceFormatter,
+        *,
+        own_templates: bool,
+        templates_in_list: bool = False,
+    ) -> None:
+        """`own_templates`: also offer Dittybag's own templates.
+
+        `templates_in_list`: list templates as resources, too.
+        """
         self._scope = scope
         self._resources = scope.workspace.resources
         self._missing = missing
         self._own = _OWN if own_templates else ()
+        self._listed_kinds = None if templates_in_list else False
 
     def stamp(self, ctx: Context) -> Hashable:
         if not self._scope.can_see_project(ctx):
@@ -63,17 +75,19 @@ class StoredResources:
 
     @as_protocol_errors
     async def list(self, position: str | int | None, ctx: Context) -> Page[ResourceInfo]:
-        page, after = await self._page(position, ctx, templates=False)
-        return Page(tuple(_info(item) for item in page), after)
+        page, after = await self._page(position, ctx, templates=self._listed_kinds)
+        has_titles = _has_titles(ctx)
+        return Page(tuple(_info(item, has_titles=has_titles) for item in page), after)
 
     @as_protocol_errors
     async def templates(self, position: str | int | None, ctx: Context) -> Page[ResourceTemplateInfo]:
         page, after = await self._page(position, ctx, templates=True)
         own = self._own if after is None else ()
-        return Page((*(_template_info(item) for item in page), *own), after)
+        has_titles = _has_titles(ctx)
+        return Page((*(_template_info(item, has_titles=has_titles) for item in page), *own), after)
 
     async def _page(
-        self, position: str | int | None, ctx: Context, *, templates: bool
+        self, position: str | int | None, ctx: Context, *, templates: bool | None
     ) -> tuple[tuple[Resource, ...], int | None]:
         found = await self._resources.listing(
             self._scope.caller(ctx), parse_position(position), PAGE_SIZE + 1, templates=templates
@@ -98,7 +112,9 @@ class StoredResources:
                 _, content = await self._resources.read(caller, template.uri)
                 if not template.is_text:
                     return _contents(uri, template.mime_type, content)
-                rendered = await self._scope.templates.render_resource(content.decode(), values)
+                rendered = await self._scope.templates.render_resource(
+                    content.decode(), values, client=self._scope.client_key(ctx)
+                )
                 return _contents(uri, template.mime_type, rendered)
         for own in self._own:
             values = uri_templates.parse(own.uri_template).match(uri)
@@ -154,10 +170,15 @@ def _tag_overview(tag: str, page: PromptPage) -> dict[str, object]:
     return {"tag": tag, "total": page.total, "prompts": prompts}
 
 
-def _info(resource: Resource) -> ResourceInfo:
+def _has_titles(ctx: Context) -> bool:
+    """Whether the revision of a request has `title`. Otherwise the name is the human one, if there is one."""
+    return ctx.revision.version >= V2025_06_18
+
+
+def _info(resource: Resource, *, has_titles: bool) -> ResourceInfo:
     return ResourceInfo(
         uri=resource.uri,
-        name=resource.name,
+        name=resource.name if has_titles else resource.title or resource.name,
         title=resource.title,
         description=resource.description,
         mime_type=resource.mime_type,
@@ -165,10 +186,10 @@ def _info(resource: Resource) -> ResourceInfo:
     )
 
 
-def _template_info(resource: Resource) -> ResourceTemplateInfo:
+def _template_info(resource: Resource, *, has_titles: bool) -> ResourceTemplateInfo:
     return ResourceTemplateInfo(
         uri_template=resource.uri,
-        name=resource.name,
+        name=resource.name if has_titles else resource.title or resource.name,
         title=resource.title,
         description=resource.description,
         mime_type=resource.mime_type,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, Generic, Literal, TypeVar
 
@@ -62,6 +62,16 @@ class ServerScope(Struct, frozen=True):
         return Caller(
             self.project, _user_actor(principal.user, self.actor or client), principal.user, principal
         )
+
+    def client_key(self, ctx: Context) -> Hashable:
+        """Identify the client of a request, to share resources fairly: its user, or else its session."""
+        if isinstance(ctx.principal, Principal):
+            return ctx.principal.user
+        if ctx.session.client:
+            return id(ctx.session)
+        # A session without a handshake lasts for a single request.
+        name = ctx.client.get("name")
+        return name if isinstance(name, str) else ""
 
 
 @lru_cache(maxsize=64)

@@ -36,6 +36,7 @@ DittybagError
 │   └── RenderingFailed      problem, line, file
 ├── NotAllowed               problem: the caller lacks a permission
 ├── LibraryRefused           source, problem: it breaks a rule
+│   └── LibraryTooLarge      it has too many files or bytes
 ├── CopyRefused              problem: with the target of a copy
 ├── SourceFailed             source, problem: it could not be read
 └── StorageError             where
@@ -427,14 +428,16 @@ class RenderingFailed(PromptUnusable):
 
     code = "RENDERING_FAILED"
 
-    def __init__(self, problem: str, *, line: int | None = None, file: str | None = None) -> None:
-        """`file`: the file with the error, if it is not the prompt's own."""
+    def __init__(
+        self, problem: str, *, line: int | None = None, file: str | None = None, kind: str = "prompt"
+    ) -> None:
+        """`file`: the file with the error, if it is not the prompt's own. `kind`: what was rendered."""
         self.problem = problem
         self.line = line
         self.file = file
         place = "" if line is None else f" at line {line}"
         inside = "" if file is None else f" of {file}"
-        super().__init__(f"Error rendering prompt template{place}{inside}: {clip(problem)}")
+        super().__init__(f"Error rendering {kind} template{place}{inside}: {clip(problem)}")
 
 
 class NotAllowed(DittybagError):
@@ -456,6 +459,12 @@ class LibraryRefused(DittybagError):
         self.source = source
         self.problem = problem
         super().__init__(f"{clip(source)}: {problem}")
+
+
+class LibraryTooLarge(LibraryRefused):
+    """The source of a library has too many files or bytes; nothing was changed."""
+
+    code = "LIBRARY_TOO_LARGE"
 
 
 class SourceFailed(DittybagError):

@@ -6,14 +6,20 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from dittybag.domain.prompts import TEMPLATE_BYTES, Argument
+from dittybag.domain.prompts import CONTENT_BYTES, Argument
 
-#: Maximum size of a template.
-SOURCE_BYTES: Final = TEMPLATE_BYTES
-#: Maximum size of other files: manifests, and prompts that are served verbatim.
-FILE_BYTES: Final = 256 * 1024
-#: Maximum size of a rendered template.
-OUTPUT_BYTES: Final = 1024 * 1024
+#: Maximum size of a template, and of every other file that is read. A template is as large as any content.
+SOURCE_BYTES: Final = CONTENT_BYTES
+#: Maximum size of all arguments of a template together, and of all files that it includes.
+INPUT_BYTES: Final = 1024 * 1024
+#: Maximum size of a rendered template: the largest template with the largest arguments.
+OUTPUT_BYTES: Final = SOURCE_BYTES + INPUT_BYTES
+
+
+def format_size(size: int) -> str:
+    """Return a limit as text: `64 KiB` or `1 MiB`."""
+    kib = size // 1024
+    return f"{kib // 1024} MiB" if kib and kib % 1024 == 0 else f"{kib} KiB"
 
 
 class FileProblem(Struct, frozen=True):

@@ -137,8 +137,10 @@ class ResourceRepository(Protocol):
 
     async def by_uri(self, project: int, uri: str) -> Resource | None: ...
 
-    async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
-        """Return resources in creation order, starting after number `after`."""
+    async def listing(
+        self, project: int, after: int, limit: int, *, templates: bool | None
+    ) -> list[Resource]:
+        """Return resources, templates or (`None`) both in creation order, starting after number `after`."""
         ...
 
     async def templates(self, project: int) -> list[Resource]: ...
@@ -569,12 +571,32 @@ class Renderer(Protocol):
         ...
 
     async def render(
-        self, source: str, values: Mapping[str, str], *, file: str = "", partials: Partials | None = None
+        self,
+        source: str,
+        values: Mapping[str, str],
+        *,
+        file: str = "",
+        partials: Partials | None = None,
+        client: Hashable = None,
     ) -> str:
-        """Render the template `source`. `values` are data, never templates. Raises `RenderingFailed`."""
+        """Render the template `source`. `values` are data, never templates. Raises `RenderingFailed`.
+
+        `client`: who wants it; clients take turns. `None` is Dittybag itself.
+        """
         ...
 
     def close(self) -> None: ...
+
+
+class TemplateSyntax(Protocol):
+    """Checks the syntax of templates that may be hostile."""
+
+    async def syntax_error(self, source: str, *, client: Hashable = None) -> tuple[int, str] | None:
+        """Return the line and the problem of a template that cannot be parsed, or `None`.
+
+        `client`: who wants to know; clients take turns.
+        """
+        ...
 
 
 class Libraries(Protocol):
@@ -586,8 +608,8 @@ class Libraries(Protocol):
 
     async def find(self, name: str) -> LibraryPrompt | None: ...
 
-    async def render(self, name: str, values: Mapping[str, str]) -> str:
-        """Render a prompt with these values. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
+    async def render(self, name: str, values: Mapping[str, str], *, client: Hashable = None) -> str:
+        """Render a prompt for a client. Raises `LibraryPromptNotFound` or `PromptUnusable`."""
         ...
 
     async def prompts(self, library: str) -> list[LibraryPrompt]:

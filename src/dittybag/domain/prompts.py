@@ -14,8 +14,6 @@ from dittybag.domain.text import body_problem, line_problem
 
 TITLE_LENGTH: Final = 200
 CONTENT_BYTES: Final = 1024 * 1024
-#: Maximum size of the content of a prompt with arguments.
-TEMPLATE_BYTES: Final = 64 * 1024
 DESCRIPTION_LENGTH: Final = 4000
 TAG_LENGTH: Final = 50
 MAX_TAGS: Final = 50
@@ -130,16 +128,6 @@ def problems(
     if arguments is not None:
         for problem in _argument_problems(arguments):
             yield Problem("arguments", problem)
-    if content is not None and arguments and (problem := template_problem(content)):
-        yield Problem("content", problem)
-
-
-def template_problem(content: str) -> str | None:
-    """Return the problem with the size of a template, or `None`. The syntax is not checked."""
-    size = len(content.encode())
-    if not TEMPLATE_BYTES < size <= CONTENT_BYTES:
-        return None
-    return f"Content with arguments must be at most {TEMPLATE_BYTES} bytes, but has {size}"
 
 
 def title_problem(title: str) -> str | None:

@@ -54,7 +54,12 @@ class Resource(Struct, frozen=True, kw_only=True):
 
     @property
     def is_template(self) -> bool:
-        return "{" in self.uri
+        return is_template(self.uri)
+
+
+def is_template(uri: str) -> bool:
+    """Return whether a URI has variables, so that the content is a template."""
+    return "{" in uri
 
 
 def is_text(mime_type: str) -> bool:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from dittybag.domain.errors import RenderingFailed
 from dittybag.domain.libraries import SOURCE_BYTES, FileProblem
+from dittybag.library.formats.code_spans import CodeSpans
 from dittybag.library.formats.parsed_prompt import ParsedPrompt
 from dittybag.library.loaded_library import LoadedLibrary
 from dittybag.library.loader import MANIFEST
@@ -24,7 +25,12 @@ _INCLUDE: Final = re.compile(
 #: Expressions and statements of a template.
 _TAG: Final = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
 
+#: A variable in a text, such as `{{ name }}`.
+_VARIABLE: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*)\s*(?:\|[^{}]*)?-?\}\}")
+
 _MAX_INCLUDE_DEPTH: Final = 50
+#: At most this many variables are named in a warning.
+_MAX_NAMED: Final = 5
 
 
 class _Template(Struct, frozen=True):
@@ -72,7 +78,9 @@ class LibraryChecker:
                 f"prompt '{prompt.key}': the file {prompt.file} does not exist",
                 self._header_line(prompt.key),
             )
-        elif isinstance(source, str) and prompt.template:
+        elif isinstance(source, UnreadableFile):
+            yield FileProblem(prompt.file, source.problem, source.line)
+        elif prompt.template:
             template = _Template(prompt.file, source, prompt.lines_before)
             used: dict[str, _Template] = {}
             problems = [problem async for problem in self._check_template(template, used, depth=0)]
@@ -80,6 +88,13 @@ class LibraryChecker:
                 yield problem
             for problem in self._check_arguments(prompt, used):
                 yield problem
+        elif self._format_of(prompt) == "markdown":
+            for problem in _check_plain_text(_Template(prompt.file, source, prompt.lines_before)):
+                yield problem
+
+    def _format_of(self, prompt: ParsedPrompt) -> str | None:
+        state = self._library.files.get(prompt.file)
+        return None if state is None else state.format
 
     async def _check_template(
         self, template: _Template, used: dict[str, _Template], *, depth: int
@@ -156,9 +171,27 @@ class LibraryChecker:
     def _header_line(self, key: str) -> int | None:
         """The line of a prompt's table header in the manifest."""
         try:
-            _, text = self._library.folder.root.read_text(MANIFEST, 4 * SOURCE_BYTES)
+            _, text = self._library.folder.root.read_text(MANIFEST, SOURCE_BYTES)
         except UnreadableFile:
             return None
         header = re.compile(rf"\s*\[\s*prompts\s*\.\s*([\"']?){re.escape(key)}\1\s*\]")
         lines = enumerate(text.split("\n"), start=1)
         return next((number for number, line in lines if header.match(line)), None)
+
+
+def _check_plain_text(text: _Template) -> Iterator[FileProblem]:
+    """Warn of variables in a text without arguments, which is not a template. Code may contain braces."""
+    tags = list(_VARIABLE.finditer(text.source))
+    if not tags:
+        return
+    code = CodeSpans(text.source)
+    tags = [tag for tag in tags if code.kind(tag.start()) is None]
+    if names := list(dict.fromkeys(tag[1] for tag in tags)):
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        shown = ", ".join(f"{{{{ {name} }}}}" for name in names[:_MAX_NAMED])
+        problem = (
+            f"{shown}{more} in a file without arguments is plain text; to make arguments of variables, "
+            f"add to the front matter: arguments: [{', '.join(names[:_MAX_NAMED])}]"
+        )
+        line = text.line(text.source.count("\n", 0, tags[0].start()) + 1)
+        yield FileProblem(text.file, problem, line, level="warning")

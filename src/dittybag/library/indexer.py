@@ -65,6 +65,7 @@ class LibraryIndexer:
         """
         self._cached = await self._disk.run(self._cache.load)
         self.folders = folders = await self._disk.run(self._directories.scan)
+        self._log_directory_problems()
         order = sorted(folders.all, key=lambda folder: folder.name)
         found: dict[str, LoadedLibrary] = {}
         async for library in self._load_all(order, complete=False):
@@ -101,29 +102,32 @@ class LibraryIndexer:
         self._disk.close()
 
     async def _refresh(self, folders: LibraryFolders, changed_folders: set[str] | None) -> bool:
+        different = folders.problems != self.folders.problems
         self.folders = folders
         self._log_directory_problems()
         known = self._catalogue.libraries
-        different = bool(known.keys() - {folder.root.path for folder in folders.all})
+        different |= bool(known.keys() - {folder.root.path for folder in folders.all})
         libraries = {folder.root.path: known.get(folder.root.path) for folder in folders.all}
         to_read = [
             folder
             for folder in folders.all
-            if libraries[folder.root.path] is None
+            if (old := libraries[folder.root.path]) is None
             or changed_folders is None
             or folder.real_path in changed_folders
+            # The folder is a link, which now leads to another folder.
+            or folder.real_path != old.folder.real_path
         ]
         changed: list[str] = []
         room = _MAX_TEMPLATE_CHARS - sum(library.template_length for library in known.values())
         async for library in self._load_all(to_read, complete=True):
             path = library.folder.root.path
-            old = libraries[path]
-            if library.differs_from(old):
+            previous = libraries[path]
+            if library.differs_from(previous):
                 different = True
                 changed.append(path)
             elif library.unreadable:
                 changed.append(path)
-            room += (old.template_length if old is not None else 0) - library.template_length
+            room += (previous.template_length if previous is not None else 0) - library.template_length
             libraries[path] = library if room >= 0 else library.without_templates()
             room += 0 if room >= 0 else library.template_length
         self._catalogue.set_libraries(library for library in libraries.values() if library is not None)

@@ -129,7 +129,7 @@ def scan_records(home: str) -> InstallRecords:
     """Read all records of existing libraries, and collect the problems of unreadable ones."""
     records: dict[str, InstallRecord] = {}
     problems = []
-    for name in _recorded_names(home):
+    for name in recorded_names(home):
         try:
             record = _read_current(home, name)
         except _InvalidRecord as error:
@@ -143,7 +143,7 @@ def scan_records(home: str) -> InstallRecords:
 def linked_folders(home: str, taken: Collection[str] = ()) -> dict[str, str]:
     """The folders of linked libraries by name, except for the names in `taken`."""
     found = {}
-    for name in _recorded_names(home):
+    for name in recorded_names(home):
         if name in taken:
             continue
         try:
@@ -155,7 +155,7 @@ def linked_folders(home: str, taken: Collection[str] = ()) -> dict[str, str]:
     return found
 
 
-def _recorded_names(home: str) -> list[str]:
+def recorded_names(home: str) -> list[str]:
     """The names of libraries that have a record, sorted."""
     files = _list_names(records_folder(home))
     names = {

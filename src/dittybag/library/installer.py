@@ -462,7 +462,7 @@ def _copy_archive(archive: Path, copy: Path, target: LimitedCopy) -> Path:
         for chunk in _read_chunks(archive, target):
             size += len(chunk)
             if size > ARCHIVE_BYTES:
-                raise target.refusal(f"the archive is larger than {ARCHIVE_BYTES // 1024 // 1024} MiB")
+                raise target.too_large(f"the archive is larger than {ARCHIVE_BYTES // 1024 // 1024} MiB")
             file.write(chunk)
     return copy
 

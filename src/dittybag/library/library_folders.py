@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag.domain.libraries import library_name
 from dittybag.library import install_records
@@ -53,10 +54,25 @@ class Directories(Struct, frozen=True):
             )
         roots = tuple(dict.fromkeys(map(os.path.realpath, self.all)))
         problems: dict[str, str] = {}
-        found = [folder for root in roots for folder in _scan_directory(root, problems)]
+        found = [folder for root in roots for folder in self._scan_directory(root, problems)]
         links = sorted(install_records.linked_folders(self.home, {folder.name for folder in found}).items())
-        found += [LibraryFolder(name, SafeFolder(path), os.path.realpath(path)) for name, path in links]
-        return LibraryFolders(roots, tuple(found), problems)
+        for name, path in links:
+            found.append(LibraryFolder(name, SafeFolder(path), os.path.realpath(path)))
+            if not os.path.lexists(path):
+                problems[path] = f"the folder of the linked library '{name}' does not exist"
+        return LibraryFolders(roots, tuple(found), problems, self.all)
+
+    def _scan_directory(self, root: str, problems: dict[str, str]) -> list[LibraryFolder]:
+        found = _scan_directory(root, problems)
+        if root != os.path.realpath(install_records.libraries_folder(self.home)):
+            return found
+        installed = install_records.recorded_names(self.home)
+        return [
+            replace(folder, root=SafeFolder(folder.root.path, allows_hard_links=True))
+            if folder.name in installed
+            else folder
+            for folder in found
+        ]
 
 
 class LibraryFolders(Struct, frozen=True):
@@ -65,8 +81,19 @@ class LibraryFolders(Struct, frozen=True):
     #: The directories in which every folder is a library.
     roots: tuple[str, ...]
     all: tuple[LibraryFolder, ...]
-    #: Directories that cannot be read, and why.
+    #: Directories and folders that are not there or cannot be read, and why.
     problems: dict[str, str] = {}
+    #: The directories as they were given; a part of their paths may be a link.
+    directories: tuple[str, ...] = ()
+
+    def polled(self) -> tuple[str, ...]:
+        """The paths that can lead to another folder without a change in a watched one.
+
+        They are not resolved: a link in them may be replaced.
+        """
+        prefixes = tuple(os.path.join(root, "") for root in self.roots)
+        elsewhere = (folder.root.path for folder in self.all if not folder.real_path.startswith(prefixes))
+        return tuple(dict.fromkeys((*self.directories, *elsewhere)))
 
     def watch_roots(self) -> tuple[str, ...]:
         """The directories, and the library folders outside of them."""
@@ -89,14 +116,14 @@ class LibraryFolders(Struct, frozen=True):
 def _scan_directory(root: str, problems: dict[str, str]) -> list[LibraryFolder]:
     try:
         with os.scandir(root) as entries:
-            found = sorted((entry.name, entry.is_symlink()) for entry in entries if _may_be_library(entry))
+            found = sorted(
+                (entry.name, entry.is_symlink()) for entry in entries if _is_folder(entry, problems)
+            )
     except FileNotFoundError:
         # No library was added yet.
         return []
     except OSError as error:
-        problems[root] = (
-            f"cannot read this directory of libraries: {(error.strerror or 'unknown reason').lower()}"
-        )
+        problems[root] = f"cannot read this directory of libraries: {_describe(error)}"
         return []
     return [_library_folder(root, name, is_link=is_link) for name, is_link in found[:MAX_LIBRARIES]]
 
@@ -106,11 +133,25 @@ def _library_folder(root: str, name: str, *, is_link: bool) -> LibraryFolder:
     return LibraryFolder(library_name(name), SafeFolder(path), os.path.realpath(path) if is_link else path)
 
 
-def _may_be_library(entry: os.DirEntry[str]) -> bool:
-    try:
-        return not entry.name.startswith(".") and entry.name.isprintable() and entry.is_dir()
-    except OSError:
+def _is_folder(entry: os.DirEntry[str], problems: dict[str, str]) -> bool:
+    """Whether an entry of a directory may be a library. A link that leads nowhere is a problem."""
+    if entry.name.startswith(".") or not entry.name.isprintable():
         return False
+    try:
+        if entry.is_dir():
+            return True
+        if entry.is_symlink():
+            entry.stat()
+    except FileNotFoundError:
+        if entry.is_symlink():
+            problems[entry.path] = "a link to a folder that does not exist"
+    except OSError as error:
+        problems[entry.path] = f"cannot read this folder: {_describe(error)}"
+    return False
+
+
+def _describe(error: OSError) -> str:
+    return (error.strerror or "unknown reason").lower()
 
 
 def display_path(path: str) -> str:

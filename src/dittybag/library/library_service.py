@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from dittybag.domain.errors import ContentFileMissing, LibraryPromptNotFound, PromptUnusable, RenderingFailed
-from dittybag.domain.libraries import SOURCE_BYTES, LibraryPrompt, LibraryReport
+from dittybag.domain.libraries import SOURCE_BYTES, FileProblem, LibraryPrompt, LibraryReport
 from dittybag.domain.text import fold, snippet_around
 from dittybag.library import install_records
 from dittybag.library.disk_thread import DiskThread
@@ -147,7 +147,7 @@ class LibraryService:
             return None
         return library.to_library_prompt(prompt)
 
-    async def render(self, name: str, values: Mapping[str, str]) -> str:
+    async def render(self, name: str, values: Mapping[str, str], *, client: Hashable = None) -> str:
         library, prompt = await self._find(name)
         source = await self._read_source(library, prompt)
         if not prompt.template:
@@ -159,6 +159,7 @@ class LibraryService:
                 {**prompt.defaults, **values},
                 file=prompt.file,
                 partials=lambda file: self._read_partial(folder, file),
+                client=client,
             )
         except RenderingFailed as error:
             if error.line is not None and error.file is None and prompt.lines_before:
@@ -212,7 +213,15 @@ class LibraryService:
 
     async def reports(self) -> list[LibraryReport]:
         await self._ready.wait()
-        return [] if self._catalogue is None else self._catalogue.reports()
+        return [] if self._catalogue is None else [*self._catalogue.reports(), *self._folder_reports()]
+
+    def _folder_reports(self) -> list[LibraryReport]:
+        """Reports on directories that cannot be read, and on links that lead nowhere."""
+        assert self._indexer is not None
+        return [
+            LibraryReport(name="", folder=folder, problems=(FileProblem("", problem),))
+            for folder, problem in self._indexer.folders.problems.items()
+        ]
 
     async def check(self) -> list[LibraryReport]:
         """Reports on all libraries, including a check of every template."""
@@ -226,7 +235,7 @@ class LibraryService:
             checker = LibraryChecker(self._catalogue.libraries[report.folder], self._renderer)
             problems = dict.fromkeys((*report.problems, *await checker.problems()))
             reports.append(replace(report, problems=tuple(problems)))
-        return reports
+        return [*reports, *self._folder_reports()]
 
     async def _find(self, name: str) -> tuple[LoadedLibrary, ParsedPrompt]:
         await self._ready.wait()

@@ -159,6 +159,19 @@ class LoadedLibrary:
             self.folder, {}, {}, unreadable={"": problem}, inodes=self._inodes, complete=self.complete
         )
 
+    def with_problem(self, problem: FileProblem) -> LoadedLibrary:
+        """The same library, whose folder cannot be read at the moment."""
+        return LoadedLibrary(
+            self.folder,
+            self.stamps,
+            self._files,
+            templates=self.templates,
+            skipped=self._skipped,
+            unreadable={"": problem},
+            inodes=self._inodes,
+            complete=self.complete,
+        )
+
     def without_templates(self) -> LoadedLibrary:
         """The same library without the texts of its templates, which are then read on demand."""
         templates = {
@@ -176,12 +189,14 @@ class LoadedLibrary:
         )
 
     def differs_from(self, old: LoadedLibrary | None) -> bool:
-        """Whether clients that know the old version must be notified."""
+        """Whether clients and pages that know the old version must be notified."""
         if old is None:
             return bool(self.stamps)
         if self.stamps != old.stamps:
             return True
-        return old.complete and _stamps(self.templates) != _stamps(old.templates)
+        return old.complete and (
+            _stamps(self.templates) != _stamps(old.templates) or self.unreadable != old.unreadable
+        )
 
     def template_stamps(self) -> dict[str, Stamp]:
         return _stamps(self.templates)

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Raw, Struct
 
 from dittybag.domain.errors import RenderingFailed
-from dittybag.domain.libraries import FILE_BYTES, SOURCE_BYTES, FileProblem
+from dittybag.domain.libraries import SOURCE_BYTES, FileProblem
 from dittybag.library.formats import detect_formats
 from dittybag.library.formats.parsed_prompt import ParsedFile, ParsedPrompt
 from dittybag.library.library_folders import LibraryFolder
@@ -63,14 +63,15 @@ def scan_folder(
     root = folder.root
     if not complete and (stamp := root.stamp(MANIFEST)) is not None:
         # The manifest alone defines the prompts.
-        listing = FolderListing({MANIFEST: stamp}, {}, {})
+        listing = FolderListing({MANIFEST: stamp}, {}, {}, {})
     else:
         listing = root.list()
     files = listing.files
     formats, skipped = detect_formats(list(files))
     stamps = {file: files[file] for file in formats}
     fitting = _within_limit(stamps)
-    contents, unreadable = _read_changed(root, stamps, known, FILE_BYTES, fitting)
+    contents, unreadable = _read_changed(root, stamps, known, SOURCE_BYTES, fitting)
+    unreadable |= {name: FileProblem(name, problem) for name, problem in listing.unreadable.items()}
     for file in stamps.keys() - fitting:
         mib = MAX_LIBRARY_BYTES // 1024 // 1024
         unreadable[file] = FileProblem(
@@ -109,7 +110,7 @@ def _within_limit(stamps: Mapping[str, Stamp]) -> set[str]:
     room = MAX_LIBRARY_BYTES
     for file, (_, size, _, _) in stamps.items():
         # A larger file is refused before it is read.
-        room -= min(size, FILE_BYTES)
+        room -= min(size, SOURCE_BYTES)
         if room >= 0:
             fitting.add(file)
     return fitting
@@ -150,6 +151,8 @@ class LibraryLoader:
         `served`: the old version is in use, so its good files are kept if the new ones are invalid.
         """
         unreadable = dict(scan.unreadable)
+        if served and old is not None and old.stamps and "" in unreadable:
+            return old.with_problem(_with_still_served(unreadable[""]))
         if old is not None and scan.stamps == old.stamps and not (unreadable or old.unreadable):
             files: dict[str, FileState] | Raw = old.raw_files
         else:

@@ -58,7 +58,7 @@ class LibraryRefresher:
                 if await self._indexer.refresh(folders):
                     self._on_change()
                     self.notify_soon()
-                self._watcher.watch(self._indexer.watched_folders(), self._indexer.folders.watch_roots())
+                self._watcher.watch(self._indexer.watched_folders(), self._indexer.folders.polled())
                 await self._save_when_idle()
             except Exception:  # noqa: BLE001  # the edge of this task: no caller to raise to
                 _log.exception("cannot reload the libraries")

@@ -9,6 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from dittybag.domain.libraries import format_size
+
 #: Modification time, size, inode and change time of a file; differs whenever the file has changed.
 Stamp = tuple[int, int, int, int]
 
@@ -53,6 +55,8 @@ class FolderListing(Struct, frozen=True):
     folders: dict[str, int]
     #: Skipped files and folders, and why.
     skipped: dict[str, str]
+    #: Files and folders that cannot be read, and why; an empty path is the folder itself.
+    unreadable: dict[str, str] = {}
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
@@ -63,6 +67,8 @@ class SafeFolder(Struct, frozen=True):
     """A folder on disk. File names are relative to it, with "/" as the separator."""
 
     path: str
+    #: Whether files may have further names. Dittybag's own updates create them for a moment.
+    allows_hard_links: bool = False
 
     def stamp(self, file: str) -> Stamp | None:
         """The stamp of a regular file; None if there is no such file."""
@@ -81,14 +87,19 @@ class SafeFolder(Struct, frozen=True):
 
     def list(self) -> FolderListing:
         """List all readable files below the folder."""
-        listing = FolderListing({}, {}, {})
+        listing = FolderListing({}, {}, {}, {})
         try:
             descriptor = os.open(self.path, _OPEN_FOLDER)
-        except OSError:
-            # The folder no longer exists.
+        except FileNotFoundError:
+            # It no longer exists.
+            return listing
+        except OSError as error:
+            listing.unreadable[""] = f"this folder cannot be read: {_describe(error)}"
             return listing
         try:
             self._walk(descriptor, "", 0, listing)
+        except OSError as error:
+            listing.unreadable[""] = f"this folder cannot be read: {_describe(error)}"
         finally:
             os.close(descriptor)
         return listing
@@ -123,7 +134,7 @@ class SafeFolder(Struct, frozen=True):
                 # Deleted during the scan.
                 continue
             except OSError as error:
-                listing.skipped[name] = f"cannot be read: {_describe(error)}"
+                listing.unreadable[name] = f"cannot be read: {_describe(error)}"
 
     def _walk_subfolder(self, parent: int, name: str, path: str, depth: int, listing: FolderListing) -> None:
         descriptor = os.open(name, _OPEN_FOLDER | _NO_FOLLOW, dir_fd=parent)
@@ -141,7 +152,7 @@ class SafeFolder(Struct, frozen=True):
                 raise MissingFile from error
             raise UnreadableFile(f"cannot be read: {_describe(error)}") from error
         try:
-            return _read_all(descriptor, max_bytes)
+            return _read_all(descriptor, max_bytes, allow_hard_links=self.allows_hard_links)
         except OSError as error:
             raise UnreadableFile(f"cannot be read: {_describe(error)}") from error
         finally:
@@ -198,10 +209,13 @@ class SafeFolder(Struct, frozen=True):
         return target[len(inside) :].replace(os.sep, "/") if target.startswith(inside) else None
 
 
-def _read_all(descriptor: int, max_bytes: int) -> tuple[Stamp, bytes]:
+def _read_all(descriptor: int, max_bytes: int, *, allow_hard_links: bool) -> tuple[Stamp, bytes]:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise UnreadableFile("not a regular file")
+    if status.st_nlink > 1 and not allow_hard_links:
+        # The other name may be outside of the folder.
+        raise UnreadableFile("a hard link: the file has another name elsewhere; replace it with a copy")
     chunks = []
     # The file may grow while it is read, so the size is also checked while reading.
     room = max_bytes + 1 if status.st_size <= max_bytes else 0
@@ -209,7 +223,7 @@ def _read_all(descriptor: int, max_bytes: int) -> tuple[Stamp, bytes]:
         chunks.append(chunk)
         room -= len(chunk)
     if room <= 0:
-        raise UnreadableFile(f"larger than {max_bytes // 1024} KiB")
+        raise UnreadableFile(f"larger than {format_size(max_bytes)}")
     return stamp_of(status), b"".join(chunks)
 
 

@@ -54,7 +54,8 @@ class FolderWatcher:
     def watch(self, folders: Mapping[str, int], roots: Sequence[str]) -> None:
         """Watch these folders, given with their inodes, instead of the previous ones.
 
-        `roots`: folders whose parents are not watched. They are polled to detect replacement.
+        `roots`: folders whose parents are not watched, as given, with links. They are polled to detect
+        replacement of the folder or of a link.
         """
         targets = _WatchTargets(dict(folders), tuple(roots))
         if targets != self._targets:

@@ -8,8 +8,8 @@ from typing import TypeVar
 from msgspec import Struct
 
 from dittybag.domain.accounts import Principal
-from dittybag.domain.errors import NotAllowed, Problem, ProjectGone, require
-from dittybag.domain.ports import Store, Transaction, Work
+from dittybag.domain.errors import NotAllowed, Problem, ProjectGone, clip, require
+from dittybag.domain.ports import Store, TemplateSyntax, Transaction, Work
 from dittybag.domain.projects import Project
 from dittybag.domain.tasks import DEFAULT_USER
 from dittybag.domain.text import query_problem
@@ -101,6 +101,16 @@ def require_write_scope(caller: Caller) -> None:
     """Raise `NotAllowed` if the caller may not change anything, not even their own tasks."""
     if caller.principal is not None and not caller.principal.changes_own:
         raise NotAllowed("This token is read-only; use a token with the write scope to make changes")
+
+
+async def require_syntax(syntax: TemplateSyntax | None, caller: Caller, source: str) -> None:
+    """Raise `Invalid` if a template cannot be parsed."""
+    error = (
+        None if syntax is None else await syntax.syntax_error(source, client=caller.viewer or caller.actor)
+    )
+    if error is not None:
+        line, problem = error
+        require([Problem("content", f"Content is not a valid template: line {line}: {clip(problem)}")])
 
 
 def checked_query(query: str) -> str:

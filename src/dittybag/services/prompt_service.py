@@ -9,16 +9,15 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from dittybag.domain.errors import (
-    Invalid,
     NameTaken,
+    NotFound,
     Outdated,
-    Problem,
     PromptNotFound,
     TitleTaken,
     require,
 )
 from dittybag.domain.names import NAME_LENGTH, name_from_title, numbered_names
-from dittybag.domain.ports import Store, Transaction
+from dittybag.domain.ports import Store, TemplateSyntax, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import (
     MAX_TAGS,
@@ -32,7 +31,6 @@ from dittybag.domain.prompts import (
     TagCount,
     normalise_tags,
     problems,
-    template_problem,
 )
 from dittybag.services.caller import (
     Caller,
@@ -40,6 +38,7 @@ from dittybag.services.caller import (
     checked_query,
     readable_project,
     require_project_access,
+    require_syntax,
     writable_project,
 )
 
@@ -105,8 +104,9 @@ class PromptAddress(Struct, frozen=True):
 class PromptService:
     """Creates, finds, lists, changes and deletes prompts."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, syntax: TemplateSyntax | None = None) -> None:
         self._store = ScopedStore(store)
+        self._syntax = syntax
 
     async def create(
         self,
@@ -130,6 +130,8 @@ class PromptService:
                 arguments=arguments,
             )
         )
+        if arguments:
+            await require_syntax(self._syntax, caller, content)
 
         async def work(transaction: Transaction) -> tuple[Prompt, Project]:
             project = await writable_project(transaction, caller)
@@ -172,6 +174,7 @@ class PromptService:
             name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not UNSET
         }
         require(problems(**given))
+        await self._require_syntax(caller, address, change)
         if change.tags is not UNSET:
             given["tags"] = normalise_tags(change.tags)
         if change.description is not UNSET:
@@ -189,13 +192,26 @@ class PromptService:
             if title != prompt.title and await transaction.prompts.title_taken(project.id, title):
                 raise TitleTaken(title, project.name)
             changed = replace(prompt, **given, updated_at=transaction.now, version=prompt.version + 1)
-            is_template = changed.arguments and not given.keys().isdisjoint(("content", "arguments"))
-            if is_template and (problem := template_problem(changed.content)):
-                raise Invalid([Problem("content", problem)])
             await transaction.write("update", prompt, changed)
             return changed, project
 
         return await self._store.write(caller, work)
+
+    async def _require_syntax(self, caller: Caller, address: PromptAddress, change: PromptChange) -> None:
+        """Raise `Invalid` if the change makes the prompt a template that cannot be parsed."""
+        if self._syntax is None or (change.content is UNSET and not change.arguments):
+            return
+        content, arguments = change.content, change.arguments
+        if content is UNSET or arguments is UNSET:
+            try:
+                prompt = await self.get(caller, address)
+            except NotFound:
+                # The update reports it.
+                return
+            content = prompt.content if content is UNSET else content
+            arguments = prompt.arguments if arguments is UNSET else arguments
+        if arguments:
+            await require_syntax(self._syntax, caller, content)
 
     async def delete(self, caller: Caller, address: PromptAddress) -> tuple[Prompt, Project]:
         async def work(transaction: Transaction) -> tuple[Prompt, Project]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from dittybag.domain.errors import (
     Conflict,
     NameTaken,
+    NotFound,
     Outdated,
     Problem,
     ResourceNotFound,
@@ -18,7 +19,7 @@ from dittybag.domain.errors import (
     UriTaken,
     require,
 )
-from dittybag.domain.ports import ResourceOrder, Store, Transaction
+from dittybag.domain.ports import ResourceOrder, Store, TemplateSyntax, Transaction
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import size_problem
 from dittybag.domain.resources import (
@@ -26,10 +27,18 @@ from dittybag.domain.resources import (
     DEFAULT_MIME_TYPE,
     Resource,
     content_bytes,
+    is_template,
     is_text,
     problems,
 )
-from dittybag.services.caller import Caller, ScopedStore, checked_query, readable_project, writable_project
+from dittybag.services.caller import (
+    Caller,
+    ScopedStore,
+    checked_query,
+    readable_project,
+    require_syntax,
+    writable_project,
+)
 
 #: Maximum number of MIME types in a filter.
 _MAX_TYPES: Final = 50
@@ -62,8 +71,9 @@ class ResourcePage(Struct, frozen=True):
 class ResourceService:
     """Creates, finds, lists, changes and deletes resources."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, syntax: TemplateSyntax | None = None) -> None:
         self._store = ScopedStore(store)
+        self._syntax = syntax
         self._stamp = store.stamp
         #: The MIME types of projects, with the stamp they were read at.
         self._types: dict[int, tuple[Hashable, list[tuple[str, int]]]] = {}
@@ -88,6 +98,8 @@ class ResourceService:
             _problems(content, name=name, uri=uri, mime_type=mime_type, title=title, description=description)
         )
         data = _encode(content, mime_type)
+        if is_template(uri) and is_text(mime_type):
+            await require_syntax(self._syntax, caller, data.decode())
 
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
             project = await writable_project(transaction, caller)
@@ -126,6 +138,8 @@ class ResourceService:
             field: value for field in ("name", "uri") if (value := getattr(change, field)) is not UNSET
         }
 
+        await self._require_syntax(caller, name, change)
+
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
             project = await writable_project(transaction, caller)
             resource = await _find_resource(transaction, project, name)
@@ -153,6 +167,34 @@ class ResourceService:
             return changed, project
 
         return await self._store.write(caller, work)
+
+    async def _require_syntax(self, caller: Caller, name: str, change: ResourceChange) -> None:
+        """Raise `Invalid` if the change makes the resource a template that cannot be parsed."""
+        if self._syntax is None or change.content is change.uri is change.mime_type is UNSET:
+            return
+
+        async def work(transaction: Transaction) -> tuple[Resource, bytes | None]:
+            project = await readable_project(transaction, caller)
+            resource = await _find_resource(transaction, project, name)
+            uri = resource.uri if change.uri is UNSET else change.uri
+            is_needed = change.content is UNSET and is_template(uri)
+            return resource, await transaction.content(resource.sha256) if is_needed else None
+
+        try:
+            resource, stored = await self._store.read(caller, work)
+        except NotFound:
+            # The update reports it.
+            return
+        uri = resource.uri if change.uri is UNSET else change.uri
+        kind = resource.mime_type if change.mime_type is UNSET else change.mime_type
+        content = stored if change.content is UNSET else change.content
+        if is_template(uri) and is_text(kind) and content is not None:
+            try:
+                text = content if isinstance(content, str) else content.decode()
+            except UnicodeDecodeError:
+                # Not text, which the update reports.
+                return
+            await require_syntax(self._syntax, caller, text)
 
     async def delete(self, caller: Caller, name: str) -> tuple[Resource, Project]:
         async def work(transaction: Transaction) -> tuple[Resource, Project]:
@@ -271,8 +313,10 @@ class ResourceService:
 
         return await self._store.read(caller, work)
 
-    async def listing(self, caller: Caller, after: int, limit: int, *, templates: bool) -> list[Resource]:
-        """Return resources in creation order, starting after number `after`."""
+    async def listing(
+        self, caller: Caller, after: int, limit: int, *, templates: bool | None
+    ) -> list[Resource]:
+        """Return resources, templates or (`None`) both in creation order, starting after number `after`."""
 
         async def work(transaction: Transaction) -> list[Resource]:
             await readable_project(transaction, caller)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from dittybag.domain.ports import Store
+from dittybag.domain.ports import Store, TemplateSyntax
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import HistoryService
 from dittybag.services.idempotency_service import IdempotencyService
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 class Workspace:
     """A store and the services that use it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, syntax: TemplateSyntax | None = None) -> None:
+        """`syntax`: refuses templates that cannot be parsed when they are saved."""
         self.store = store
         self.projects = ProjectService(store)
-        self.prompts = PromptService(store)
-        self.resources = ResourceService(store)
+        self.prompts = PromptService(store, syntax)
+        self.resources = ResourceService(store, syntax)
         self.tasks = TaskService(store)
         self.search = SearchService(store)
         self.history = HistoryService(store)

@@ -105,6 +105,11 @@ class WebRequest:
         return self.headers.get(b"hx-request") == "true"
 
     @property
+    def client_key(self) -> str:
+        """Identifies the client, to share resources fairly: its user, or the web UI of the owner."""
+        return self.session.name or "web UI"
+
+    @property
     def can_write(self) -> bool:
         """Whether the session may change prompts and resources of the project."""
         if self.context.read_only:

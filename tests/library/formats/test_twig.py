@@ -144,12 +144,12 @@ def test_a_prompt_without_a_header_has_no_line() -> None:
     ]
 
 
-def test_a_description_is_one_line() -> None:
+def test_a_description_is_kept_as_written_up_to_its_maximum_length() -> None:
     content = (
         '[prompts.a]\ndescription = """\nOne\n  two\t\n\\u0007three"""\n[prompts.b]\ndescription = "%s"\n'
     )
     first, second = read("twig", "twig.toml", content % ("x" * 5000)).prompts
-    assert first.description == "One two three"
+    assert first.description == "One\n  two\t\n\x07three"
     assert second.description == "x" * 4000
 
 

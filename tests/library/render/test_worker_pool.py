@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from dittybag.domain.errors import RenderingFailed
-from dittybag.domain.libraries import OUTPUT_BYTES, SOURCE_BYTES
+from dittybag.domain.libraries import INPUT_BYTES, OUTPUT_BYTES, SOURCE_BYTES
 from dittybag.library.render import worker_pool
 from dittybag.library.render.child_reader import FileReader
 from dittybag.library.render.template_renderer import TemplateRenderer
@@ -182,25 +182,46 @@ async def test_values_expose_no_python_objects(renderer: TemplateRenderer) -> No
 async def test_a_result_is_limited_in_size(renderer: TemplateRenderer) -> None:
     half = "x" * (OUTPUT_BYTES // 2)
     assert await renderer.render("{{ x }}{{ x }}", {"x": half}) == half * 2
-    with pytest.raises(RenderingFailed, match="the result is larger than 1 MiB"):
+    with pytest.raises(RenderingFailed, match="the result is larger than 2 MiB"):
         await renderer.render("{{ x }}{{ x }}.", {"x": half})
     # The limit is in bytes.
     bombs = "\N{BOMB}" * (OUTPUT_BYTES // 8)
     assert await renderer.render("{{ x }}{{ x }}", {"x": bombs}) == bombs * 2
-    with pytest.raises(RenderingFailed, match="the result is larger than 1 MiB"):
+    with pytest.raises(RenderingFailed, match="the result is larger than 2 MiB"):
         await renderer.render("{{ x }}{{ x }}.", {"x": bombs})
 
 
 async def test_oversized_sources_and_values_are_refused_before_a_child_starts(
     renderer: TemplateRenderer,
 ) -> None:
-    with pytest.raises(RenderingFailed, match="it is larger than 64 KiB"):
+    with pytest.raises(RenderingFailed, match="it is larger than 1 MiB"):
         await renderer.render("x" * (SOURCE_BYTES + 1), {})
-    with pytest.raises(RenderingFailed, match="its arguments are larger than 1024 KiB"):
-        await renderer.render("x", {"x": "x" * OUTPUT_BYTES, "y": "y"})
+    with pytest.raises(RenderingFailed, match="its arguments are larger than 1 MiB"):
+        await renderer.render("x", {"x": "x" * INPUT_BYTES, "y": "y"})
     assert children() == []
     assert await renderer.render("x" * SOURCE_BYTES, {}) == "x" * SOURCE_BYTES
-    assert await renderer.render("{{ x }}", {"x": "x" * OUTPUT_BYTES}) == "x" * OUTPUT_BYTES
+    largest = "y" * (SOURCE_BYTES - len("{{ x }}"))
+    assert await renderer.render(largest + "{{ x }}", {"x": "x" * INPUT_BYTES}) == largest + "x" * INPUT_BYTES
+
+
+@pytest.mark.parametrize(
+    "part", ["{{ x }}", "{% if x %}a{% endif %}", "{{", "{{ x + x }}", "{#", "{{ (((", "}}"]
+)
+async def test_a_template_of_the_maximum_size_is_rendered_or_fails_in_time(
+    renderer: TemplateRenderer, part: str
+) -> None:
+    source = (part * (SOURCE_BYTES // len(part)))[:SOURCE_BYTES]
+    async with asyncio.timeout(5):
+        with suppress(RenderingFailed):
+            await renderer.render(source, {"x": "1"})
+        assert await renderer.render("next", {}) == "next"
+
+
+async def test_many_large_templates_fit_into_the_memory_of_a_child(renderer: TemplateRenderer) -> None:
+    for number in range(100):
+        source = f"{number} {{{{ x }}}} " + "A line of a long text.\n" * 45_000
+        assert (await renderer.render(source, {"x": "y"})).startswith(f"{number} y A line")
+    assert renderer.restarts == 0
 
 
 async def test_the_result_of_a_cancelled_job_is_discarded(worker: Worker) -> None:
@@ -249,6 +270,72 @@ async def test_a_pool_runs_other_jobs_while_one_is_stuck() -> None:
             assert await text_of(pool.submit(job("meanwhile"))) == "meanwhile"
         assert not stuck.done()
         assert await failure_of(stuck) == TOO_LONG
+
+
+async def test_clients_take_turns(renderer: TemplateRenderer) -> None:
+    slow = [asyncio.create_task(failing_render(renderer, ENDLESS, client="slow")) for _ in range(20)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        for number in range(3):
+            assert await renderer.render("{{ n }}", {"n": str(number)}, client="honest") == str(number)
+    # The third child process is not available to the slow client.
+    assert sum(task.done() for task in slow) <= 4
+    assert len(children()) <= 3
+    for task in slow:
+        task.cancel()
+    assert await renderer.render("after", {}, client="slow") == "after"
+
+
+async def test_a_client_has_a_bounded_number_of_waiting_jobs(
+    renderer: TemplateRenderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_pool, "MAX_WAITING_JOBS", 5)
+    # Two run, five wait, and the others are refused at once.
+    tasks = [asyncio.create_task(failing_render(renderer, ENDLESS, client="slow")) for _ in range(10)]
+    async with asyncio.timeout(5):
+        refused = await asyncio.gather(*tasks[7:])
+        assert await renderer.render("honest", {}, client="honest") == "honest"
+        waited = await asyncio.gather(*tasks[:7])
+    assert set(waited) == {TOO_LONG}
+    assert set(refused) == {
+        "too many renderings of this client are waiting; wait for some of them, then try again"
+    }
+    assert await renderer.render("again", {}, client="slow") == "again"
+
+
+async def test_a_client_has_a_bounded_number_of_waiting_bytes(
+    renderer: TemplateRenderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_pool, "MAX_WAITING_BYTES", 100_000)
+    slow = [asyncio.create_task(failing_render(renderer, ENDLESS, client="one")) for _ in range(2)]
+    large = [
+        asyncio.create_task(renderer.render("{{ x }}", {"x": "x" * 60_000}, client="one")) for _ in range(2)
+    ]
+    async with asyncio.timeout(5):
+        with pytest.raises(RenderingFailed, match="too many renderings"):
+            await large[1]
+        assert len(await large[0]) == 60_000
+        await asyncio.gather(*slow)
+
+
+async def test_a_cancelled_job_does_not_run(renderer: TemplateRenderer) -> None:
+    slow = [asyncio.create_task(failing_render(renderer, ENDLESS, client="one")) for _ in range(2)]
+    cancelled = [asyncio.create_task(failing_render(renderer, ENDLESS, client="one")) for _ in range(20)]
+    await asyncio.sleep(0)
+    for task in cancelled:
+        task.cancel()
+    last = asyncio.create_task(renderer.render("last", {}, client="one"))
+    async with asyncio.timeout(5):
+        assert await asyncio.gather(*slow) == [TOO_LONG, TOO_LONG]
+        assert await last == "last"
+    assert renderer.restarts == 2
+
+
+async def failing_render(renderer: TemplateRenderer, source: str, client: str) -> str:
+    """The problem with which a rendering fails."""
+    with pytest.raises(RenderingFailed) as failure:
+        await renderer.render(source, {}, client=client)
+    return failure.value.problem
 
 
 async def test_a_slow_file_is_reported_and_the_next_is_read() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from dittybag.storage.sqlite.migrations import NEWEST
 from tests.contracts.http_server_process import HttpServerProcess
-from tests.wire import Wire
+from tests.stdio_server_process import StdioServerProcess
 
 
 @pytest.fixture
@@ -20,13 +20,13 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def wire(database: Path) -> Iterator[Wire]:
-    with Wire("dittybag", "serve", "--db", str(database)) as wire:
+def wire(database: Path) -> Iterator[StdioServerProcess]:
+    with StdioServerProcess("dittybag", "serve", "--db", str(database)) as wire:
         wire.handshake()
         yield wire
 
 
-def call(wire: Wire, tool: str, **arguments: Any) -> tuple[bool, str]:
+def call(wire: StdioServerProcess, tool: str, **arguments: Any) -> tuple[bool, str]:
     """Call a tool. Returns whether it succeeded, and its text."""
     params = {"name": tool, "arguments": arguments}
     message = wire.ask({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": params})
@@ -45,7 +45,7 @@ def count_tasks(database: Path) -> int:
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
 @pytest.mark.parametrize("wrote_before", [True, False])
 def test_a_write_is_refused_when_a_file_of_the_database_was_deleted(
-    wire: Wire, database: Path, suffix: str, *, wrote_before: bool
+    wire: StdioServerProcess, database: Path, suffix: str, *, wrote_before: bool
 ) -> None:
     if wrote_before:
         assert call(wire, "task_create", title="before")[0]
@@ -57,7 +57,7 @@ def test_a_write_is_refused_when_a_file_of_the_database_was_deleted(
         assert "Restart" in text
 
 
-def test_a_write_is_refused_when_the_log_was_replaced(wire: Wire, database: Path) -> None:
+def test_a_write_is_refused_when_the_log_was_replaced(wire: StdioServerProcess, database: Path) -> None:
     assert call(wire, "task_create", title="before")[0]
     log = Path(f"{database}-wal")
     content = log.read_bytes()
@@ -71,14 +71,16 @@ def test_a_server_behind_a_symbolic_link_notices_a_deleted_log(tmp_path: Path, s
     (tmp_path / "real").mkdir()
     link = tmp_path / "link.db"
     link.symlink_to(tmp_path / "real" / "workspace.db")
-    with Wire("dittybag", "serve", "--db", str(link)) as wire:
+    with StdioServerProcess("dittybag", "serve", "--db", str(link)) as wire:
         wire.handshake()
         assert call(wire, "task_create", title="before")[0]
         (tmp_path / "real" / f"workspace.db{suffix}").unlink()
         assert not call(wire, "task_create", title="after")[0]
 
 
-def test_a_write_is_refused_when_another_process_has_upgraded_the_schema(wire: Wire, database: Path) -> None:
+def test_a_write_is_refused_when_another_process_has_upgraded_the_schema(
+    wire: StdioServerProcess, database: Path
+) -> None:
     assert call(wire, "task_create", title="before")[0]
     upgrade(database)
     succeeded, text = call(wire, "task_create", title="after")
@@ -109,7 +111,7 @@ def test_a_server_that_can_no_longer_write_is_not_ready(database: Path, happens:
 
 def test_a_failed_sync_is_not_reported_as_nothing_changed(tmp_path: Path, database: Path) -> None:
     switch = tmp_path / "fail"
-    with Wire(
+    with StdioServerProcess(
         "tests.storage.sqlite.faulty_server", "sync", str(switch), "serve", "--db", str(database)
     ) as wire:
         wire.handshake()
@@ -126,7 +128,7 @@ def test_a_failed_sync_is_not_reported_as_nothing_changed(tmp_path: Path, databa
 
 def test_writes_and_searches_continue_after_a_thread_could_not_start(tmp_path: Path, database: Path) -> None:
     switch = tmp_path / "fail"
-    with Wire(
+    with StdioServerProcess(
         "tests.storage.sqlite.faulty_server", "threads", str(switch), "serve", "--db", str(database)
     ) as wire:
         wire.handshake()
@@ -175,7 +177,7 @@ def damage(database: Path) -> None:
 
 @pytest.mark.parametrize("happens", [damage, upgrade, Path.unlink])
 def test_every_failed_request_logs_at_most_one_line_and_no_traceback(
-    wire: Wire, database: Path, happens: Any
+    wire: StdioServerProcess, database: Path, happens: Any
 ) -> None:
     assert call(wire, "task_create", title="before")[0]
     happens(database)

@@ -1,4 +1,4 @@
-"""Normalise descriptions and titles to one line for lists."""
+"""Descriptions and titles for lists."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _MARKS: Final = re.compile(r"^(?:#{1,6}(?=\s)|>|[-*+](?=\s)|\d{1,3}[.)](?=\s))\s
 
 
 def normalise_description(text: str | None) -> str | None:
-    """A description as one line of limited length; None if it is empty."""
-    return _normalise(text, DESCRIPTION_LENGTH)
+    """A description as written, with its lines, of limited length; None if it is blank."""
+    return text[:DESCRIPTION_LENGTH] if text and text.strip() else None
 
 
 def normalise_title(text: str | None) -> str | None:

@@ -11,14 +11,18 @@ import minijinja
 from dittybag.library.render.includes import resolve_include
 
 #: The value of `dittybag.domain.libraries.OUTPUT_BYTES`, which is too slow to import here.
-_OUTPUT_BYTES: Final = 1024 * 1024
+_OUTPUT_BYTES: Final = 2 * 1024 * 1024
 
 #: Maximum depth of nested includes when searching for the origin of an error.
 _MAX_INCLUDE_DEPTH: Final = 10
 _ERROR_IN_FILE: Final = re.compile(r'error in "(.+)"')
+_UNDEFINED: Final = re.compile(r"`([^`]+)` is undefined")
+#: The variables of larger templates are not searched for the cause of an error: it takes too long.
+_MAX_SEARCHED: Final = 128 * 1024
 
-#: Maximum number of compiled templates, of at most 64 KiB each.
+#: Maximum number of compiled templates that are kept, and of their characters.
 _MAX_TEMPLATES: Final = 64
+_MAX_CHARACTERS: Final = 4 * 1024 * 1024
 #: Separates the file name from the number that makes a template name unique. It is random and contains NUL,
 #: so no template can include a template of another library by guessing its name.
 _NAME_SEPARATOR: Final = f"\0{os.urandom(16).hex()}"
@@ -48,11 +52,11 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
         else:
             text = environment.render_template(_compile(source, file), **values)
     except minijinja.TemplateError as error:
-        return _failure(_innermost_error(error, environment, values), file)
+        return _failure(_innermost_error(error, environment, values), file, {**files, file: source}, values)
     except _IncludeNeeded as needed:
         return {"needed_file": needed.file}
     if len(text) > _OUTPUT_BYTES or len(text.encode()) > _OUTPUT_BYTES:
-        return {"problem": "the result is larger than 1 MiB"}
+        return {"problem": "the result is larger than 2 MiB"}
     return {"text": text}
 
 
@@ -60,7 +64,8 @@ def _compile(source: str, file: str) -> str:
     """Compile a template unless it is cached; return its name. Raises `TemplateError`."""
     if (name := _names.get((source, file))) is not None:
         return name
-    if len(_names) == _MAX_TEMPLATES:
+    characters = len(source) + sum(len(known) for known, _ in _names)
+    if len(_names) == _MAX_TEMPLATES or characters > _MAX_CHARACTERS:
         _SHARED.clear_templates()
         _names.clear()
     # Files in different libraries may have the same name.
@@ -78,7 +83,8 @@ def _environment(files: dict[str, str | None]) -> minijinja.Environment:
 
     environment = minijinja.Environment(
         loader=load,
-        debug=False,
+        # With it, errors name undefined variables.
+        debug=True,
         undefined_behavior="chainable",
         keep_trailing_newline=True,
         auto_escape_callback=lambda name: False,
@@ -112,13 +118,28 @@ def _innermost_error(
     return error
 
 
-def _failure(error: minijinja.TemplateError, file: str) -> dict[str, Any]:
+def _failure(
+    error: minijinja.TemplateError, file: str, sources: dict[str, str | None], values: dict[str, str]
+) -> dict[str, Any]:
     words = _kind_in_words(error.kind) if error.kind != "Unknown" else "it cannot be rendered"
-    return {
-        "problem": error.detail or words,
-        "line": error.line,
-        "file": (error.name or file).partition(_NAME_SEPARATOR)[0],
-    }
+    problem = error.detail or words
+    where = (error.name or file).partition(_NAME_SEPARATOR)[0]
+    if found := _UNDEFINED.search(problem):
+        problem = f"undefined variable '{found[1]}'"
+    elif error.kind == "InvalidOperation" and (name := _undefined_in(sources.get(where), error.line, values)):
+        problem = f"{problem}; undefined variable '{name}'"
+    return {"problem": problem, "line": error.line, "file": where}
+
+
+def _undefined_in(source: str | None, line: int | None, values: dict[str, str]) -> str | None:
+    """The first undefined variable on a line; the engine does not name it in every error."""
+    if not source or not line or len(source) > _MAX_SEARCHED:
+        return None
+    text = source.split("\n")[line - 1]
+    undefined = _SHARED.undeclared_variables_in_str(source) - _SHARED.globals.keys() - values.keys()
+    places = {name: re.search(rf"(?<![\w.'\"]){re.escape(name)}\b", text) for name in undefined}
+    found = [(place.start(), name) for name, place in places.items() if place is not None]
+    return min(found)[1] if found else None
 
 
 def _kind_in_words(kind: str) -> str:

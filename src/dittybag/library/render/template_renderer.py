@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 
 from dittybag.domain.errors import RenderingFailed
-from dittybag.domain.libraries import OUTPUT_BYTES, SOURCE_BYTES
+from dittybag.domain.libraries import INPUT_BYTES, SOURCE_BYTES, format_size
 from dittybag.domain.ports import Partials
 from dittybag.library.render.resource_limits import DEADLINE_SECONDS, TOO_LONG
 
@@ -19,8 +19,15 @@ if TYPE_CHECKING:
 #: Maximum number of files that a template can include.
 _MAX_FILES: Final = 50
 
-#: Two, so that a slow template does not block the others.
-_POOL_SIZE: Final = 2
+#: A client can use two child processes, so that its slow template does not block its others;
+#: a third one is left for other clients.
+_POOL_SIZE: Final = 3
+_PER_CLIENT: Final = 2
+_TOO_MANY: Final = "too many renderings of this client are waiting; wait for some of them, then try again"
+
+
+#: A text without these is the same as a template.
+_MARKS: Final = ("{{", "{%", "{#")
 
 
 class _RenderResult(Struct):
@@ -45,15 +52,21 @@ class TemplateRenderer:
         self._pool: WorkerPool | None = None
 
     async def render(
-        self, source: str, values: Mapping[str, str], *, file: str = "", partials: Partials | None = None
+        self,
+        source: str,
+        values: Mapping[str, str],
+        *,
+        file: str = "",
+        partials: Partials | None = None,
+        client: Hashable = None,
     ) -> str:
         _check_size(source, "it", SOURCE_BYTES)
-        _check_size("".join(values.values()), "its arguments", OUTPUT_BYTES)
+        _check_size("".join(values.values()), "its arguments", INPUT_BYTES)
         files: dict[str, str | None] = {}
         spent = 0.0
         while True:
             result = await self._submit(
-                {"source": source, "file": file, "values": dict(values), "files": files}, file
+                {"source": source, "file": file, "values": dict(values), "files": files}, file, client
             )
             if result.text is not None:
                 return result.text
@@ -66,22 +79,35 @@ class TemplateRenderer:
             if len(files) == _MAX_FILES:
                 raise RenderingFailed(f"it includes more than {_MAX_FILES} files")
             files[needed_file] = None if partials is None else await partials(needed_file)
-            _check_size("".join(filter(None, files.values())), "its includes", OUTPUT_BYTES)
+            _check_size("".join(filter(None, files.values())), "its includes", INPUT_BYTES)
 
     async def variables(self, source: str, *, file: str = "") -> tuple[str, ...]:
         _check_size(source, "it", SOURCE_BYTES)
         return (await self._submit({"source": source, "file": file}, file)).variables
 
-    async def _submit(self, job: dict[str, object], file: str) -> _RenderResult:
+    async def syntax_error(self, source: str, *, client: Hashable = None) -> tuple[int, str] | None:
+        """The line and the problem of a template that cannot be parsed; None if it can."""
+        if not any(mark in source for mark in _MARKS):
+            return None
+        try:
+            await self._submit({"source": source, "file": ""}, "", client)
+        except RenderingFailed as error:
+            # Without a line, a limit was exceeded or no child could be started.
+            return None if error.line is None else (error.line, error.problem)
+        return None
+
+    async def _submit(self, job: dict[str, object], file: str, client: Hashable = None) -> _RenderResult:
         # Imported on first use: most servers never render a template.
-        from dittybag.library.render.worker_pool import WorkerCrashed, WorkerPool
+        from dittybag.library.render.worker_pool import TooManyJobs, WorkerCrashed, WorkerPool
 
         if self._pool is None:
-            self._pool = WorkerPool("templates", _POOL_SIZE)
+            self._pool = WorkerPool("templates", _POOL_SIZE, per_client=_PER_CLIENT)
         try:
-            result = _result_decoder.decode(await self._pool.submit(job))
+            result = _result_decoder.decode(await self._pool.submit(job, client))
         except WorkerCrashed as crash:
             raise RenderingFailed(crash.problem) from crash
+        except TooManyJobs as refused:
+            raise RenderingFailed(_TOO_MANY) from refused
         if result.problem is not None:
             elsewhere = result.file if result.file != file else None
             raise RenderingFailed(result.problem, line=result.line, file=elsewhere)
@@ -97,9 +123,19 @@ class TemplateRenderer:
             self._pool.close()
 
 
+class OnDemandSyntax:
+    """Checks templates in a child process that runs only meanwhile. Implements `TemplateSyntax`."""
+
+    async def syntax_error(self, source: str, *, client: Hashable = None) -> tuple[int, str] | None:
+        renderer = TemplateRenderer()
+        try:
+            return await renderer.syntax_error(source, client=client)
+        finally:
+            renderer.close()
+
+
 def _check_size(text: str, what: str, max_bytes: int) -> None:
     # A character has at most four bytes, so short texts need not be encoded.
     if len(text) * 4 > max_bytes and len(text.encode(errors="replace")) > max_bytes:
-        kib = max_bytes // 1024
         verb = "are" if what.endswith("s") else "is"
-        raise RenderingFailed(f"{what} {verb} larger than {kib} KiB")
+        raise RenderingFailed(f"{what} {verb} larger than {format_size(max_bytes)}")

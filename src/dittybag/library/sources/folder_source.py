@@ -24,6 +24,9 @@ def copy_folder(folder: str, target: LimitedCopy) -> None:
     """
     for file in _walk_source(folder, target):
         reason = _SKIP_REASONS.get(file.kind)
+        if file.kind == "file" and file.status.st_nlink > 1:
+            # Like a symbolic link, it may be a file from elsewhere.
+            reason = "a hard link"
         if target.accepts(file.path, reason) and target.fits(file.path, file.status.st_size):
             target.write(file.path, _read_file(file, target))
 
@@ -36,7 +39,7 @@ def _walk_source(folder: str, target: LimitedCopy) -> Iterator[WalkedFile]:
             f"{printable(str(error.filename or folder))}: {error.strerror or error}"
         ) from error
     except TooManyFiles:
-        raise target.refusal(f"it has more than {target.limits.entries:,} files and folders") from None
+        raise target.too_many_entries() from None
 
 
 def _read_file(file: WalkedFile, target: LimitedCopy) -> Iterator[bytes]:

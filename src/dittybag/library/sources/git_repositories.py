@@ -272,7 +272,7 @@ class _Git:
             raise self._timeout()
         if size > self._limits.bytes:
             mib = self._limits.bytes // 1024 // 1024
-            raise self._target.refusal(f"the repository is larger than {mib} MiB")
+            raise self._target.too_large(f"the repository is larger than {mib} MiB")
 
     def _timeout(self) -> Exception:
         return self._target.failure(f"fetching took longer than {self._limits.seconds:g} seconds")

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from dittybag.domain.errors import LibraryRefused, SourceFailed
+from dittybag.domain.errors import LibraryRefused, LibraryTooLarge, SourceFailed
 from dittybag.library.file_walk import MAX_WALK_ENTRIES
 from dittybag.library.install_records import MAX_FILE_BYTES
 from dittybag.library.relative_paths import is_in_git_folder, is_junk_file, path_problem, printable
@@ -62,10 +62,10 @@ class LimitedCopy:
         folder.mkdir()
 
     def count(self) -> None:
-        """Count an entry of the source. Raises `LibraryRefused` beyond the limit."""
+        """Count an entry of the source. Raises `LibraryTooLarge` beyond the limit."""
         self._entries += 1
         if self._entries > self.limits.entries:
-            raise self.refusal(f"it has more than {self.limits.entries:,} files and folders")
+            raise self.too_many_entries()
 
     def accepts(self, path: str, special: str | None = None) -> bool:
         """Whether the file at this path may be copied; if not, it is recorded as skipped.
@@ -99,10 +99,10 @@ class LimitedCopy:
     def write(self, path: str, content: Iterable[bytes]) -> None:
         """Write a file. The limits apply to the bytes actually read.
 
-        Raises `LibraryRefused` if the source has too many files or bytes.
+        Raises `LibraryTooLarge` if the source has too many files or bytes.
         """
         if len(self.files) >= self.limits.files:
-            raise self.refusal(f"it has more than {self.limits.files:,} files")
+            raise self.too_large(f"it has more than {self.limits.files:,} files")
         target = self._folder / path
         try:
             descriptor = self._create(target)
@@ -119,7 +119,7 @@ class LimitedCopy:
                     break
                 self._bytes += len(chunk)
                 if self._bytes > self.limits.bytes:
-                    raise self.refusal(
+                    raise self.too_large(
                         f"its files are larger than {self.limits.bytes // 1024 // 1024} MiB in total"
                     )
                 digest.update(chunk)
@@ -138,6 +138,12 @@ class LimitedCopy:
 
     def refusal(self, problem: str) -> LibraryRefused:
         return LibraryRefused(self.source, problem)
+
+    def too_large(self, problem: str) -> LibraryTooLarge:
+        return LibraryTooLarge(self.source, problem)
+
+    def too_many_entries(self) -> LibraryTooLarge:
+        return self.too_large(f"it has more than {self.limits.entries:,} files and folders")
 
     def failure(self, problem: str) -> SourceFailed:
         return SourceFailed(self.source, problem)

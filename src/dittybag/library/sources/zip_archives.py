@@ -89,7 +89,7 @@ def _read_directory(file: BinaryIO, target: LimitedCopy) -> tuple[list[ZipEntry]
     if offset + size != end_offset:
         raise target.refusal("the archive is damaged: its directory is not at the recorded offset")
     if size > DIRECTORY_BYTES or count > target.limits.entries:
-        raise target.refusal(f"it has more than {target.limits.entries:,} files and folders")
+        raise target.too_many_entries()
     file.seek(offset)
     data = file.read(size)
     entries = []
@@ -136,7 +136,7 @@ def _parse_entry(data: bytes, position: int, target: LimitedCopy) -> tuple[ZipEn
             f"{label}: the name is not valid UTF-8; create the archive with another program"
         ) from None
     if _IN_ZIP64 in (compressed_size, size, offset):
-        raise target.refusal(f"{label} is too large for a library")
+        raise target.too_large(f"{label} is too large for a library")
     if flags & _ENCRYPTED:
         raise target.refusal(f"{label} is encrypted; unpack the archive and add the folder")
     if disk:

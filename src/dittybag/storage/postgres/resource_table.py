@@ -65,9 +65,12 @@ class ResourceTable:
         row = await first_row(self._connection, sql, *bindings)
         return None if row is None else resource_from_row(row)
 
-    async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
-        clauses = "WHERE project = $1 AND is_template = $2 AND number > $3 ORDER BY number LIMIT $4"
-        return await select(self._connection, clauses, project, templates, after, limit)
+    async def listing(
+        self, project: int, after: int, limit: int, *, templates: bool | None
+    ) -> list[Resource]:
+        kind = "" if templates is None else "AND is_template" if templates else "AND NOT is_template"
+        clauses = f"WHERE project = $1 {kind} AND number > $2 ORDER BY number LIMIT $3"
+        return await select(self._connection, clauses, project, after, limit)
 
     async def templates(self, project: int) -> list[Resource]:
         return await select(self._connection, "WHERE project = $1 AND is_template ORDER BY number", project)

@@ -59,12 +59,15 @@ class ResourceTable:
         row = first_row(self._connection, f"SELECT {_COLUMNS} FROM resources WHERE {condition}", bindings)
         return None if row is None else resource_from_row(row)
 
-    async def listing(self, project: int, after: int, limit: int, *, templates: bool) -> list[Resource]:
+    async def listing(
+        self, project: int, after: int, limit: int, *, templates: bool | None
+    ) -> list[Resource]:
+        kind = "" if templates is None else f"AND is_template = {int(templates)}"
         rows = all_rows(
             self._connection,
-            f"""SELECT {_COLUMNS} FROM resources WHERE project = ? AND is_template = ? AND number > ?
+            f"""SELECT {_COLUMNS} FROM resources WHERE project = ? {kind} AND number > ?
                 ORDER BY number LIMIT ?""",
-            (project, templates, after, limit),
+            (project, after, limit),
         )
         return [resource_from_row(row) for row in rows]
 

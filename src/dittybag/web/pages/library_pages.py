@@ -231,7 +231,9 @@ async def _report_of(request: WebRequest, library: str) -> LibraryReport | None:
 
 async def _preview(request: WebRequest, found: LibraryPrompt, values: Mapping[str, str]) -> Any:
     async def render(values: Mapping[str, str]) -> str:
-        _, text = await request.context.templates.render_library_prompt(found.name, values)
+        _, text = await request.context.templates.render_library_prompt(
+            found.name, values, client=request.client_key
+        )
         return text
 
     return await preview_prompt(found.arguments, values, render)

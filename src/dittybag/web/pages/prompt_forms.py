@@ -283,7 +283,7 @@ async def preview_draft(request: WebRequest) -> WebResponse:
         if draft.rows:
             # Any values reveal errors in the template.
             values = {item.name: item.name for item in draft.arguments()}
-            await request.context.templates.render_prompt(_unsaved(draft), values)
+            await request.context.templates.render_prompt(_unsaved(draft), values, client=request.client_key)
     except PromptUnusable as error:
         problem = str(error)
     return render_page(

@@ -169,7 +169,9 @@ class _PromptResult(Struct, frozen=True, kw_only=True):
 
 async def _result(request: WebRequest, prompt: Prompt, values: Mapping[str, str]) -> _PromptResult:
     preview = await preview_prompt(
-        prompt.arguments, values, lambda given: request.context.templates.render_prompt(prompt, given)
+        prompt.arguments,
+        values,
+        lambda given: request.context.templates.render_prompt(prompt, given, client=request.client_key),
     )
     if preview.missing:
         return _PromptResult(missing=preview.missing[0])
