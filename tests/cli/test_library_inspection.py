@@ -277,7 +277,7 @@ def test_a_linked_folder_that_is_gone_is_reported(tmp_path: Path) -> None:
 
 def test_commands_see_the_libraries_of_twig(tmp_path: Path) -> None:
     twig = tmp_path / "twig"
-    folder = good(tmp_path / "elsewhere")
+    folder = write_valid_library(tmp_path / "elsewhere")
     twig.mkdir()
     folder.rename(twig / "theirs")
     (twig / "theirs/prompts/review.md").write_text("A needle: {{ typo }}\n")
