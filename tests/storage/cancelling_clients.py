@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from tests.contracts.http_server_process import BOTH, JSON, routing_headers
-from tests.wire import ROOT
+from tests.stdio_server_process import ROOT
 
 #: Every request is stateless, so that a client that hangs up cancels its request.
 META = {

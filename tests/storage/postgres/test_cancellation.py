@@ -10,7 +10,7 @@ from itertools import count
 
 import pytest
 
-from tests.postgres_servers import Server
+from tests.postgres_servers import PostgresServer
 from tests.storage.cancelled_requests import Request, fill, probe, reads, writes
 from tests.storage.cancelling_clients import SECONDS, TRANSPORTS, CancellingClient, HttpClient, ask
 from tests.storage.postgres.holding_proxy import HoldingProxy, run_holding_proxy
@@ -20,14 +20,14 @@ MOST_RESPONSES = 40
 
 
 @pytest.fixture
-async def proxy(server: Server) -> AsyncIterator[HoldingProxy]:
+async def proxy(server: PostgresServer) -> AsyncIterator[HoldingProxy]:
     async with run_holding_proxy(server.port) as proxy:
         yield proxy
 
 
 @pytest.fixture(params=TRANSPORTS)
 async def client(
-    request: pytest.FixtureRequest, proxy: HoldingProxy, server: Server, schema: str
+    request: pytest.FixtureRequest, proxy: HoldingProxy, server: PostgresServer, schema: str
 ) -> AsyncIterator[CancellingClient]:
     url = server.url(schema=schema).replace(f":{server.port}/", f":{proxy.port}/")
     async with TRANSPORTS[request.param]("--db", url) as client:

@@ -101,7 +101,7 @@ async def test_the_schema_of_a_newer_version_is_refused_and_left_unchanged(
 
 
 async def test_a_running_store_refuses_writes_after_another_process_has_upgraded_the_schema(
-    server: Server, url: str, schema: str, open_store: OpenStore
+    server: PostgresServer, url: str, schema: str, open_store: OpenStore
 ) -> None:
     store = await open_store(url)
     await create_task(store, "before")

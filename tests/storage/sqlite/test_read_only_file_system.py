@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.contracts.http_server_process import HttpServerProcess, McpHttpClient
+from tests.stdio_server_process import StdioServerProcess
 from tests.storage.sqlite.scripted_process import unshare_mounts
-from tests.wire import Wire
 
 SERVER = "tests.storage.sqlite.read_only_server"
 
@@ -28,20 +28,22 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
 
 def fill(database: Path, how: signal.Signals) -> None:
     """Create a database with a task by a server that ends in this way."""
-    with Wire("dittybag", "serve", "--db", str(database)) as wire:
-        wire.handshake()
-        assert not wire.ask(call("task_create", title="kept"))["result"]["isError"]
-        wire.process.send_signal(how)
-        wire.rest()
+    with StdioServerProcess("dittybag", "serve", "--db", str(database)) as server:
+        server.handshake()
+        assert not server.ask(call("task_create", title="kept"))["result"]["isError"]
+        server.process.send_signal(how)
+        server.rest()
 
 
 def test_it_is_served_on_stdio_and_no_file_is_created(database: Path) -> None:
     fill(database, signal.SIGTERM)
     before = sorted(database.parent.iterdir())
-    with Wire(SERVER, str(database.parent), "serve", "--read-only", "--db", str(database)) as wire:
-        wire.handshake()
-        assert "kept" in str(wire.ask(call("task_list")))
-        assert "kept" in str(wire.ask(call("search", query="kept")))
+    with StdioServerProcess(
+        SERVER, str(database.parent), "serve", "--read-only", "--db", str(database)
+    ) as server:
+        server.handshake()
+        assert "kept" in str(server.ask(call("task_list")))
+        assert "kept" in str(server.ask(call("search", query="kept")))
     assert sorted(database.parent.iterdir()) == before
 
 
@@ -65,8 +67,10 @@ def test_it_is_served_over_http(database: Path) -> None:
 def test_a_log_that_a_killed_server_left_is_refused_clearly(database: Path) -> None:
     fill(database, signal.SIGKILL)
     Path(f"{database}-shm").unlink()
-    with Wire(SERVER, str(database.parent), "serve", "--read-only", "--db", str(database)) as wire:
-        _, error, status = wire.rest()
+    with StdioServerProcess(
+        SERVER, str(database.parent), "serve", "--read-only", "--db", str(database)
+    ) as server:
+        _, error, status = server.rest()
     assert status != 0
     assert "write-ahead log" in error
     assert "open it once where it can be written" in error
@@ -74,7 +78,7 @@ def test_a_log_that_a_killed_server_left_is_refused_clearly(database: Path) -> N
 
 def test_without_the_option_it_is_refused(database: Path) -> None:
     fill(database, signal.SIGTERM)
-    with Wire(SERVER, str(database.parent), "serve", "--db", str(database)) as wire:
-        _, error, status = wire.rest()
+    with StdioServerProcess(SERVER, str(database.parent), "serve", "--db", str(database)) as server:
+        _, error, status = server.rest()
     assert status != 0
     assert "The database is read-only" in error
