@@ -28,11 +28,11 @@ def call(name: str, **arguments: Any) -> dict[str, Any]:
 
 def fill(database: Path, how: signal.Signals) -> None:
     """Create a database with a task by a server that ends in this way."""
-    with StdioServerProcess("dittybag", "serve", "--db", str(database)) as wire:
-        wire.handshake()
-        assert not wire.ask(call("task_create", title="kept"))["result"]["isError"]
-        wire.process.send_signal(how)
-        wire.rest()
+    with StdioServerProcess("dittybag", "serve", "--db", str(database)) as server:
+        server.handshake()
+        assert not server.ask(call("task_create", title="kept"))["result"]["isError"]
+        server.process.send_signal(how)
+        server.rest()
 
 
 def test_it_is_served_on_stdio_and_no_file_is_created(database: Path) -> None:
@@ -40,10 +40,10 @@ def test_it_is_served_on_stdio_and_no_file_is_created(database: Path) -> None:
     before = sorted(database.parent.iterdir())
     with StdioServerProcess(
         SERVER, str(database.parent), "serve", "--read-only", "--db", str(database)
-    ) as wire:
-        wire.handshake()
-        assert "kept" in str(wire.ask(call("task_list")))
-        assert "kept" in str(wire.ask(call("search", query="kept")))
+    ) as server:
+        server.handshake()
+        assert "kept" in str(server.ask(call("task_list")))
+        assert "kept" in str(server.ask(call("search", query="kept")))
     assert sorted(database.parent.iterdir()) == before
 
 
@@ -69,8 +69,8 @@ def test_a_log_that_a_killed_server_left_is_refused_clearly(database: Path) -> N
     Path(f"{database}-shm").unlink()
     with StdioServerProcess(
         SERVER, str(database.parent), "serve", "--read-only", "--db", str(database)
-    ) as wire:
-        _, error, status = wire.rest()
+    ) as server:
+        _, error, status = server.rest()
     assert status != 0
     assert "write-ahead log" in error
     assert "open it once where it can be written" in error
@@ -78,7 +78,7 @@ def test_a_log_that_a_killed_server_left_is_refused_clearly(database: Path) -> N
 
 def test_without_the_option_it_is_refused(database: Path) -> None:
     fill(database, signal.SIGTERM)
-    with StdioServerProcess(SERVER, str(database.parent), "serve", "--db", str(database)) as wire:
-        _, error, status = wire.rest()
+    with StdioServerProcess(SERVER, str(database.parent), "serve", "--db", str(database)) as server:
+        _, error, status = server.rest()
     assert status != 0
     assert "The database is read-only" in error

@@ -20,16 +20,16 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def wire(database: Path) -> Iterator[StdioServerProcess]:
-    with StdioServerProcess("dittybag", "serve", "--db", str(database)) as wire:
-        wire.handshake()
-        yield wire
+def server(database: Path) -> Iterator[StdioServerProcess]:
+    with StdioServerProcess("dittybag", "serve", "--db", str(database)) as server:
+        server.handshake()
+        yield server
 
 
-def call(wire: StdioServerProcess, tool: str, **arguments: Any) -> tuple[bool, str]:
+def call(server: StdioServerProcess, tool: str, **arguments: Any) -> tuple[bool, str]:
     """Call a tool. Returns whether it succeeded, and its text."""
     params = {"name": tool, "arguments": arguments}
-    message = wire.ask({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": params})
+    message = server.ask({"jsonrpc": "2.0", "id": "call", "method": "tools/call", "params": params})
     result = message["result"]
     return not result["isError"], result["content"][0]["text"]
 
@@ -45,25 +45,25 @@ def count_tasks(database: Path) -> int:
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
 @pytest.mark.parametrize("wrote_before", [True, False])
 def test_a_write_is_refused_when_a_file_of_the_database_was_deleted(
-    wire: StdioServerProcess, database: Path, suffix: str, *, wrote_before: bool
+    server: StdioServerProcess, database: Path, suffix: str, *, wrote_before: bool
 ) -> None:
     if wrote_before:
-        assert call(wire, "task_create", title="before")[0]
+        assert call(server, "task_create", title="before")[0]
     Path(f"{database}{suffix}").unlink()
     for _ in range(2):
-        succeeded, text = call(wire, "task_create", title="after")
+        succeeded, text = call(server, "task_create", title="after")
         assert not succeeded, "an acknowledged write would be lost"
         assert "was moved, deleted or replaced while it was in use; nothing was changed" in text
         assert "Restart" in text
 
 
-def test_a_write_is_refused_when_the_log_was_replaced(wire: StdioServerProcess, database: Path) -> None:
-    assert call(wire, "task_create", title="before")[0]
+def test_a_write_is_refused_when_the_log_was_replaced(server: StdioServerProcess, database: Path) -> None:
+    assert call(server, "task_create", title="before")[0]
     log = Path(f"{database}-wal")
     content = log.read_bytes()
     log.unlink()
     log.write_bytes(content)
-    assert not call(wire, "task_create", title="after")[0]
+    assert not call(server, "task_create", title="after")[0]
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
@@ -71,19 +71,19 @@ def test_a_server_behind_a_symbolic_link_notices_a_deleted_log(tmp_path: Path, s
     (tmp_path / "real").mkdir()
     link = tmp_path / "link.db"
     link.symlink_to(tmp_path / "real" / "workspace.db")
-    with StdioServerProcess("dittybag", "serve", "--db", str(link)) as wire:
-        wire.handshake()
-        assert call(wire, "task_create", title="before")[0]
+    with StdioServerProcess("dittybag", "serve", "--db", str(link)) as server:
+        server.handshake()
+        assert call(server, "task_create", title="before")[0]
         (tmp_path / "real" / f"workspace.db{suffix}").unlink()
-        assert not call(wire, "task_create", title="after")[0]
+        assert not call(server, "task_create", title="after")[0]
 
 
 def test_a_write_is_refused_when_another_process_has_upgraded_the_schema(
-    wire: StdioServerProcess, database: Path
+    server: StdioServerProcess, database: Path
 ) -> None:
-    assert call(wire, "task_create", title="before")[0]
+    assert call(server, "task_create", title="before")[0]
     upgrade(database)
-    succeeded, text = call(wire, "task_create", title="after")
+    succeeded, text = call(server, "task_create", title="after")
     assert not succeeded
     assert text.startswith("The database was written by a newer version of Dittybag; nothing was changed")
     assert count_tasks(database) == 1
@@ -113,11 +113,11 @@ def test_a_failed_sync_is_not_reported_as_nothing_changed(tmp_path: Path, databa
     switch = tmp_path / "fail"
     with StdioServerProcess(
         "tests.storage.sqlite.faulty_server", "sync", str(switch), "serve", "--db", str(database)
-    ) as wire:
-        wire.handshake()
-        assert call(wire, "task_create", title="before")[0]
+    ) as server:
+        server.handshake()
+        assert call(server, "task_create", title="before")[0]
         switch.touch()
-        texts = [call(wire, "task_create", title=f"refused {number}") for number in range(5)]
+        texts = [call(server, "task_create", title=f"refused {number}") for number in range(5)]
     # Killed: the log contains the last of them completely.
     assert count_tasks(database) > 1
     for succeeded, text in texts:
@@ -130,24 +130,24 @@ def test_writes_and_searches_continue_after_a_thread_could_not_start(tmp_path: P
     switch = tmp_path / "fail"
     with StdioServerProcess(
         "tests.storage.sqlite.faulty_server", "threads", str(switch), "serve", "--db", str(database)
-    ) as wire:
-        wire.handshake()
+    ) as server:
+        server.handshake()
         switch.touch()
         for _ in range(2):
             for tool, arguments in (("task_create", {"title": "refused"}), ("search", {"query": "refused"})):
-                succeeded, text = call(wire, tool, **arguments)
+                succeeded, text = call(server, tool, **arguments)
                 assert not succeeded
                 assert "nothing was changed" in text
         switch.unlink()
-        assert call(wire, "task_create", title="after")[0]
-        succeeded, text = call(wire, "search", query="after")
+        assert call(server, "task_create", title="after")[0]
+        succeeded, text = call(server, "search", query="after")
         assert succeeded
         assert "after" in text
         assert count_tasks(database) == 1
         database.unlink()
-        assert not call(wire, "task_update", task_id=1, title="too late")[0]
-        wire.hang_up()
-        _, log, _ = wire.rest()
+        assert not call(server, "task_update", task_id=1, title="too late")[0]
+        server.hang_up()
+        _, log, _ = server.rest()
     assert "task_create failed" in log
     assert "task_update failed" in log, "the log continues as well"
 
@@ -177,16 +177,16 @@ def damage(database: Path) -> None:
 
 @pytest.mark.parametrize("happens", [damage, upgrade, Path.unlink])
 def test_every_failed_request_logs_at_most_one_line_and_no_traceback(
-    wire: StdioServerProcess, database: Path, happens: Any
+    server: StdioServerProcess, database: Path, happens: Any
 ) -> None:
-    assert call(wire, "task_create", title="before")[0]
+    assert call(server, "task_create", title="before")[0]
     happens(database)
     failed = 0
     for number, (method, params) in enumerate(REQUESTS):
-        message = wire.ask({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        message = server.ask({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         failed += "error" in message or bool(message["result"].get("isError"))
-    wire.hang_up()
-    _, log, _ = wire.rest()
+    server.hang_up()
+    _, log, _ = server.rest()
     lines = log.splitlines()
     assert "Traceback" not in log
     # Some fail because what they ask for does not exist.
