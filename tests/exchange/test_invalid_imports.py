@@ -78,7 +78,7 @@ def delete_default(export: dict[str, Any]) -> None:
 
 
 WITH_HISTORY = {
-    "blank title": (set_value("prompts.3.title", " "), "prompts 4: Title must not be blank"),
+    "long title": (set_value("prompts.3.title", "x" * 201), "prompts 4: Title must be 1-200 characters"),
     "unlisted edit": (set_value("prompts.3.content", "x"), "does not match the history"),
     "unknown field": (
         set_value("prompts.3.colour", "x"),

@@ -9,7 +9,6 @@ from urllib.parse import quote
 from dittybag.domain.names import NAME_LENGTH
 from dittybag.domain.prompts import DESCRIPTION_LENGTH, TAG_LENGTH, TITLE_LENGTH
 from dittybag.domain.resources import URI_LENGTH, problems
-from dittybag.domain.text import one_line
 
 _INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _INVALID_IN_TAGS: Final = re.compile(r"[^a-z0-9_-]+")
@@ -22,8 +21,8 @@ def sanitise_name(name: str, fallback: str) -> str:
 
 
 def sanitise_title(title: str) -> str:
-    """Return a title as one line, truncated to the maximum length."""
-    return one_line(title, TITLE_LENGTH)
+    """Return a title without NUL, truncated to the maximum length."""
+    return title.replace("\0", "")[:TITLE_LENGTH]
 
 
 def sanitise_tag(tag: str) -> str:
