@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from dittybag.contracts.error_formats import plain_text_error
 from dittybag.contracts.tool_specs import (
@@ -25,13 +26,16 @@ from dittybag.domain.errors import Invalid, Problem, require
 from dittybag.domain.tasks import ENERGIES, Task
 from dittybag.domain.times import iso
 from dittybag.protocol import ToolResult
-from dittybag.protocol.types import JsonObject
+from dittybag.protocol.jsonrpc import encode
+from dittybag.protocol.types import JsonObject, Text
 from dittybag.services.workspace import WorkspaceSession
 
 _FIELDS: Final = ("title", "notes", "both")
 _GROUPS: Final = ("project", "priority", "status")
-#: The maximum of `task_list` too: a result must fit into a message.
-_MAX_FOUND: Final = 1000
+#: Maximum size of a list of tasks in a message. Several clients refuse messages of more than 10 MiB.
+_MAX_LIST_BYTES: Final = 8 * 1024 * 1024
+#: A character of a list takes at most this many bytes: four in the text, four in `structuredContent`.
+_BYTES_PER_CHARACTER: Final = 8
 #: Databases do not accept larger offsets.
 _MAX_OFFSET: Final = 1 << 62
 _NO_PROJECT: Final = "(no project)"
@@ -147,9 +151,33 @@ def _json_result(value: Any, structured: JsonObject | None = None) -> ToolResult
     return ToolResult.from_text(dumps(value, ensure_ascii=False), structured=structured or value)
 
 
-def _list_result(found: list[Task]) -> ToolResult:
+def _list_result(
+    found: list[Task], note_if_cut: Callable[[int], str], total: int | None = None
+) -> ToolResult:
+    """Return as many tasks as a message holds. If there are more, a second text says so.
+
+    `total`: the number of all tasks, if it is not that of `found`.
+    """
     items = [_task(task) for task in found]
-    return _json_result(items, {"tasks": items})
+    whole = _json_result(items, {"tasks": items})
+    (content,) = whole.content
+    if isinstance(content, Text) and len(content.text) * _BYTES_PER_CHARACTER > _MAX_LIST_BYTES:
+        items = items[: _fitting(items)]
+        whole = _json_result(items, {"tasks": items})
+    if len(items) == (len(found) if total is None else total):
+        return whole
+    return replace(whole, content=(*whole.content, Text(text=note_if_cut(len(items)))))
+
+
+def _fitting(items: list[JsonObject]) -> int:
+    """Return how many of the items fit into a message, as text and as structured content."""
+    size = 0
+    for count, item in enumerate(items):
+        structured = encode(item)
+        size += len(structured) + len(encode(structured.decode()))
+        if size > _MAX_LIST_BYTES:
+            return count
+    return len(items)
 
 
 async def task_create(session: WorkspaceSession, arguments: TaskCreate) -> ToolResult:
@@ -171,7 +199,13 @@ async def task_list(session: WorkspaceSession, arguments: TaskList) -> ToolResul
         limit=arguments.limit,
         offset=min(arguments.offset, _MAX_OFFSET),
     )
-    return _list_result(found)
+    return _list_result(
+        found,
+        lambda shown: (
+            f"Only the first {shown:,} of these tasks fit into this result. "
+            f"Use offset {arguments.offset + shown} to get the others."
+        ),
+    )
 
 
 async def task_get(session: WorkspaceSession, arguments: TaskGet) -> ToolResult:
@@ -202,14 +236,22 @@ def _search_problems(query: str = "", fields: str = "both") -> list[Problem]:
 
 async def task_search(session: WorkspaceSession, arguments: TaskSearch) -> ToolResult:
     require(_search_problems(arguments.query, arguments.fields))
-    _, found = await session.workspace.tasks.search(
+    total, found = await session.workspace.tasks.search(
         session.caller,
         arguments.query,
         title=arguments.fields != "notes",
         notes=arguments.fields != "title",
-        limit=_MAX_FOUND,
+        # Each text is in the message twice.
+        max_bytes=_MAX_LIST_BYTES // 2,
     )
-    return _list_result(found)
+    return _list_result(
+        found,
+        lambda shown: (
+            f"Only the first {shown:,} of {total:,} matching tasks fit into this result. "
+            "Search for more words to find the others."
+        ),
+        total,
+    )
 
 
 def _stats_problems(group_by: str = "project") -> list[Problem]:

@@ -35,6 +35,23 @@ _FEW_MATCHES: Final = 5000
 _SINGLE_COLUMN_KEY: Final = "0"
 
 
+def matching_tasks_sql(columns: str, where: str, max_bytes: str, limit: str) -> str:
+    """SQL for the first matching tasks, each with the number of all matches.
+
+    `max_bytes`: the placeholder for the total size of the texts of these tasks; empty for any size.
+    """
+    size = (
+        "sum(octet_length(title) + coalesce(octet_length(notes), 0) + 256) OVER (ORDER BY priority DESC, id)"
+    )
+    fits = f"WHERE size <= {max_bytes}" if max_bytes else ""
+    return f"""WITH matched AS (
+            SELECT id AS matched_id, count(*) OVER () AS total, {size if max_bytes else 0} AS size
+            FROM tasks WHERE {where}
+        )
+        SELECT {columns}, total FROM matched JOIN tasks ON id = matched_id {fits}
+        ORDER BY priority DESC, id LIMIT {limit}"""
+
+
 class BoardQuery:
     """SQL that counts and selects the tasks of a user that match a filter."""
 
