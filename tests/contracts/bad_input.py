@@ -45,8 +45,8 @@ class Bad(NamedTuple):
 
 
 def label(argument: str) -> str:
-    """Return the argument as the domain's messages name it. Schema violations name it as the caller does."""
-    return argument.capitalize().replace("_", " ")
+    """Return the argument as the domain's messages name it: a single word is capitalised."""
+    return argument if "_" in argument else argument.capitalize()
 
 
 def wrong_type(argument: str, expected: str, *values: tuple[Any, str]) -> list[Bad]:
@@ -64,9 +64,9 @@ def text(argument: str, *more: Bad) -> list[Bad]:
     ]
 
 
-def not_text(argument: str) -> list[Bad]:
+def not_text(argument: str, expected: str = "a string") -> list[Bad]:
     values = ((7, "the number 7"), (True, "true"), (["x"], "an array"), ({"x": "y"}, "an object"))
-    return wrong_type(argument, "a string", *values)
+    return wrong_type(argument, expected, *values)
 
 
 def surrogate(argument: str, value: Any = "a\ud800b", path: str = "") -> Bad:
@@ -79,9 +79,9 @@ def address(argument: str) -> list[Bad]:
     return [surrogate(argument), *not_text(argument)]
 
 
-def integer(argument: str, *more: Bad) -> list[Bad]:
+def integer(argument: str, *more: Bad, expected: str = "an integer") -> list[Bad]:
     values: list[tuple[Any, str]] = [("7", "a string"), (1.5, "the number 1.5"), (False, "false")]
-    return [*more, *wrong_type(argument, "an integer", *values, ([], "an array"), ({}, "an object"))]
+    return [*more, *wrong_type(argument, expected, *values, ([], "an array"), ({}, "an object"))]
 
 
 def bounded_integer(argument: str, minimum: int, maximum: int | None = None) -> list[Bad]:
@@ -91,7 +91,7 @@ def bounded_integer(argument: str, minimum: int, maximum: int | None = None) -> 
     if maximum is None:
         return integer(argument, *low)
     high = [Bad(f"{n}", n, f"{argument} must be at most {maximum}, not {n}") for n in (maximum + 1, 2**64)]
-    return integer(argument, *low, *high)
+    return integer(argument, *low, *high, expected=f"an integer from {minimum} to {maximum}")
 
 
 def not_an_array(argument: str) -> list[Bad]:
@@ -263,6 +263,7 @@ PRIORITY: Final = integer(
         Bad(f"out of bounds: {value}", value, "Priority must be between 1 and 5")
         for value in (0, 6, -1, 2**63)
     ),
+    expected="an integer from 1 to 5",
 )
 
 
@@ -275,8 +276,8 @@ def not_a_choice(argument: str, message: str, *values: str) -> list[Bad]:
 ENERGY: Final = not_a_choice("energy", "Energy must be one of light, medium, deep", "heavy", "DEEP", " deep")
 TIME_ESTIMATE: Final = text(
     "time_estimate",
-    Bad("empty", "", "Time estimate must be between 1 and 50 characters"),
-    Bad("over-long", "x" * 51, "Time estimate must be between 1 and 50 characters"),
+    Bad("empty", "", "time_estimate must be between 1 and 50 characters"),
+    Bad("over-long", "x" * 51, "time_estimate must be between 1 and 50 characters"),
     *not_one_line("time_estimate"),
 )
 NOTES: Final = text(
@@ -284,12 +285,12 @@ NOTES: Final = text(
     Bad("over-long", "x" * 100001, "Notes must be at most 100000 characters"),
     Bad("5 MB", MEGABYTES, "Notes must be at most 100000 characters"),
 )
-DUE_DATE: Final = [
+NOT_A_DATE: Final = [
     *(
         Bad(
             f"not a date: {value!r}",
             value,
-            "Due date must be an ISO 8601 date or date-time, as in 2026-03-01 or 2026-03-01T17:00:00Z",
+            "due_date must be an ISO 8601 date or date-time, as in 2026-03-01 or 2026-03-01T17:00:00Z",
         )
         for value in (
             "tomorrow",
@@ -306,8 +307,9 @@ DUE_DATE: Final = [
         )
     ),
     surrogate("due_date"),
-    *not_text("due_date"),
 ]
+DUE_DATE: Final = [*NOT_A_DATE, *not_text("due_date")]
+NEW_DUE_DATE: Final = [*NOT_A_DATE, *not_text("due_date", "a string or null")]
 SHOW_COMPLETED: Final = wrong_type(
     "show_completed",
     "true or false",
@@ -445,11 +447,14 @@ def _tools() -> Iterator[ToolCase]:
         "offset": bounded_integer("offset", 0),
     }
     where = not_a_choice("fields", "fields must be one of title, notes, both", "content", "Title")
-    group = not_a_choice("group_by", "group_by must be one of project, priority, status", "energy", "Project")
+    group = not_a_choice(
+        "group_by", "group_by must be one of project, priority, status, all", "energy", "Project"
+    )
     here = (TASKS, ALL)
     yield ToolCase("task_create", here, task, {"title": "Fresh"}, ("title",), fields)
     yield ToolCase("task_list", here, task, {}, (), filters)
-    yield ToolCase("task_update", here, task, {"task_id": 1, "priority": 4}, ("task_id",), by_number | fields)
+    changed = by_number | fields | {"due_date": NEW_DUE_DATE}
+    yield ToolCase("task_update", here, task, {"task_id": 1, "priority": 4}, ("task_id",), changed)
     for name in ("task_get", "task_complete", "task_delete"):
         yield ToolCase(name, here, task, {"task_id": 1}, ("task_id",), by_number)
     yield ToolCase("task_search", here, task, {"query": "x"}, ("query",), {"query": QUERY, "fields": where})

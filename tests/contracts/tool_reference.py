@@ -92,7 +92,8 @@ def _tool_section(tool: ToolSpec[Any]) -> str:
 def _type(field: dict[str, Any]) -> str:
     if "enum" in field:
         return " \\| ".join(f"`{value}`" for value in field["enum"])
-    kind = str(field["type"])
+    types = field["type"]
+    kind = types if isinstance(types, str) else " or ".join(types)
     if kind == "array":
         items = field["items"]
         return "array of objects" if items.get("type") == "object" else f"array of {_type(items)}"

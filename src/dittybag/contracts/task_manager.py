@@ -23,7 +23,7 @@ from dittybag.contracts.tool_specs import (
 )
 from dittybag.domain import tasks
 from dittybag.domain.errors import Invalid, Problem, require
-from dittybag.domain.tasks import ENERGIES, Task
+from dittybag.domain.tasks import ENERGIES, NO_PROJECT, Task
 from dittybag.domain.times import iso
 from dittybag.protocol import ToolResult
 from dittybag.protocol.jsonrpc import encode
@@ -32,13 +32,13 @@ from dittybag.services.workspace import WorkspaceSession
 
 _FIELDS: Final = ("title", "notes", "both")
 _GROUPS: Final = ("project", "priority", "status")
+_ALL_GROUPS: Final = "all"
 #: Maximum size of a list of tasks in a message. Several clients refuse messages of more than 10 MiB.
 _MAX_LIST_BYTES: Final = 8 * 1024 * 1024
 #: A character of a list takes at most this many bytes: four in the text, four in `structuredContent`.
 _BYTES_PER_CHARACTER: Final = 8
 #: Databases do not accept larger offsets.
 _MAX_OFFSET: Final = 1 << 62
-_NO_PROJECT: Final = "(no project)"
 
 
 class TaskCreate(Struct, kw_only=True):
@@ -90,7 +90,9 @@ class TaskUpdate(Struct, kw_only=True):
     ) = UNSET
     time_estimate: Annotated[str, Meta(description="New time estimate")] | UnsetType = UNSET
     notes: Annotated[str, Meta(description="New notes")] | UnsetType = UNSET
-    due_date: Annotated[str, Meta(description="New due date (ISO 8601; empty for none)")] | UnsetType = UNSET
+    due_date: (
+        Annotated[str | None, Meta(description="New due date (ISO 8601; null or empty for none)")] | UnsetType
+    ) = UNSET
 
 
 class TaskComplete(Struct, kw_only=True):
@@ -118,7 +120,7 @@ class TaskStatsArguments(Struct, kw_only=True):
             str,
             Meta(
                 description="Grouping field (project|priority|status, default=all)",
-                extra_json_schema={"enum": list(_GROUPS)},
+                extra_json_schema={"enum": [*_GROUPS, _ALL_GROUPS]},
             ),
         ]
         | UnsetType
@@ -255,17 +257,17 @@ async def task_search(session: WorkspaceSession, arguments: TaskSearch) -> ToolR
 
 
 def _stats_problems(group_by: str = "project") -> list[Problem]:
-    return choice_problems("group_by", group_by, _GROUPS)
+    return choice_problems("group_by", group_by, (*_GROUPS, _ALL_GROUPS))
 
 
 async def task_stats(session: WorkspaceSession, arguments: TaskStatsArguments) -> ToolResult:
-    selected = _GROUPS if arguments.group_by is UNSET else (arguments.group_by,)
-    for group in selected:
-        require(_stats_problems(group))
+    group_by = _ALL_GROUPS if arguments.group_by is UNSET else arguments.group_by
+    require(_stats_problems(group_by))
+    selected = _GROUPS if group_by == _ALL_GROUPS else (group_by,)
     stats = await session.workspace.tasks.stats(session.caller)
     projects: dict[str, int] = {}
     for name, count in stats.by_project.items():
-        label = _NO_PROJECT if name is None else name
+        label = NO_PROJECT if name is None else name
         projects[label] = projects.get(label, 0) + count
     ranked = sorted(projects.items(), key=lambda item: (-item[1], item[0]))
     groups: dict[str, JsonObject] = {

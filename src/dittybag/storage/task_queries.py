@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from dittybag.domain.tasks import LISTED_NOTES, TaskColumn, TaskFilter, TaskGrouping, TaskListing, TaskOrder
+from dittybag.domain.tasks import (
+    LISTED_NOTES,
+    NO_PROJECT,
+    TaskColumn,
+    TaskFilter,
+    TaskGrouping,
+    TaskListing,
+    TaskOrder,
+)
 from dittybag.storage.row_mapping import Row
 
 #: In microseconds. In every time zone, days begin on a quarter-hour boundary.
@@ -33,6 +41,12 @@ _SCAN_FACTOR: Final = 10
 _FEW_MATCHES: Final = 5000
 #: The key of the only column of a list.
 _SINGLE_COLUMN_KEY: Final = "0"
+
+
+def project_condition(project: str, placeholder: str) -> str:
+    """SQL for whether a task is in a project, or in none."""
+    is_project = f"project = {placeholder}"
+    return f"({is_project} OR project IS NULL)" if project == NO_PROJECT else is_project
 
 
 def matching_tasks_sql(columns: str, where: str, max_bytes: str, limit: str) -> str:

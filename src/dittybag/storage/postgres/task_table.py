@@ -20,6 +20,7 @@ from dittybag.storage.task_queries import (
     empty_columns,
     fill_columns,
     matching_tasks_sql,
+    project_condition,
 )
 
 TABLE: Final = KeyedTable("tasks", "id")
@@ -36,7 +37,7 @@ _BATCH: Final = 500
 def _conditions(bindings: Bindings, user: str, project: str | None, priority: int | None) -> list[str]:
     conditions = [f'"user" = {bindings.add(user)}']
     if project is not None:
-        conditions.append(f"project = {bindings.add(project)}")
+        conditions.append(project_condition(project, bindings.add(project)))
     if priority is not None:
         conditions.append(f"priority = {bindings.add(priority)}")
     return conditions

@@ -20,6 +20,7 @@ from dittybag.storage.task_queries import (
     empty_columns,
     fill_columns,
     matching_tasks_sql,
+    project_condition,
 )
 
 TABLE: Final = KeyedTable("tasks", "id")
@@ -63,7 +64,7 @@ class TaskTable:
     ) -> list[Task]:
         conditions = ["user = :user"]
         if project is not None:
-            conditions.append("project = :project")
+            conditions.append(project_condition(project, ":project"))
         if priority is not None:
             conditions.append("priority = :priority")
         if not completed:
@@ -91,7 +92,7 @@ class TaskTable:
     ) -> list[Task]:
         conditions = ["user = :user"]
         if project is not None:
-            conditions.append("project = :project")
+            conditions.append(project_condition(project, ":project"))
         if priority is not None:
             conditions.append("priority = :priority")
         if completed is not None:
