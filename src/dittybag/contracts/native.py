@@ -227,6 +227,12 @@ def _extended(spec: ToolSpec[Any], **fields: Any) -> ToolSpec[Any]:
     return msgspec.structs.replace(spec, **fields)
 
 
+#: The fields that `search` looks at.
+SEARCHED_TEXTS: Final = (
+    "the titles and contents of prompts, the names, titles and texts of resources, "
+    "and the titles and notes of tasks"
+)
+
 TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     _extended(
         mcpkg.CREATE_PROMPT, arguments=CreatePromptWithArguments, run=create_prompt, check=_prompt_problems
@@ -264,7 +270,7 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     ToolSpec(
         name="search",
         title="Search everything",
-        description="Search prompts, resources and tasks for text",
+        description=f"Search {SEARCHED_TEXTS}",
         arguments=SearchEverything,
         run=search,
         toolset="search",
