@@ -490,3 +490,22 @@ def test_every_help_page_has_an_example() -> None:
         assert re.search(r"Examples?:\n", page)
         assert f"dittybag prompt {name} " in page or name == "list"
         assert "--json" in page
+
+
+def test_titles_with_line_breaks_and_control_characters_stay_on_one_line(tmp_path: Path) -> None:
+    for name, title in (("odd", "Two\n\tlines\x1b[31m"), ("blank", " \n")):
+        dittybag(tmp_path, "prompt", "add", name, "Say hello.", "--title", title)
+        shown = data(dittybag(tmp_path, "prompt", "show", name, "--json"))
+        assert shown["title"] == title
+        assert dittybag(tmp_path, "prompt", "show", title).stdout == "Say hello."
+    rows = dittybag(tmp_path, "prompt", "list").stdout.splitlines()
+    assert re.fullmatch(r"blank +\S+Z", rows[1])
+    assert re.fullmatch(r"odd +Two  lines \[31m +\S+Z", rows[2])
+    changes = dittybag(tmp_path, "history").stdout.splitlines()
+    assert len(changes) == 4
+    assert "prompt blank" in changes[1]
+    assert "prompt Two  lines [31m" in changes[2]
+    found = dittybag(tmp_path, "search", "hello").stdout
+    assert "\x1b[31m" not in found
+    taken = dittybag(tmp_path, "prompt", "add", "third", "x", "--title", "Two\n\tlines\x1b[31m", status=4)
+    assert "\x1b" not in taken.stderr

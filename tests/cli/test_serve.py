@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -144,3 +146,11 @@ def test_help_lists_all_options_in_short_lines(tmp_path: Path) -> None:
     for option in ("--profile", "--project", "--workspace", "--db", "--read-only", "--toolsets"):
         assert option in text
     assert max(map(len, text.splitlines())) <= 90
+
+
+def test_a_server_starts_without_modules_that_only_some_calls_need(tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "dittybag", "serve", "--db", str(tmp_path / "a.db")]
+    done = subprocess.run(command, cwd=ROOT, input=b"", capture_output=True, timeout=30, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    assert "dittybag.domain.names" in loaded
+    assert not loaded & {"anyascii", "importlib.resources"}

@@ -159,7 +159,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("add", "\udcff"), 2, "not valid UTF-8"),
         (("add",), 2, "Missing argument 'TITLE...'"),
         (("add", "x", "-d", "someday"), 2, "'someday' is not a date. Examples: tomorrow, fri"),
-        (("add", "x", "-d", "2026-02-30"), 1, "Due date must be an ISO 8601 date"),
+        (("add", "x", "-d", "2026-02-30"), 1, "due_date must be an ISO 8601 date"),
         (("add", "x", "-n", "y" * 100_001), 1, "Notes must be at most 100000 characters"),
         (("done", "1", "99"), 3, "Task 99 not found"),
         (("done", "0"), 3, "Task 0 not found"),
@@ -283,3 +283,12 @@ def test_every_help_page_has_an_example() -> None:
         page = dittybag(Path("/nowhere"), "task", name, "--help").stdout
         assert re.search(r"Examples?:\n", page)
         assert "--json" in page
+
+
+def test_tasks_without_a_project_are_listed(tmp_path: Path) -> None:
+    dittybag(tmp_path, "task", "add", "At home", "-p", "home")
+    dittybag(tmp_path, "task", "add", "Anywhere")
+    found = data(dittybag(tmp_path, "task", "list", "--no-project", "--json"))["tasks"]
+    assert [task["title"] for task in found] == ["Anywhere"]
+    both = dittybag(tmp_path, "task", "list", "--no-project", "-p", "home", status=2)
+    assert "--project and --no-project cannot be used together" in both.stderr

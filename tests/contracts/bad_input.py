@@ -31,6 +31,7 @@ TAKEN_ID: Final = "id of Taken title"
 MEGABYTES: Final = "x" * 5_000_000
 #: The value of an argument that is not sent.
 ABSENT: Final = object()
+INVALID_INPUT: Final = "INVALID_INPUT"
 
 
 class Bad(NamedTuple):
@@ -39,11 +40,13 @@ class Bad(NamedTuple):
     kind: str
     value: Any
     message: str
+    #: The code in the format of the prompt store; by default that of the argument.
+    code: str = ""
 
 
 def label(argument: str) -> str:
-    """Return the argument as the domain's messages name it. Schema violations name it as the caller does."""
-    return argument.capitalize().replace("_", " ")
+    """Return the argument as the domain's messages name it: a single word is capitalised."""
+    return argument if "_" in argument else argument.capitalize()
 
 
 def wrong_type(argument: str, expected: str, *values: tuple[Any, str]) -> list[Bad]:
@@ -61,9 +64,9 @@ def text(argument: str, *more: Bad) -> list[Bad]:
     ]
 
 
-def not_text(argument: str) -> list[Bad]:
+def not_text(argument: str, expected: str = "a string") -> list[Bad]:
     values = ((7, "the number 7"), (True, "true"), (["x"], "an array"), ({"x": "y"}, "an object"))
-    return wrong_type(argument, "a string", *values)
+    return wrong_type(argument, expected, *values)
 
 
 def surrogate(argument: str, value: Any = "a\ud800b", path: str = "") -> Bad:
@@ -76,9 +79,9 @@ def address(argument: str) -> list[Bad]:
     return [surrogate(argument), *not_text(argument)]
 
 
-def integer(argument: str, *more: Bad) -> list[Bad]:
+def integer(argument: str, *more: Bad, expected: str = "an integer") -> list[Bad]:
     values: list[tuple[Any, str]] = [("7", "a string"), (1.5, "the number 1.5"), (False, "false")]
-    return [*more, *wrong_type(argument, "an integer", *values, ([], "an array"), ({}, "an object"))]
+    return [*more, *wrong_type(argument, expected, *values, ([], "an array"), ({}, "an object"))]
 
 
 def bounded_integer(argument: str, minimum: int, maximum: int | None = None) -> list[Bad]:
@@ -88,12 +91,12 @@ def bounded_integer(argument: str, minimum: int, maximum: int | None = None) -> 
     if maximum is None:
         return integer(argument, *low)
     high = [Bad(f"{n}", n, f"{argument} must be at most {maximum}, not {n}") for n in (maximum + 1, 2**64)]
-    return integer(argument, *low, *high)
+    return integer(argument, *low, *high, expected=f"an integer from {minimum} to {maximum}")
 
 
 def not_an_array(argument: str) -> list[Bad]:
     values = (("x", "a string"), (7, "the number 7"), (True, "true"), ({"x": "y"}, "an object"))
-    return wrong_type(argument, "an array", *values)
+    return [bad._replace(code=INVALID_INPUT) for bad in wrong_type(argument, "an array", *values)]
 
 
 def not_one_line(argument: str) -> list[Bad]:
@@ -130,8 +133,9 @@ STORE_TITLE: Final = text(
     Bad("empty", "", "Title must be 1-200 characters"),
     Bad("over-long", "x" * 201, "Title must be 1-200 characters"),
     Bad("over-long emoji", "🎒" * 201, "Title must be 1-200 characters"),
-    *not_one_line("title"),
 )
+#: An empty title is valid for a resource: it means no title.
+RESOURCE_TITLE: Final = [*(bad for bad in STORE_TITLE if bad.kind != "empty"), *not_one_line("title")]
 PROMPT_CONTENT: Final = text(
     "content",
     Bad("empty", "", "Content must not be empty"),
@@ -161,7 +165,7 @@ TAGS: Final = [
     Bad("empty tag", [""], "Tag '' must be 1-50 characters"),
     Bad("over-long tag", ["x" * 51], f"Tag '{'x' * 51}' must be 1-50 characters"),
     Bad("clipped tag", ["x" * 100], f"Tag '{'x' * 60}...' must be 1-50 characters"),
-    Bad("too many", [f"tag-{n}" for n in range(51)], "At most 50 tags are allowed, not 51"),
+    Bad("too many", [f"tag-{n}" for n in range(51)], "At most 50 tags are allowed, not 51", INVALID_INPUT),
     _tag("control character", "a\x07b"),
     _tag("line break at the end", "tag\n"),
     _tag("emoji", "🎒"),
@@ -170,13 +174,14 @@ TAGS: Final = [
     _tag("a digit that is not ASCII", "٣"),
     _tag("NUL", "a\0b"),
     surrogate("tags", ["fine", "a\udc00b"], "[1]"),
-    Bad("type of an item", ["fine", 7], "tags[1] must be a string, not the number 7"),
-    Bad("null item", ["fine", None], "tags[1] must be a string, not null"),
+    Bad("type of an item", ["fine", 7], "tags[1] must be a string, not the number 7", INVALID_INPUT),
+    Bad("null item", ["fine", None], "tags[1] must be a string, not null", INVALID_INPUT),
     Bad(
         "three wrong tags",
         ["a b", "fine", "", 7],
         f"{_tag('', 'a b').message}; Tag '' must be 1-50 characters; "
         "tags[3] must be a string, not the number 7",
+        INVALID_INPUT,
     ),
     *not_an_array("tags"),
 ]
@@ -258,6 +263,7 @@ PRIORITY: Final = integer(
         Bad(f"out of bounds: {value}", value, "Priority must be between 1 and 5")
         for value in (0, 6, -1, 2**63)
     ),
+    expected="an integer from 1 to 5",
 )
 
 
@@ -270,8 +276,8 @@ def not_a_choice(argument: str, message: str, *values: str) -> list[Bad]:
 ENERGY: Final = not_a_choice("energy", "Energy must be one of light, medium, deep", "heavy", "DEEP", " deep")
 TIME_ESTIMATE: Final = text(
     "time_estimate",
-    Bad("empty", "", "Time estimate must be between 1 and 50 characters"),
-    Bad("over-long", "x" * 51, "Time estimate must be between 1 and 50 characters"),
+    Bad("empty", "", "time_estimate must be between 1 and 50 characters"),
+    Bad("over-long", "x" * 51, "time_estimate must be between 1 and 50 characters"),
     *not_one_line("time_estimate"),
 )
 NOTES: Final = text(
@@ -279,12 +285,12 @@ NOTES: Final = text(
     Bad("over-long", "x" * 100001, "Notes must be at most 100000 characters"),
     Bad("5 MB", MEGABYTES, "Notes must be at most 100000 characters"),
 )
-DUE_DATE: Final = [
+NOT_A_DATE: Final = [
     *(
         Bad(
             f"not a date: {value!r}",
             value,
-            "Due date must be an ISO 8601 date or date-time, as in 2026-03-01 or 2026-03-01T17:00:00Z",
+            "due_date must be an ISO 8601 date or date-time, as in 2026-03-01 or 2026-03-01T17:00:00Z",
         )
         for value in (
             "tomorrow",
@@ -301,8 +307,9 @@ DUE_DATE: Final = [
         )
     ),
     surrogate("due_date"),
-    *not_text("due_date"),
 ]
+DUE_DATE: Final = [*NOT_A_DATE, *not_text("due_date")]
+NEW_DUE_DATE: Final = [*NOT_A_DATE, *not_text("due_date", "a string or null")]
 SHOW_COMPLETED: Final = wrong_type(
     "show_completed",
     "true or false",
@@ -313,9 +320,9 @@ SHOW_COMPLETED: Final = wrong_type(
 )
 QUERY: Final = text("query", Bad("over-long", "x" * 1001, "Query must be at most 1000 characters"))
 FILTER: Final = [
-    Bad("empty", [], "tags must have at least 1 item, not 0"),
-    Bad("too many", ["fine"] * 51, "At most 50 tags are allowed, not 51"),
-    Bad("type of an item", ["fine", 7], "tags[1] must be a string, not the number 7"),
+    Bad("empty", [], "tags must have at least 1 item, not 0", INVALID_INPUT),
+    Bad("too many", ["fine"] * 51, "At most 50 tags are allowed, not 51", INVALID_INPUT),
+    Bad("type of an item", ["fine", 7], "tags[1] must be a string, not the number 7", INVALID_INPUT),
     surrogate("tags", ["a\ud800b"], "[0]"),
     *not_an_array("tags"),
 ]
@@ -347,25 +354,27 @@ class ToolCase(NamedTuple):
 
     name: str
     profiles: tuple[str, ...]
-    error_format: Callable[[list[tuple[str, str]]], str]
+    error_format: Callable[[dict[str, Bad]], str]
     good: dict[str, Any]
     required: tuple[str, ...]
     bad: dict[str, list[Bad]]
 
 
-def prose_error(found: list[tuple[str, str]]) -> str:
-    return "Error: " + "; ".join(message for _, message in found)
+def prose_error(found: dict[str, Bad]) -> str:
+    return f"Error: {_messages(found)}"
 
 
-def task(found: list[tuple[str, str]]) -> str:
-    return "Validation error: " + "; ".join(message for _, message in found)
+def task(found: dict[str, Bad]) -> str:
+    return f"Validation error: {_messages(found)}"
 
 
-def store(found: list[tuple[str, str]]) -> str:
-    codes = {_CODES.get(argument, "INVALID_INPUT") for argument, _ in found}
-    return failure(
-        codes.pop() if len(codes) == 1 else "INVALID_INPUT", "; ".join(message for _, message in found)
-    )
+def store(found: dict[str, Bad]) -> str:
+    codes = {bad.code or _CODES.get(argument, INVALID_INPUT) for argument, bad in found.items()}
+    return failure(codes.pop() if len(codes) == 1 else INVALID_INPUT, _messages(found))
+
+
+def _messages(found: dict[str, Bad]) -> str:
+    return "; ".join(bad.message for bad in found.values())
 
 
 _CODES: Final = {"title": "INVALID_TITLE", "tags": "INVALID_TAG"}
@@ -394,8 +403,7 @@ def _tools() -> Iterator[ToolCase]:
     create, update = {"name": invalid_name("Resource"), "uri": URI} | resource, by_name | resource
     needed = ("name", "uri", "content")
     title = {"title": STORE_TITLE}
-    # An empty title is valid for a resource: it means no title.
-    no_title_or = {"title": [bad for bad in STORE_TITLE if bad.kind != "empty"]}
+    no_title_or = {"title": RESOURCE_TITLE}
     yield ToolCase("create_resource", (MCPKG,), prose_error, FRESH_RESOURCE, needed, create)
     yield ToolCase("create_resource", (ALL,), prose_error, FRESH_RESOURCE, needed, create | no_title_or)
     yield ToolCase("update_resource", (MCPKG,), prose_error, taken, ("name",), update)
@@ -439,11 +447,14 @@ def _tools() -> Iterator[ToolCase]:
         "offset": bounded_integer("offset", 0),
     }
     where = not_a_choice("fields", "fields must be one of title, notes, both", "content", "Title")
-    group = not_a_choice("group_by", "group_by must be one of project, priority, status", "energy", "Project")
+    group = not_a_choice(
+        "group_by", "group_by must be one of project, priority, status, all", "energy", "Project"
+    )
     here = (TASKS, ALL)
     yield ToolCase("task_create", here, task, {"title": "Fresh"}, ("title",), fields)
     yield ToolCase("task_list", here, task, {}, (), filters)
-    yield ToolCase("task_update", here, task, {"task_id": 1, "priority": 4}, ("task_id",), by_number | fields)
+    changed = by_number | fields | {"due_date": NEW_DUE_DATE}
+    yield ToolCase("task_update", here, task, {"task_id": 1, "priority": 4}, ("task_id",), changed)
     for name in ("task_get", "task_complete", "task_delete"):
         yield ToolCase(name, here, task, {"task_id": 1}, ("task_id",), by_number)
     yield ToolCase("task_search", here, task, {"query": "x"}, ("query",), {"query": QUERY, "fields": where})
@@ -476,9 +487,13 @@ def _every_bad(tool: ToolCase) -> dict[str, list[Bad]]:
     types = {str: "a string", int: "an integer", list: "an array"}
     table = {argument: list(bad) for argument, bad in tool.bad.items()}
     for argument in tool.required:
+        shape_code = INVALID_INPUT if argument == "tags" else ""
         table[argument] += [
-            Bad("missing", ABSENT, f"{argument} is required"),
-            *wrong_type(argument, types[type(tool.good[argument])], (None, "null")),
+            Bad("missing", ABSENT, f"{argument} is required", shape_code),
+            *(
+                bad._replace(code=shape_code)
+                for bad in wrong_type(argument, types[type(tool.good[argument])], (None, "null"))
+            ),
         ]
     return table
 
@@ -506,7 +521,7 @@ def _refused_by(tool: ToolCase) -> dict[str, tuple[dict[str, Any], str]]:
     return {
         " & ".join(f"{name}: {bad.kind}" for name, bad in wrongs.items()): (
             _with(tool.good, wrongs),
-            tool.error_format([(name, bad.message) for name, bad in wrongs.items()]),
+            tool.error_format(wrongs),
         )
         for wrongs in chosen
     }

@@ -164,9 +164,10 @@ class AcceptedCall(NamedTuple):
 def _accepted_by_prompt_store() -> Iterator[tuple[str, str, dict[str, Any]]]:
     canvas = {"id": "id of Canvas"}
     for case, text in TEXTS.items():
-        line = LINES.get(case, case)
-        yield "add_prompt", case, {"title": f"New {line}", "content": text}
-        yield "update_prompt", case, canvas | {"title": f"Changed {line}", "content": text}
+        yield "add_prompt", case, {"title": f"New {text}", "content": text}
+        yield "update_prompt", case, canvas | {"title": f"Changed {text}", "content": text}
+    for character in " \t\n\r\x1b\x7f\u2028":
+        yield "add_prompt", f"title {character!r}", {"title": character, "content": "x"}
     longest = {"content": "é" * 524288, "tags": [f"{n:02}{'x' * 48}" for n in range(50)]}
     yield "add_prompt", "longest", {"title": "🎒" * 200, **longest}
     yield "update_prompt", "longest", canvas | {"title": "ש" * 200, **longest}

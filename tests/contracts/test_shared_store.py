@@ -234,3 +234,29 @@ def test_tasks_are_the_same_in_every_profile_that_has_them(serve: StartServer) -
     tasks.text("task_delete", task_id=made["id"])
     assert default.refusal("task_get", task_id=made["id"]) == f"Task {made['id']} not found"
     assert default.data("task_create", title="Another")["id"] > made["id"], "ids are never reused"
+
+
+def test_the_instructions_say_what_search_looks_at(serve: StartServer) -> None:
+    server = serve()
+    prompt = {"name": "in-name", "content": "in-content {{ x }}", "description": "in-description"}
+    server.text("create_prompt", **prompt, arguments=[{"name": "x", "description": "in-argument"}])
+    server.text("update_prompt", name="in-name", title="in-title", tags=["in-tag"])
+    resource = {"name": "in-name", "title": "in-title", "content": "in-content", "uri": "file:///in-uri"}
+    server.text("create_resource", **resource, description="in-description")
+    server.text("task_create", title="in-title", notes="in-notes", project="in-project")
+    parts = ("name", "title", "content", "description", "argument", "tag", "uri", "notes", "project")
+    found: dict[str, list[str]] = {}
+    for part in parts:
+        for hit in server.data("search", query=f"in-{part}")["hits"]:
+            found.setdefault(hit["kind"], []).append(part)
+    assert found == {
+        "prompt": ["title", "content"],
+        "resource": ["name", "title", "content"],
+        "task": ["title", "notes"],
+    }
+    looks_at = (
+        "the titles and contents of prompts, the names, titles and texts of resources, "
+        "and the titles and notes of tasks"
+    )
+    assert looks_at in server.first_response["result"]["instructions"]
+    assert looks_at in server.tools()["search"]["description"]

@@ -7,6 +7,7 @@ import pytest
 from tests.contracts.contract_replay import (
     Json,
     ServerUnderTest,
+    StartServer,
 )
 
 
@@ -120,3 +121,31 @@ def test_the_completion_rate_is_a_percentage_with_two_decimals(server_with_tasks
         server_with_tasks.text("task_complete", task_id=task)
         rates.append(server_with_tasks.data("task_stats")["completion_rate"])
     assert rates == [33.33, 66.67, 100]
+
+
+def test_all_groups_can_be_requested_by_name(server_with_tasks: ServerUnderTest) -> None:
+    assert server_with_tasks.text("task_stats", group_by="all") == server_with_tasks.text("task_stats")
+
+
+@pytest.mark.parametrize("profile", ["tasks", "all"])
+def test_null_clears_a_due_date_and_leaves_other_fields_alone(serve: StartServer, profile: str) -> None:
+    server = serve(profile)
+    server.text("task_create", title="Due", due_date="2026-03-01", notes="Kept", project="Kept")
+    cleared = server.data("task_update", task_id=1, due_date=None, notes=None, project=None)
+    assert (cleared["due_date"], cleared["notes"], cleared["project"]) == (None, "Kept", "Kept")
+    assert server.data("task_create", title="None", due_date=None)["due_date"] is None
+    assert server.refusal("task_update", task_id=1, notes=None).startswith(
+        "Validation error: Nothing to update"
+    )
+
+
+@pytest.mark.parametrize("profile", ["tasks", "all"])
+def test_tasks_without_a_project_can_be_listed(serve: StartServer, profile: str) -> None:
+    server = serve(profile)
+    server.text("task_create", title="One", project="Home", priority=5)
+    server.text("task_create", title="Two")
+    server.text("task_create", title="Three", project="(no project)", priority=4)
+    assert ids(server.data("task_list", project="(no project)")) == [3, 2]
+    assert ids(server.data("task_list", project="(no project)", priority=3)) == [2]
+    assert ids(server.data("task_list", project="")) == [1, 3, 2]
+    assert server.data("task_stats")["by_project"] == {"(no project)": 2, "Home": 1}

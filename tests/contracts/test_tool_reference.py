@@ -1,11 +1,14 @@
-"""The tool reference page and the snapshots of tool schemas are up to date."""
+"""The reference pages of tools and the snapshots of their schemas are up to date."""
 
 from __future__ import annotations
 
 import pytest
 
+from dittybag.contracts import error_formats
 from dittybag.contracts.profiles import PROFILES
 from dittybag.contracts.tool_specs import TOOLSETS
+from dittybag.protocol.argument_schemas import schema_of
+from tests.contracts import tool_results
 from tests.contracts.tool_reference import PAGE, SNAPSHOTS, page, snapshot
 
 
@@ -16,6 +19,25 @@ def test_the_tools_match_the_snapshot(profile: str) -> None:
 
 def test_the_reference_page_is_up_to_date() -> None:
     assert page() == PAGE.read_text()
+
+
+def test_the_page_of_results_is_up_to_date() -> None:
+    assert tool_results.page() == tool_results.PAGE.read_text(), (
+        "after changing a result, run: python -m tests.contracts.tool_reference"
+    )
+
+
+def test_the_page_of_results_shows_results_and_errors_of_every_tool() -> None:
+    text = tool_results.PAGE.read_text()
+    for tool in PROFILES["all"].tools:
+        section = text.partition(f"### `{tool.name}`\n")[2].partition("\n### ")[0]
+        assert "Success" in section, tool.name
+        assert "(`isError`)" in section or not schema_of(tool.arguments)["properties"], tool.name
+
+
+def test_the_page_of_results_lists_every_code() -> None:
+    by_error = {code for _, code, _ in error_formats._CODES}
+    assert tool_results.CODES.keys() == by_error | {"INVALID_INPUT", "INVALID_TITLE", "INVALID_TAG", "ERROR"}
 
 
 def test_every_toolset_has_a_tool_and_every_tool_a_toolset() -> None:

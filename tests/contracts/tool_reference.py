@@ -1,4 +1,4 @@
-"""The tool reference page and the snapshots of tool schemas, generated from the tools.
+"""The reference pages of tools and the snapshots of their schemas, generated from the tools.
 
 `python -m tests.contracts.tool_reference` writes them again.
 """
@@ -13,6 +13,7 @@ import msgspec
 from dittybag.contracts.profiles import PROFILES, Profile
 from dittybag.contracts.tool_specs import TOOLSETS, ToolSpec
 from dittybag.protocol.argument_schemas import schema_of
+from tests.contracts import tool_results
 from tests.stdio_server_process import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "tools.md"
@@ -28,6 +29,7 @@ By default, `dittybag serve` offers the tools of the profile `all`. `--profile` 
 {toolsets}. `--read-only` hides all tools that write, overwrite or delete.
 
 Results are text. If the protocol revision supports `structuredContent`, results contain the same data there.
+[Tool results](tool-results.md) shows the results and errors of each tool.
 """
 
 
@@ -92,7 +94,8 @@ def _tool_section(tool: ToolSpec[Any]) -> str:
 def _type(field: dict[str, Any]) -> str:
     if "enum" in field:
         return " \\| ".join(f"`{value}`" for value in field["enum"])
-    kind = str(field["type"])
+    types = field["type"]
+    kind = types if isinstance(types, str) else " or ".join(types)
     if kind == "array":
         items = field["items"]
         return "array of objects" if items.get("type") == "object" else f"array of {_type(items)}"
@@ -109,6 +112,7 @@ def _type(field: dict[str, Any]) -> str:
 
 def main() -> None:
     PAGE.write_text(page())
+    tool_results.PAGE.write_text(tool_results.page())
     SNAPSHOTS.mkdir(exist_ok=True)
     for profile in PROFILES.values():
         (SNAPSHOTS / f"{profile.name}.json").write_text(snapshot(profile))

@@ -353,3 +353,25 @@ def test_a_read_only_server_renders_prompts_but_offers_no_edits(
     page.goto(page.url.partition("?")[0] + "/edit")
     expect(page.get_by_role("heading", name="You can read this project, but not change it")).to_be_visible()
     expect_status(windows, 403)
+
+
+def test_a_title_that_is_blank_or_has_line_breaks_is_shown_and_survives_an_edit(
+    server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    for title in ("Odd\r\ntitle\twith breaks", " \n"):
+        added = server.call("add_prompt", title=title, content="Before", tags=["odd-title"])
+        page = windows.open(server, f"{LIST}?tag=odd-title")
+        link = prompt_links(page).first
+        expect(link).to_have_text("Odd title with breaks" if title.strip() else "prompt")
+        link.click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(
+            "Odd title with breaks" if title.strip() else "prompt"
+        )
+        page.goto(page.url.partition("?")[0] + "/edit")
+        page.get_by_role("textbox", name="Content").fill("After")
+        save(page)
+        page.wait_for_url(re.compile(r"/prompts/[0-9a-f-]{36}"))
+        stored = server.call("get_prompt", id=added["id"])
+        assert (stored["title"], stored["content"]) == (title, "After")
+    page = windows.open(server, "/p/default/search?q=After")
+    expect(page.get_by_role("link", name="(blank title)")).to_be_visible()

@@ -420,3 +420,17 @@ def test_a_read_only_server_offers_no_edits(task_server: WebServerProcess, windo
         expect(page.get_by_role("heading", name="Learn to juggle")).to_be_visible()
         assert page.locator("main button").count() == 0
     assert find_task(task_server, "Learn to juggle")["completed"] is False
+
+
+def test_a_filter_finds_tasks_without_a_project_and_words_in_any_order(
+    task_server: WebServerProcess, windows: BrowserWindows
+) -> None:
+    task_server.call("task_create", title="R\u00e9server un caf\u00e9", notes="Demain matin")
+    task_server.call("task_create", title="Cafe\u0301 r\u00e9server", project="ops")
+    page = windows.open(task_server, TASKS + "?view=list&text=cafe++RESERVER")
+    expect(page.locator("[data-item]")).to_have_count(2)
+    page.get_by_label("Project").focus()
+    expect(page.locator("#projects option").first).to_have_attribute("value", "(no project)")
+    page.get_by_label("Project").fill("(no project)")
+    page.get_by_label("Project").press("Enter")
+    expect(page.locator("[data-item]")).to_have_text(["R\u00e9server un caf\u00e9"])

@@ -72,7 +72,7 @@ async def _write_part(
             id=transaction.new_id(),
             project=project.id,
             name=label,
-            title=f"Title of {label[:150]}",
+            title=("", " ", "\t", "Two\r\nlines: ", "\x1b\x85\u2028")[number % 5] + f"Title of {label[:150]}",
             description=rng.choice((None, "yes", "null", "two\nlines", "a: b # c", "'")),
             content=rng.choice(TEXTS) + f"{number} " * rng.randrange(1, 60),
             tags=tuple(rng.sample(("a", "no", "b-c", "1e5", "007"), rng.randrange(4))),

@@ -30,7 +30,7 @@ async def test_the_columns_act_and_prompt_are_imported(tmp_path: Path) -> None:
             None,
             "[]",
         ),
-        ("sthet", "Ästhet", "Prüfe, was schön ist", None, "[]"),
+        ("asthet", "Ästhet", "Prüfe, was schön ist", None, "[]"),
     ]
 
 

@@ -45,7 +45,8 @@ async def test_a_prompt_store_is_imported_with_tags_and_times(tmp_path: Path, fo
                 "content": "Review\r\n",
                 "created_at": "2026-02-19 10:30:00",
             },
-            {"id": "not-a-uuid", "title": "Tabs\tand " + "x" * 150, "content": "Second"},
+            {"id": "not-a-uuid", "title": "Tabs\tand\nlines ", "content": "Second"},
+            {"id": "no-uuid", "title": "x" * 201, "content": "Third"},
         ],
         tags=[{"name": "coding"}, {"name": "review"}],
         prompt_tags=[{"prompt_id": ID, "tag_name": "coding"}, {"prompt_id": ID, "tag_name": "review"}],
@@ -57,9 +58,12 @@ async def test_a_prompt_store_is_imported_with_tags_and_times(tmp_path: Path, fo
     sql = "SELECT id, name, title, content, tags, created_at FROM prompts ORDER BY number LIMIT 1"
     first = (ID, "code-review-assistant", "Code Review Assistant", "Review\r\n", '["coding","review"]')
     assert rows(tmp_path / "here.db", sql) == [(*first, 1_771_497_000_000_000)]
-    assert source.renamed == [("prompt", "Tabs\tand " + "x" * 150, "Tabs and " + "x" * 150)]
+    assert rows(tmp_path / "here.db", "SELECT name, title FROM prompts WHERE content = 'Second'") == [
+        ("tabs-and-lines", "Tabs\tand\nlines ")
+    ]
+    assert source.renamed == [("prompt", "x" * 201, "x" * 200)]
     assert file_contents(foreign_folder) == before
-    assert (await import_into(tmp_path / "here.db", source)).skipped["prompt"] == 2
+    assert (await import_into(tmp_path / "here.db", source)).skipped["prompt"] == 3
 
 
 async def test_uncheckpointed_changes_of_a_running_program_are_imported(

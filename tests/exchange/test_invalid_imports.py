@@ -78,7 +78,7 @@ def delete_default(export: dict[str, Any]) -> None:
 
 
 WITH_HISTORY = {
-    "blank title": (set_value("prompts.3.title", " "), "prompts 4: Title must not be blank"),
+    "long title": (set_value("prompts.3.title", "x" * 201), "prompts 4: Title must be 1-200 characters"),
     "unlisted edit": (set_value("prompts.3.content", "x"), "does not match the history"),
     "unknown field": (
         set_value("prompts.3.colour", "x"),
@@ -90,7 +90,7 @@ WITH_HISTORY = {
         "project 'nowhere' is not listed in projects",
     ),
     "bad base64": (set_value("resources.1", {"name": "x", "base64": "!"}), "base64 must be valid base64"),
-    "bad due date": (set_value("tasks.0.due_date", "soon"), "Due date must be an ISO 8601 date"),
+    "bad due date": (set_value("tasks.0.due_date", "soon"), "due_date must be an ISO 8601 date"),
     "bad time": (set_value("prompts.0.created_at", "yesterday"), "created_at must be a time like"),
     "huge number": (set_value("prompts.0.version", 2**60), "version is out of range"),
     "order": (swap_changes, "changes must be in ascending order of seq"),

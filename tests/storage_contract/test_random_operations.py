@@ -25,6 +25,7 @@ from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace
 from tests.storage_contract.backends import Backend
 from tests.storage_contract.log_consistency import ALL, EntitiesByKey, read_log, replay_log, stored_entities
+from tests.storage_contract.naive_search import contains_words
 from tests.storage_contract.sample_entities import create_entity
 from tests.storage_contract.store_session import ACTOR, StoreSession
 from tests.storage_contract.workspace_model import WorkspaceModel
@@ -381,9 +382,7 @@ class StoreMachine(RuleBasedStateMachine):
         }
         _, tasks = self._run(session.workspace.tasks.search(session.caller, query))
         assert {task.id for task in tasks} == {
-            task.id
-            for task in self.model.all("task")
-            if query.casefold() in task.title.casefold() or query.casefold() in (task.notes or "").casefold()
+            task.id for task in self.model.all("task") if contains_words(query, task.title, task.notes)
         }
 
     @rule(which=WHICH, tags=TAGS)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from dittybag.domain.errors import ChangedMeanwhile, Outdated, TaskNotFound
 from dittybag.domain.tasks import ENERGIES, Task, TaskFilter, TaskGrouping, TaskOrder
 from tests.storage_contract.log_consistency import check_log
+from tests.storage_contract.naive_search import contains_words
 from tests.storage_contract.store_session import StoreSession, open_session
 
 DUES = (
@@ -67,7 +68,7 @@ def matches(task: Task, choice: TaskFilter) -> bool:
         and (choice.due_from is None or day >= choice.due_from)
         and (choice.due_by is None or (day != "" and day <= choice.due_by))
         and (choice.overdue_at is None or task.due_date in OVERDUE)
-        and choice.text.casefold() in f"{task.title}\n{task.notes or ''}".casefold()
+        and contains_words(choice.text, task.title, task.notes)
     )
 
 

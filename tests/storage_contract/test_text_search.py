@@ -14,6 +14,7 @@ from msgspec import Struct
 from dittybag.domain.prompts import Prompt
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
+from tests.storage_contract.naive_search import contains_words
 from tests.storage_contract.store_session import StoreSession, open_session
 
 #: Letters with unusual case mappings, and characters and words with a meaning in query languages.
@@ -204,7 +205,7 @@ async def test_tasks_are_found_by_title_and_notes(
             expected = [
                 task
                 for task in tasks
-                if (title and contains(query, task.title)) or (notes and contains(query, task.notes))
+                if contains_words(query, task.title if title else None, task.notes if notes else None)
             ]
             for limit in (None, 1, 100):
                 assert await here.workspace.tasks.search(

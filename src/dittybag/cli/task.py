@@ -14,7 +14,7 @@ from dittybag.cli.output import clip_line, json_option, print_json, print_table,
 from dittybag.cli.read_input import STREAM, read_text, text, usage_error
 from dittybag.cli.task_bars import print_charts
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.domain.tasks import NOTES_LENGTH, Task
+from dittybag.domain.tasks import NO_PROJECT, NOTES_LENGTH, Task
 from dittybag.domain.times import iso
 from dittybag.services.task_service import TaskMark
 
@@ -98,6 +98,7 @@ def add(title: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool, **f
 
 @command.command("list")
 @click.option("-p", "--project", metavar="NAME", type=text, help="Only tasks of this project.")
+@click.option("--no-project", is_flag=True, help="Only tasks without a project.")
 @click.option("-P", "--priority", metavar="N", type=int, help="Only tasks with this priority.")
 @click.option("--done", is_flag=True, help="Only completed tasks.")
 @click.option("--all", "everything", is_flag=True, help="Include completed tasks.")
@@ -120,6 +121,7 @@ def list_tasks(
     priority: int | None,
     due: str | None,
     limit: int,
+    no_project: bool,
     done: bool,
     everything: bool,
     overdue: bool,
@@ -136,13 +138,15 @@ def list_tasks(
         usage_error(f"--done and --{'all' if everything else 'overdue'} cannot be used together")
     if due is not None and (overdue or not due):
         usage_error("--due requires a date and cannot be used with --overdue")
+    if no_project and project is not None:
+        usage_error("--project and --no-project cannot be used together")
     now = local_time.now()
     # In other time zones it is already tomorrow.
     latest = (now.date() + timedelta(1)).isoformat() if overdue else due and local_time.local_due_day(due)
     found = options.run(
         lambda session: session.workspace.tasks.filter(
             session.caller,
-            project=project,
+            project=NO_PROJECT if no_project else project,
             priority=priority,
             completed=None if everything else done,
             due_by=latest,

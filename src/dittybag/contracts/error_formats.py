@@ -42,7 +42,14 @@ T = TypeVar("T")
 
 def problem_of(violation: Violation) -> Problem:
     """Describe a schema violation in a sentence that names the argument as the caller typed it."""
-    return Problem(top_level_argument(violation.path), f"{violation.path or 'arguments'} {violation.problem}")
+    return Problem(
+        top_level_argument(violation.path),
+        f"{violation.path or 'arguments'} {violation.problem}",
+        is_shape=violation.rule in _SHAPE_RULES,
+    )
+
+
+_SHAPE_RULES: Final = frozenset({"required", "type", "minItems", "maxItems"})
 
 
 def top_level_argument(path: str) -> str:
@@ -76,8 +83,6 @@ def _code_and_message(error: DittybagError) -> tuple[str, str]:
     return "ERROR", str(error)
 
 
-_PROBLEM_CODES: Final = {"title": "INVALID_TITLE", "tags": "INVALID_TAG"}
-
 _CODES: Final[tuple[tuple[type[DittybagError], str, str | None], ...]] = (
     (PromptNotFound, "NOT_FOUND", "Prompt not found"),
     (ProjectNotFound, "PROJECT_NOT_FOUND", None),
@@ -96,13 +101,19 @@ _CODES: Final[tuple[tuple[type[DittybagError], str, str | None], ...]] = (
 
 
 def _code_of_problems(problems: Sequence[Problem]) -> str:
-    codes = {_PROBLEM_CODES.get(problem.field, "INVALID_INPUT") for problem in problems}
+    codes = set(map(_code_of_problem, problems))
     return codes.pop() if len(codes) == 1 else "INVALID_INPUT"
 
 
 def unusable_prompt(error: PromptUnusable) -> InvalidParams:
     """Return the protocol error for a template that cannot be rendered; its message says why."""
     return InvalidParams(str(error), data={"details": str(error)})
+
+
+def _code_of_problem(problem: Problem) -> str:
+    if problem.field == "title":
+        return "INVALID_TITLE"
+    return "INVALID_TAG" if problem.field == "tags" and not problem.is_shape else "INVALID_INPUT"
 
 
 def as_protocol_errors(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:

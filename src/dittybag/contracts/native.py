@@ -23,6 +23,7 @@ from dittybag.domain import prompts
 from dittybag.domain.changes import Change, label_of
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.prompts import Argument
+from dittybag.domain.tasks import NO_PROJECT
 from dittybag.domain.times import iso
 from dittybag.protocol import ToolResult
 from dittybag.protocol.argument_schemas import find_violations
@@ -78,6 +79,13 @@ class UpdatePromptByIdOrName(Struct, kw_only=True):
 class DeletePromptByIdOrName(Struct, kw_only=True):
     id: Annotated[str, Meta(description="Prompt UUID; give either id or name")] | UnsetType = UNSET
     name: Annotated[str, Meta(description="Prompt name; give either id or name")] | UnsetType = UNSET
+
+
+class TaskListOfProject(task_manager.TaskList, kw_only=True):
+    project: (
+        Annotated[str, Meta(description=f"Filter by project; '{NO_PROJECT}' for tasks without one")]
+        | UnsetType
+    ) = UNSET
 
 
 class SearchEverything(Struct, kw_only=True):
@@ -219,6 +227,12 @@ def _extended(spec: ToolSpec[Any], **fields: Any) -> ToolSpec[Any]:
     return msgspec.structs.replace(spec, **fields)
 
 
+#: The fields that `search` looks at.
+SEARCHED_TEXTS: Final = (
+    "the titles and contents of prompts, the names, titles and texts of resources, "
+    "and the titles and notes of tasks"
+)
+
 TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     _extended(
         mcpkg.CREATE_PROMPT, arguments=CreatePromptWithArguments, run=create_prompt, check=_prompt_problems
@@ -249,11 +263,14 @@ TOOLS: Final[tuple[ToolSpec[Any], ...]] = (
     _extended(mcpkg.CREATE_RESOURCE, arguments=CreateResourceWithTitle),
     _extended(mcpkg.UPDATE_RESOURCE, arguments=UpdateResourceWithTitle),
     mcpkg.DELETE_RESOURCE,
-    *task_manager.TOOLS,
+    *(
+        _extended(tool, arguments=TaskListOfProject) if tool is task_manager.TASK_LIST else tool
+        for tool in task_manager.TOOLS
+    ),
     ToolSpec(
         name="search",
         title="Search everything",
-        description="Search prompts, resources and tasks for text",
+        description=f"Search {SEARCHED_TEXTS}",
         arguments=SearchEverything,
         run=search,
         toolset="search",

@@ -45,7 +45,13 @@ MESSAGE_BYTES: Final = 12 * 1024 * 1024
 #: Server instructions: sentences, each shown only if the tools that it mentions are visible.
 _INSTRUCTIONS: Final = (
     ((), "Dittybag stores prompts, resources and tasks that people and agents share."),
-    (("search",), "Before you create something, use `search` to check whether it exists."),
+    (
+        ("search",),
+        (
+            "Before you create something, use `search` to check whether it exists. "
+            f"It looks at {native.SEARCHED_TEXTS}, but not at library prompts."
+        ),
+    ),
     (
         ("list_changes", "undo_change"),
         "Every change is logged: `list_changes` lists changes, `undo_change` undoes one.",

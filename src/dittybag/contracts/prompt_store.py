@@ -20,7 +20,7 @@ from dittybag.contracts.tool_specs import (
 )
 from dittybag.domain import prompts
 from dittybag.domain.errors import Problem, require
-from dittybag.domain.prompts import MAX_TAGS, Prompt, PromptSummary
+from dittybag.domain.prompts import Prompt, PromptSummary
 from dittybag.domain.times import iso
 from dittybag.protocol import NoArguments, ToolResult
 from dittybag.protocol.jsonrpc import encode
@@ -158,9 +158,7 @@ async def search_prompts(session: WorkspaceSession, arguments: SearchPrompts) ->
 
 
 def _filter_problems(tags: Sequence[str] = (), **others: Any) -> list[Problem]:
-    if len(tags) <= MAX_TAGS:
-        return []
-    return [Problem("tags", f"At most {MAX_TAGS} tags are allowed, not {len(tags)}")]
+    return prompts.tag_count_problems(tags)
 
 
 async def filter_by_tags(session: WorkspaceSession, arguments: FilterByTags) -> ToolResult:

@@ -65,7 +65,8 @@ class StoredPrompts:
 def _info(prompt: PromptListing) -> PromptInfo:
     return PromptInfo(
         name=prompt.name,
-        title=prompt.title if prompt.title != prompt.name else None,
+        # Clients show the name of a prompt without a title.
+        title=prompt.title if prompt.title != prompt.name and prompt.title.strip() else None,
         description=prompt.description,
         arguments=argument_infos(prompt.arguments),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from dittybag.contracts.error_formats import plain_text_error
 from dittybag.contracts.tool_specs import (
@@ -22,19 +23,22 @@ from dittybag.contracts.tool_specs import (
 )
 from dittybag.domain import tasks
 from dittybag.domain.errors import Invalid, Problem, require
-from dittybag.domain.tasks import ENERGIES, Task
+from dittybag.domain.tasks import ENERGIES, NO_PROJECT, Task
 from dittybag.domain.times import iso
 from dittybag.protocol import ToolResult
-from dittybag.protocol.types import JsonObject
+from dittybag.protocol.jsonrpc import encode
+from dittybag.protocol.types import JsonObject, Text
 from dittybag.services.workspace import WorkspaceSession
 
 _FIELDS: Final = ("title", "notes", "both")
 _GROUPS: Final = ("project", "priority", "status")
-#: The maximum of `task_list` too: a result must fit into a message.
-_MAX_FOUND: Final = 1000
+_ALL_GROUPS: Final = "all"
+#: Maximum size of a list of tasks in a message. Several clients refuse messages of more than 10 MiB.
+_MAX_LIST_BYTES: Final = 8 * 1024 * 1024
+#: A character of a list takes at most this many bytes: four in the text, four in `structuredContent`.
+_BYTES_PER_CHARACTER: Final = 8
 #: Databases do not accept larger offsets.
 _MAX_OFFSET: Final = 1 << 62
-_NO_PROJECT: Final = "(no project)"
 
 
 class TaskCreate(Struct, kw_only=True):
@@ -86,7 +90,9 @@ class TaskUpdate(Struct, kw_only=True):
     ) = UNSET
     time_estimate: Annotated[str, Meta(description="New time estimate")] | UnsetType = UNSET
     notes: Annotated[str, Meta(description="New notes")] | UnsetType = UNSET
-    due_date: Annotated[str, Meta(description="New due date (ISO 8601; empty for none)")] | UnsetType = UNSET
+    due_date: (
+        Annotated[str | None, Meta(description="New due date (ISO 8601; null or empty for none)")] | UnsetType
+    ) = UNSET
 
 
 class TaskComplete(Struct, kw_only=True):
@@ -114,7 +120,7 @@ class TaskStatsArguments(Struct, kw_only=True):
             str,
             Meta(
                 description="Grouping field (project|priority|status, default=all)",
-                extra_json_schema={"enum": list(_GROUPS)},
+                extra_json_schema={"enum": [*_GROUPS, _ALL_GROUPS]},
             ),
         ]
         | UnsetType
@@ -147,9 +153,33 @@ def _json_result(value: Any, structured: JsonObject | None = None) -> ToolResult
     return ToolResult.from_text(dumps(value, ensure_ascii=False), structured=structured or value)
 
 
-def _list_result(found: list[Task]) -> ToolResult:
+def _list_result(
+    found: list[Task], note_if_cut: Callable[[int], str], total: int | None = None
+) -> ToolResult:
+    """Return as many tasks as a message holds. If there are more, a second text says so.
+
+    `total`: the number of all tasks, if it is not that of `found`.
+    """
     items = [_task(task) for task in found]
-    return _json_result(items, {"tasks": items})
+    whole = _json_result(items, {"tasks": items})
+    (content,) = whole.content
+    if isinstance(content, Text) and len(content.text) * _BYTES_PER_CHARACTER > _MAX_LIST_BYTES:
+        items = items[: _fitting(items)]
+        whole = _json_result(items, {"tasks": items})
+    if len(items) == (len(found) if total is None else total):
+        return whole
+    return replace(whole, content=(*whole.content, Text(text=note_if_cut(len(items)))))
+
+
+def _fitting(items: list[JsonObject]) -> int:
+    """Return how many of the items fit into a message, as text and as structured content."""
+    size = 0
+    for count, item in enumerate(items):
+        structured = encode(item)
+        size += len(structured) + len(encode(structured.decode()))
+        if size > _MAX_LIST_BYTES:
+            return count
+    return len(items)
 
 
 async def task_create(session: WorkspaceSession, arguments: TaskCreate) -> ToolResult:
@@ -171,7 +201,13 @@ async def task_list(session: WorkspaceSession, arguments: TaskList) -> ToolResul
         limit=arguments.limit,
         offset=min(arguments.offset, _MAX_OFFSET),
     )
-    return _list_result(found)
+    return _list_result(
+        found,
+        lambda shown: (
+            f"Only the first {shown:,} of these tasks fit into this result. "
+            f"Use offset {arguments.offset + shown} to get the others."
+        ),
+    )
 
 
 async def task_get(session: WorkspaceSession, arguments: TaskGet) -> ToolResult:
@@ -202,28 +238,36 @@ def _search_problems(query: str = "", fields: str = "both") -> list[Problem]:
 
 async def task_search(session: WorkspaceSession, arguments: TaskSearch) -> ToolResult:
     require(_search_problems(arguments.query, arguments.fields))
-    _, found = await session.workspace.tasks.search(
+    total, found = await session.workspace.tasks.search(
         session.caller,
         arguments.query,
         title=arguments.fields != "notes",
         notes=arguments.fields != "title",
-        limit=_MAX_FOUND,
+        # Each text is in the message twice.
+        max_bytes=_MAX_LIST_BYTES // 2,
     )
-    return _list_result(found)
+    return _list_result(
+        found,
+        lambda shown: (
+            f"Only the first {shown:,} of {total:,} matching tasks fit into this result. "
+            "Search for more words to find the others."
+        ),
+        total,
+    )
 
 
 def _stats_problems(group_by: str = "project") -> list[Problem]:
-    return choice_problems("group_by", group_by, _GROUPS)
+    return choice_problems("group_by", group_by, (*_GROUPS, _ALL_GROUPS))
 
 
 async def task_stats(session: WorkspaceSession, arguments: TaskStatsArguments) -> ToolResult:
-    selected = _GROUPS if arguments.group_by is UNSET else (arguments.group_by,)
-    for group in selected:
-        require(_stats_problems(group))
+    group_by = _ALL_GROUPS if arguments.group_by is UNSET else arguments.group_by
+    require(_stats_problems(group_by))
+    selected = _GROUPS if group_by == _ALL_GROUPS else (group_by,)
     stats = await session.workspace.tasks.stats(session.caller)
     projects: dict[str, int] = {}
     for name, count in stats.by_project.items():
-        label = _NO_PROJECT if name is None else name
+        label = NO_PROJECT if name is None else name
         projects[label] = projects.get(label, 0) + count
     ranked = sorted(projects.items(), key=lambda item: (-item[1], item[0]))
     groups: dict[str, JsonObject] = {

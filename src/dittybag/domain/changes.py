@@ -66,7 +66,9 @@ def key_of(entity: Entity) -> str:
 
 def label_of(entity: Entity) -> str:
     """Return the name or title of an entity for people."""
-    return entity.title if isinstance(entity, Task | Prompt) else entity.name
+    if isinstance(entity, Prompt):
+        return entity.label
+    return entity.title if isinstance(entity, Task) else entity.name
 
 
 def project_of(entity: Entity) -> int | None:

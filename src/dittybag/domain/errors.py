@@ -78,6 +78,8 @@ class Problem(Struct, frozen=True):
     #: The name of the field as in the API; empty if the problem concerns the whole input.
     field: str
     message: str
+    #: Whether the field is missing, of another type, or has too few or too many items.
+    is_shape: bool = False
 
 
 class DittybagError(Exception):

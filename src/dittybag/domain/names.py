@@ -12,6 +12,8 @@ NAME_LENGTH: Final = 255
 
 _ALLOWED: Final = re.compile(r"[A-Za-z0-9._-]*")
 _OTHERS: Final = re.compile(r"[^a-z0-9._-]+")
+#: Chinese characters and Korean syllables: each is transliterated to a syllable of its own.
+_SYLLABLE: Final = re.compile("[\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 def name_problem(kind: str, name: str) -> str | None:
@@ -24,8 +26,18 @@ def name_problem(kind: str, name: str) -> str | None:
 
 
 def name_from_title(title: str) -> str:
-    """Derive a name from a title: lower case, with `-` for runs of other characters."""
-    return _OTHERS.sub("-", title.lower()).strip("-")[:NAME_LENGTH] or "prompt"
+    """Derive a name from a title: transliterated, in lower case, with `-` for runs of other characters."""
+    return _OTHERS.sub("-", transliterate(title).lower()).strip("-")[:NAME_LENGTH] or "prompt"
+
+
+def transliterate(text: str) -> str:
+    """Return a text in ASCII that is readable: `uber` for `über`, `ri ben ` for `日本`."""
+    if text.isascii():
+        return text
+    # Imported here because it is slow to import and most texts do not need it.
+    from anyascii import anyascii
+
+    return anyascii(_SYLLABLE.sub(r"\g<0> ", text))
 
 
 def numbered_names(wanted: str, form: str, length: int) -> Iterator[str]:

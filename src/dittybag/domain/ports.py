@@ -212,9 +212,20 @@ class TaskRepository(Protocol):
         ...
 
     async def search(
-        self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
+        self,
+        user: str,
+        query: str,
+        *,
+        title: bool,
+        notes: bool,
+        limit: int | None,
+        max_bytes: int | None = None,
     ) -> tuple[int, list[Task]]:
-        """Count the matching tasks, open and completed; return the first of them in the order of `page`."""
+        """Count the tasks that contain every word; return the first of them in the order of `page`.
+
+        Open and completed tasks match, and case and accents do not matter. `max_bytes`: the maximum size of
+        the texts of the returned tasks.
+        """
         ...
 
     async def groups(self, user: str) -> list[TaskGroup]: ...

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dittybag.domain.errors import Problem, clip
 from dittybag.domain.names import name_problem
-from dittybag.domain.text import body_problem, line_problem
+from dittybag.domain.text import body_problem, line_problem, one_line
 
 TITLE_LENGTH: Final = 200
 CONTENT_BYTES: Final = 1024 * 1024
@@ -51,6 +51,10 @@ class Prompt(Struct, frozen=True, kw_only=True):
     updated_at: int
     version: int = 1
 
+    @property
+    def label(self) -> str:
+        return display_title(self.title, self.name)
+
 
 class PromptListing(Struct, frozen=True):
     """The fields of a prompt for `prompts/list`."""
@@ -87,6 +91,10 @@ class PromptEntry(Struct, frozen=True, kw_only=True):
     created_at: int
     updated_at: int
 
+    @property
+    def label(self) -> str:
+        return display_title(self.title, self.name)
+
 
 #: Sort order of a list of prompts: times descending, names ascending.
 PromptOrder = Literal["updated", "created", "name"]
@@ -97,6 +105,11 @@ class TagCount(Struct, frozen=True):
 
     name: str
     prompt_count: int
+
+
+def display_title(title: str, name: str) -> str:
+    """Return a title on one line for people; the name if the title is blank."""
+    return one_line(title) or name
 
 
 def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:
@@ -123,18 +136,17 @@ def problems(
     if description is not None and (problem := description_problem(description)):
         yield Problem("description", problem)
     if tags is not None:
-        for problem in _tag_problems(tags):
-            yield Problem("tags", problem)
+        yield from _tag_problems(tags)
     if arguments is not None:
         for problem in _argument_problems(arguments):
             yield Problem("arguments", problem)
 
 
 def title_problem(title: str) -> str | None:
-    """Return the problem with the title of a prompt or resource, or `None`."""
+    """Return the problem with the title of a prompt, or `None`. It may be blank and have several lines."""
     if not 1 <= len(title) <= TITLE_LENGTH:
         return f"Title must be 1-{TITLE_LENGTH} characters"
-    return line_problem("Title", title)
+    return body_problem("Title", title)
 
 
 def _content_problem(content: str) -> str | None:
@@ -155,16 +167,24 @@ def description_problem(description: str) -> str | None:
     return body_problem("Description", description)
 
 
-def _tag_problems(tags: Sequence[str]) -> Iterator[str]:
-    if len(tags) > MAX_TAGS:
-        yield f"At most {MAX_TAGS} tags are allowed, not {len(tags)}"
+def tag_count_problems(tags: Sequence[str]) -> list[Problem]:
+    """Return the problem with the number of tags, if there is one."""
+    if len(tags) <= MAX_TAGS:
+        return []
+    return [Problem("tags", f"At most {MAX_TAGS} tags are allowed, not {len(tags)}", is_shape=True)]
+
+
+def _tag_problems(tags: Sequence[str]) -> Iterator[Problem]:
+    if too_many := tag_count_problems(tags):
+        yield from too_many
         return
     for tag in dict.fromkeys(tags):
         if not 1 <= len(tag) <= TAG_LENGTH:
-            yield f"Tag '{clip(tag, 60)}' must be 1-{TAG_LENGTH} characters"
+            yield Problem("tags", f"Tag '{clip(tag, 60)}' must be 1-{TAG_LENGTH} characters")
         elif not _TAG.fullmatch(tag):
-            yield (
-                f"Tag '{tag}' contains invalid characters. Use only letters, numbers, dash, and underscore."
+            yield Problem(
+                "tags",
+                f"Tag '{tag}' contains invalid characters. Use only letters, numbers, dash, and underscore.",
             )
 
 

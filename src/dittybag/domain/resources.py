@@ -13,7 +13,7 @@ from msgspec import Struct
 from dittybag.domain.errors import Problem, clip
 from dittybag.domain.names import name_problem
 from dittybag.domain.prompts import description_problem, size_problem, title_problem
-from dittybag.domain.text import body_problem
+from dittybag.domain.text import body_problem, line_problem
 
 CONTENT_BYTES: Final = 4 * 1024 * 1024
 URI_LENGTH: Final = 2048
@@ -90,7 +90,7 @@ def problems(
         )
     if description is not None and (problem := description_problem(description)):
         yield Problem("description", problem)
-    if title is not None and (problem := title_problem(title)):
+    if title is not None and (problem := title_problem(title) or line_problem("Title", title)):
         yield Problem("title", problem)
 
 

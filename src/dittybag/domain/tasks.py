@@ -21,6 +21,9 @@ DEFAULT_PRIORITY: Final = 3
 DEFAULT_ENERGY: Final = "medium"
 DEFAULT_TIME_ESTIMATE: Final = "1hr"
 
+#: The name in filters and statistics for tasks without a project.
+NO_PROJECT: Final = "(no project)"
+
 #: The owner of tasks where authentication is off.
 DEFAULT_USER: Final = "dev-user"
 
@@ -138,7 +141,7 @@ def problems(
     if energy is not None and energy not in ENERGIES:
         yield Problem("energy", f"Energy must be one of {', '.join(ENERGIES)}")
     if time_estimate is not None and (
-        problem := _line_problem(time_estimate, "Time estimate", 1, TIME_ESTIMATE_LENGTH)
+        problem := _line_problem(time_estimate, "time_estimate", 1, TIME_ESTIMATE_LENGTH)
     ):
         yield Problem("time_estimate", problem)
     if notes is not None and (problem := _notes_problem(notes)):
@@ -146,7 +149,7 @@ def problems(
     if due_date and not _is_date(due_date):
         yield Problem(
             "due_date",
-            "Due date must be an ISO 8601 date or date-time, as in 2026-03-01 or 2026-03-01T17:00:00Z",
+            "due_date must be an ISO 8601 date or date-time, as in 2026-03-01 or 2026-03-01T17:00:00Z",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 
 SNIPPET_LENGTH: Final = 200
@@ -10,12 +11,29 @@ QUERY_LENGTH: Final = 1000
 #: Number of characters of a snippet before the match.
 _LEAD: Final = 60
 
+#: Combining diacritical marks.
+_ACCENTS: Final = re.compile("[\u0300-\u036f]+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def fold(text: str) -> str:
     """Fold `text` for comparison, so that texts that differ only in case are equal."""
     return text.casefold()
+
+
+def fold_accents(text: str) -> str:
+    """Fold `text` for comparison, so that texts that differ only in case or accents are equal."""
+    if text.isascii():
+        return text.lower()
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", text.casefold()))
+    return unicodedata.normalize("NFC", bare)
+
+
+def search_words(query: str) -> list[str]:
+    """Return the folded words of a query, without those that another word contains."""
+    # A word of accents alone is kept as it is; no folded text contains it.
+    words = dict.fromkeys(fold_accents(word) or word for word in query.split())
+    return [word for word in words if not any(word in other for other in words if other != word)]
 
 
 def line_problem(label: str, text: str) -> str | None:
@@ -63,6 +81,13 @@ def snippet_around(text: str, query: str) -> str:
     start = max(0, min(at - _LEAD, len(text) - SNIPPET_LENGTH))
     end = start + SNIPPET_LENGTH
     return f"{'...' if start else ''}{text[start:end]}{'...' if end < len(text) else ''}"
+
+
+def snippet_around_words(text: str, query: str) -> str:
+    """Return the text around the query or, if it does not occur, around its first word that does."""
+    folded = fold(text)
+    found = next((words for words in (query, *query.split()) if fold(words) in folded), "")
+    return snippet_around(text, found)
 
 
 def _find(text: str, needle: str) -> int:

@@ -6,6 +6,8 @@ import re
 from hashlib import sha256
 from typing import Final
 
+from dittybag.domain.names import transliterate
+
 _LENGTH: Final = 100
 _SAFE: Final = re.compile(r"[a-z0-9_][a-z0-9._-]*")
 _OTHERS: Final = re.compile(r"[^A-Za-z0-9_]+")
@@ -32,7 +34,7 @@ def file_name(name: str, *, digits: int = 8) -> str:
 
 def task_file_name(id: int, title: str) -> str:
     """Return the file name of a task: its id, and the beginning of its title for readability."""
-    words = _OTHERS.sub("-", title[:200].lower())[:40].strip("-")
+    words = _OTHERS.sub("-", transliterate(title[:200]).lower())[:40].strip("-")
     return f"{id:06d}-{words}.md" if words else f"{id:06d}.md"
 
 

@@ -6,10 +6,9 @@ import re
 from typing import Final
 from urllib.parse import quote
 
-from dittybag.domain.names import NAME_LENGTH
+from dittybag.domain.names import NAME_LENGTH, transliterate
 from dittybag.domain.prompts import DESCRIPTION_LENGTH, TAG_LENGTH, TITLE_LENGTH
 from dittybag.domain.resources import URI_LENGTH, problems
-from dittybag.domain.text import one_line
 
 _INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _INVALID_IN_TAGS: Final = re.compile(r"[^a-z0-9_-]+")
@@ -17,18 +16,18 @@ BINARY_MIME_TYPE: Final = "application/octet-stream"
 
 
 def sanitise_name(name: str, fallback: str) -> str:
-    """Replace invalid characters of a name with `-`. Returns `fallback` if nothing is left."""
-    return _INVALID_IN_NAMES.sub("-", name).strip("-")[:NAME_LENGTH] or fallback
+    """Transliterate a name, with `-` for other invalid characters. Returns `fallback` if nothing is left."""
+    return _INVALID_IN_NAMES.sub("-", transliterate(name)).strip("-")[:NAME_LENGTH] or fallback
 
 
 def sanitise_title(title: str) -> str:
-    """Return a title as one line, truncated to the maximum length."""
-    return one_line(title, TITLE_LENGTH)
+    """Return a title without NUL, truncated to the maximum length."""
+    return title.replace("\0", "")[:TITLE_LENGTH]
 
 
 def sanitise_tag(tag: str) -> str:
-    """Replace invalid characters of a tag with `-`. Returns an empty string if nothing is left."""
-    return _INVALID_IN_TAGS.sub("-", tag.lower()).strip("-")[:TAG_LENGTH]
+    """Transliterate a tag, with `-` for other invalid characters. The result may be empty."""
+    return _INVALID_IN_TAGS.sub("-", transliterate(tag).lower()).strip("-")[:TAG_LENGTH]
 
 
 def sanitise_description(text: str | None) -> str | None:

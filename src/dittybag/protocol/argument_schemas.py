@@ -33,6 +33,8 @@ def schema_of(kind: Any) -> JsonObject:
     """
     (root,), definitions = msgspec.json.schema_components([kind], ref_template=_REF)
     for name, definition in definitions.items():
+        for field, field_schema in definition.get("properties", {}).items():
+            definition["properties"][field] = _merge_null(field_schema)
         if definition.get("title") == name:
             del definition["title"]
         if definition.get("required") == []:
@@ -46,6 +48,15 @@ def schema_of(kind: Any) -> JsonObject:
         del definitions[own]
     if definitions:
         schema["$defs"] = definitions
+    return schema
+
+
+def _merge_null(schema: JsonObject) -> JsonObject:
+    """Replace `anyOf` with a list of types for a type that may be null. Several clients refuse `anyOf`."""
+    match schema.get("anyOf"):
+        case [{"type": str(kind)} as choice, {"type": "null"}]:
+            others = {name: value for name, value in schema.items() if name != "anyOf"}
+            return {**choice, **others, "type": [kind, "null"]}
     return schema
 
 
@@ -141,7 +152,7 @@ def _check(
         return
     expected = _allowed_types(schema)
     if expected and not any(_has_type(value, name) for name in expected):
-        allowed = " or ".join(_TYPES[name] for name in expected)
+        allowed = " or ".join(_describe_allowed(name, schema) for name in expected)
         yield Violation(path, "type", f"must be {allowed}, not {_describe_type(value)}")
         return
     if isinstance(value, str):
@@ -249,6 +260,12 @@ _TYPES: Final = {
     "object": "an object",
     "null": "null",
 }
+
+
+def _describe_allowed(name: str, schema: JsonObject) -> str:
+    if name == "integer" and "minimum" in schema and "maximum" in schema:
+        return f"an integer from {schema['minimum']} to {schema['maximum']}"
+    return _TYPES[name]
 
 
 def _has_type(value: Any, expected: str) -> bool:

@@ -133,13 +133,15 @@ class PromptService:
         if arguments:
             await require_syntax(self._syntax, caller, content)
 
+        derived = name_from_title(title or "") if name is None else name
+
         async def work(transaction: Transaction) -> tuple[Prompt, Project]:
             project = await writable_project(transaction, caller)
             prompt = Prompt(
                 number=0,
                 id=transaction.new_id(),
                 project=project.id,
-                name=await _free_name(transaction, project, name, title),
+                name=await _free_name(transaction, project, name, derived),
                 title=await _free_title(transaction, project, name, title),
                 description=description or None,
                 content=content,
@@ -384,12 +386,12 @@ async def _set_tags(transaction: Transaction, prompt: Prompt, tags: tuple[str, .
     return changed
 
 
-async def _free_name(transaction: Transaction, project: Project, name: str | None, title: str | None) -> str:
+async def _free_name(transaction: Transaction, project: Project, name: str | None, derived: str) -> str:
     if name is not None:
         if await transaction.prompts.name_taken(project.id, name):
             raise NameTaken("prompt", name, project.name)
         return name
-    for candidate in numbered_names(name_from_title(title or ""), "-{}", NAME_LENGTH):
+    for candidate in numbered_names(derived, "-{}", NAME_LENGTH):
         if not await transaction.prompts.name_taken(project.id, candidate):
             return candidate
     raise AssertionError("alternatives never end")

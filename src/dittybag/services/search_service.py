@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dittybag.domain.changes import Kind
 from dittybag.domain.ports import Store, Transaction
-from dittybag.domain.text import snippet_around
+from dittybag.domain.text import snippet_around_words
 from dittybag.services.caller import Caller, ScopedStore, checked_query, readable_project
 
 SEARCH_KINDS: tuple[Kind, ...] = ("prompt", "resource", "task")
@@ -55,7 +55,7 @@ class SearchService:
                     caller.user, query, title=True, notes=True, limit=limit
                 )
                 hits += [
-                    SearchHit("task", item.id, item.title, snippet_around(item.notes or "", query))
+                    SearchHit("task", item.id, item.title, snippet_around_words(item.notes or "", query))
                     for item in tasks
                 ]
             return hits, totals

@@ -207,13 +207,25 @@ class TaskService:
         return await self._store.write(caller, work)
 
     async def search(
-        self, caller: Caller, query: str, *, title: bool = True, notes: bool = True, limit: int | None = None
+        self,
+        caller: Caller,
+        query: str,
+        *,
+        title: bool = True,
+        notes: bool = True,
+        limit: int | None = None,
+        max_bytes: int | None = None,
     ) -> tuple[int, list[Task]]:
-        """Return open and completed tasks that contain `query`, ignoring case."""
+        """Count the open and completed tasks that contain every word of `query`; return the first of them.
+
+        Case and accents do not matter. `max_bytes`: the maximum size of the texts of the returned tasks.
+        """
         checked_query(query)
 
         async def work(transaction: Transaction) -> tuple[int, list[Task]]:
-            return await transaction.tasks.search(caller.user, query, title=title, notes=notes, limit=limit)
+            return await transaction.tasks.search(
+                caller.user, query, title=title, notes=notes, limit=limit, max_bytes=max_bytes
+            )
 
         return await self._store.read(caller, work, slow=True)
 

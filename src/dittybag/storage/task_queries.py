@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from dittybag.domain.tasks import LISTED_NOTES, TaskColumn, TaskFilter, TaskGrouping, TaskListing, TaskOrder
+from dittybag.domain.tasks import (
+    LISTED_NOTES,
+    NO_PROJECT,
+    TaskColumn,
+    TaskFilter,
+    TaskGrouping,
+    TaskListing,
+    TaskOrder,
+)
 from dittybag.storage.row_mapping import Row
 
 #: In microseconds. In every time zone, days begin on a quarter-hour boundary.
@@ -33,6 +41,29 @@ _SCAN_FACTOR: Final = 10
 _FEW_MATCHES: Final = 5000
 #: The key of the only column of a list.
 _SINGLE_COLUMN_KEY: Final = "0"
+
+
+def project_condition(project: str, placeholder: str) -> str:
+    """SQL for whether a task is in a project, or in none."""
+    is_project = f"project = {placeholder}"
+    return f"({is_project} OR project IS NULL)" if project == NO_PROJECT else is_project
+
+
+def matching_tasks_sql(columns: str, where: str, max_bytes: str, limit: str) -> str:
+    """SQL for the first matching tasks, each with the number of all matches.
+
+    `max_bytes`: the placeholder for the total size of the texts of these tasks; empty for any size.
+    """
+    size = (
+        "sum(octet_length(title) + coalesce(octet_length(notes), 0) + 256) OVER (ORDER BY priority DESC, id)"
+    )
+    fits = f"WHERE size <= {max_bytes}" if max_bytes else ""
+    return f"""WITH matched AS (
+            SELECT id AS matched_id, count(*) OVER () AS total, {size if max_bytes else 0} AS size
+            FROM tasks WHERE {where}
+        )
+        SELECT {columns}, total FROM matched JOIN tasks ON id = matched_id {fits}
+        ORDER BY priority DESC, id LIMIT {limit}"""
 
 
 class BoardQuery:

@@ -10,14 +10,21 @@ from msgspec import Struct
 
 from dittybag.domain.changes import Change
 from dittybag.domain.due_dates import format_due, is_overdue, local_due_day
-from dittybag.domain.tasks import ENERGIES, PRIORITIES, Task, TaskFilter, TaskGrouping, TaskListing, TaskOrder
+from dittybag.domain.tasks import (
+    ENERGIES,
+    NO_PROJECT,
+    PRIORITIES,
+    Task,
+    TaskFilter,
+    TaskGrouping,
+    TaskListing,
+    TaskOrder,
+)
 from dittybag.domain.text import QUERY_LENGTH
 from dittybag.web.browser_requests import WebRequest
 
 PRIORITY_NAMES: Final = {5: "Critical", 4: "High", 3: "Normal", 2: "Low", 1: "Someday"}
 ENERGY_NAMES: Final = {"deep": "Deep", "medium": "Medium", "light": "Light"}
-#: The query value for tasks without a project.
-NO_PROJECT: Final = "(none)"
 
 KEYS: Final[tuple[TaskGrouping, ...]] = ("priority", "project", "energy")
 VIEWS: Final = ("board", "list", "stats")

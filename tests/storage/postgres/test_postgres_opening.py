@@ -30,7 +30,8 @@ from dittybag.storage.postgres.text_search import contains
 from dittybag.storage.sqlite import migrations as sqlite_migrations
 from tests.postgres_servers import PostgresServer, run_postgres
 from tests.storage.postgres.conftest import OpenStore
-from tests.storage.postgres.task_workload import count_titles, create_task
+from tests.storage.postgres.task_workload import USER, count_titles, create_task
+from tests.storage_contract.store_session import open_session
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -134,6 +135,7 @@ async def test_tables_of_another_program_are_refused_and_left_unchanged(
 
 #: SQL that reverts a migration.
 DOWN_MIGRATIONS = {
+    6: "",
     5: "ALTER TABLE sessions DROP COLUMN owner;",
     4: """
         DROP FUNCTION viewer(), is_operator_connection(), record_content_use() CASCADE;
@@ -164,6 +166,7 @@ async def test_an_interrupted_migration_is_resumed(
     store = await open_store(url)
     await create_task(store, "before")
     await store.close()
+    _revert(server, schema, 5)
     _revert(server, schema, 4)
     server.sql(
         f"DROP TABLE {schema}.account_events, {schema}.members, {schema}.tokens, {schema}.users;"
@@ -176,12 +179,25 @@ async def test_an_interrupted_migration_is_resumed(
     assert server.sql(f"SELECT max(number) FROM {schema}.migrations") == [str(NEWEST)]
 
 
+async def test_tasks_from_before_accents_were_ignored_are_found(
+    server: PostgresServer, schema: str, url: str, open_store: OpenStore
+) -> None:
+    store = await open_store(url)
+    await create_task(store, "R\u00e9server un CAF\u00c9")
+    await store.close()
+    server.sql(f"UPDATE {schema}.tasks SET folded_title = 'r\u00e9server un caf\u00e9'")
+    _revert(server, schema, 5)
+    session = await open_session(await open_store(url), user=USER)
+    assert (await session.workspace.tasks.search(session.caller, "cafe reserver"))[0] == 1
+
+
 async def test_row_level_security_applies_to_rows_from_before_its_migration(
     server: PostgresServer, schema: str, open_store: OpenStore
 ) -> None:
     server.sql(f"CREATE ROLE {schema}_clerk LOGIN; CREATE SCHEMA {schema} AUTHORIZATION {schema}_clerk")
     url = server.url(schema=schema, user=f"{schema}_clerk")
     await (await open_store(url)).close()
+    _revert(server, schema, 5)
     _revert(server, schema, 4)
     resource = "number, id, project, name, uri, uri_digest, mime_type, is_text, is_template, sha256, size"
     log = "seq, batch, at, actor, action, kind, entity, project, before, after"

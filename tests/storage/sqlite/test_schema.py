@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 
 from dittybag.storage.sqlite.migrations import NEWEST, load_migrations, migrate
+from dittybag.storage.sqlite.store import SqliteStore
 from tests.storage.sqlite.schema import FILE, migrated_schema
+from tests.storage_contract.store_session import open_session
 
 
 def test_the_schema_file_equals_the_schema_after_all_migrations() -> None:
@@ -43,3 +46,27 @@ def test_a_new_file_records_each_migration_once(tmp_path: Path) -> None:
     assert connection.pragma("user_version") == NEWEST
     assert connection.pragma("integrity_check") == "ok"
     connection.close()
+
+
+async def test_tasks_from_before_accents_were_ignored_are_found(tmp_path: Path) -> None:
+    path = str(tmp_path / "old.db")
+    store = SqliteStore(path)
+    session = await open_session(store)
+    await session.task("R\u00e9server un CAF\u00c9", notes="Cafe\u0301")
+    await session.task("Plain")
+    await store.close()
+    with closing(apsw.Connection(path)) as connection:
+        connection.execute(
+            """UPDATE tasks SET folded_title = 'r\u00e9server un caf\u00e9', folded_notes = NULL WHERE id = 1;
+               DELETE FROM task_index WHERE rowid = 1;
+               INSERT INTO task_index (rowid, text) SELECT id, folded_title || char(10) || lower(notes)
+                   FROM tasks WHERE id = 1;
+               DELETE FROM migrations WHERE number = 5"""
+        )
+        connection.pragma("user_version", 4)
+    store = SqliteStore(path)
+    session = await open_session(store)
+    assert (await session.workspace.tasks.search(session.caller, "cafe reserver"))[0] == 1
+    assert (await session.workspace.tasks.search(session.caller, "cafe", title=False))[0] == 1
+    await store.check()
+    await store.close()

@@ -8,12 +8,20 @@ from typing import Any, Final
 import msgspec
 
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
+from dittybag.domain.text import fold_accents, search_words
 from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.row_writes import ContentReader, KeyedTable
 from dittybag.storage.postgres.rows import Bindings, all_rows, first_row, value
-from dittybag.storage.postgres.text_search import contains, folded_or_none, pattern
+from dittybag.storage.postgres.text_search import contain_words, folded_or_none
 from dittybag.storage.row_mapping import task_from_row
-from dittybag.storage.task_queries import QUARTER_HOUR, BoardQuery, empty_columns, fill_columns
+from dittybag.storage.task_queries import (
+    QUARTER_HOUR,
+    BoardQuery,
+    empty_columns,
+    fill_columns,
+    matching_tasks_sql,
+    project_condition,
+)
 
 TABLE: Final = KeyedTable("tasks", "id")
 
@@ -22,11 +30,14 @@ _COLUMNS: Final = (
     "created_at, updated_at, version"
 )
 
+#: The number of tasks that are folded at a time.
+_BATCH: Final = 500
+
 
 def _conditions(bindings: Bindings, user: str, project: str | None, priority: int | None) -> list[str]:
     conditions = [f'"user" = {bindings.add(user)}']
     if project is not None:
-        conditions.append(f"project = {bindings.add(project)}")
+        conditions.append(project_condition(project, bindings.add(project)))
     if priority is not None:
         conditions.append(f"priority = {bindings.add(priority)}")
     return conditions
@@ -84,17 +95,21 @@ class TaskTable:
         return await select(self._connection, clauses, *bindings.values)
 
     async def search(
-        self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
+        self,
+        user: str,
+        query: str,
+        *,
+        title: bool,
+        notes: bool,
+        limit: int | None,
+        max_bytes: int | None = None,
     ) -> tuple[int, list[Task]]:
-        matches = " OR ".join([contains("title", "$2")] * title + [contains("notes", "$2")] * notes)
-        rows = await all_rows(
-            self._connection,
-            f"""SELECT {_COLUMNS}, count(*) OVER () FROM tasks WHERE "user" = $1 AND ({matches})
-                ORDER BY priority DESC, id LIMIT $3""",
-            user,
-            pattern(query),
-            limit,
-        )
+        bindings = Bindings(user, limit)
+        columns = ["title"] * title + ["notes"] * notes
+        where = f'"user" = $1 AND {contain_words(search_words(query), columns, bindings.add)}'
+        size = "" if max_bytes is None else bindings.add(max_bytes)
+        sql = matching_tasks_sql(_COLUMNS, where, size, "$2")
+        rows = await all_rows(self._connection, sql, *bindings.values)
         return (rows[0][-1] if rows else 0), [task_from_row(row) for row in rows]
 
     async def count_all(self) -> int:
@@ -134,8 +149,7 @@ class TaskTable:
 def _query(user: str, filter: TaskFilter) -> BoardQuery:
     query = BoardQuery(user, filter)
     if filter.text:
-        placeholder = query.add(pattern(filter.text))
-        query.require_text(f"{contains('title', placeholder)} OR {contains('notes', placeholder)}")
+        query.require_text(contain_words(search_words(filter.text), ("title", "notes"), query.add))
     return query
 
 
@@ -150,6 +164,23 @@ async def select(connection: PostgresConnection, clauses: str, *values: Any) -> 
 async def row_values(content: ContentReader, task: Task) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(task),
-        "folded_title": folded_or_none(task.title),
-        "folded_notes": folded_or_none(task.notes),
+        "folded_title": folded_or_none(task.title, fold_accents),
+        "folded_notes": folded_or_none(task.notes, fold_accents),
     }
+
+
+async def refold(connection: PostgresConnection) -> None:
+    """Fold the texts of all tasks again, for databases from before accents were ignored."""
+    last = 0
+    sql = f"SELECT id, title, notes FROM tasks WHERE id > $1 ORDER BY id LIMIT {_BATCH}"
+    while rows := await connection.fetch(sql, last):
+        last = rows[-1][0]
+        other = [row for row in rows if not (row[1].isascii() and (row[2] or "").isascii())]
+        await connection.execute(
+            """UPDATE tasks SET folded_title = folded.title, folded_notes = folded.notes
+               FROM unnest($1::bigint[], $2::text[], $3::text[]) AS folded (task, title, notes)
+               WHERE id = folded.task""",
+            [row[0] for row in other],
+            [folded_or_none(row[1], fold_accents) for row in other],
+            [folded_or_none(row[2], fold_accents) for row in other],
+        )

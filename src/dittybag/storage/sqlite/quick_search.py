@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.domain.changes import Kind
-from dittybag.domain.text import snippet_around
+from dittybag.domain.text import search_words, snippet_around, snippet_around_words
 from dittybag.storage.sqlite import prompt_table, resource_table, task_table
 from dittybag.storage.sqlite.rows import all_rows
-from dittybag.storage.sqlite.text_search import SearchTerm, contains
+from dittybag.storage.sqlite.text_search import SearchTerm, SearchWords, contains
 
 #: At most this many candidates are searched, the newest first: by title, and, which takes longer, by text.
 _MAX_TITLES: Final = 5000
@@ -31,11 +31,12 @@ class _SearchedTable(Struct, frozen=True):
     newest: str
     address: str
     title: str
-    #: Conditions on the title and on the text; both use the bindings of a `SearchTerm`.
-    in_title: str
-    in_text: str
     #: The source of the snippet.
     text: str
+    #: Conditions on the title and on the text; both use the bindings of a `SearchTerm`. Tasks are searched
+    #: for words instead.
+    in_title: str = ""
+    in_text: str = ""
 
 
 _CONTENT: Final = "(SELECT CAST(bytes AS TEXT) FROM contents WHERE contents.sha256 = resources.sha256)"
@@ -73,8 +74,6 @@ _SEARCHED_TABLES: Final[dict[Kind, _SearchedTable]] = {
         newest="priority DESC, id",
         address="id",
         title="title",
-        in_title=contains("title", "folded_title"),
-        in_text=contains("notes", "folded_notes"),
         text="notes",
     ),
 }
@@ -84,8 +83,9 @@ def quick_search(
     connection: apsw.Connection, kind: Kind, owner: int | str, query: str, limit: int
 ) -> list[tuple[str | int, str, str]]:
     """See `dittybag.domain.ports.ProjectRepository`."""
-    source, term = _SEARCHED_TABLES[kind], SearchTerm(query)
-    bindings = {**term.bindings(), "owner": owner, "limit": limit}
+    source = _SEARCHED_TABLES[kind]
+    term, in_title, in_text = _conditions(kind, source, query)
+    bindings = {**term, "owner": owner, "limit": limit}
     candidates = _candidates(connection, source, bindings)
 
     def matching(condition: str, among: list[int]) -> list[int]:
@@ -96,9 +96,9 @@ def quick_search(
         rows = connection.execute(sql, {**bindings, "among": msgspec.json.encode(among).decode()})
         return [row[0] for row in rows]
 
-    keys = matching(source.in_title, candidates)
+    keys = matching(in_title, candidates)
     if len(keys) < limit:
-        keys += [key for key in matching(source.in_text, candidates[:_MAX_TEXTS]) if key not in keys]
+        keys += [key for key in matching(in_text, candidates[:_MAX_TEXTS]) if key not in keys]
     rows = all_rows(
         connection,
         f"""SELECT {source.key}, {source.address}, {source.title}, {source.text} FROM {source.table}
@@ -106,7 +106,16 @@ def quick_search(
         keys[:limit],
     )
     rows.sort(key=lambda row: keys.index(row[0]))
-    return [(row[1], row[2], snippet_around(row[3] or "", query)) for row in rows]
+    snippet = snippet_around_words if kind == "task" else snippet_around
+    return [(row[1], row[2], snippet(row[3] or "", query)) for row in rows]
+
+
+def _conditions(kind: Kind, source: _SearchedTable, query: str) -> tuple[dict[str, str | None], str, str]:
+    """Return the bindings of a search, and its conditions on the title and on the text."""
+    if kind != "task":
+        return SearchTerm(query).bindings(), source.in_title, source.in_text
+    words = SearchWords(search_words(query))
+    return words.bindings(), words.contained_in("title"), words.contained_in("title", "notes")
 
 
 def _candidates(connection: apsw.Connection, source: _SearchedTable, bindings: dict[str, Any]) -> list[int]:

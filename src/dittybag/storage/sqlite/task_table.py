@@ -9,12 +9,19 @@ import apsw
 import msgspec
 
 from dittybag.domain.tasks import Task, TaskColumn, TaskFilter, TaskGroup, TaskGrouping, TaskOrder
-from dittybag.domain.text import fold
+from dittybag.domain.text import fold_accents, search_words
 from dittybag.storage.row_mapping import task_from_row
 from dittybag.storage.sqlite.row_writes import KeyedTable
 from dittybag.storage.sqlite.rows import Bindings, all_rows, first_row, value
-from dittybag.storage.sqlite.text_search import PendingIndex, SearchTerm, contains, folded_or_none
-from dittybag.storage.task_queries import QUARTER_HOUR, BoardQuery, empty_columns, fill_columns
+from dittybag.storage.sqlite.text_search import PendingIndex, SearchWords, folded_or_none
+from dittybag.storage.task_queries import (
+    QUARTER_HOUR,
+    BoardQuery,
+    empty_columns,
+    fill_columns,
+    matching_tasks_sql,
+    project_condition,
+)
 
 TABLE: Final = KeyedTable("tasks", "id")
 INDEX: Final = "task_index"
@@ -27,8 +34,8 @@ _COLUMNS: Final = (
 _MAX_CANDIDATES: Final = 5000
 #: This many characters of a text leave few candidates.
 _LEAD_LENGTH: Final = 8
-_TITLE: Final = contains("title", "folded_title")
-_NOTES: Final = contains("notes", "folded_notes")
+#: The number of tasks that are folded at a time.
+_BATCH: Final = 500
 
 
 class TaskTable:
@@ -57,7 +64,7 @@ class TaskTable:
     ) -> list[Task]:
         conditions = ["user = :user"]
         if project is not None:
-            conditions.append("project = :project")
+            conditions.append(project_condition(project, ":project"))
         if priority is not None:
             conditions.append("priority = :priority")
         if not completed:
@@ -85,7 +92,7 @@ class TaskTable:
     ) -> list[Task]:
         conditions = ["user = :user"]
         if project is not None:
-            conditions.append("project = :project")
+            conditions.append(project_condition(project, ":project"))
         if priority is not None:
             conditions.append("priority = :priority")
         if completed is not None:
@@ -108,17 +115,28 @@ class TaskTable:
         return [task_from_row(row) for row in rows]
 
     async def search(
-        self, user: str, query: str, *, title: bool, notes: bool, limit: int | None
+        self,
+        user: str,
+        query: str,
+        *,
+        title: bool,
+        notes: bool,
+        limit: int | None,
+        max_bytes: int | None = None,
     ) -> tuple[int, list[Task]]:
         self._pending.write()
-        term = SearchTerm(query)
-        matches = " OR ".join([_TITLE] * title + [_NOTES] * notes)
+        words = SearchWords(search_words(query))
+        matches = words.contained_in(*["title"] * title, *["notes"] * notes)
+        where = f"+user = :user {words.candidates(INDEX, TABLE.key)} AND {matches}"
         rows = all_rows(
             self._connection,
-            f"""SELECT {_COLUMNS}, count(*) OVER () FROM tasks
-                WHERE +user = :user {term.candidates(INDEX, TABLE.key)} AND ({matches})
-                ORDER BY priority DESC, id LIMIT :limit""",
-            {**term.bindings(), "user": user, "limit": -1 if limit is None else limit},
+            matching_tasks_sql(_COLUMNS, where, "" if max_bytes is None else ":max_bytes", ":limit"),
+            {
+                **words.bindings(),
+                "user": user,
+                "limit": -1 if limit is None else limit,
+                "max_bytes": max_bytes,
+            },
         )
         return (rows[0][-1] if rows else 0), [task_from_row(row) for row in rows]
 
@@ -157,13 +175,14 @@ class TaskTable:
         if not filter.text:
             return query, {}
         self._pending.write()
-        # Only the beginning of the text is matched in the index: more trigrams take longer.
-        lead = SearchTerm(filter.text[:_LEAD_LENGTH])
+        words = SearchWords(search_words(filter.text))
+        # Only the beginning of the longest word is matched in the index: more trigrams take longer.
+        lead = SearchWords([max(words.words, key=len, default="")[:_LEAD_LENGTH]])
         candidates = lead.candidates(INDEX, TABLE.key) if self._is_rare(lead) else ""
-        query.require_text(f"({_TITLE} OR {_NOTES}) {candidates}")
-        return query, SearchTerm(filter.text).bindings() | {"match": lead.match}
+        query.require_text(f"{words.contained_in('title', 'notes')} {candidates}")
+        return query, words.bindings() | {"match": lead.match}
 
-    def _is_rare(self, term: SearchTerm) -> bool:
+    def _is_rare(self, term: SearchWords) -> bool:
         """Whether the index finds few candidates."""
         if term.match is None:
             return False
@@ -192,10 +211,30 @@ def select(connection: apsw.Connection, clauses: str, bindings: Bindings) -> lis
 def row_values(connection: apsw.Connection, task: Task) -> dict[str, Any]:
     return {
         **msgspec.structs.asdict(task),
-        "folded_title": folded_or_none(task.title),
-        "folded_notes": folded_or_none(task.notes),
+        "folded_title": folded_or_none(task.title, fold_accents),
+        "folded_notes": folded_or_none(task.notes, fold_accents),
     }
 
 
 def index_text(connection: apsw.Connection, task: Task) -> str:
-    return fold(f"{task.title}\n{task.notes or ''}")
+    return _index_text(task.title, task.notes)
+
+
+def _index_text(title: str, notes: str | None) -> str:
+    return fold_accents(f"{title}\n{notes or ''}")
+
+
+def refold(connection: apsw.Connection) -> None:
+    """Fold the texts of all tasks again, for databases from before accents were ignored."""
+    sql = f"SELECT id, title, notes FROM tasks WHERE id > ? ORDER BY id LIMIT {_BATCH}"
+    update = "UPDATE tasks SET folded_title = ?, folded_notes = ? WHERE id = ?"
+    last = 0
+    while rows := all_rows(connection, sql, (last,)):
+        for last, title, notes in rows:
+            if title.isascii() and (notes or "").isascii():
+                continue
+            folded = (folded_or_none(title, fold_accents), folded_or_none(notes, fold_accents))
+            connection.execute(update, (*folded, last))
+            connection.execute(f"DELETE FROM {INDEX} WHERE rowid = ?", (last,))
+            insert = f"INSERT INTO {INDEX} (rowid, text) VALUES (?, ?)"
+            connection.execute(insert, (last, _index_text(title, notes)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 import apsw
@@ -14,11 +16,11 @@ from dittybag.storage.sqlite.rows import escape_like
 _MAX_TRIGRAMS: Final = 24
 
 
-def folded_or_none(text: str | None) -> str | None:
+def folded_or_none(text: str | None, folding: Callable[[str], str] = fold) -> str | None:
     """Return the folded text; None if SQLite's `lower` gives the same."""
     if text is None or text.isascii():
         return None
-    result = fold(text)
+    result = folding(text)
     # Like SQLite, `bytes.lower` changes only ASCII letters.
     return None if result == text.encode().lower().decode() else result
 
@@ -74,14 +76,53 @@ class SearchTerm:
         self.pattern = f"%{escape_like(self.folded)}%"
         trigrams = dict.fromkeys(self.folded[at : at + 3] for at in range(len(self.folded) - 2))
         #: For `MATCH`; None if the query is too short for the index.
-        self.match = " AND ".join(_quoted(trigram) for trigram in list(trigrams)[:_MAX_TRIGRAMS]) or None
+        self.match = _match(trigrams)
 
     def candidates(self, index: str, key: str) -> str:
         """SQL that restricts rows to those that may contain the term. Bind :match."""
-        return f"AND {key} IN (SELECT rowid FROM {index} WHERE {index} MATCH :match)" if self.match else ""
+        return _candidates(self.match, index, key)
 
     def bindings(self) -> dict[str, str | None]:
         return {"folded": self.folded, "pattern": self.pattern, "match": self.match}
+
+
+class SearchWords:
+    """The words of a query, all of which must occur, in the forms that SQL needs."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = words
+        #: For `MATCH`; None if all words are too short for the index.
+        self.match = _match(dict.fromkeys(word[at : at + 3] for word in words for at in range(len(word) - 2)))
+
+    def contained_in(self, *columns: str) -> str:
+        """SQL for whether every word is in one of these columns, which have folded columns too."""
+        conditions = (
+            " OR ".join(
+                f"coalesce(instr(folded_{column}, :word{number}) > 0, "
+                f"{column} LIKE :pattern{number} ESCAPE '\\', 0)"
+                for column in columns
+            )
+            for number in range(len(self.words))
+        )
+        return " AND ".join(f"({condition})" for condition in conditions) or "true"
+
+    def candidates(self, index: str, key: str) -> str:
+        """SQL that restricts rows to those that may contain the words. Bind :match."""
+        return _candidates(self.match, index, key)
+
+    def bindings(self) -> dict[str, str | None]:
+        bindings: dict[str, str | None] = {"match": self.match}
+        for number, word in enumerate(self.words):
+            bindings |= {f"word{number}": word, f"pattern{number}": f"%{escape_like(word)}%"}
+        return bindings
+
+
+def _match(trigrams: Iterable[str]) -> str | None:
+    return " AND ".join(map(_quoted, islice(trigrams, _MAX_TRIGRAMS))) or None
+
+
+def _candidates(match: str | None, index: str, key: str) -> str:
+    return f"AND {key} IN (SELECT rowid FROM {index} WHERE {index} MATCH :match)" if match else ""
 
 
 def _quoted(text: str) -> str:

@@ -36,6 +36,8 @@ _MAX_TAGS: Final = 50
 #: The number of versions searched for the one that an edit started from.
 _SEARCHED_VERSIONS: Final = 20
 _FIELDS: Final = ("title", "name", "description", "tags", "content", "arguments")
+#: Browsers remove line breaks from a field of one line.
+_LINE_BREAK: Final = re.compile(r"[\r\n]")
 _ARGUMENT_FIELD: Final = re.compile(r"argument-([0-9]{1,4})-(name|description|required|choices)")
 _STATUS_CODES: Final[tuple[tuple[type[DittybagError], int], ...]] = (
     (Invalid, 422),
@@ -139,7 +141,7 @@ class PromptDraft(Struct, frozen=True, kw_only=True):
         unchanged = {ArgumentRow.from_argument(item): item for item in prompt.arguments}
         return replace(
             prompt,
-            title=_keep_if_equal(prompt.title, self.title),
+            title=_keep_if_equal(_LINE_BREAK.sub("", prompt.title), self.title, prompt.title),
             name=self.name.strip(),
             description=_keep_if_equal(prompt.description or "", self.description) or None,
             tags=tuple(self.tag_names()),
@@ -163,9 +165,14 @@ def _normalise_newlines(text: str) -> str:
     return re.sub(r"\r\n?", "\n", text)
 
 
-def _keep_if_equal(stored: str, typed: str) -> str:
-    """Return the stored text if only surrounding whitespace differs, otherwise the typed text."""
-    return stored if _normalise_newlines(stored).strip() == typed.strip() else typed.strip()
+def _keep_if_equal(shown: str, typed: str, stored: str | None = None) -> str:
+    """Return the stored text if the typed text differs from the shown one only in surrounding whitespace.
+
+    `stored`: by default, the text is shown as it is stored.
+    """
+    if _normalise_newlines(shown).strip() != typed.strip():
+        return typed.strip()
+    return shown if stored is None else stored
 
 
 # New prompts

@@ -9,7 +9,7 @@ from msgspec import Struct
 from dittybag.domain.changes import Kind
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries
-from dittybag.domain.text import fold, snippet_around
+from dittybag.domain.text import fold, one_line, snippet_around
 from dittybag.services.search_service import SEARCH_KINDS, SearchHit
 from dittybag.web.browser_requests import Route, WebRequest, WebResponse
 from dittybag.web.pages.change_display import entity_link
@@ -94,7 +94,7 @@ def _row(request: WebRequest, hit: SearchHit, query: str) -> SearchResultRow:
     link = entity_link(request.project.name, hit.kind, str(hit.id))
     return SearchResultRow(
         link,
-        highlight_matches(hit.title, query),
+        highlight_matches(one_line(hit.title) or "(blank title)", query),
         _shorten_lead(highlight_matches(" ".join(hit.snippet.split()), query)),
     )
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from dittybag.domain.errors import NotFound
-from dittybag.domain.tasks import TaskGrouping, TaskListing, TaskOrder
+from dittybag.domain.tasks import NO_PROJECT, TaskGrouping, TaskListing, TaskOrder
 from dittybag.services.task_service import TaskBoard
 from dittybag.web.browser_requests import Route, WebRequest, WebResponse
 from dittybag.web.pages import task_actions, task_form
@@ -17,7 +17,6 @@ from dittybag.web.task_display import (
     DUE_FILTERS,
     ENERGY_NAMES,
     KEYS,
-    NO_PROJECT,
     ORDERS,
     VIEWS,
     BoardColumn,

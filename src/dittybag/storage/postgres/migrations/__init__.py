@@ -17,6 +17,7 @@ from dittybag.storage.postgres.connections import (
     quoted,
     translate_error,
 )
+from dittybag.storage.postgres.task_table import refold
 from dittybag.storage.postgres.trigram_indexes import create_trigram_indexes
 
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
@@ -55,7 +56,9 @@ _OWN_TABLES: Final = (
 )
 
 #: The newest schema version. A constant, so that opening a workspace does not read the folder.
-NEWEST: Final = 5
+NEWEST: Final = 6
+#: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
+_FOLD_ACCENTS: Final = 6
 
 
 def load_migrations() -> list[tuple[int, str, str]]:
@@ -124,6 +127,8 @@ async def migrate(where: PostgresAddress, schema: str) -> None:
                 async with connection.transaction():
                     await connection.execute(_CREATE_RECORDS)
                     await connection.execute(sql)
+                    if number == _FOLD_ACCENTS:
+                        await refold(connection)
                     record = (number, name, time.time_ns() // 1000)
                     await connection.execute("INSERT INTO migrations VALUES ($1, $2, $3)", *record)
         await create_trigram_indexes(connection)

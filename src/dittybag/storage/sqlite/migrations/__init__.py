@@ -23,7 +23,9 @@ CREATE TABLE IF NOT EXISTS migrations (
 """
 
 #: The newest schema version. A constant, so that opening a database does not read the folder.
-NEWEST: Final = 5
+NEWEST: Final = 6
+#: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
+_FOLD_ACCENTS: Final = 6
 
 
 def load_migrations() -> list[tuple[int, str, str]]:
@@ -90,6 +92,11 @@ def _apply(connection: apsw.Connection, path: str, number: int, name: str, sql: 
         if not is_current(connection, path) and connection.pragma("user_version") < number:
             connection.execute(_CREATE_RECORDS)
             connection.execute(sql)
+            if number == _FOLD_ACCENTS:
+                # Imported here because it is needed once in the life of a database.
+                from dittybag.storage.sqlite.task_table import refold
+
+                refold(connection)
             record = (number, name, time.time_ns() // 1000)
             connection.execute("INSERT INTO migrations VALUES (?, ?, ?)", record)
             connection.pragma("user_version", number)
