@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
@@ -15,10 +16,19 @@ from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace, WorkspaceSession
 
 if TYPE_CHECKING:
+    from dittybag.domain.ports import Renderer
     from dittybag.library.library_service import LibraryService
     from dittybag.services.template_service import TemplateService
 
-__all__ = ["LibrarySession", "WorkspaceSession", "open_workspace", "run_in_library_session", "run_in_session"]
+__all__ = [
+    "LibrarySession",
+    "WorkspaceSession",
+    "create_workspace",
+    "open_renderer",
+    "open_workspace",
+    "run_in_library_session",
+    "run_in_session",
+]
 
 T = TypeVar("T")
 
@@ -31,16 +41,27 @@ class LibrarySession(Struct, frozen=True):
     libraries: LibraryService
 
 
-async def open_workspace(settings: Settings) -> Workspace:
-    """Open the database; a missing one is created."""
-    return Workspace(await open_store(settings.database))
+async def open_workspace(settings: Settings, *, create: bool = True) -> Workspace:
+    """Open the database. A missing one is created, or raises `WorkspaceNotFound` without `create`."""
+    return Workspace(await open_store(settings.database, create=create))
 
 
-def run_in_session(settings: Settings, actor: str, work: Callable[[WorkspaceSession], Awaitable[T]]) -> T:
+def create_workspace(settings: Settings) -> None:
+    """Create a database."""
+
+    async def run() -> None:
+        await (await open_workspace(settings)).store.close()
+
+    asyncio.run(run())
+
+
+def run_in_session(
+    settings: Settings, actor: str, work: Callable[[WorkspaceSession], Awaitable[T]], *, create: bool = False
+) -> T:
     """Open a workspace, run `work` on it as `actor`, and close it."""
 
     async def run() -> T:
-        workspace = await open_workspace(settings)
+        workspace = await open_workspace(settings, create=create)
         try:
             project = await workspace.projects.find(settings.project)
             return await work(WorkspaceSession(workspace, Caller(project.id, actor)))
@@ -48,6 +69,18 @@ def run_in_session(settings: Settings, actor: str, work: Callable[[WorkspaceSess
             await workspace.store.close()
 
     return asyncio.run(run())
+
+
+@contextmanager
+def open_renderer() -> Iterator[Renderer]:
+    """Yield a renderer for templates, and close it."""
+    from dittybag.library.render.template_renderer import TemplateRenderer
+
+    renderer = TemplateRenderer()
+    try:
+        yield renderer
+    finally:
+        renderer.close()
 
 
 def run_in_library_session(

@@ -56,14 +56,9 @@ def complete_projects(ctx: click.Context, param: click.Parameter, incomplete: st
 
 def complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete the databases in the data folder."""
-    from dittybag.config import home
+    from dittybag.config import home, workspace_names
 
-    try:
-        files = sorted(os.listdir(home(os.environ)))  # noqa: PTH208  # pathlib is slow to import
-    except OSError:
-        return []
-    names = (file.removesuffix(".db") for file in files if file.endswith(".db"))
-    return _items(name for name in names if name.startswith(incomplete))
+    return _items(name for name in workspace_names(home(os.environ)) if name.startswith(incomplete))
 
 
 def _complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -58,9 +58,9 @@ def command(
     from dittybag.assembly.import_export import Conflict, export
 
     try:
-        with progress() as show:
+        with options.existing_settings() as settings, progress() as show:
             counts = export(
-                options.settings,
+                settings,
                 target,
                 folder=folder,
                 project=options.project,

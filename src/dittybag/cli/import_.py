@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from dittybag.cli.error_output import ExitStatus, exit_status, report
 from dittybag.cli.output import clip_line, format_count, json_option, print_json, progress
-from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.config import local_user_name
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace, temporary_workspace
+from dittybag.config import Settings, local_user_name
 from dittybag.domain.errors import DittybagError, Invalid, SeveralConflicts, SourceFailed
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ _FORMATS: Final = (
     show_default=True,
     help="What to do with items whose name is already in use.",
 )
+@click.option(
+    "--verbatim",
+    is_flag=True,
+    help="Keep {{ variables }} in prompt files and CSV files as text instead of making them arguments.",
+)
 @click.option("--no-history", is_flag=True, help="Import only the current state, without the history.")
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
 @in_workspace
@@ -52,6 +58,7 @@ def command(
     on_conflict: OnConflict,
     options: WorkspaceOptions,
     *,
+    verbatim: bool,
     no_history: bool,
     dry_run: bool,
     as_json: bool,
@@ -73,9 +80,8 @@ def command(
     """
     from dittybag.assembly.import_export import import_data
 
-    settings = options.settings
     try:
-        with progress() as show:
+        with _settings(options, dry_run=dry_run) as settings, progress() as show:
             imported = import_data(
                 settings,
                 source,
@@ -84,6 +90,7 @@ def command(
                 project=options.project,
                 on_conflict=on_conflict,
                 history=not no_history,
+                verbatim=verbatim,
                 dry_run=dry_run,
                 on_progress=show and (lambda what, number: show(f"Importing {what}: {number:,}")),
             )
@@ -96,6 +103,16 @@ def command(
     else:
         _print_summary(imported, dry_run=dry_run)
     return None
+
+
+def _settings(options: WorkspaceOptions, *, dry_run: bool) -> AbstractContextManager[Settings]:
+    """The settings; a dry run uses a temporary workspace instead of creating a missing one."""
+    from dittybag.assembly.store_factory import is_missing
+
+    settings = options.settings
+    return (
+        temporary_workspace(settings) if dry_run and is_missing(settings.database) else nullcontext(settings)
+    )
 
 
 def _report_import_error(error: DittybagError) -> int:

@@ -64,7 +64,9 @@ def create(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     Example:
       dittybag project create website
     """
-    project = options.run(lambda session: session.workspace.projects.create(name, actor=session.caller.actor))
+    project = options.run(
+        lambda session: session.workspace.projects.create(name, actor=session.caller.actor), create=True
+    )
     _print_result({"name": project.name}, f"Created project '{project.name}'", as_json=as_json)
 
 

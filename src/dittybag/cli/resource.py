@@ -98,7 +98,8 @@ def add(
             content=content,
             mime_type=kind,
             **texts,
-        )
+        ),
+        create=True,
     )
     _print_result(resource, "Added", as_json=as_json)
 

@@ -91,7 +91,8 @@ def add(title: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool, **f
     """
     given = _given_fields(fields)
     task = options.run(
-        lambda session: session.workspace.tasks.create(session.caller, title=" ".join(title), **given)
+        lambda session: session.workspace.tasks.create(session.caller, title=" ".join(title), **given),
+        create=True,
     )
     _print_result(task, "Added", as_json=as_json)
 

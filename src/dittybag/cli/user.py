@@ -32,7 +32,9 @@ def add(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     Example:
       dittybag user add alice
     """
-    user = options.run(lambda session: session.workspace.accounts.add_user(name, actor=session.caller.actor))
+    user = options.run(
+        lambda session: session.workspace.accounts.add_user(name, actor=session.caller.actor), create=True
+    )
     if as_json:
         print_json(_user_data(user))
         return

@@ -569,6 +569,10 @@ class Renderer(Protocol):
         """Render the template `source`. `values` are data, never templates. Raises `RenderingFailed`."""
         ...
 
+    async def variables(self, source: str, *, file: str = "") -> tuple[str, ...]:
+        """Return the variables that the template `source` uses, sorted. Raises `RenderingFailed`."""
+        ...
+
     def close(self) -> None: ...
 
 
