@@ -22,6 +22,7 @@ from dittybag.config import Settings
 from dittybag.domain.errors import Conflict, RenderingFailed, SourceFailed, SourceNotFound
 from dittybag.domain.libraries import FILE_BYTES
 from dittybag.domain.libraries import SOURCE_BYTES as TEMPLATE_BYTES
+from dittybag.domain.names import NAME_LENGTH, numbered_names
 from dittybag.domain.ports import Store
 from dittybag.domain.prompts import Argument, Prompt
 from dittybag.exchange import source_detection, sqlite_reader
@@ -38,6 +39,7 @@ from dittybag.services.exchange import (
     ProgressCallback,
     RenamedEntity,
 )
+from dittybag.services.exchange.import_rules import prompt_problems
 from dittybag.services.template_arguments import describe_found, find_arguments
 
 if TYPE_CHECKING:
@@ -344,9 +346,34 @@ async def _library_source(folder: str, home: str) -> FileSource:
     finally:
         indexer.close()
         renderer.close()
-    if not library.prompts:
+    prompts = _importable([item for item in found if item is not None], notes)
+    notes += [f"{file}: skipped: {reason}" for file, reason in report.skipped.items() if not _is_hidden(file)]
+    if not prompts:
         raise SourceFailed(folder, "; ".join(["no valid prompts found", *notes[:3]]))
-    return _LibraryPrompts([(item[0], item[1]) for item in found if item is not None], notes)
+    return _LibraryPrompts(prompts, notes)
+
+
+def _is_hidden(file: str) -> bool:
+    # Commands and skills are in a hidden folder.
+    return any(part.startswith(".") for part in file.removeprefix(".claude/").split("/"))
+
+
+def _importable(found: list[tuple[str, Prompt]], notes: list[str]) -> list[SourceEntry[Prompt]]:
+    """Return the valid prompts with distinct names and titles, and add notes about the others."""
+    prompts: dict[str, SourceEntry[Prompt]] = {}
+    titles: set[str] = set()
+    for file, prompt in found:
+        if messages := [problem.message for problem in prompt_problems(prompt)]:
+            notes.append(f"{file}: skipped: {'; '.join(messages)}")
+            continue
+        name = next(name for name in numbered_names(prompt.name, "-{}", NAME_LENGTH) if name not in prompts)
+        if name != prompt.name:
+            notes.append(f"{file}: named '{name}', because another file is named '{prompt.name}'")
+        # Without a title, a free one is derived from the name.
+        title = prompt.title if prompt.title not in titles else ""
+        titles.add(title)
+        prompts[name] = (file, replace(prompt, name=name, title=title))
+    return list(prompts.values())
 
 
 async def _to_stored_prompt(

@@ -63,11 +63,12 @@ def command(
     dry_run: bool,
     as_json: bool,
 ) -> int | None:
-    """Import SOURCE. If it contains errors, nothing is imported.
+    """Import SOURCE. If it contains errors, nothing is imported, except from files of prompts.
 
     SOURCE is a file or folder written by `dittybag export`; a SQLite database of prompt-store, mcpkg, the
     task manager or Dittybag; a CSV file of prompts with the columns act and prompt; or a file or folder of
-    prompts in any library format. `-` reads standard input.
+    prompts in any library format. `-` reads standard input. From files of prompts, the valid prompts are
+    imported and the others are listed.
 
     Importing an export into an empty workspace restores it exactly, with its history. Otherwise, items are
     added: items that already exist are skipped, and one `dittybag undo` undoes the whole import.
@@ -194,4 +195,4 @@ def _print_lines(title: str, lines: list[str]) -> None:
     for line in _indent(lines[:_MAX_LINES]):
         click.echo(line, err=True)
     if len(lines) > _MAX_LINES:
-        click.echo(f"  and {len(lines) - _MAX_LINES} more", err=True)
+        click.echo(f"  and {len(lines) - _MAX_LINES} more; --json prints all", err=True)
