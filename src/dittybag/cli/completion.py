@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dittybag.cli.serve import USAGE
+from dittybag.cli.strict_options import StrictCommand
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -24,7 +25,7 @@ _MAX_NAMES: Final = 200
 _OPTION: Final = re.compile(r"^  (?:-h, )?(--[a-z-]+)(?: (\[?[A-Z][A-Z:]*\]?))? +(\S.*)$", re.MULTILINE)
 
 
-@click.command("completion")
+@click.command("completion", StrictCommand)
 @click.argument("shell", type=click.Choice(_SHELLS))
 def command(shell: str) -> None:
     """Print a shell completion script.

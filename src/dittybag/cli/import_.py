@@ -9,6 +9,7 @@ import click
 
 from dittybag.cli.error_output import ExitStatus, exit_status, report
 from dittybag.cli.output import clip_line, format_count, json_option, print_json, progress
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace, temporary_workspace
 from dittybag.config import Settings, local_user_name
 from dittybag.domain.errors import DittybagError, Invalid, SeveralConflicts, SourceFailed
@@ -32,7 +33,7 @@ _FORMATS: Final = (
 )
 
 
-@click.command("import")
+@click.command("import", StrictCommand)
 @click.argument("source")
 @click.option("-p", "--project", "project_name", metavar="NAME", help="Import everything into this project.")
 @click.option("--as", "form", type=click.Choice(_FORMATS), help="Format of the source (default: detected).")

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from dittybag.cli.output import json_option, print_json
 from dittybag.cli.prompt_read_commands import list_prompts, prompt_data, render, show, suggest_prompts
 from dittybag.cli.read_input import STREAM, read_text, refuse, text, usage_error
+from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.errors import NameTaken, PromptNotFound, require
 from dittybag.domain.prompts import CONTENT_BYTES, Argument, Prompt, problems
@@ -42,7 +43,7 @@ class _SavedPrompt(Struct, frozen=True):
     undeclared: list[str]
 
 
-@click.group("prompt")
+@click.group("prompt", StrictGroup)
 def command() -> None:
     """Manage prompts."""
 

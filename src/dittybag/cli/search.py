@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dittybag.cli.output import clip_line, format_count, json_option, print_json, terminal_safe
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.text import fold
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _KINDS: Final = ("prompt", "library", "resource", "task")
 
 
-@click.command("search")
+@click.command("search", StrictCommand)
 @click.argument("query")
 @click.option(
     "--kind", "kinds", type=click.Choice(_KINDS), multiple=True, help="Only results of this kind; repeatable."

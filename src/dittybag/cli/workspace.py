@@ -9,11 +9,12 @@ import click
 
 from dittybag.cli.output import json_option, print_json, print_table
 from dittybag.cli.prompt_read_commands import format_time
+from dittybag.cli.strict_options import StrictGroup
 from dittybag.config import settings_from_process, workspace_file, workspace_names
 from dittybag.domain.times import iso
 
 
-@click.group("workspace")
+@click.group("workspace", StrictGroup)
 def command() -> None:
     """List the workspaces in the data folder."""
 
