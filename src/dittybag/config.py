@@ -19,6 +19,7 @@ DEFAULT_WORKSPACE: Final = "default"
 DEFAULT_PROFILE: Final = "all"
 DEFAULT_HTTP: Final = ("127.0.0.1", 8765)
 
+_FILE_ENDING: Final = ".db"
 _WORKSPACE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 _YES: Final = ("1", "true", "yes", "on")
 _NO: Final = ("", "0", "false", "no", "off")
@@ -72,6 +73,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     actor: str | None = None
     #: Whether this is the demo, whose workspace does not last.
     is_demo: bool = False
+
+    @property
+    def is_default_database(self) -> bool:
+        return self.database == workspace_file(self.home, DEFAULT_WORKSPACE)
 
 
 def settings(
@@ -146,7 +151,22 @@ def _database(environment: Mapping[str, str], workspace: str | None, db: str | N
     name = DEFAULT_WORKSPACE if workspace is None else workspace
     if not _WORKSPACE.fullmatch(name):
         raise SettingsError(f"'{name}' is not a valid workspace name: use letters, digits, '-', '_' and '.'")
-    return os.path.join(home(environment), f"{name}.db")  # noqa: PTH118  # pathlib is slow to import
+    return workspace_file(home(environment), name)
+
+
+def workspace_file(home: str, name: str) -> str:
+    """Return the path of a workspace in the data folder."""
+    return os.path.join(home, f"{name}{_FILE_ENDING}")  # noqa: PTH118  # pathlib is slow to import
+
+
+def workspace_names(home: str) -> list[str]:
+    """Return the names of the databases in a folder, sorted."""
+    try:
+        files = sorted(os.listdir(home))  # noqa: PTH208
+    except OSError:
+        return []
+    names = (file.removesuffix(_FILE_ENDING) for file in files if file.endswith(_FILE_ENDING))
+    return [name for name in names if _WORKSPACE.fullmatch(name)]
 
 
 def _auth(text: str) -> Auth:

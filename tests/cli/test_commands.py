@@ -132,3 +132,21 @@ def test_commands_start_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         found.append(ratios())
     assert found[-1][0] <= 2.5, found
     assert found[-1][1] <= 4, found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("task", "list", "-p", "a", "-p", "b"), "--project"),
+        (("history", "--kind", "task", "--kind=prompt"), "--kind"),
+        (("prompt", "list", "--search", "a", "--search", "b"), "--search"),
+        (("export", "x.json", "-p", "a", "--project", "b"), "--project"),
+        (("search", "x", "--workspace", "a", "--workspace", "b"), "--workspace"),
+    ],
+)
+def test_a_repeated_option_is_refused_instead_of_ignored(
+    tmp_path: Path, arguments: tuple[str, ...], option: str
+) -> None:
+    refused = dittybag(tmp_path, *arguments, status=2)
+    assert f"Error: {option} can be given only once." in refused.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -108,9 +108,14 @@ def test_json_output_of_the_exchanges(tmp_path: Path) -> None:
 
 def test_the_sample_can_be_saved_but_overwrites_no_file(tmp_path: Path) -> None:
     kept = tmp_path / "sample.db"
-    assert str(kept) in dittybag(tmp_path, "demo", "--keep", str(kept)).stdout.replace("\n", "")
+    text = dittybag(tmp_path, "demo", "--keep", str(kept)).stdout
+    assert text.endswith(
+        f"To open it in your browser, run: dittybag serve --http --db {kept} --project auth-module\n"
+    )
     listed = data(dittybag(tmp_path, "project", "list", "--db", str(kept), "--json"))["projects"]
     sample = {project["name"]: project for project in listed}["auth-module"]
+    empty = dittybag(tmp_path, "prompt", "list", "--db", str(kept))
+    assert empty.stderr.endswith("hint: other projects have prompts: auth-module; use --project NAME\n")
     assert (sample["prompts"], sample["resources"]) == (5, 3)
     before = kept.read_bytes()
     assert "already exists" in dittybag(tmp_path, "demo", "--keep", str(kept), status=2).stderr

@@ -272,3 +272,36 @@ def test_a_closed_pipe_ends_an_export_without_a_traceback(home: Path, tmp_path: 
     assert process.wait(30) == 1
     assert b"Traceback" not in output
     assert b"Exception" not in output
+
+
+def test_the_valid_prompts_of_a_collection_are_imported_and_the_others_listed(tmp_path: Path) -> None:
+    patterns = tmp_path / "fabric" / "patterns"
+    too_large = "x" * 1_100_000 + " {{lang}}"
+    for name, text in {"good": "Hello {{input}}", "large": too_large, "nul": "a\0b"}.items():
+        (patterns / name).mkdir(parents=True)
+        (patterns / name / "system.md").write_text(text)
+    imported = dittybag(tmp_path, "import", str(tmp_path / "fabric"))
+    assert imported.stdout == "Imported 1 prompt\n"
+    title, *notes = imported.stderr.splitlines()
+    assert title == "Notes:"
+    assert {note.split(":")[0].strip() for note in notes} == {
+        "patterns/large/system.md",
+        "patterns/nul/system.md",
+    }
+    assert dittybag(tmp_path, "prompt", "render", "good", "input=you").stdout.startswith("Hello you")
+
+    commands = tmp_path / "repository" / ".claude" / "commands"
+    (commands / "db").mkdir(parents=True)
+    (commands / "commit.md").write_text("---\ntitle: Commit\n---\nCommit $ARGUMENTS")
+    (commands / "db" / "commit.md").write_text("---\ntitle: Commit\n---\nCommit the database, $1")
+    (commands / "long.md").write_text(f"{too_large} $ARGUMENTS")
+    (commands / "empty.md").write_text("")
+    result = data(dittybag(tmp_path, "import", str(tmp_path / "repository"), "--json"))
+    assert result["imported"]["prompts"] == 2
+    assert [note for note in result["notes"] if "long.md" in note]
+    assert [note for note in result["notes"] if "empty.md" in note]
+
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    (nothing / "empty.md").write_text("")
+    assert "no valid prompts found" in dittybag(tmp_path, "import", str(nothing), status=1).stderr

@@ -32,7 +32,7 @@ def test_libraries_are_added_updated_and_removed(tmp_path: Path) -> None:
     assert read_files(folder) == read_files(source)
     assert dittybag(home, "library", "remove", "My Prompts").stdout == "Removed library 'my_prompts'\n"
     assert not folder.exists()
-    assert dittybag(home, "library", "update").stdout == "No libraries to update\n"
+    assert dittybag(home, "library", "update").stderr == "No libraries to update\n"
 
 
 def test_a_collection_without_prompts_says_so(tmp_path: Path) -> None:

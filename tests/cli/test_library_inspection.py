@@ -53,8 +53,9 @@ def problems(home: Path, status: int) -> list[tuple[str, int | None, str, str]]:
 
 
 def test_without_libraries_the_list_says_what_to_do(tmp_path: Path) -> None:
-    output = dittybag(tmp_path, "library", "list").stdout
-    assert output.startswith("No libraries yet\nhint: to add one, run: dittybag library add")
+    empty = dittybag(tmp_path, "library", "list")
+    assert empty.stdout == ""
+    assert empty.stderr.startswith("No libraries yet\nhint: to add one, run: dittybag library add")
     assert run_json(tmp_path, "list") == {"libraries": []}
 
 

@@ -269,7 +269,7 @@ def test_several_prompts_are_deleted_together_or_not_at_all(tmp_path: Path) -> N
 def test_stored_prompts_are_rendered(tmp_path: Path) -> None:
     add = ("prompt", "add", "explain", "Explain this {{ language }} error: {{ error }}\n")
     dittybag(tmp_path, *add, "-a", "error: The message", "-a", "language?")
-    dittybag(tmp_path, "prompt", "add", "plain", "Just {{ this }}")
+    dittybag(tmp_path, "prompt", "add", "plain", "Just {{ this }}", "--verbatim")
     rendered = dittybag(tmp_path, "prompt", "render", "explain", "error=a=b {{ x }}", "language=SQL")
     assert rendered.stdout == "Explain this SQL error: a=b {{ x }}\n"
     assert dittybag(tmp_path, "prompt", "render", "plain").stdout == "Just {{ this }}"
@@ -312,7 +312,10 @@ def test_library_prompts_are_rendered(tmp_path: Path) -> None:
 def test_a_terminal_prompts_for_missing_arguments(tmp_path: Path) -> None:
     add = ("prompt", "add", "explain", "{{ language }}: {{ error }}.", "-a", "error: The \x1b[31mmessage")
     dittybag(tmp_path, *add, "-a", "language: Where from")
-    answers = [("error: The  [31mmessage: ", "it fell\n"), ("language: Where from: ", "\nGo\n")]
+    answers = [
+        ("Enter error (The  [31mmessage): ", "it fell\n"),
+        ("Enter language (Where from): ", "\nGo\n"),
+    ]
     rendered = tmp_path / "rendered"
     with rendered.open("wb") as stdout:
         screen = run_in_terminal(

@@ -70,5 +70,39 @@ def test_text_output(home: Path) -> None:
     assert (empty.stdout, empty.stderr) == ("", "No results\n")
 
 
+def test_results_show_what_other_commands_take(home: Path) -> None:
+    dittybag(home, "prompt", "add", "titled", "Other errors.", "--title", "A long title")
+    lines = dittybag(home, "search", "errors").stdout.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == [
+        "prompt  titled  A long title",
+        "prompt  review",
+        "resource  dittybag://resources/note.txt  note.txt",
+        "task  1  Fix the errors",
+        "library  team:find",
+    ]
+    for command in (
+        ("prompt", "show", "titled"),
+        ("resource", "show", "dittybag://resources/note.txt"),
+        ("task", "show", "1"),
+        ("library", "show", "team:find"),
+    ):
+        assert "rrors" in dittybag(home, *command).stdout.lower()
+    hits = data(dittybag(home, "search", "errors", "--json"))["hits"]
+    assert [hit["reference"] for hit in hits] == [
+        "titled",
+        "review",
+        "dittybag://resources/note.txt",
+        "1",
+        "team:find",
+    ]
+
+
+def test_the_summary_counts_what_is_shown(home: Path) -> None:
+    for number in range(3):
+        dittybag(home, "task", "add", f"errors {number}")
+    cut = dittybag(home, "search", "errors", "--kind", "task", "--kind", "prompt", "--limit", "2")
+    assert cut.stderr == "1 prompt, 2 of 4 tasks\nhint: to see more, raise --limit\n"
+
+
 def test_an_invalid_query_is_rejected(home: Path) -> None:
     assert failure(dittybag(home, "search", "x" * 5000, "--json", status=1))["code"] == "INVALID"

@@ -14,7 +14,7 @@ def copy(source: str, target: str, report: ReportProgress) -> CopyResult:
     """Copy a workspace. Raises `DittybagError` and `SettingsError`."""
 
     async def run() -> CopyResult:
-        from_store = await open_store(source)
+        from_store = await open_store(source, create=False)
         try:
             to_store = await open_store(target)
             try:

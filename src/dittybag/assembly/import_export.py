@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
@@ -14,14 +14,17 @@ from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it impor
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag.assembly.store_factory import open_store
+from dittybag.assembly.workspace_session import open_renderer
 from dittybag.config import Settings
 from dittybag.domain.errors import Conflict, RenderingFailed, SourceFailed, SourceNotFound
 from dittybag.domain.libraries import SOURCE_BYTES as PROMPT_FILE_BYTES
 from dittybag.domain.libraries import format_size
+from dittybag.domain.names import NAME_LENGTH, numbered_names
 from dittybag.domain.ports import Store
-from dittybag.domain.prompts import Prompt
+from dittybag.domain.prompts import Argument, Prompt
 from dittybag.exchange import source_detection, sqlite_reader
 from dittybag.exchange.atomic_files import new_file
 from dittybag.exchange.folder_writer import FolderWriter
@@ -36,6 +39,8 @@ from dittybag.services.exchange import (
     ProgressCallback,
     RenamedEntity,
 )
+from dittybag.services.exchange.import_rules import prompt_problems
+from dittybag.services.template_arguments import describe_found, find_arguments
 
 if TYPE_CHECKING:
     from dittybag.library.formats.parsed_prompt import ParsedPrompt
@@ -58,6 +63,9 @@ T = TypeVar("T")
 #: Standard input or output.
 STANDARD: Final = "-"
 
+#: Formats whose prompts may have variables without declaring them.
+_FORMATS_WITHOUT_ARGUMENTS: Final = ("csv", "library")
+
 _CHUNK: Final = 1024 * 1024
 
 #: A tag that includes another file of the library.
@@ -74,8 +82,8 @@ class ImportReport(Struct, frozen=True):
     notes: list[str]
 
 
-async def _with_store(database: str, work: Callable[[Store], Awaitable[T]]) -> T:
-    store = await open_store(database)
+async def _with_store(database: str, work: Callable[[Store], Awaitable[T]], *, create: bool = True) -> T:
+    store = await open_store(database, create=create)
     try:
         return await work(store)
     finally:
@@ -117,7 +125,7 @@ def export(
         with _output(target, overwrite=overwrite) as file:
             return await _write_json(store, file, project, history=history, on_progress=on_progress)
 
-    return asyncio.run(_with_store(settings.database, to_folder if folder else to_file))
+    return asyncio.run(_with_store(settings.database, to_folder if folder else to_file, create=False))
 
 
 async def _write_json(
@@ -160,12 +168,14 @@ def import_data(
     project: str | None = None,
     on_conflict: OnConflict = "fail",
     history: bool = True,
+    verbatim: bool = False,
     dry_run: bool = False,
     on_progress: ProgressCallback | None = None,
 ) -> ImportReport:
     """Import a file or folder, completely or not at all.
 
-    `project`: the project to import everything into, instead of the projects of the source.
+    `project`: the project to import everything into, instead of the projects of the source. `verbatim`: keep
+    variables in prompts without arguments as text.
     """
 
     async def work(store: Store) -> ImportReport:
@@ -186,8 +196,10 @@ def import_data(
         source_path = _save_stdin(temporary) if path == STANDARD else path
         source_format = format or source_detection.detect_format(source_path)
         source = _open_source(source_format, source_path, temporary, settings.home)
+        if source_format in _FORMATS_WITHOUT_ARGUMENTS and not verbatim:
+            source = asyncio.run(_find_arguments(source))
         try:
-            return asyncio.run(_with_store(settings.database, work))
+            return asyncio.run(_with_store(settings.database, work, create=not dry_run))
         finally:
             source.close()
 
@@ -235,6 +247,53 @@ def _database_source(path: str, temporary: str) -> FileSource:
 
     asyncio.run(_with_store(copy, work))
     return JsonSource(listing)
+
+
+# Arguments
+
+
+class _FoundArguments(FileSource):
+    """A source of prompts whose variables were found to be arguments."""
+
+    def __init__(self, source: FileSource, found: dict[tuple[str, str], tuple[Argument, ...]]) -> None:
+        super().__init__()
+        self._source = source
+        #: By the location and name of the prompt.
+        self._found = found
+
+    def prompts(self) -> Iterator[SourceEntry[Prompt]]:
+        for location, item in self._source.prompts():
+            if isinstance(item, Prompt) and (found := self._found.get((location, item.name))):
+                yield location, replace(item, arguments=found)
+            else:
+                yield location, item
+
+    @property
+    def renamed(self) -> Sequence[tuple[str, str, str]]:
+        return self._source.renamed
+
+    @property
+    def notes(self) -> Sequence[str]:
+        found = (f"{location}: {describe_found(names)}" for (location, _), names in self._found.items())
+        return [*self._source.notes, *found]
+
+    def close(self) -> None:
+        self._source.close()
+
+
+async def _find_arguments(source: FileSource) -> FileSource:
+    """Make the variables of prompts without arguments their arguments."""
+    with open_renderer() as renderer:
+        return _FoundArguments(
+            source,
+            {
+                (location, item.name): found
+                for location, item in source.prompts()
+                if isinstance(item, Prompt)
+                and not item.arguments
+                and (found := await find_arguments(renderer, item.content))
+            },
+        )
 
 
 # Libraries
@@ -287,9 +346,34 @@ async def _library_source(folder: str, home: str) -> FileSource:
     finally:
         indexer.close()
         renderer.close()
-    if not library.prompts:
+    prompts = _importable([item for item in found if item is not None], notes)
+    notes += [f"{file}: skipped: {reason}" for file, reason in report.skipped.items() if not _is_hidden(file)]
+    if not prompts:
         raise SourceFailed(folder, "; ".join(["no valid prompts found", *notes[:3]]))
-    return _LibraryPrompts([(item[0], item[1]) for item in found if item is not None], notes)
+    return _LibraryPrompts(prompts, notes)
+
+
+def _is_hidden(file: str) -> bool:
+    # Commands and skills are in a hidden folder.
+    return any(part.startswith(".") for part in file.removeprefix(".claude/").split("/"))
+
+
+def _importable(found: list[tuple[str, Prompt]], notes: list[str]) -> list[SourceEntry[Prompt]]:
+    """Return the valid prompts with distinct names and titles, and add notes about the others."""
+    prompts: dict[str, SourceEntry[Prompt]] = {}
+    titles: set[str] = set()
+    for file, prompt in found:
+        if messages := [problem.message for problem in prompt_problems(prompt)]:
+            notes.append(f"{file}: skipped: {'; '.join(messages)}")
+            continue
+        name = next(name for name in numbered_names(prompt.name, "-{}", NAME_LENGTH) if name not in prompts)
+        if name != prompt.name:
+            notes.append(f"{file}: named '{name}', because another file is named '{prompt.name}'")
+        # Without a title, a free one is derived from the name.
+        title = prompt.title if prompt.title not in titles else ""
+        titles.add(title)
+        prompts[name] = (file, replace(prompt, name=name, title=title))
+    return list(prompts.values())
 
 
 async def _to_stored_prompt(
@@ -335,6 +419,8 @@ async def _template_text(library: LoadedLibrary, parsed: ParsedPrompt, renderer:
     if text is None:
         raise ValueError("the file is missing")
     if not parsed.template:
+        return text
+    if not parsed.arguments and await find_arguments(renderer, text):
         return text
     if not parsed.arguments:
         return await renderer.render(text, parsed.defaults, file=parsed.file, partials=read)

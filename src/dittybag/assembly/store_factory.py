@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final
 
 from dittybag.config import SettingsError
+from dittybag.domain.errors import StorageError, WorkspaceNotFound
 
 if TYPE_CHECKING:
     from dittybag.domain.ports import Store
@@ -17,11 +19,36 @@ def is_file(database: str) -> bool:
     return not database.startswith(_POSTGRES)
 
 
-async def open_store(database: str, *, read_only: bool = False) -> Store:
-    """Open a database; a missing one is created. Raises `SettingsError` and `StorageError`.
+def is_missing(database: str) -> bool:
+    """Whether a database is a file that does not exist or is empty."""
+    try:
+        return is_file(database) and os.stat(database).st_size == 0  # noqa: PTH116  # pathlib is slow to import
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError):
+        # Opening it reports the reason.
+        return False
 
-    With `read_only`, a file that cannot be written is opened as well.
+
+def holds_workspace(file: str) -> bool:
+    """Whether a file is a Dittybag database."""
+    from dittybag.storage.sqlite.connections import require_dittybag_file
+
+    try:
+        require_dittybag_file(file)
+    except StorageError:
+        return False
+    return not is_missing(file)
+
+
+async def open_store(database: str, *, create: bool = True, read_only: bool = False) -> Store:
+    """Open a database. A missing one is created, or raises `WorkspaceNotFound` without `create`.
+
+    With `read_only`, a file that cannot be written is opened as well. Raises `SettingsError` and
+    `StorageError`.
     """
+    if not create and is_missing(database):
+        raise WorkspaceNotFound(database)
     if is_file(database):
         from dittybag.storage.sqlite.store import SqliteStore
 
@@ -30,4 +57,4 @@ async def open_store(database: str, *, read_only: bool = False) -> Store:
         from dittybag.storage.postgres.store import PostgresStore
     except ImportError as error:
         raise SettingsError("PostgreSQL needs an extra package: pip install 'dittybag[postgres]'") from error
-    return await PostgresStore.open(database)
+    return await PostgresStore.open(database, create=create)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from dittybag.protocol.lazy_tls import asyncio  # isort: skip  # first: it imports asyncio without TLS
@@ -17,10 +18,19 @@ from dittybag.services.caller import Caller
 from dittybag.services.workspace import Workspace, WorkspaceSession
 
 if TYPE_CHECKING:
+    from dittybag.domain.ports import Renderer
     from dittybag.library.library_service import LibraryService
     from dittybag.services.template_service import TemplateService
 
-__all__ = ["LibrarySession", "WorkspaceSession", "open_workspace", "run_in_library_session", "run_in_session"]
+__all__ = [
+    "LibrarySession",
+    "WorkspaceSession",
+    "create_workspace",
+    "open_renderer",
+    "open_workspace",
+    "run_in_library_session",
+    "run_in_session",
+]
 
 T = TypeVar("T")
 
@@ -33,17 +43,33 @@ class LibrarySession(Struct, frozen=True):
     libraries: LibraryService
 
 
-async def open_workspace(settings: Settings, syntax: TemplateSyntax | None = None) -> Workspace:
-    """Open the database; a missing one is created. `syntax` checks templates (default: on demand)."""
-    store = await open_store(settings.database, read_only=settings.read_only)
+async def open_workspace(
+    settings: Settings, syntax: TemplateSyntax | None = None, *, create: bool = True
+) -> Workspace:
+    """Open the database. A missing one is created, or raises `WorkspaceNotFound` without `create`.
+
+    `syntax` checks templates (default: on demand).
+    """
+    store = await open_store(settings.database, create=create, read_only=settings.read_only)
     return Workspace(store, syntax or OnDemandSyntax())
 
 
-def run_in_session(settings: Settings, actor: str, work: Callable[[WorkspaceSession], Awaitable[T]]) -> T:
+def create_workspace(settings: Settings) -> None:
+    """Create a database."""
+
+    async def run() -> None:
+        await (await open_workspace(settings)).store.close()
+
+    asyncio.run(run())
+
+
+def run_in_session(
+    settings: Settings, actor: str, work: Callable[[WorkspaceSession], Awaitable[T]], *, create: bool = False
+) -> T:
     """Open a workspace, run `work` on it as `actor`, and close it."""
 
     async def run() -> T:
-        workspace = await open_workspace(settings)
+        workspace = await open_workspace(settings, create=create)
         try:
             project = await workspace.projects.find(settings.project)
             return await work(WorkspaceSession(workspace, Caller(project.id, actor)))
@@ -51,6 +77,18 @@ def run_in_session(settings: Settings, actor: str, work: Callable[[WorkspaceSess
             await workspace.store.close()
 
     return asyncio.run(run())
+
+
+@contextmanager
+def open_renderer() -> Iterator[Renderer]:
+    """Yield a renderer for templates, and close it."""
+    from dittybag.library.render.template_renderer import TemplateRenderer
+
+    renderer = TemplateRenderer()
+    try:
+        yield renderer
+    finally:
+        renderer.close()
 
 
 def run_in_library_session(

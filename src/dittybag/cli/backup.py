@@ -8,10 +8,11 @@ import click
 
 from dittybag.cli.output import json_option, print_json, progress
 from dittybag.cli.restore_backup import print_warnings, printable_path, report_file_error
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 
 
-@click.command("backup")
+@click.command("backup", StrictCommand)
 @click.argument("file", type=click.Path())
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @in_workspace

@@ -31,6 +31,7 @@ _COMMANDS: Final = {
         "tag": "Manage the tags of prompts.",
         "library": "Manage prompt libraries.",
         "project": "Manage projects and their members.",
+        "workspace": "List the workspaces in the data folder.",
     },
     "Search and history": {
         "search": "Search prompts, libraries, resources and tasks.",

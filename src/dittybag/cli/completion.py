@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dittybag.cli.serve import USAGE
+from dittybag.cli.strict_options import StrictCommand
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -24,7 +25,7 @@ _MAX_NAMES: Final = 200
 _OPTION: Final = re.compile(r"^  (?:-h, )?(--[a-z-]+)(?: (\[?[A-Z][A-Z:]*\]?))? +(\S.*)$", re.MULTILINE)
 
 
-@click.command("completion")
+@click.command("completion", StrictCommand)
 @click.argument("shell", type=click.Choice(_SHELLS))
 def command(shell: str) -> None:
     """Print a shell completion script.
@@ -56,14 +57,9 @@ def complete_projects(ctx: click.Context, param: click.Parameter, incomplete: st
 
 def complete_workspaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete the databases in the data folder."""
-    from dittybag.config import home
+    from dittybag.config import home, workspace_names
 
-    try:
-        files = sorted(os.listdir(home(os.environ)))  # noqa: PTH208  # pathlib is slow to import
-    except OSError:
-        return []
-    names = (file.removesuffix(".db") for file in files if file.endswith(".db"))
-    return _items(name for name in names if name.startswith(incomplete))
+    return _items(name for name in workspace_names(home(os.environ)) if name.startswith(incomplete))
 
 
 def _complete_profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -13,6 +13,7 @@ import click
 
 from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.output import json_option, print_json, print_table, terminal_safe
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.clients.client_errors import (
     ClientEntryForeign,
@@ -46,7 +47,7 @@ _COLOURS: Final = {"connected": "green", "broken": "red", "other": "yellow", "un
 _MAX_LENGTH: Final = 2000
 
 
-@click.command("connect")
+@click.command("connect", StrictCommand)
 @click.argument("client", required=False, type=click.Choice(tuple(CLIENTS)), metavar="[CLIENT]")
 @click.option(
     "--scope",

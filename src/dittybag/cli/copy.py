@@ -9,10 +9,11 @@ import click
 from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.output import format_count, json_option, print_json, progress
 from dittybag.cli.read_input import text
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.config import parse_database
 
 
-@click.command("copy")
+@click.command("copy", StrictCommand)
 @click.option("--from", "source", metavar="URL", type=text, required=True, help="Source database.")
 @click.option("--to", "target", metavar="URL", type=text, required=True, help="Target database.")
 @json_option

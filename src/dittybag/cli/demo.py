@@ -21,6 +21,7 @@ from msgspec import Struct
 from dittybag.assembly import with_workspace
 from dittybag.cli.output import print_json
 from dittybag.cli.sample_workspace import PROJECT, fill_sample, make_changes, write_library
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.config import SettingsError, environment_with_home, settings
 
 #: How long the server may take to exit.
@@ -157,7 +158,7 @@ def _database(keep: str | None) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@click.command("demo")
+@click.command("demo", StrictCommand)
 @click.option("--keep", metavar="FILE", help="Keep the sample workspace in a new file.")
 @click.option("--once", is_flag=True, help="Show an MCP session in the terminal instead.")
 @click.option(
@@ -183,6 +184,8 @@ def command(keep: str | None, *, once: bool, browser: bool, as_json: bool) -> No
             if not (once or as_json) and sys.stdout.isatty():
                 with_workspace(settings({}, db=database), make_changes)
                 _serve(database, home, opens=browser)
+                if keep:
+                    click.echo(f"\nThe sample workspace is in {database}. {_reopen_line(database)}")
                 return
             client = DemoClient(database, home)
             try:
@@ -252,6 +255,13 @@ def _print_tour(steps: Iterator[TourStep], *, kept: str | None) -> None:
         console.print(Text(f"  {line}", style="green"), soft_wrap=True)
     sample = f"is in {kept}" if kept else "was removed (dittybag demo --keep FILE keeps it)"
     console.print(f"\nThe sample workspace {sample}. Your own data was not touched.", soft_wrap=True)
+    if kept:
+        console.print(Text(_reopen_line(kept)), soft_wrap=True)
+
+
+def _reopen_line(kept: str) -> str:
+    command = ["dittybag", "serve", "--http", "--db", kept, "--project", PROJECT]
+    return f"To open it in your browser, run: {shlex.join(command)}"
 
 
 def _program() -> list[str]:

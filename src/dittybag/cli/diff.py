@@ -13,6 +13,7 @@ from dittybag.cli.change_output import change_data, changed_entity
 from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.history import project_names
 from dittybag.cli.output import clip_line, json_option, print_json, terminal_safe
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import Change, Entity, label_of
 from dittybag.domain.resources import Resource, is_text
@@ -64,7 +65,7 @@ def _format_value(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-@click.command("diff")
+@click.command("diff", StrictCommand)
 @click.argument("change", type=click.IntRange(1))
 @click.argument("other", type=click.IntRange(1), required=False)
 @in_workspace
@@ -114,7 +115,7 @@ def command(change: int, other: int | None, options: WorkspaceOptions, *, as_jso
         for line in _diff_lines(name, old.get(name), new.get(name)):
             click.secho(terminal_safe(line), fg=_COLOURS.get(line[:1]))
     if not names:
-        click.echo("No visible differences")
+        click.echo("No visible differences", err=True)
     return ExitStatus.OK
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from dittybag.cli.error_output import ExitStatus
 from dittybag.cli.output import format_count, json_option, pad, print_json, print_table, progress
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.text import one_line
 
@@ -31,7 +32,7 @@ _MARKS: Final[dict[Level, tuple[str, str, str]]] = {
 _MAX_MESSAGE: Final = 5000
 
 
-@click.command("doctor")
+@click.command("doctor", StrictCommand)
 @click.option("--fix", is_flag=True, help="Rebuild the search index if it is wrong. Nothing else is changed.")
 @in_workspace
 @json_option

@@ -10,10 +10,11 @@ import click
 
 from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.output import format_count, json_option, print_json, progress
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 
 
-@click.command("export")
+@click.command("export", StrictCommand)
 @click.argument("target", metavar="FILE|FOLDER|-", default="-")
 @click.option(
     "-p", "--project", "project_name", metavar="NAME", help="Export only this project, with its tasks."
@@ -58,9 +59,9 @@ def command(
     from dittybag.assembly.import_export import Conflict, export
 
     try:
-        with progress() as show:
+        with options.existing_settings() as settings, progress() as show:
             counts = export(
-                options.settings,
+                settings,
                 target,
                 folder=folder,
                 project=options.project,

@@ -9,6 +9,7 @@ import click
 from dittybag.cli.change_output import change_data, print_changes
 from dittybag.cli.output import json_option, print_json
 from dittybag.cli.param_types import PastTime
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import KINDS, Change, Kind
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
 
 
-@click.command("history")
+@click.command("history", StrictCommand)
 @click.argument("item", required=False)
 @click.option("--kind", type=click.Choice(tuple(KINDS)), help="Only changes to this kind of item.")
 @click.option("--actor", metavar="NAME", help="Only changes by this user or client.")

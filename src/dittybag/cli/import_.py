@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from dittybag.cli.error_output import ExitStatus, exit_status, report
 from dittybag.cli.output import clip_line, format_count, json_option, print_json, progress
-from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.config import local_user_name
+from dittybag.cli.strict_options import StrictCommand
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace, temporary_workspace
+from dittybag.config import Settings, local_user_name
 from dittybag.domain.errors import DittybagError, Invalid, SeveralConflicts, SourceFailed
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ _FORMATS: Final = (
 )
 
 
-@click.command("import")
+@click.command("import", StrictCommand)
 @click.argument("source")
 @click.option("-p", "--project", "project_name", metavar="NAME", help="Import everything into this project.")
 @click.option("--as", "form", type=click.Choice(_FORMATS), help="Format of the source (default: detected).")
@@ -41,6 +43,11 @@ _FORMATS: Final = (
     default="fail",
     show_default=True,
     help="What to do with items whose name is already in use.",
+)
+@click.option(
+    "--verbatim",
+    is_flag=True,
+    help="Keep {{ variables }} in prompt files and CSV files as text instead of making them arguments.",
 )
 @click.option("--no-history", is_flag=True, help="Import only the current state, without the history.")
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and change nothing.")
@@ -52,15 +59,17 @@ def command(
     on_conflict: OnConflict,
     options: WorkspaceOptions,
     *,
+    verbatim: bool,
     no_history: bool,
     dry_run: bool,
     as_json: bool,
 ) -> int | None:
-    """Import SOURCE. If it contains errors, nothing is imported.
+    """Import SOURCE. If it contains errors, nothing is imported, except from files of prompts.
 
     SOURCE is a file or folder written by `dittybag export`; a SQLite database of prompt-store, mcpkg, the
     task manager or Dittybag; a CSV file of prompts with the columns act and prompt; or a file or folder of
-    prompts in any library format. `-` reads standard input.
+    prompts in any library format. `-` reads standard input. From files of prompts, the valid prompts are
+    imported and the others are listed.
 
     Importing an export into an empty workspace restores it exactly, with its history. Otherwise, items are
     added: items that already exist are skipped, and one `dittybag undo` undoes the whole import.
@@ -73,9 +82,8 @@ def command(
     """
     from dittybag.assembly.import_export import import_data
 
-    settings = options.settings
     try:
-        with progress() as show:
+        with _settings(options, dry_run=dry_run) as settings, progress() as show:
             imported = import_data(
                 settings,
                 source,
@@ -84,6 +92,7 @@ def command(
                 project=options.project,
                 on_conflict=on_conflict,
                 history=not no_history,
+                verbatim=verbatim,
                 dry_run=dry_run,
                 on_progress=show and (lambda what, number: show(f"Importing {what}: {number:,}")),
             )
@@ -96,6 +105,16 @@ def command(
     else:
         _print_summary(imported, dry_run=dry_run)
     return None
+
+
+def _settings(options: WorkspaceOptions, *, dry_run: bool) -> AbstractContextManager[Settings]:
+    """The settings; a dry run uses a temporary workspace instead of creating a missing one."""
+    from dittybag.assembly.store_factory import is_missing
+
+    settings = options.settings
+    return (
+        temporary_workspace(settings) if dry_run and is_missing(settings.database) else nullcontext(settings)
+    )
 
 
 def _report_import_error(error: DittybagError) -> int:
@@ -177,4 +196,4 @@ def _print_lines(title: str, lines: list[str]) -> None:
     for line in _indent(lines[:_MAX_LINES]):
         click.echo(line, err=True)
     if len(lines) > _MAX_LINES:
-        click.echo(f"  and {len(lines) - _MAX_LINES} more", err=True)
+        click.echo(f"  and {len(lines) - _MAX_LINES} more; --json prints all", err=True)

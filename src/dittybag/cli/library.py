@@ -11,6 +11,7 @@ import click
 from dittybag.cli.error_output import ExitStatus, exit_status, report, report_error
 from dittybag.cli.library_read_commands import check, list_libraries, show
 from dittybag.cli.output import format_count, json_option, print_json, progress
+from dittybag.cli.strict_options import StrictGroup
 from dittybag.config import home
 from dittybag.domain.errors import DittybagError, LibraryEdited, LibraryExists, LibraryTooLarge
 from dittybag.domain.text import one_line
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _MAX_LINES: Final = 10
 
 
-@click.group("library")
+@click.group("library", StrictGroup)
 def command() -> None:
     """Manage prompt libraries."""
 
@@ -197,7 +198,7 @@ def _update_all(*, overwrite: bool, as_json: bool) -> int:
     if as_json:
         print_json({"libraries": rows})
     elif not rows:
-        click.echo("No libraries to update")
+        click.echo("No libraries to update", err=True)
     return status
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from dittybag.cli.error_output import ExitStatus
 from dittybag.cli.output import clip_line, format_count, json_option, print_json, print_table
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.config import home, known_libraries
 from dittybag.domain.errors import LibraryNotFound
 from dittybag.domain.libraries import FileProblem, LibraryPrompt, LibraryReport, library_name
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@click.command("list")
+@click.command("list", StrictCommand)
 @json_option
 def list_libraries(*, as_json: bool) -> None:
     """List all libraries with their number of prompts.
@@ -37,8 +38,10 @@ def list_libraries(*, as_json: bool) -> None:
         print_json({"libraries": [_library_data(item, kinds.get(item.name)) for item in reports]})
         return
     if not reports:
-        click.echo("No libraries yet")
-        click.echo("hint: to add one, run: dittybag library add FOLDER, or dittybag library new NAME")
+        click.echo("No libraries yet", err=True)
+        click.echo(
+            "hint: to add one, run: dittybag library add FOLDER, or dittybag library new NAME", err=True
+        )
         return
     rows = []
     for item in reports:
@@ -47,10 +50,10 @@ def list_libraries(*, as_json: bool) -> None:
         rows.append((*row, kinds.get(item.name, "by hand"), str(problems) if problems else "-"))
     print_table(("library", "prompts", "formats", "from", "problems"), rows, right=(1, 4), shrinkable=(0, 2))
     if any(item.problems for item in reports):
-        click.echo("hint: for details, run: dittybag library check")
+        click.echo("hint: for details, run: dittybag library check", err=True)
 
 
-@click.command("show")
+@click.command("show", StrictCommand)
 @click.argument("name")
 @json_option
 def show(name: str, *, as_json: bool) -> None:
@@ -116,7 +119,7 @@ def _show_library(name: str, *, as_json: bool) -> None:
         )
 
 
-@click.command("check")
+@click.command("check", StrictCommand)
 @click.argument("name", required=False)
 @click.option("--skipped", is_flag=True, help="Also list files without prompts, with the reason.")
 @json_option

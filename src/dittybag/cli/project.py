@@ -10,13 +10,14 @@ import msgspec
 
 from dittybag.cli.output import json_option, print_json, print_table
 from dittybag.cli.read_input import refuse_with, text
+from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.accounts import Member, Role
 from dittybag.domain.errors import LastMember
 from dittybag.domain.times import iso
 
 
-@click.group("project")
+@click.group("project", StrictGroup)
 def command() -> None:
     """Manage projects and their members."""
 
@@ -64,7 +65,9 @@ def create(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     Example:
       dittybag project create website
     """
-    project = options.run(lambda session: session.workspace.projects.create(name, actor=session.caller.actor))
+    project = options.run(
+        lambda session: session.workspace.projects.create(name, actor=session.caller.actor), create=True
+    )
     _print_result({"name": project.name}, f"Created project '{project.name}'", as_json=as_json)
 
 

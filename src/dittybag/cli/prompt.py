@@ -5,23 +5,45 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from dittybag.cli.output import json_option, print_json
 from dittybag.cli.prompt_read_commands import list_prompts, prompt_data, render, show, suggest_prompts
 from dittybag.cli.read_input import STREAM, read_text, refuse, text, usage_error
+from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.errors import NameTaken, PromptNotFound, require
 from dittybag.domain.prompts import CONTENT_BYTES, Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
+from dittybag.services.template_arguments import (
+    describe_found,
+    find_arguments,
+    undeclared_variables,
+    updated_arguments,
+)
+
+if TYPE_CHECKING:
+    from dittybag.assembly.workspace_session import WorkspaceSession
 
 #: A name, `?` if the argument is optional, and a description.
 _ARGUMENT: Final = re.compile(r"\s*([^\s:?]+)\s*(\?)?\s*(?::\s*(.*?)\s*)?", re.DOTALL)
 
 
-@click.group("prompt")
+class _SavedPrompt(Struct, frozen=True):
+    """A prompt that was added or updated."""
+
+    prompt: Prompt
+    #: The variables of the content that have become its arguments.
+    found: tuple[Argument, ...]
+    #: The variables that are not among its arguments.
+    undeclared: list[str]
+
+
+@click.group("prompt", StrictGroup)
 def command() -> None:
     """Manage prompts."""
 
@@ -64,9 +86,15 @@ def _prompt_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+_verbatim_option = click.option(
+    "--verbatim", is_flag=True, help="Keep {{ variables }} as text instead of making them arguments."
+)
+
+
 @command.command("add")
 @click.argument("name", type=text)
 @_prompt_options
+@_verbatim_option
 @in_project
 @json_option
 def add(
@@ -77,6 +105,7 @@ def add(
     file: str | None,
     tags: tuple[str, ...],
     arguments: tuple[Argument, ...],
+    verbatim: bool,
     as_json: bool,
     **texts: str | None,
 ) -> None:
@@ -84,7 +113,7 @@ def add(
 
     The content is CONTENT, or is read from --file or standard input. On a terminal, without either, your
     editor opens. A prompt with arguments is a template: {{ language }} is replaced by the value of the
-    argument `language`.
+    argument `language`. Without --argument, the variables in the content become its arguments.
 
     \b
     Examples:
@@ -93,12 +122,23 @@ def add(
       dittybag prompt add explain -a error -a "language?: programming language" \\
         "Explain this {{ language }} error: {{ error }}"
     """
-    parts: dict[str, Any] = {"name": name, **texts, "tags": tags, "arguments": arguments}
+    _check_verbatim(arguments, verbatim=verbatim)
+    parts: dict[str, Any] = {
+        "name": name,
+        **texts,
+        "tags": tags,
+        "arguments": () if verbatim else arguments or None,
+    }
     given = _content(content, file)
     if given is None and not sys.stdin.isatty():
         given = read_text(STREAM, CONTENT_BYTES)
-    prompt = _create_in_editor(options, **parts) if given is None else _create(options, given, **parts)
-    _print_result(prompt, f"Added prompt '{prompt.name}'", as_json=as_json)
+    saved = _create_in_editor(options, **parts) if given is None else _create(options, given, **parts)
+    _print_saved(saved, "Added", as_json=as_json)
+
+
+def _check_verbatim(arguments: Sequence[Argument], *, verbatim: bool) -> None:
+    if verbatim and arguments:
+        usage_error("--verbatim cannot be used together with --argument")
 
 
 def _content(content: str | None, file: str | None) -> str | None:
@@ -110,14 +150,24 @@ def _content(content: str | None, file: str | None) -> str | None:
     return content if file is None else read_text(file, CONTENT_BYTES)
 
 
-def _create(options: WorkspaceOptions, content: str, **parts: Any) -> Prompt:
-    prompt, _ = options.run(
-        lambda session: session.workspace.prompts.create(session.caller, content=content, **parts)
-    )
-    return prompt
+def _create(
+    options: WorkspaceOptions, content: str, *, arguments: tuple[Argument, ...] | None, **parts: Any
+) -> _SavedPrompt:
+    """Create a prompt. Without `arguments`, they are the variables in the content."""
+    from dittybag.assembly.workspace_session import open_renderer
+
+    async def work(session: WorkspaceSession) -> _SavedPrompt:
+        with open_renderer() as renderer:
+            found = await find_arguments(renderer, content) if arguments is None else ()
+            prompt, _ = await session.workspace.prompts.create(
+                session.caller, content=content, arguments=arguments or found, **parts
+            )
+            return _SavedPrompt(prompt, found, await undeclared_variables(renderer, prompt))
+
+    return options.run(work, create=True)
 
 
-def _create_in_editor(options: WorkspaceOptions, name: str, **parts: Any) -> Prompt:
+def _create_in_editor(options: WorkspaceOptions, name: str, **parts: Any) -> _SavedPrompt:
     """Create a prompt whose content is written in the editor. Other fields are validated first."""
     from dittybag.cli.editor import EditorFile
 
@@ -133,7 +183,10 @@ def _create_in_editor(options: WorkspaceOptions, name: str, **parts: Any) -> Pro
 
 def _require_unused(options: WorkspaceOptions, name: str) -> None:
     try:
-        options.run(lambda session: session.workspace.prompts.get(session.caller, PromptAddress(name=name)))
+        options.run(
+            lambda session: session.workspace.prompts.get(session.caller, PromptAddress(name=name)),
+            create=True,
+        )
     except PromptNotFound:
         return
     raise NameTaken("prompt", name, options.settings.project)
@@ -141,9 +194,10 @@ def _require_unused(options: WorkspaceOptions, name: str) -> None:
 
 @command.command("edit")
 @click.argument("name", type=text)
+@_verbatim_option
 @in_project
 @json_option
-def edit(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
+def edit(name: str, options: WorkspaceOptions, *, verbatim: bool, as_json: bool) -> None:
     """Edit the content of a prompt in your editor.
 
     If someone else changes the prompt in the meantime, it is not overwritten, and your text is kept in a
@@ -165,16 +219,35 @@ def edit(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
         draft.discard()
         _print_result(prompt, f"Prompt '{prompt.name}' is unchanged", as_json=as_json)
         return
-    change = PromptChange(content=content)
-    changed, _ = draft.store_with(
-        lambda: options.run(
-            lambda session: session.workspace.prompts.update(
-                session.caller, PromptAddress(id=prompt.id), change, version=prompt.version
-            )
-        ),
+    change = PromptChange(content=content, arguments=() if verbatim else UNSET)
+    saved = draft.store_with(
+        lambda: _update(options, PromptAddress(id=prompt.id), change, version=prompt.version),
         f"to overwrite the prompt, run: dittybag prompt update {prompt.name} --file {draft.file}",
     )
-    _print_result(changed, f"Updated prompt '{changed.name}'", as_json=as_json)
+    _print_saved(saved, "Updated", as_json=as_json)
+
+
+def _update(
+    options: WorkspaceOptions, address: PromptAddress, change: PromptChange, *, version: int | None = None
+) -> _SavedPrompt:
+    """Update a prompt. Arguments that were found in its content follow a new content."""
+    from dittybag.assembly.workspace_session import open_renderer
+
+    async def work(session: WorkspaceSession) -> _SavedPrompt:
+        prompts, given = session.workspace.prompts, change
+        found: tuple[Argument, ...] = ()
+        with open_renderer() as renderer:
+            if change.content is not UNSET and change.arguments is UNSET:
+                before = await prompts.get(session.caller, address)
+                arguments = await updated_arguments(renderer, before, change.content)
+                if arguments != before.arguments:
+                    given, found = replace(change, arguments=arguments), arguments
+            prompt, _ = await prompts.update(session.caller, address, given, version=version)
+            is_template_changed = (given.content, given.arguments) != (UNSET, UNSET)
+            unknown = await undeclared_variables(renderer, prompt) if is_template_changed else []
+            return _SavedPrompt(prompt, found, unknown)
+
+    return options.run(work)
 
 
 @command.command("update")
@@ -183,6 +256,7 @@ def edit(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
 @click.option("--name", "new_name", metavar="NAME", type=text, help="New name.")
 @click.option("--no-tags", is_flag=True, help="Remove all tags.")
 @click.option("--no-arguments", is_flag=True, help="Remove all arguments.")
+@_verbatim_option
 @in_project
 @json_option
 def update(
@@ -196,24 +270,27 @@ def update(
     arguments: tuple[Argument, ...],
     no_tags: bool,
     no_arguments: bool,
+    verbatim: bool,
     as_json: bool,
     **texts: str | None,
 ) -> None:
     """Update a prompt. Fields that are not given stay the same.
 
-    Tags and arguments replace the existing ones. Use `dittybag tag add` to add a tag.
+    Tags and arguments replace the existing ones. Use `dittybag tag add` to add a tag. If the arguments are
+    the variables of the content, they follow a new content.
 
     \b
     Examples:
       dittybag prompt update greet "Say hello in four languages." --title Greeting
       dittybag prompt update greet --name hello --no-tags
     """
+    _check_verbatim(arguments, verbatim=verbatim)
     given: dict[str, Any] = {
         "name": new_name,
         **texts,
         "content": _content(content, file),
         "tags": _replacement(tags, none=no_tags, option="--no-tags"),
-        "arguments": _replacement(arguments, none=no_arguments, option="--no-arguments"),
+        "arguments": _replacement(arguments, none=no_arguments or verbatim, option="--no-arguments"),
     }
     change = PromptChange(**{part: value for part, value in given.items() if value is not None})
     if change == PromptChange():
@@ -222,10 +299,8 @@ def update(
             "to use an editor, run: dittybag prompt edit NAME",
         )
     with suggest_prompts(options):
-        prompt, _ = options.run(
-            lambda session: session.workspace.prompts.update(session.caller, PromptAddress(any=name), change)
-        )
-    _print_result(prompt, f"Updated prompt '{prompt.name}'", as_json=as_json)
+        saved = _update(options, PromptAddress(any=name), change)
+    _print_saved(saved, "Updated", as_json=as_json)
 
 
 def _replacement(values: Sequence[Any], *, none: bool, option: str) -> Sequence[Any] | None:
@@ -256,6 +331,22 @@ def delete(names: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool) 
     for prompt in deleted:
         click.echo(f"Deleted prompt '{prompt.name}'")
     click.echo(f"hint: to restore {'it' if len(deleted) == 1 else 'them'}, run: dittybag undo", err=True)
+
+
+def _print_saved(saved: _SavedPrompt, verb: str, *, as_json: bool) -> None:
+    """Print what was saved, and what happens to the variables of its content."""
+    _print_result(saved.prompt, f"{verb} prompt '{saved.prompt.name}'", as_json=as_json)
+    if as_json:
+        return
+    if saved.found:
+        them = "it" if len(saved.found) == 1 else "them"
+        click.echo(f"note: {describe_found(saved.found)}; --verbatim keeps {them} as text", err=True)
+    for name in saved.undeclared:
+        click.echo(
+            f"note: {{{{ {name} }}}} is not a declared argument and renders as empty text; "
+            f"declare it with -a {name}",
+            err=True,
+        )
 
 
 def _print_result(prompt: Prompt, message: str, *, as_json: bool) -> None:

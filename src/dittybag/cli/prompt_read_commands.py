@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 import click
 import msgspec
 
 from dittybag.cli.output import clip_line, json_option, print_json, print_table, terminal_safe
 from dittybag.cli.read_input import read_bytes, refuse_with, suggestion, text, usage_error
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.errors import LibraryPromptNotFound, PromptNotFound, require
 from dittybag.domain.libraries import LibraryPrompt
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _DEFAULT_LIMIT: Final = 20
 #: Prompts are read in pages of this size, which stays below the parameter limits of the databases.
 _PAGE: Final = 10_000
+#: At most this many projects are named in a hint.
+_MAX_PROJECTS: Final = 5
 #: At most this many names are searched for suggestions.
 _MAX_COMPARED: Final = 10_000
 #: Maximum size of the file of --args-json.
@@ -42,7 +45,7 @@ limit_option = click.option(
 )
 
 
-@click.command("list")
+@click.command("list", StrictCommand)
 @click.option(
     "-t",
     "--tag",
@@ -88,6 +91,17 @@ def list_prompts(
         click.echo(
             "hint: to add a prompt, run: dittybag prompt add NAME (or see dittybag import --help)", err=True
         )
+        print_other_projects(options, "prompts")
+
+
+def print_other_projects(options: WorkspaceOptions, kind: Literal["prompts", "resources"]) -> None:
+    """After an empty list, print the projects that do have entities of this kind."""
+    sizes = options.run(lambda session: session.workspace.projects.all())
+    names = [size.project.name for size in sizes if getattr(size, kind)]
+    if names:
+        more = ", ..." if len(names) > _MAX_PROJECTS else ""
+        listed = terminal_safe(", ".join(names[:_MAX_PROJECTS]))
+        click.echo(f"hint: other projects have {kind}: {listed}{more}; use --project NAME", err=True)
 
 
 def print_prompts(prompts: Sequence[PromptSummary], total: int, *, as_json: bool) -> None:
@@ -149,7 +163,7 @@ def _summary(prompt: PromptSummary) -> dict[str, Any]:
     }
 
 
-@click.command("show")
+@click.command("show", StrictCommand)
 @click.argument("name", type=text)
 @click.option("--raw", is_flag=True, help="Print only the content, also on a terminal.")
 @in_project
@@ -243,7 +257,7 @@ def suggest_prompts(options: WorkspaceOptions) -> Iterator[None]:
         refuse_with(error, suggestion(wanted, names, "run `dittybag prompt list` to see all prompts"))
 
 
-@click.command("render")
+@click.command("render", StrictCommand)
 @click.argument("name", type=text)
 @click.argument("values", metavar="[KEY=VALUE]...", type=text, nargs=-1)
 @click.option(
@@ -362,5 +376,8 @@ def _ask_for_missing(prompt: str, arguments: Sequence[Argument], given: Mapping[
 
 
 def _ask(argument: Argument) -> str:
-    answer: str = click.prompt(_describe_argument(argument), value_proc=text, err=True)
+    # A bare "error: ..." would look like an error message.
+    choices = f" [{clip_line(', '.join(argument.choices))}]" if argument.choices else ""
+    about = f" ({_cell(argument.description)})" if argument.description else ""
+    answer: str = click.prompt(f"Enter {argument.name}{choices}{about}", value_proc=text, err=True)
     return answer

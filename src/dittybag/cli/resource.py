@@ -14,7 +14,12 @@ import click
 
 from dittybag.cli.error_output import ExitStatus
 from dittybag.cli.output import clip_line, json_option, print_json, print_table, terminal_safe
-from dittybag.cli.prompt_read_commands import format_time, limit_option, write_text
+from dittybag.cli.prompt_read_commands import (
+    format_time,
+    limit_option,
+    print_other_projects,
+    write_text,
+)
 from dittybag.cli.read_input import (
     STREAM,
     label,
@@ -25,6 +30,7 @@ from dittybag.cli.read_input import (
     text,
     usage_error,
 )
+from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.errors import ResourceNotFound
 from dittybag.domain.mime_types import guess_mime_type
@@ -39,7 +45,7 @@ if TYPE_CHECKING:
 _INVALID_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-@click.group("resource")
+@click.group("resource", StrictGroup)
 def command() -> None:
     """Manage resources, text or binary."""
 
@@ -98,7 +104,8 @@ def add(
             content=content,
             mime_type=kind,
             **texts,
-        )
+        ),
+        create=True,
     )
     _print_result(resource, "Added", as_json=as_json)
 
@@ -130,6 +137,7 @@ def list_resources(options: WorkspaceOptions, limit: int, *, everything: bool, a
     if not resources:
         click.echo("No resources yet", err=True)
         click.echo("hint: to add a resource, run: dittybag resource add FILE", err=True)
+        print_other_projects(options, "resources")
         return
     print_table(
         ("name", "type", "size", "uri", "updated"),

@@ -11,6 +11,7 @@ from dittybag.cli.error_output import ExitStatus
 from dittybag.cli.history import project_names
 from dittybag.cli.output import clip_line, json_option, print_json
 from dittybag.cli.restore_backup import restore_backup
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import Change, label_of
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
 
 
-@click.command("restore")
+@click.command("restore", StrictCommand)
 @click.argument("what")
 @click.option("--force", is_flag=True, help="Replace an existing database with the backup.")
 @in_workspace

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dittybag.cli.output import clip_line, format_count, json_option, print_json
+from dittybag.cli.output import clip_line, format_count, json_option, print_json, terminal_safe
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_project
 from dittybag.domain.text import fold
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 _KINDS: Final = ("prompt", "library", "resource", "task")
 
 
-@click.command("search")
+@click.command("search", StrictCommand)
 @click.argument("query")
 @click.option(
     "--kind", "kinds", type=click.Choice(_KINDS), multiple=True, help="Only results of this kind; repeatable."
@@ -47,13 +49,23 @@ def command(
         stored = [kind for kind in ("prompt", "resource", "task") if kind in wanted]
         session = library_session.session
         hits, totals = await session.workspace.search.all_kinds(session.caller, query, stored, limit)
-        rows = [{"kind": hit.kind, "id": hit.id, "title": hit.title, "snippet": hit.snippet} for hit in hits]
+        rows = [
+            {
+                "kind": hit.kind,
+                "id": hit.id,
+                "reference": hit.reference,
+                "title": hit.title,
+                "snippet": hit.snippet,
+            }
+            for hit in hits
+        ]
         if "library" in wanted:
             totals["library"], found = await library_session.libraries.search(query, limit)
             rows += [
                 {
                     "kind": "library",
                     "id": prompt.name,
+                    "reference": prompt.name,
                     "title": prompt.title or prompt.name,
                     "snippet": text,
                 }
@@ -66,14 +78,20 @@ def command(
         print_json({"hits": rows, "totals": totals})
         return
     for row in rows:
-        click.secho(f"{row['kind']}  {clip_line(row['title'])}", bold=True, nl=False)
-        click.secho(f"  {row['id']}", dim=True)
+        title = clip_line(row["title"]) if row["title"] != row["reference"] else ""
+        click.secho(f"{row['kind']}  {terminal_safe(row['reference'])}", bold=True, nl=False)
+        click.echo(f"  {title}" if title else "")
         if snippet := clip_line(row["snippet"], 200):
             click.echo(f"  {_highlight_match(snippet, query)}")
+    shown = Counter(row["kind"] for row in rows)
     counted = ", ".join(
-        format_count(total, *_LABELS[kind]) for kind, total in totals.items() if total or kind in kinds
+        ("" if shown[kind] == total else f"{shown[kind]:,} of ") + format_count(total, *_LABELS[kind])
+        for kind, total in totals.items()
+        if total or kind in kinds
     )
     click.echo(counted or "No results", err=True)
+    if shown.total() < sum(totals.values()):
+        click.echo("hint: to see more, raise --limit", err=True)
 
 
 _LABELS: Final[dict[str, tuple[str, ...]]] = {

@@ -12,6 +12,7 @@ import click
 from dittybag.cli import local_time
 from dittybag.cli.output import clip_line, json_option, print_json, print_table, terminal_safe
 from dittybag.cli.read_input import STREAM, read_text, text, usage_error
+from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.task_bars import print_charts
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.tasks import NO_PROJECT, NOTES_LENGTH, Task
@@ -22,7 +23,7 @@ from dittybag.services.task_service import TaskMark
 _DEFAULT_LIMIT: Final = 50
 
 
-@click.group("task")
+@click.group("task", StrictGroup)
 def command() -> None:
     """Manage tasks."""
 
@@ -91,7 +92,8 @@ def add(title: tuple[str, ...], options: WorkspaceOptions, *, as_json: bool, **f
     """
     given = _given_fields(fields)
     task = options.run(
-        lambda session: session.workspace.tasks.create(session.caller, title=" ".join(title), **given)
+        lambda session: session.workspace.tasks.create(session.caller, title=" ".join(title), **given),
+        create=True,
     )
     _print_result(task, "Added", as_json=as_json)
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from dittybag.cli.output import clip_line, json_option, print_json, print_table
 from dittybag.cli.read_input import text
+from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.accounts import SCOPES, Scope, Token
 from dittybag.domain.times import iso
@@ -56,7 +57,7 @@ class _ListedToken(Struct, frozen=True):
     state: str
 
 
-@click.group("token")
+@click.group("token", StrictGroup)
 def command() -> None:
     """Manage access tokens, which authenticate users over HTTP.
 

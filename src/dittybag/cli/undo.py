@@ -14,6 +14,7 @@ from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.history import project_names
 from dittybag.cli.output import clip_line, format_count, json_option, print_json
 from dittybag.cli.param_types import PastTime
+from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.changes import Change, label_of
 
@@ -48,7 +49,7 @@ def _effect(change: Change) -> str:
     return "restore" if change.after is None else "revert"
 
 
-@click.command("undo")
+@click.command("undo", StrictCommand)
 @click.argument("change", type=click.IntRange(1), required=False)
 @click.option("--last", type=click.IntRange(1, 10_000), metavar="N", help="Undo the last N changes.")
 @click.option("--actor", metavar="NAME", help="Undo changes by this user or client; requires --since.")

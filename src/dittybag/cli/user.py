@@ -8,12 +8,13 @@ import click
 
 from dittybag.cli.output import format_count, json_option, print_json, print_table
 from dittybag.cli.read_input import text
+from dittybag.cli.strict_options import StrictGroup
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
 from dittybag.domain.accounts import User
 from dittybag.domain.times import iso
 
 
-@click.group("user")
+@click.group("user", StrictGroup)
 def command() -> None:
     """Manage users, who access a server over HTTP.
 
@@ -32,7 +33,9 @@ def add(name: str, options: WorkspaceOptions, *, as_json: bool) -> None:
     Example:
       dittybag user add alice
     """
-    user = options.run(lambda session: session.workspace.accounts.add_user(name, actor=session.caller.actor))
+    user = options.run(
+        lambda session: session.workspace.accounts.add_user(name, actor=session.caller.actor), create=True
+    )
     if as_json:
         print_json(_user_data(user))
         return

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dittybag.cli.completion import complete_projects, complete_workspaces
-from dittybag.cli.read_input import text
-from dittybag.config import Settings, SettingsError, local_user_name, settings_from_process
+from dittybag.cli.read_input import close_matches, refuse_with, text
+from dittybag.config import (
+    Settings,
+    SettingsError,
+    local_user_name,
+    settings_from_process,
+    workspace_names,
+)
+from dittybag.domain.errors import WorkspaceNotFound
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import LibrarySession, WorkspaceSession
 
 T = TypeVar("T")
+
+#: At most this many names of databases are shown in a hint.
+_MAX_NAMES: Final = 10
 
 
 class WorkspaceOptions(Struct, frozen=True):
@@ -43,19 +56,79 @@ class WorkspaceOptions(Struct, frozen=True):
             )
         return settings
 
-    def run(self, work: Callable[[WorkspaceSession], Awaitable[T]]) -> T:
-        """Run `work` in a session of the workspace, as the current user, and return its result."""
+    def run(self, work: Callable[[WorkspaceSession], Awaitable[T]], *, create: bool = False) -> T:
+        """Run `work` in a session of the workspace, as the current user, and return its result.
+
+        Only commands that add something `create` a missing workspace.
+        """
         from dittybag.assembly.workspace_session import run_in_session
 
-        settings = self.settings
-        return run_in_session(settings, settings.actor or local_user_name(), work)
+        with self._open_settings(create=create) as settings:
+            return run_in_session(settings, settings.actor or local_user_name(), work, create=create)
 
     def run_with_libraries(self, work: Callable[[LibrarySession], Awaitable[T]]) -> T:
         """Run `work` in a session that also has templates and prompt libraries, and return its result."""
         from dittybag.assembly.workspace_session import run_in_library_session
 
+        with self.existing_settings() as settings:
+            return run_in_library_session(settings, settings.actor or local_user_name(), work)
+
+    def existing_settings(self) -> AbstractContextManager[Settings]:
+        """The settings, for commands that must not create a workspace; exit if there is none.
+
+        The default workspace always seems to exist: until the first write, it is an empty temporary one.
+        """
+        return self._open_settings(create=False)
+
+    @contextmanager
+    def _open_settings(self, *, create: bool) -> Iterator[Settings]:
+        from dittybag.assembly.store_factory import is_missing
+
         settings = self.settings
-        return run_in_library_session(settings, settings.actor or local_user_name(), work)
+        if not create and settings.is_default_database and is_missing(settings.database):
+            with temporary_workspace(settings) as temporary:
+                yield temporary
+            return
+        try:
+            yield settings
+        except WorkspaceNotFound as error:
+            refuse_with(error, *_workspace_hints(settings))
+
+
+@contextmanager
+def temporary_workspace(settings: Settings) -> Iterator[Settings]:
+    """Yield the settings with a temporary database, which is removed afterwards."""
+    from tempfile import TemporaryDirectory
+
+    from dittybag.assembly.workspace_session import create_workspace
+
+    with TemporaryDirectory(prefix="dittybag-", ignore_cleanup_errors=True) as folder:
+        database = os.path.join(folder, "empty.db")  # noqa: PTH118  # pathlib is slow to import
+        temporary = replace(settings, database=database)
+        create_workspace(temporary)
+        yield temporary
+
+
+def _workspace_hints(settings: Settings) -> list[str]:
+    """Return what there is instead of a missing database."""
+    from dittybag.assembly.store_factory import is_file
+
+    hints = []
+    if is_file(settings.database):
+        folder, file = os.path.split(os.path.abspath(settings.database))  # noqa: PTH100
+        names = workspace_names(folder)
+        close = close_matches(file.removesuffix(".db"), names)
+        shown = close or names[:_MAX_NAMES]
+        if folder != settings.home:
+            shown = [os.path.join(folder, f"{name}.db") for name in shown]  # noqa: PTH118
+        if close:
+            hints.append(f"did you mean {' or '.join(shown)}?")
+        elif shown:
+            more = ", ..." if len(names) > len(shown) else ""
+            hints.append(f"there is {', '.join(shown)}{more}")
+    hints.append("to see the workspaces in the data folder, run: dittybag workspace list")
+    hints.append("a command that adds something, such as dittybag prompt add, creates a workspace")
+    return hints
 
 
 def in_workspace(function: Callable[..., Any]) -> Callable[..., Any]:

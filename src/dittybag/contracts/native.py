@@ -171,7 +171,9 @@ async def search(session: WorkspaceSession, arguments: SearchEverything) -> Tool
     hits, totals = await session.workspace.search.all_kinds(
         session.caller, arguments.query, kinds, arguments.limit
     )
-    return json_result({"hits": [msgspec.to_builtins(hit) for hit in hits], "totals": totals})
+    fields = ("kind", "id", "title", "snippet")
+    found = [{field: getattr(hit, field) for field in fields} for hit in hits]
+    return json_result({"hits": found, "totals": totals})
 
 
 async def list_changes(session: WorkspaceSession, arguments: ListChanges) -> ToolResult:

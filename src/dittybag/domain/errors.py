@@ -111,6 +111,16 @@ class NotFound(DittybagError):
     code = "NOT_FOUND"
 
 
+class WorkspaceNotFound(NotFound):
+    """The database does not exist, or holds no workspace."""
+
+    code = "WORKSPACE_NOT_FOUND"
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        super().__init__(f"There is no Dittybag database at {where}")
+
+
 class ProjectNotFound(NotFound):
     """The project does not exist."""
 

@@ -596,6 +596,10 @@ class Renderer(Protocol):
         """
         ...
 
+    async def variables(self, source: str, *, file: str = "") -> tuple[str, ...]:
+        """Return the variables that the template `source` uses, sorted. Raises `RenderingFailed`."""
+        ...
+
     def close(self) -> None: ...
 
 

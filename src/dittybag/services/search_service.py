@@ -22,6 +22,8 @@ class SearchHit(Struct, frozen=True):
     id: str | int
     title: str
     snippet: str
+    #: The name that people type: of a prompt its name, otherwise the id or URI.
+    reference: str = ""
 
 
 class SearchService:
@@ -42,20 +44,29 @@ class SearchService:
             totals: dict[str, int] = {}
             if "prompt" in kinds:
                 totals["prompt"], prompts = await transaction.prompts.search(caller.project, query, limit, 0)
-                hits += [SearchHit("prompt", item.id, item.title, item.snippet) for item in prompts]
+                hits += [
+                    SearchHit("prompt", item.id, item.title, item.snippet, item.name) for item in prompts
+                ]
             if "resource" in kinds:
                 totals["resource"], resources = await transaction.resources.search(
                     caller.project, query, limit, 0
                 )
                 hits += [
-                    SearchHit("resource", item.uri, item.title or item.name, text) for item, text in resources
+                    SearchHit("resource", item.uri, item.title or item.name, text, item.uri)
+                    for item, text in resources
                 ]
             if "task" in kinds:
                 totals["task"], tasks = await transaction.tasks.search(
                     caller.user, query, title=True, notes=True, limit=limit
                 )
                 hits += [
-                    SearchHit("task", item.id, item.title, snippet_around_words(item.notes or "", query))
+                    SearchHit(
+                        "task",
+                        item.id,
+                        item.title,
+                        snippet_around_words(item.notes or "", query),
+                        str(item.id),
+                    )
                     for item in tasks
                 ]
             return hits, totals

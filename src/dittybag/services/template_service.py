@@ -8,6 +8,7 @@ from dittybag.domain.errors import ArgumentMissing, LibraryPromptNotFound, Rende
 from dittybag.domain.libraries import LibraryPrompt
 from dittybag.domain.ports import Libraries, Renderer
 from dittybag.domain.prompts import Argument, Prompt
+from dittybag.services.template_arguments import find_arguments, updated_arguments
 
 
 class TemplateService:
@@ -28,6 +29,14 @@ class TemplateService:
             return prompt.content
         declared = _declared(prompt.arguments, values)
         return await self._renderer.render(prompt.content, declared, client=client)
+
+    async def find_arguments(self, content: str) -> tuple[Argument, ...]:
+        """Return the variables of the content of a new prompt as arguments."""
+        return await find_arguments(self._renderer, content)
+
+    async def updated_arguments(self, before: Prompt, content: str) -> tuple[Argument, ...]:
+        """Return the arguments of a prompt with a new content."""
+        return await updated_arguments(self._renderer, before, content)
 
     async def render_library_prompt(
         self, name: str, values: Mapping[str, str], *, client: Hashable = None

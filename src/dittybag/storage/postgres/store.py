@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Self, TypeVar
 
 from dittybag.domain.changes import ChangeNotification, Kind
-from dittybag.domain.errors import DittybagError, StorageClosed, StorageFailed
+from dittybag.domain.errors import DittybagError, StorageClosed, StorageFailed, WorkspaceNotFound
 from dittybag.domain.ports import Transaction, Work
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
 from dittybag.storage.postgres import trigram_indexes
@@ -22,7 +22,7 @@ from dittybag.storage.postgres.connections import (
     parse_address,
     translate_error,
 )
-from dittybag.storage.postgres.migrations import is_current, migrate
+from dittybag.storage.postgres.migrations import is_current, is_missing, migrate
 from dittybag.storage.postgres.retry import retry_until_connected
 from dittybag.storage.postgres.transaction import ConnectedTables, PostgresTransaction
 from dittybag.storage.postgres.writer import StoreWriter, WriteJob
@@ -56,11 +56,16 @@ class PostgresStore:
         self._closed = False
 
     @classmethod
-    async def open(cls, url: str, clock: Callable[[], int] = now_microseconds) -> Self:
-        """Open a workspace. Creates it if it is missing, and migrates an older schema."""
+    async def open(
+        cls, url: str, clock: Callable[[], int] = now_microseconds, *, create: bool = True
+    ) -> Self:
+        """Open a workspace, and migrate an older schema.
+
+        A missing one is created, or raises `WorkspaceNotFound` without `create`.
+        """
         store = cls(parse_address(url), clock)
         try:
-            await retry_until_connected(store._prepare, store.path)
+            await retry_until_connected(lambda: store._prepare(create=create), store.path)
             if await store.read(_default_project, single=True) is None:
                 await store.write(_create_default_project, actor="dittybag")
         except BaseException:
@@ -68,9 +73,11 @@ class PostgresStore:
             raise
         return store
 
-    async def _prepare(self) -> None:
+    async def _prepare(self, *, create: bool) -> None:
         async def inspect(tables: ConnectedTables) -> tuple[str, bool]:
             connection = tables.connection
+            if not create and await is_missing(connection, self._where):
+                raise WorkspaceNotFound(self.path)
             schema = self._where.schema or await _first_schema(connection, self._where)
             ready = await is_current(connection, self._where) and not await trigram_indexes.are_missing(
                 connection

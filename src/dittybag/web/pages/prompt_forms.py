@@ -24,6 +24,7 @@ from dittybag.domain.errors import (
 )
 from dittybag.domain.prompts import Argument, Prompt, problems
 from dittybag.services.prompt_service import PromptAddress, PromptChange
+from dittybag.services.template_arguments import describe_found
 from dittybag.web.browser_requests import LONG_FORM_BYTES, Route, WebRequest, WebResponse, redirect
 from dittybag.web.pages.prompt_history import differences, find_prompt, prompt_changes
 from dittybag.web.pages.prompt_tags import tags_in_use
@@ -93,6 +94,8 @@ class PromptDraft(Struct, frozen=True, kw_only=True):
     tags: str = ""
     content: str = ""
     rows: tuple[ArgumentRow, ...] = ()
+    #: Whether variables in the content are kept as text.
+    verbatim: bool = False
     #: The version that the edit started from; 0 for a new prompt.
     version: int = 0
 
@@ -127,6 +130,7 @@ class PromptDraft(Struct, frozen=True, kw_only=True):
             tags=values_by_name.get("tags", ""),
             content=values_by_name.get("content", ""),
             rows=tuple(row for row in argument_rows if not row.is_empty),
+            verbatim="verbatim" in values_by_name,
             version=int(version) if version.isdecimal() and len(version) < 18 else 0,
         )
 
@@ -146,7 +150,9 @@ class PromptDraft(Struct, frozen=True, kw_only=True):
             description=_keep_if_equal(prompt.description or "", self.description) or None,
             tags=tuple(self.tag_names()),
             content=prompt.content if _normalise_newlines(prompt.content) == self.content else self.content,
-            arguments=tuple(unchanged.get(row) or row.argument() for row in self.rows),
+            arguments=()
+            if self.verbatim
+            else tuple(unchanged.get(row) or row.argument() for row in self.rows),
         )
 
     def with_row_problems(self) -> PromptDraft:
@@ -185,6 +191,7 @@ async def show_new_form(request: WebRequest) -> WebResponse:
 
 async def create_prompt(request: WebRequest) -> WebResponse:
     draft = PromptDraft.from_form(request.fields)
+    found = await _found_arguments(request, draft, draft.content)
     try:
         prompt, _ = await request.workspace.prompts.create(
             request.caller,
@@ -193,11 +200,22 @@ async def create_prompt(request: WebRequest) -> WebResponse:
             title=draft.title.strip(),
             description=draft.description.strip(),
             tags=draft.tag_names(),
-            arguments=draft.arguments(),
+            arguments=() if draft.verbatim else draft.arguments() or found,
         )
     except DittybagError as error:
         return await _render_errors(request, draft, error)
-    return redirect(request.link(f"/prompts/{prompt.id}", saved="new"), "Prompt saved")
+    return redirect(request.link(f"/prompts/{prompt.id}", saved="new"), _saved_note("Prompt saved", found))
+
+
+async def _found_arguments(request: WebRequest, draft: PromptDraft, content: str) -> tuple[Argument, ...]:
+    """Return the variables of the content as arguments, unless the form has arguments or keeps the text."""
+    if draft.rows or draft.verbatim:
+        return ()
+    return await request.context.templates.find_arguments(content)
+
+
+def _saved_note(message: str, found: Sequence[Argument]) -> str:
+    return f"{message}; {describe_found(found)}" if found else message
 
 
 # Editing
@@ -206,7 +224,9 @@ async def create_prompt(request: WebRequest) -> WebResponse:
 async def show_edit_form(request: WebRequest) -> WebResponse:
     _require_write_access(request)
     prompt = await find_prompt(request)
-    return await _render_form(request, PromptDraft.from_prompt(prompt), prompt=prompt)
+    draft = PromptDraft.from_prompt(prompt)
+    draft = replace(draft, verbatim=bool(await _found_arguments(request, draft, prompt.content)))
+    return await _render_form(request, draft, prompt=prompt)
 
 
 async def save_prompt(request: WebRequest) -> WebResponse:
@@ -218,12 +238,14 @@ async def save_prompt(request: WebRequest) -> WebResponse:
         message = (
             "This prompt was deleted while you were editing it; if you save now, it becomes a new prompt"
         )
-        found = [Problem("", message)]
-        return await _render_form(request, replace(draft, version=0), status=409, found=found)
+        deleted = [Problem("", message)]
+        return await _render_form(request, replace(draft, version=0), status=409, found=deleted)
     link = request.link(f"/prompts/{current.id}", saved="edit")
     mine = draft.apply_to(current)
     if draft.version != current.version:
         return await _render_conflict(request, draft, current)
+    mine = replace(mine, arguments=await _new_arguments(request, draft, mine, current))
+    found = mine.arguments if mine.arguments not in (draft.arguments(), current.arguments) else ()
     if mine == current:
         return redirect(link, "No changes to save")
     change = PromptChange(
@@ -241,7 +263,16 @@ async def save_prompt(request: WebRequest) -> WebResponse:
         return await _render_conflict(request, draft, await find_prompt(request))
     except DittybagError as error:
         return await _render_errors(request, draft, error, prompt=current)
-    return redirect(link, "Changes saved")
+    return redirect(link, _saved_note("Changes saved", found))
+
+
+async def _new_arguments(
+    request: WebRequest, draft: PromptDraft, mine: Prompt, current: Prompt
+) -> tuple[Argument, ...]:
+    """Return the arguments to save: those in the form, or the variables of the content."""
+    if draft.rows and not draft.verbatim and mine.arguments == current.arguments:
+        return await request.context.templates.updated_arguments(current, mine.content)
+    return mine.arguments or await _found_arguments(request, draft, mine.content)
 
 
 async def _render_conflict(request: WebRequest, draft: PromptDraft, theirs: Prompt) -> WebResponse:
@@ -287,7 +318,7 @@ async def preview_draft(request: WebRequest) -> WebResponse:
     draft = PromptDraft.from_form(request.fields)
     problem = None
     try:
-        if draft.rows:
+        if draft.rows and not draft.verbatim:
             # Any values reveal errors in the template.
             values = {item.name: item.name for item in draft.arguments()}
             await request.context.templates.render_prompt(_unsaved(draft), values, client=request.client_key)
@@ -300,6 +331,7 @@ async def preview_draft(request: WebRequest) -> WebResponse:
         is_long=len(draft.content) > MAX_RENDERED_LENGTH,
         tokens=estimate_tokens(draft.content),
         problem=problem,
+        found=[item.name for item in await _found_arguments(request, draft, draft.content)],
     )
 
 

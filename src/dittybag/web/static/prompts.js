@@ -53,6 +53,7 @@
     content.dispatchEvent(new Event("argument"));
   });
   rows.addEventListener("change", () => content.dispatchEvent(new Event("argument")));
+  document.querySelector("[data-verbatim]").addEventListener("change", () => content.dispatchEvent(new Event("argument")));
 
   // A click on an existing tag adds it to the field or removes it.
   const tags = document.getElementById("field-tags");
@@ -115,7 +116,8 @@
       const match = /^argument-(\d+)-(name|description|choices|required)$/.exec(name);
       if (!match) {
         const field = form.elements.namedItem(name);
-        if (field) field.value = value;
+        if (field && field.type === "checkbox") field.checked = true;
+        else if (field) field.value = value;
         continue;
       }
       if (!numbers.has(match[1])) numbers.set(match[1], addArgument());

@@ -80,6 +80,11 @@ async def is_current(connection: PostgresConnection, where: PostgresAddress) -> 
     return await _version(connection, where) == NEWEST
 
 
+async def is_missing(connection: PostgresConnection, where: PostgresAddress) -> bool:
+    """Whether there are no tables of a workspace. Raises the same errors as `is_current`."""
+    return await _version(connection, where) == 0
+
+
 async def _version(connection: PostgresConnection, where: PostgresAddress) -> int:
     rows = await connection.fetch(
         """SELECT relname::text, obj_description(pg_class.oid, 'pg_class') FROM pg_class

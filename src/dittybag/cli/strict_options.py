@@ -1,0 +1,29 @@
+"""Commands that refuse an option that is given twice, instead of ignoring the first value."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+
+
+class StrictCommand(click.Command):
+    """A command whose options can be given only once, unless they are repeatable."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            *_, order = self.make_parser(ctx).parse_args(args=list(args))
+            for parameter, times in Counter(order).items():
+                if times > 1 and isinstance(parameter, click.Option) and _takes_one_value(parameter):
+                    raise click.UsageError(f"{max(parameter.opts, key=len)} can be given only once.", ctx)
+        return super().parse_args(ctx, args)
+
+
+def _takes_one_value(option: click.Option) -> bool:
+    return not (option.multiple or option.is_flag or option.count)
+
+
+class StrictGroup(click.Group):
+    """A group of such commands."""
+
+    command_class = StrictCommand

@@ -1,0 +1,68 @@
+"""`dittybag workspace`: the workspaces in the data folder."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from dittybag.cli.output import json_option, print_json, print_table
+from dittybag.cli.prompt_read_commands import format_time
+from dittybag.cli.strict_options import StrictGroup
+from dittybag.config import settings_from_process, workspace_file, workspace_names
+from dittybag.domain.times import iso
+
+
+@click.group("workspace", StrictGroup)
+def command() -> None:
+    """List the workspaces in the data folder."""
+
+
+@command.command("list")
+@json_option
+def list_workspaces(*, as_json: bool) -> None:
+    """List the workspaces in the data folder. Other commands open one with --workspace NAME.
+
+    \b
+    Example:
+      dittybag workspace list
+    """
+    home = settings_from_process().home
+    found = [item for name in workspace_names(home) if (item := _describe(home, name)) is not None]
+    if as_json:
+        rows = [{**item, "modified_at": iso(item["modified_at"])} for item in found]
+        print_json({"workspaces": rows})
+        return
+    if not found:
+        click.echo("No workspaces yet", err=True)
+        click.echo("hint: a command that adds something, such as dittybag prompt add, creates one", err=True)
+        return
+    print_table(
+        ("workspace", "size", "modified"),
+        [
+            (item["name"], f"{-(-item['bytes'] // 1024):,} KiB", format_time(item["modified_at"]))
+            for item in found
+        ],
+        right=(1,),
+        shrinkable=(0,),
+    )
+
+
+def _describe(home: str, name: str) -> dict[str, Any] | None:
+    """Return the name, file, size and time of a workspace; `None` if it is not a Dittybag database."""
+    from dittybag.assembly.store_factory import holds_workspace
+
+    file = workspace_file(home, name)
+    if not holds_workspace(file):
+        return None
+    sizes, times = [], []
+    # The newest changes are in the write-ahead log.
+    for path in (file, f"{file}-wal"):
+        try:
+            status = os.stat(path)  # noqa: PTH116  # pathlib is slow to import
+        except OSError:
+            continue
+        sizes.append(status.st_size)
+        times.append(status.st_mtime_ns // 1000)
+    return {"name": name, "file": file, "bytes": sum(sizes), "modified_at": max(times, default=0)}
