@@ -43,8 +43,8 @@ Info = TypeVar("Info", PromptInfo, ResourceInfo, ResourceTemplateInfo)
 #: A handler may be an ordinary function or a coroutine function.
 MaybeAwaitable: TypeAlias = Awaitable[T] | T
 
-ToolReturn = ToolResult | str | Content | Sequence[Content] | Struct
-PromptReturn = PromptResult | str | Sequence[PromptMessage]
+ToolReturn = ToolResult | str | Content | Sequence[str | Content] | Struct
+PromptReturn = PromptResult | str | Sequence[str | PromptMessage]
 ResourceReturn = ReadResult | str | bytes
 CompletionReturn = Completion | Sequence[str]
 
@@ -331,7 +331,9 @@ def to_read_result(returned: ResourceReturn, uri: str, mime_type: str | None) ->
         return returned
     if isinstance(returned, str):
         return ReadResult(contents=(TextContents(uri=uri, text=returned, mime_type=mime_type),))
-    return ReadResult(contents=(BlobContents(uri=uri, blob=returned, mime_type=mime_type),))
+    if isinstance(returned, bytes):
+        return ReadResult(contents=(BlobContents(uri=uri, blob=returned, mime_type=mime_type),))
+    raise TypeError(f"a resource must be text or bytes, not {type(returned).__name__}")
 
 
 def complete_argument(
