@@ -8,7 +8,7 @@ from types import CoroutineType
 from typing import Any, Final
 
 from dittybag.protocol import eager_tasks, request_meta
-from dittybag.protocol.batches import BatchOutlet
+from dittybag.protocol.batches import BatchOutlet, expects_response
 from dittybag.protocol.eras import METHODS, Revision
 from dittybag.protocol.jsonrpc import (
     Decoded,
@@ -141,13 +141,16 @@ class Session:
         elif "method" in message:
             if "id" in message:
                 self._receive_request(message, outlet, may_have_surrogates=may_have_surrogates)
+            elif expects_response(message):
+                problem = 'Invalid Request: add `"jsonrpc": "2.0"` and an `id` to this message'
+                self.refuse(InvalidRequest(problem), None, outlet)
             else:
                 self._receive_notification(message)
         elif "result" in message or "error" in message:
             self.pending_requests.resolve(message)
         else:
-            problem = InvalidRequest("Invalid Request: a message must have `method`, `result` or `error`")
-            self.refuse(problem, request_id_of(message), outlet)
+            problem = "Invalid Request: a message must have `method`, `result` or `error`"
+            self.refuse(InvalidRequest(problem), request_id_of(message), outlet)
 
     def _receive_request(self, message: JsonObject, outlet: Outlet, *, may_have_surrogates: bool) -> None:
         request_id = request_id_of(message)
@@ -219,9 +222,8 @@ class Session:
         if method.capability is not None:
             declared = getattr(self.server.capabilities, method.capability)
             if declared is None or (method.needs_subscribe and not declared.subscribe):
-                raise MethodNotFound(
-                    f"Method not found: {ctx.method} (this server does not offer {method.capability})"
-                )
+                missing = method.capability if declared is None else "resource subscriptions"
+                raise MethodNotFound(f"Method not found: {ctx.method} (this server does not offer {missing})")
         if ctx.revision.stateless or ctx.method == "initialize":
             if isinstance(ctx.outlet, BatchOutlet):
                 raise InvalidRequest(f"Invalid Request: {ctx.method} cannot be sent in a batch")

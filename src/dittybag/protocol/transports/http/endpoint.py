@@ -238,7 +238,7 @@ class HttpEndpoint:
     async def _listen(self, request: _PostRequest) -> None:
         """Handle a stateless notification, response or `subscriptions/listen` request."""
         message = request.decoded.value
-        if "id" not in message or ("method" not in message and ("result" in message or "error" in message)):
+        if not request.expects_response:
             # A notification or response gets no response, and without a session it has no effect.
             await respond(request.send, 202)
             return
