@@ -14,7 +14,7 @@ from msgspec import Struct
 from dittybag.protocol import uri_templates
 from dittybag.protocol.argument_schemas import NoArguments
 from dittybag.protocol.cursors import Position
-from dittybag.protocol.request_context import Context
+from dittybag.protocol.request_context import Context, Effect
 from dittybag.protocol.types import (
     Annotations,
     BlobContents,
@@ -76,6 +76,9 @@ class ToolDefinition(Struct, Generic[Arguments], frozen=True, kw_only=True):
     output_schema: JsonObject | None = None
     #: Formats this tool's errors, including invalid arguments. `None`: the default format.
     format_error: Callable[[ToolError], ToolResult] | None = None
+    #: What it does with the data that requests share; `None` if that does not matter. The requests of
+    #: one client take effect in the order in which they were sent.
+    effect: Effect | None = None
     #: The function uses no timeouts or task groups before it first waits, so it can start faster.
     starts_without_task: bool = False
 

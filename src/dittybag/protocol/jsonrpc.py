@@ -42,6 +42,8 @@ class Decoded(Struct, frozen=True):
     value: Any
     #: A string may contain a lone surrogate, which is valid in JSON but not in Unicode text.
     may_have_surrogates: bool = False
+    #: The length of the frame in bytes, if it is long.
+    size: int = 0
 
 
 def decode(frame: bytes) -> Decoded:
