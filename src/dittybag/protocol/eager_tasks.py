@@ -30,20 +30,33 @@ def start_without_task(
     return loop.create_task(resume(running, waits_for))
 
 
-@coroutine
-def resume(running: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+def resume(running: Coroutine[Any, Any, None], waits_for: Any) -> Coroutine[Any, Any, None]:
     """Continue a started coroutine that is waiting for `waits_for`."""
+    steps: Any = _continue(running, waits_for)
+    # Enter the generator now: if a task is cancelled before its first step, it discards a generator that has
+    # not been entered, and the coroutine would never end.
+    next(steps)
+    return steps  # type: ignore[no-any-return]
+
+
+@coroutine
+def _continue(running: Coroutine[Any, Any, None], first: Any) -> Generator[Any, Any, None]:
+    step: Callable[[], Any] = lambda: first  # noqa: E731  # replaced below
+    try:
+        yield
+    except BaseException as error:  # noqa: BLE001  # thrown into the coroutine
+        step = partial(running.throw, error)
     while True:
+        try:
+            waits_for = step()
+        except StopIteration:
+            return
         try:
             value = yield waits_for
         except BaseException as error:  # noqa: BLE001  # thrown into the coroutine
             step = partial(running.throw, error)
         else:
             step = partial(running.send, value)
-        try:
-            waits_for = step()
-        except StopIteration:
-            return
 
 
 if sys.version_info >= (3, 12):

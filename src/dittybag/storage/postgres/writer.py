@@ -188,6 +188,9 @@ class StoreWriter:
 
     async def _run_job(self, job: WriteJob, transaction: PostgresTransaction) -> bool:
         """Run one job. Returns whether the transaction may be committed."""
+        if job.abandoned:
+            # Its caller gave up while the transaction waited for the lock.
+            return True
         connection = self._connection
         try:
             job.result = await job.work(transaction)

@@ -122,6 +122,9 @@ class StoreWriter:
 
     def _run_job(self, job: WriteJob, tables: ConnectedTables) -> bool:
         """Run one job. Returns whether the transaction may be committed."""
+        if job.abandoned:
+            # Its caller gave up while the transaction waited for the lock.
+            return True
         transaction = SqliteTransaction(tables, self._clock(), job.actor)
         try:
             job.result = run_synchronously(job.work(transaction))
