@@ -16,7 +16,8 @@ from typing import Final
 
 from dittybag.protocol.dispatch import Session
 from dittybag.protocol.features import MaybeAwaitable, await_if_needed
-from dittybag.protocol.jsonrpc import find_request_id_at_ends
+from dittybag.protocol.frame_decoding import decode_in_thread
+from dittybag.protocol.jsonrpc import LONG_BYTES, Decoded, MalformedFrame, find_request_id_at_ends
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.server import Server
 from dittybag.protocol.transports.file_descriptors import DescriptorReader, FrameWriter, create_reader
@@ -132,6 +133,8 @@ class _FrameReceiver:
         self._splitter = LineSplitter(self._limit)
         self._lines: deque[bytes | OversizeLine] = deque()
         self._ended = False
+        #: A long line that is being decoded. The lines after it wait.
+        self._decoding: asyncio.Future[Decoded] | None = None
         self._is_processing = False
         self._is_reading = True
 
@@ -153,18 +156,31 @@ class _FrameReceiver:
             self._receive(self._lines.popleft())
         writer.flush()
         self._is_processing = False
-        if self._ended and not self._lines:
+        if self._ended and not self._lines and self._decoding is None:
             self._on_end()
         if self._has_room() is not self._is_reading:
             self._is_reading = not self._is_reading
             (self.reader.resume if self._is_reading else self.reader.pause)()
 
     def _has_room(self) -> bool:
-        return not self._writer.full and self._session.has_room()
+        return self._decoding is None and not self._writer.full and self._session.has_room()
 
     def _receive(self, line: bytes | OversizeLine) -> None:
         if isinstance(line, OversizeLine):
             problem = f"Invalid Request: a message must have at most {self._limit} bytes, not {line.size}"
             self._session.refuse(InvalidRequest(problem), find_request_id_at_ends(line.head, line.tail))
+        elif len(line) > LONG_BYTES:
+            self._decoding = decode_in_thread(line)
+            self._decoding.add_done_callback(self._receive_decoded)
         elif line and not line.isspace():
             self._session.receive(line)
+
+    def _receive_decoded(self, decoding: asyncio.Future[Decoded]) -> None:
+        self._decoding = None
+        try:
+            decoded = decoding.result()
+        except MalformedFrame as malformed:
+            self._session.refuse(malformed.error, malformed.request_id)
+        else:
+            self._session.receive_decoded(decoded, self._writer)
+        self.process_lines()
