@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPMessage, HTTPResponse
 from itertools import cycle
+from pathlib import Path
 from socket import socket
 from types import MappingProxyType, TracebackType
 from typing import IO, Any, NamedTuple, Self
@@ -141,6 +142,11 @@ class HttpServerProcess:
         self.process.send_signal(how)
         out, err = self.process.communicate(timeout=TIMEOUT_SECONDS)
         return self.process.returncode, out.decode(), self.stderr.all_output(err)
+
+    def resident_kilobytes(self) -> int:
+        """Return how much memory the server uses."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0])
 
     def connect(self) -> HTTPConnection:
         return HTTPConnection(*self.address, timeout=TIMEOUT_SECONDS)
