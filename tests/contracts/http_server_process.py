@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPMessage, HTTPResponse
 from itertools import cycle
+from pathlib import Path
 from socket import socket
 from types import MappingProxyType, TracebackType
 from typing import IO, Any, NamedTuple, Self
@@ -145,6 +146,11 @@ class HttpServerProcess:
     @property
     def port(self) -> int:
         return self.address[1]
+
+    def resident_kilobytes(self) -> int:
+        """Return how much memory the server uses."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0])
 
     def connect(self) -> HTTPConnection:
         return HTTPConnection(*self.address, timeout=TIMEOUT_SECONDS)

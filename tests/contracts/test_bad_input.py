@@ -104,16 +104,29 @@ def test_a_refused_call_names_every_violation_and_writes_nothing(
     assert server.footprint() == before
 
 
+#: Arguments that are not an object, and what the error calls them.
+NOT_OBJECTS: dict[str, Any] = {
+    "a string": "x",
+    "the number 7": 7,
+    "true": True,
+    "an array": [{"name": "x"}],
+}
+
+
 @pytest.mark.parametrize("profile", PROFILES)
-def test_arguments_that_are_not_an_object_are_a_protocol_error_and_write_nothing(
+def test_arguments_that_are_not_an_object_are_refused_in_the_tools_error_format_and_write_nothing(
     profile: str, servers: dict[str, ProfileServer]
 ) -> None:
     server = servers[profile]
     before = server.footprint()
     for tool in server.tools:
-        for arguments in ("x", 7, True, [], [{"name": "x"}]):
-            response = server.ask("tools/call", {"name": tool, "arguments": arguments})
-            assert response["error"]["code"] == -32602, (tool, arguments, response)
+        formats = {case.error_format for case in TOOLS if case.name == tool and profile in case.profiles}
+        for kind, arguments in NOT_OBJECTS.items():
+            result = server.ask("tools/call", {"name": tool, "arguments": arguments})["result"]
+            (block,) = result["content"]
+            expected = {f([("", f"arguments must be an object, not {kind}")]) for f in formats}
+            assert result["isError"] is True
+            assert block["text"] in expected
     assert server.footprint() == before
 
 

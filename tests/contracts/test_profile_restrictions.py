@@ -52,6 +52,15 @@ def test_a_known_version_is_echoed_and_any_other_gets_the_newest(
     assert {"tools", "prompts", "resources"} <= result["capabilities"].keys()
 
 
+@pytest.mark.parametrize("method", ["resources/subscribe", "resources/unsubscribe"])
+def test_a_profile_without_subscriptions_says_so(serve: StartServer, method: str) -> None:
+    error = serve("mcpkg").error(method, {"uri": "file:///a"})
+    assert error["code"] == -32601
+    assert error["message"] == (
+        f"Method not found: {method} (this server does not offer resource subscriptions)"
+    )
+
+
 @pytest.mark.parametrize(("profile", "codes"), [("all", (-32002, -32602)), ("mcpkg", (-32602, -32602))])
 def test_a_missing_resource_has_the_code_of_its_profile_and_revision(
     serve: StartServer, profile: str, codes: tuple[int, int]

@@ -144,6 +144,16 @@ async def test_notifications_and_unexpected_responses_are_never_answered(frame: 
     assert await responses_to(frame, version) == []
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_request_without_an_envelope_is_told_what_is_missing(version: str) -> None:
+    (response,) = await responses_to(b'{"method":"initialize","params":{}}', version)
+    assert response.get("id") is None
+    assert response["error"]["code"] == -32600
+    assert response["error"]["message"] == (
+        'Invalid Request: add `"jsonrpc": "2.0"` and an `id` to this message'
+    )
+
+
 async def test_a_byte_order_mark_and_a_carriage_return_are_ignored() -> None:
     (response,) = await responses_to(b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}\r')
     assert response["result"] == {}

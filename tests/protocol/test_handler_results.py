@@ -29,6 +29,7 @@ from dittybag.protocol.types import (
     Content,
     Icon,
     Image,
+    PromptArgument,
     PromptMessage,
     ResourceLink,
     Text,
@@ -64,10 +65,11 @@ async def test_an_unknown_tool_is_named_in_the_error() -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], "x", 7, True])
-async def test_arguments_that_are_not_an_object_are_invalid_params(arguments: Any) -> None:
+async def test_arguments_that_are_not_an_object_are_reported_to_the_model(arguments: Any) -> None:
     async with MemoryClient(full_server()) as client:
-        error = await client.error("tools/call", {"name": "echo", "arguments": arguments})
-    assert error["code"] == -32602
+        result = await client.request("tools/call", {"name": "echo", "arguments": arguments})
+    assert result["isError"] is True
+    assert result["content"][0]["text"].startswith("Invalid arguments for echo: must be an object, not ")
 
 
 async def test_all_violations_of_a_call_are_reported_together() -> None:
@@ -327,3 +329,51 @@ async def test_a_protocol_error_from_a_handler_reaches_the_client_unchanged() ->
     async with MemoryClient(server) as client:
         error = await client.error("prompts/get", {"name": "refuse"})
     assert error == {"code": -32602, "message": "Not today", "data": {"details": "closed"}}
+
+
+async def test_a_list_of_strings_becomes_valid_content() -> None:
+    server = Server("lists", "1")
+    server.tool("words")(lambda arguments, ctx: ["one", Text(text="two"), "three"])
+    server.add(PromptDefinition(name="words", run=lambda arguments, ctx: ["one", "two"]))
+    async with MemoryClient(server) as client:
+        words = (await client.call("words"))["content"]
+        assert words == [{"type": "text", "text": word} for word in ("one", "two", "three")]
+        prompt = await client.request("prompts/get", {"name": "words"})
+        assert prompt["messages"] == [
+            {"role": "user", "content": {"type": "text", "text": word}} for word in ("one", "two")
+        ]
+
+
+INVALID_RETURNS: dict[str, Any] = {
+    "a number": 7,
+    "None": None,
+    "a dict": {"type": "text"},
+    "a list of numbers": [1, 2],
+    "a list of lists": [["one"]],
+}
+
+
+@pytest.mark.parametrize("returned", INVALID_RETURNS.values(), ids=INVALID_RETURNS.keys())
+async def test_a_return_value_that_is_not_content_is_an_internal_error(returned: Any) -> None:
+    server = Server("invalid", "1")
+    server.tool("bad")(lambda arguments, ctx: returned)
+    server.add(
+        PromptDefinition(
+            name="bad",
+            run=lambda arguments, ctx: returned,
+            arguments=(PromptArgument(name="x"),),
+            completions={"x": lambda typed, others: [returned]},
+        )
+    )
+    server.add(ResourceDefinition(uri="memo://bad", name="bad", read=lambda ctx: returned))
+    async with MemoryClient(server) as client:
+        for method, params in (
+            ("tools/call", {"name": "bad"}),
+            ("prompts/get", {"name": "bad"}),
+            ("resources/read", {"uri": "memo://bad"}),
+            (
+                "completion/complete",
+                {"ref": {"type": "ref/prompt", "name": "bad"}, "argument": {"name": "x", "value": ""}},
+            ),
+        ):
+            assert await client.error(method, params) == {"code": -32603, "message": "Internal error"}

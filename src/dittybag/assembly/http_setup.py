@@ -47,6 +47,7 @@ from dittybag.protocol.transports.http.asgi_messages import (
 from dittybag.protocol.transports.http.asgi_messages import Application as AsgiApplication
 from dittybag.protocol.transports.http.host_checks import LOOPBACK
 from dittybag.protocol.transports.http.request_ids import RequestIdMiddleware
+from dittybag.protocol.transports.http.unread_responses import UnreadResponses
 from dittybag.protocol.transports.http.uvicorn_server import (
     GRACE_SECONDS,
     listening_socket,
@@ -70,10 +71,13 @@ _METADATA_PATHS: Final = (
 class _Endpoints:
     """The HTTP endpoints of one server."""
 
-    def __init__(self, server: Server, server_scope: ServerScope, version: str) -> None:
+    def __init__(
+        self, server: Server, server_scope: ServerScope, version: str, unread: UnreadResponses
+    ) -> None:
         store = server_scope.workspace.store
-        self.mcp = HttpEndpoint(server, registry=StoreSessionRegistry(store) if store.writable else None)
-        self.bare = BareEndpoint(server, self.mcp, version)
+        registry = StoreSessionRegistry(store) if store.writable else None
+        self.mcp = HttpEndpoint(server, registry=registry, unread=unread)
+        self.bare = BareEndpoint(server, self.mcp, version, unread)
 
 
 class HttpApplication:
@@ -82,8 +86,9 @@ class HttpApplication:
     def __init__(
         self, servers: Mapping[Access, Server], server_scope: ServerScope, metrics: Metrics, *, version: str
     ) -> None:
+        unread = UnreadResponses()
         self._endpoints = {
-            access: _Endpoints(server, server_scope, version) for access, server in servers.items()
+            access: _Endpoints(server, server_scope, version, unread) for access, server in servers.items()
         }
         self._server_scope = server_scope
         self._metrics = metrics

@@ -23,6 +23,7 @@ from dittybag.contracts.library_prompts import (
 from dittybag.contracts.stored_prompts import StoredPrompts
 from dittybag.contracts.stored_resources import MissingResourceFormatter, StoredResources
 from dittybag.contracts.tool_specs import ServerScope, ToolSpec
+from dittybag.domain import resources
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import ChangeNotification
 from dittybag.domain.errors import clip
@@ -41,6 +42,9 @@ from dittybag.protocol.types import Capabilities, ListFeature, ResourceFeature
 #: Large enough for the largest resource as base64 or with every line break escaped, so that the tool, not the
 #: transport, rejects content that is too large.
 MESSAGE_BYTES: Final = 12 * 1024 * 1024
+#: Large enough for the largest resource with every character escaped (`\u0001` has 6 bytes), so that
+#: whatever is stored can be read.
+RESPONSE_BYTES: Final = 6 * resources.CONTENT_BYTES + 1024 * 1024
 
 #: Server instructions: sentences, each shown only if the tools that it mentions are visible.
 _INSTRUCTIONS: Final = (
@@ -223,7 +227,7 @@ def build_server(
         ),
         capabilities=profile.capabilities,
         default_version=profile.default_version,
-        limits=ServerLimits(message_bytes=MESSAGE_BYTES),
+        limits=ServerLimits(message_bytes=MESSAGE_BYTES, response_bytes=RESPONSE_BYTES),
         lifespan=lambda: _lifespan(profile, scope, server),
         observe=observe,
     )

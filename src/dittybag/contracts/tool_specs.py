@@ -57,10 +57,14 @@ class ServerScope(Struct, frozen=True):
         name = ctx.client.get("name")
         client = name[:1000] if isinstance(name, str) else ""
         if (principal := ctx.principal) is None:
-            return Caller(self.project, self.actor or _client_actor(client))
+            return Caller(self.project, self.actor or _client_actor(client), when_queued=ctx.fix_order)
         assert isinstance(principal, Principal)
         return Caller(
-            self.project, _user_actor(principal.user, self.actor or client), principal.user, principal
+            self.project,
+            _user_actor(principal.user, self.actor or client),
+            principal.user,
+            principal,
+            when_queued=ctx.fix_order,
         )
 
     def client_key(self, ctx: Context) -> Hashable:
@@ -143,6 +147,7 @@ class ToolSpec(Struct, Generic[Arguments], frozen=True, kw_only=True):
             run=run,
             format_error=self._format_error,
             starts_without_task=True,
+            effect="writes" if self.effect.writes else "reads",
             annotations=ToolAnnotations(
                 read_only_hint=not self.effect.writes,
                 destructive_hint=self.effect.destructive if self.effect.writes else None,

@@ -7,10 +7,12 @@ from typing import Any, Final
 import msgspec
 
 from dittybag.protocol import Server, Session
-from dittybag.protocol.jsonrpc import Decoded, MalformedFrame, decode, encode
+from dittybag.protocol.frame_decoding import decode_body
+from dittybag.protocol.jsonrpc import Decoded, MalformedFrame, encode
 from dittybag.protocol.transports.http.asgi_messages import (
     ANONYMOUS,
     AUTH_INFO,
+    COUNT_UNREAD,
     Application,
     AsgiScope,
     AuthInfo,
@@ -24,18 +26,19 @@ from dittybag.protocol.transports.http.asgi_messages import (
 )
 from dittybag.protocol.transports.http.event_streams import ResponseOnlyStream
 from dittybag.protocol.transports.http.response_delivery import ResponseDelivery
+from dittybag.protocol.transports.http.unread_responses import UnreadResponses
 from dittybag.protocol.wire_errors import METHOD_NOT_FOUND
 
-_BODY_BYTES: Final = 4 * 1024 * 1024
 _BODY_SECONDS: Final = 12.0
 
 
 class BareEndpoint:
     """Answers a body without `jsonrpc` with the bare result, and passes a JSON-RPC body to the endpoint."""
 
-    def __init__(self, server: Server, endpoint: Application, version: str) -> None:
+    def __init__(self, server: Server, endpoint: Application, version: str, unread: UnreadResponses) -> None:
         """`version`: the MCP revision that `HEAD` advertises."""
         self._server = server
+        self._unread = unread
         self._endpoint = endpoint
         self._version = (b"mcp-protocol-version", version.encode())
 
@@ -45,12 +48,12 @@ class BareEndpoint:
     async def post(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         headers = Headers.from_scope(scope)
         try:
-            body = await read_body(headers, receive, _BODY_BYTES, _BODY_SECONDS)
+            body = await read_body(headers, receive, self._server.limits.message_bytes, _BODY_SECONDS)
         except HttpError as error:
-            await send_error(send, error)
+            await send_error(send, error, receive=receive)
             return
         try:
-            decoded = decode(body)
+            decoded = await decode_body(body)
         except MalformedFrame as malformed:
             if b'"jsonrpc"' in body:
                 await send_error(send, HttpError(400, malformed.error), malformed.request_id)
@@ -58,14 +61,15 @@ class BareEndpoint:
                 await _fail(send, 400, malformed.error.code, malformed.error.message, malformed.error.data)
             return
         if type(decoded.value) is dict and "jsonrpc" not in decoded.value:
-            await self._handle_bare(decoded, scope.get(AUTH_INFO, ANONYMOUS), receive, send)
+            await self._handle_bare(decoded, scope, receive, send)
         elif type(decoded.value) is not dict and type(decoded.value) is not list:
             await _fail(send, 400, -32600, "Invalid Request: a request must be a JSON object")
         else:
             await self._endpoint(scope, _replay(body, receive), send)
 
-    async def _handle_bare(self, decoded: Decoded, auth: AuthInfo, receive: Receive, send: Send) -> None:
+    async def _handle_bare(self, decoded: Decoded, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Add an envelope, run the request, and send the result without the envelope."""
+        auth: AuthInfo = scope.get(AUTH_INFO, ANONYMOUS)
         # The response has no room for notifications.
         stream = ResponseOnlyStream()
         session = Session(self._server, stream, principal_id=auth.principal_id)
@@ -88,7 +92,9 @@ class BareEndpoint:
                 await _unwrap(send, message["body"])
 
         try:
-            await ResponseDelivery(stream, receive, unwrapped).send_response(lambda error: 200, as_json=True)
+            unread = self._unread.of(auth.principal_id, scope.get(COUNT_UNREAD))
+            delivery = ResponseDelivery(stream, receive, unwrapped, unread)
+            await delivery.send_response(lambda error: 200, as_json=True)
         finally:
             await session.close(0)
 

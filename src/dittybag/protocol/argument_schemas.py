@@ -295,12 +295,18 @@ def _describe_type(value: Any) -> str:
 
 
 def _quote_value(value: Any) -> str:
+    if isinstance(value, str):
+        # Only the beginning is shown.
+        value = value[:_SHOWN_CHARACTERS]
     text = (
         msgspec.json.encode(value).decode()
         if not isinstance(value, str) or not has_surrogate(value)
         else "this"
     )
     return _clip(text)
+
+
+_SHOWN_CHARACTERS: Final = 61
 
 
 def _clip(text: str, most: int = 60) -> str:

@@ -42,4 +42,11 @@ def expects_response(message: Any) -> bool:
     """Return whether a message gets a response, including an error response."""
     if type(message) is not dict:
         return True
-    return "id" in message if "method" in message else not ("result" in message or "error" in message)
+    if "method" not in message:
+        return not ("result" in message or "error" in message)
+    return "id" in message or not _is_notification(message)
+
+
+def _is_notification(message: dict[str, Any]) -> bool:
+    """Return whether a message without an id is a notification, not a request without an envelope."""
+    return "jsonrpc" in message or str(message["method"]).startswith("notifications/")

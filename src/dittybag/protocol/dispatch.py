@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from time import perf_counter
 from types import CoroutineType
 from typing import Any, Final
 
 from dittybag.protocol import eager_tasks, request_meta
-from dittybag.protocol.batches import BatchOutlet
-from dittybag.protocol.eras import METHODS, Revision
+from dittybag.protocol.batches import BatchOutlet, expects_response
+from dittybag.protocol.eras import METHODS, READING_METHODS, Revision
 from dittybag.protocol.jsonrpc import (
     Decoded,
     MalformedFrame,
@@ -21,7 +22,8 @@ from dittybag.protocol.jsonrpc import (
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.method_handlers import HANDLERS
 from dittybag.protocol.pending_requests import PendingRequests
-from dittybag.protocol.request_context import Context, InputRequired
+from dittybag.protocol.request_context import Context, Effect, InputRequired
+from dittybag.protocol.request_order import RequestOrder
 from dittybag.protocol.result_encoding import encode_result
 from dittybag.protocol.server import Server
 from dittybag.protocol.subscriptions import Subscriptions
@@ -41,6 +43,15 @@ from dittybag.protocol.wire_errors import (
 DEFAULT_LOG_LEVEL: Final = "info"
 
 _SHUTTING_DOWN: Final = "The server is shutting down"
+_OUTCOME_UNKNOWN: Final = (
+    "The server is shutting down, and it is not known whether this change was made; "
+    "check that before you repeat it"
+)
+
+#: Maximum number of waiting requests, and of bytes in unanswered long messages, until the transport should
+#: stop reading from the client.
+_MAX_WAITING: Final = 256
+_MAX_HELD_BYTES: Final = 32 * 1024 * 1024
 
 
 class Session:
@@ -54,6 +65,11 @@ class Session:
     receives_notifications = True
     _subscriptions: Subscriptions | None = None
     _pending_requests: PendingRequests | None = None
+    _order: RequestOrder | None = None
+    #: Set whenever no request is running.
+    _idle: asyncio.Event | None = None
+    _held_bytes = 0
+    _is_room_awaited = False
 
     def __init__(self, server: Server, outlet: Outlet, *, principal_id: str = "") -> None:
         """Open a session.
@@ -69,6 +85,8 @@ class Session:
         self.capabilities: JsonObject = {}
         self.client: JsonObject = {}
         self.log_level: str = DEFAULT_LOG_LEVEL
+        #: See `has_room`.
+        self.on_room: Callable[[], None] = _do_nothing
         self._running: dict[RequestId, Context] = {}
 
     @property
@@ -109,9 +127,9 @@ class Session:
     def receive_decoded(self, decoded: Decoded, outlet: Outlet) -> None:
         """Handle a frame that is already decoded."""
         if type(decoded.value) is list:
-            self._receive_batch(decoded.value, outlet, may_have_surrogates=decoded.may_have_surrogates)
+            self._receive_batch(decoded.value, outlet, decoded)
         else:
-            self._receive_message(decoded.value, outlet, may_have_surrogates=decoded.may_have_surrogates)
+            self._receive_message(decoded.value, outlet, decoded)
 
     def refuse(
         self, error: ProtocolError, request_id: RequestId | None, outlet: Outlet | None = None
@@ -119,7 +137,7 @@ class Session:
         """Send an error for a frame that is not a valid request."""
         self._send_error(outlet or self.outlet, request_id, to_wire(error, self.revision), self.revision)
 
-    def _receive_batch(self, messages: list[Any], outlet: Outlet, *, may_have_surrogates: bool) -> None:
+    def _receive_batch(self, messages: list[Any], outlet: Outlet, decoded: Decoded) -> None:
         limit = self.server.limits.batch_messages
         if not self.revision.batches:
             self.refuse(
@@ -133,23 +151,26 @@ class Session:
         else:
             batch = BatchOutlet(outlet, messages)
             for message in messages:
-                self._receive_message(message, batch, may_have_surrogates=may_have_surrogates)
+                self._receive_message(message, batch, decoded)
 
-    def _receive_message(self, message: Any, outlet: Outlet, *, may_have_surrogates: bool) -> None:
+    def _receive_message(self, message: Any, outlet: Outlet, decoded: Decoded) -> None:
         if type(message) is not dict:
             self.refuse(InvalidRequest("Invalid Request: a message must be an object"), None, outlet)
         elif "method" in message:
             if "id" in message:
-                self._receive_request(message, outlet, may_have_surrogates=may_have_surrogates)
+                self._receive_request(message, outlet, decoded)
+            elif expects_response(message):
+                problem = 'Invalid Request: add `"jsonrpc": "2.0"` and an `id` to this message'
+                self.refuse(InvalidRequest(problem), None, outlet)
             else:
                 self._receive_notification(message)
         elif "result" in message or "error" in message:
             self.pending_requests.resolve(message)
         else:
-            problem = InvalidRequest("Invalid Request: a message must have `method`, `result` or `error`")
-            self.refuse(problem, request_id_of(message), outlet)
+            problem = "Invalid Request: a message must have `method`, `result` or `error`"
+            self.refuse(InvalidRequest(problem), request_id_of(message), outlet)
 
-    def _receive_request(self, message: JsonObject, outlet: Outlet, *, may_have_surrogates: bool) -> None:
+    def _receive_request(self, message: JsonObject, outlet: Outlet, decoded: Decoded) -> None:
         request_id = request_id_of(message)
         if request_id is None:
             problem = "Invalid Request: `id` must be a string or an integer"
@@ -168,10 +189,15 @@ class Session:
             self.refuse(InvalidRequest("Invalid Request: this `id` is already in use"), request_id, outlet)
         else:
             ctx = Context(self, outlet, request_id, method, params)
-            ctx.may_have_surrogates = may_have_surrogates
+            ctx.may_have_surrogates = decoded.may_have_surrogates
             if self.server.observe is not None:
                 ctx.started_at = perf_counter()
-            self._start(ctx)
+            if decoded.size:
+                ctx.size = decoded.size
+            if self._running and self._must_wait(ctx):
+                self._add_running(ctx)
+            else:
+                self._start(ctx)
 
     def _start(self, ctx: Context) -> None:
         try:
@@ -182,7 +208,10 @@ class Session:
                 task = start(self._finish(ctx, outcome), asyncio.get_running_loop())
                 if task is not None and not task.done():
                     ctx.task = task
-                    self._running[ctx.id] = ctx
+                    self._add_running(ctx)
+                    ctx.effect = ctx.effect or self._effect_of(ctx)
+                    if ctx.effect is not None:
+                        self._requests_in_order().begin(ctx)
                 return
         except BaseException as error:  # noqa: BLE001  # every failure must become a response
             self._fail(ctx, error)
@@ -195,18 +224,83 @@ class Session:
             result = await outcome
         except asyncio.CancelledError as error:
             self._remove_running(ctx)
-            self._fail(ctx, InternalError(_SHUTTING_DOWN) if self._closing else error)
+            self._fail(ctx, _shutdown_error(ctx) if self._closing else error)
         except BaseException as error:  # noqa: BLE001  # every failure must become a response
             self._remove_running(ctx)
             self._fail(ctx, error)
         else:
             self._remove_running(ctx)
             self._succeed(ctx, result)
+        finally:
+            if self._order is not None:
+                self._order.end(ctx)
+
+    def _add_running(self, ctx: Context) -> None:
+        self._running[ctx.id] = ctx
+        self._held_bytes += ctx.size
 
     def _remove_running(self, ctx: Context) -> None:
         # After a cancellation, another request may already use the same id.
         if self._running.get(ctx.id) is ctx:
             del self._running[ctx.id]
+            self._held_bytes -= ctx.size
+            if self._idle is not None and not self._running:
+                self._idle.set()
+            if self._is_room_awaited:
+                self._announce_room()
+
+    # Order
+
+    def _requests_in_order(self) -> RequestOrder:
+        if self._order is None:
+            self._order = RequestOrder(self._start_waiting)
+        return self._order
+
+    def _effect_of(self, ctx: Context) -> Effect | None:
+        if ctx.method == "tools/call":
+            name = ctx.params.get("name")
+            tool = self.server.tools.get(name) if type(name) is str else None
+            return None if tool is None else tool.effect
+        return "reads" if ctx.method in READING_METHODS else None
+
+    def _must_wait(self, ctx: Context) -> bool:
+        """Return whether a request must wait for earlier ones. If so, it is started after them."""
+        if len(self._running) >= self.server.limits.requests_in_flight:
+            # Starting it fails.
+            return False
+        ctx.effect = self._effect_of(ctx)
+        return ctx.effect is not None and self._requests_in_order().must_wait(ctx)
+
+    def _start_waiting(self, ctx: Context) -> None:
+        self._remove_running(ctx)
+        self._start(ctx)
+
+    def wake_waiting(self) -> None:
+        """Start the waiting requests that need not wait any longer."""
+        if self._order is not None:
+            self._order.wake()
+
+    def pause(self) -> None:
+        """Start no waiting requests until `resume`, because the client does not read its responses."""
+        self._requests_in_order().paused = True
+
+    def resume(self) -> None:
+        self._requests_in_order().paused = False
+        self.wake_waiting()
+
+    def has_room(self) -> bool:
+        """Return whether the transport may pass more messages. If not, `on_room` is called once it may."""
+        waiting = 0 if self._order is None else len(self._order)
+        has_room = waiting < _MAX_WAITING and self._held_bytes <= _MAX_HELD_BYTES
+        if not has_room and self._pending_requests is not None and self._pending_requests.is_waiting:
+            # The responses that a request waits for must get through.
+            has_room = True
+        self._is_room_awaited = not has_room
+        return has_room
+
+    def _announce_room(self) -> None:
+        if self._is_room_awaited and self.has_room():
+            asyncio.get_running_loop().call_soon(self.on_room)
 
     def _find_handler(self, ctx: Context) -> Callable[[Context], Any]:
         """Return the handler of a request. Raises `ProtocolError` if the request is not allowed now."""
@@ -219,9 +313,8 @@ class Session:
         if method.capability is not None:
             declared = getattr(self.server.capabilities, method.capability)
             if declared is None or (method.needs_subscribe and not declared.subscribe):
-                raise MethodNotFound(
-                    f"Method not found: {ctx.method} (this server does not offer {method.capability})"
-                )
+                missing = method.capability if declared is None else "resource subscriptions"
+                raise MethodNotFound(f"Method not found: {ctx.method} (this server does not offer {missing})")
         if ctx.revision.stateless or ctx.method == "initialize":
             if isinstance(ctx.outlet, BatchOutlet):
                 raise InvalidRequest(f"Invalid Request: {ctx.method} cannot be sent in a batch")
@@ -323,7 +416,8 @@ class Session:
         """Cancel a request without a response. Unknown and finished requests are ignored."""
         if self._is_listening(request_id):
             self.subscriptions.cancel(request_id)
-        elif ctx := self._running.pop(request_id, None):
+        elif ctx := self._running.get(request_id):
+            self._remove_running(ctx)
             ctx.is_finished = True
             self._observe(ctx, "cancelled")
             ctx.outlet.drop_response()
@@ -358,16 +452,30 @@ class Session:
         for ctx in tuple(self._running.values()):
             if ctx.task is not None:
                 ctx.task.cancel()
+            else:
+                # It has not started, and never will.
+                self._fail(ctx, InternalError(_SHUTTING_DOWN))
+                self._remove_running(ctx)
         await self._wait(0.1)
         for ctx in tuple(self._running.values()):
-            self._fail(ctx, InternalError(_SHUTTING_DOWN))
+            self._fail(ctx, _shutdown_error(ctx))
 
     async def wait_until_idle(self) -> None:
         """Wait until no request is running."""
-        while tasks := [ctx.task for ctx in self._running.values() if ctx.task is not None]:
-            await asyncio.wait(tasks)
+        await self._wait(None)
 
-    async def _wait(self, seconds: float) -> None:
-        tasks = [ctx.task for ctx in self._running.values() if ctx.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
+    async def _wait(self, seconds: float | None) -> None:
+        if self._running:
+            self._idle = self._idle or asyncio.Event()
+            self._idle.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), seconds)
+
+
+def _shutdown_error(ctx: Context) -> InternalError:
+    """Return the error for a request that was started and did not end in time."""
+    return InternalError(_OUTCOME_UNKNOWN if ctx.effect == "writes" else _SHUTTING_DOWN)
+
+
+def _do_nothing() -> None:
+    pass

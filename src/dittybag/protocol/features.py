@@ -14,7 +14,7 @@ from msgspec import Struct
 from dittybag.protocol import uri_templates
 from dittybag.protocol.argument_schemas import NoArguments
 from dittybag.protocol.cursors import Position
-from dittybag.protocol.request_context import Context
+from dittybag.protocol.request_context import Context, Effect
 from dittybag.protocol.types import (
     Annotations,
     BlobContents,
@@ -43,8 +43,8 @@ Info = TypeVar("Info", PromptInfo, ResourceInfo, ResourceTemplateInfo)
 #: A handler may be an ordinary function or a coroutine function.
 MaybeAwaitable: TypeAlias = Awaitable[T] | T
 
-ToolReturn = ToolResult | str | Content | Sequence[Content] | Struct
-PromptReturn = PromptResult | str | Sequence[PromptMessage]
+ToolReturn = ToolResult | str | Content | Sequence[str | Content] | Struct
+PromptReturn = PromptResult | str | Sequence[str | PromptMessage]
 ResourceReturn = ReadResult | str | bytes
 CompletionReturn = Completion | Sequence[str]
 
@@ -76,6 +76,9 @@ class ToolDefinition(Struct, Generic[Arguments], frozen=True, kw_only=True):
     output_schema: JsonObject | None = None
     #: Formats this tool's errors, including invalid arguments. `None`: the default format.
     format_error: Callable[[ToolError], ToolResult] | None = None
+    #: What it does with the data that requests share; `None` if that does not matter. The requests of
+    #: one client take effect in the order in which they were sent.
+    effect: Effect | None = None
     #: The function uses no timeouts or task groups before it first waits, so it can start faster.
     starts_without_task: bool = False
 
@@ -331,7 +334,9 @@ def to_read_result(returned: ResourceReturn, uri: str, mime_type: str | None) ->
         return returned
     if isinstance(returned, str):
         return ReadResult(contents=(TextContents(uri=uri, text=returned, mime_type=mime_type),))
-    return ReadResult(contents=(BlobContents(uri=uri, blob=returned, mime_type=mime_type),))
+    if isinstance(returned, bytes):
+        return ReadResult(contents=(BlobContents(uri=uri, blob=returned, mime_type=mime_type),))
+    raise TypeError(f"a resource must be text or bytes, not {type(returned).__name__}")
 
 
 def complete_argument(

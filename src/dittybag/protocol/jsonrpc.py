@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from dittybag.protocol.frame_scan import SHORT_BYTES, scan
 from dittybag.protocol.types import JsonObject, RequestId
 from dittybag.protocol.wire_errors import InvalidRequest, ParseError, ProtocolError, WireError
 
@@ -19,6 +20,9 @@ MAX_ID_CHARACTERS: Final = 1024
 
 #: Deeper nesting of objects and arrays is refused, because it could exhaust the stack.
 MAX_DEPTH: Final = 200
+
+#: Longer frames are decoded only with the fast decoder.
+LONG_BYTES: Final = 256 * 1024
 
 #: Frames up to this length cannot exceed the maximum depth.
 _SHORT: Final = 2 * MAX_DEPTH
@@ -42,10 +46,14 @@ class Decoded(Struct, frozen=True):
     value: Any
     #: A string may contain a lone surrogate, which is valid in JSON but not in Unicode text.
     may_have_surrogates: bool = False
+    #: The length of the frame in bytes, if it is long.
+    size: int = 0
 
 
 def decode(frame: bytes) -> Decoded:
     """Decode the JSON value in `frame`. Raises `MalformedFrame`."""
+    if len(frame) > SHORT_BYTES:
+        return _decode_scanned(frame)
     try:
         value = _decode(frame)
         if len(frame) > _SHORT:
@@ -57,6 +65,46 @@ def decode(frame: bytes) -> Decoded:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_slowly(frame)
     return Decoded(value)
+
+
+def _decode_scanned(frame: bytes) -> Decoded:
+    """Decode a frame that may be expensive to decode. Raises `MalformedFrame`."""
+    try:
+        keys = scan(frame)
+    except InvalidRequest as error:
+        raise MalformedFrame(error, find_request_id(frame)) from None
+    if len(frame) > LONG_BYTES:
+        return _decode_long(frame, keys)
+    try:
+        value = _decode(frame)
+        _check_depth(value, frame)
+        if keys != _count_keys(value):
+            _check_duplicates(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _decode_slowly(frame)
+    return Decoded(value, size=len(frame))
+
+
+def _decode_long(frame: bytes, keys: int) -> Decoded:
+    """Decode a long frame, only with the fast decoder: the other one would stop all threads for too long."""
+    size, frame = len(frame), frame.removeprefix(_BOM)
+    try:
+        value = _decode(frame)
+        _check_depth(value, frame)
+    except RecursionError:
+        raise MalformedFrame(InvalidRequest(_TOO_DEEP), find_request_id(frame)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        place = f" ({problem})" if isinstance(problem, msgspec.DecodeError) else ""
+        raise MalformedFrame(ParseError(f"Parse error{place}"), find_request_id(frame)) from None
+    if keys != _count_keys(value):
+        raise MalformedFrame(InvalidRequest("Invalid Request: a key occurs twice"), _agreed_id(value, frame))
+    return Decoded(value, size=size)
+
+
+def _agreed_id(value: Any, frame: bytes) -> RequestId | None:
+    """Return the id of a long message with duplicate keys, or `None` if the id itself may be duplicated."""
+    request_id = request_id_of(value)
+    return request_id if find_request_id(frame) == request_id else None
 
 
 def request_id_of(value: Any) -> RequestId | None:

@@ -31,6 +31,7 @@ from dittybag.protocol.result_encoding import encode_result
 from dittybag.protocol.types import (
     CompleteResult,
     Completion,
+    Content,
     DiscoverResult,
     InitializeResult,
     JsonObject,
@@ -197,7 +198,7 @@ def call_tool(ctx: Context) -> Outcome:
     if tool.starts_without_task:
         ctx.starts_without_task = True
     try:
-        value = tool.run(_convert_arguments(tool, _arguments(ctx), ctx), ctx)
+        value = tool.run(_convert_arguments(tool, ctx), ctx)
     except _REPORTABLE_ERRORS as error:
         return _error_result(tool, error, ctx)
     return _finish_tool(tool, value, ctx) if isinstance(value, Awaitable) else _tool_result(tool, value, ctx)
@@ -207,7 +208,13 @@ def call_tool(ctx: Context) -> Outcome:
 _REPORTABLE_ERRORS: Final = (ToolError, InputRejected, ProtocolError)
 
 
-def _convert_arguments(tool: ToolDefinition[Any], arguments: JsonObject, ctx: Context) -> Any:
+def _convert_arguments(tool: ToolDefinition[Any], ctx: Context) -> Any:
+    """Convert the arguments of a call to the tool's struct. Raises `InvalidArguments`."""
+    arguments = ctx.params.get("arguments")
+    if arguments is None:
+        arguments = {}
+    elif type(arguments) is not dict:
+        raise InvalidArguments(tool.name, find_violations(arguments, {"type": "object"}))
     invalid_text = list(surrogate_violations(arguments)) if ctx.may_have_surrogates else []
     if not invalid_text:
         try:
@@ -256,11 +263,19 @@ def _tool_result(tool: ToolDefinition[Any], returned: Any, ctx: Context) -> Tool
     elif isinstance(returned, str):
         result = ToolResult(content=(Text(text=returned),), is_error=False)
     else:
-        blocks = tuple(returned) if isinstance(returned, list | tuple) else (returned,)
-        result = ToolResult(content=blocks, is_error=False)
+        returned = returned if isinstance(returned, list | tuple) else (returned,)
+        result = ToolResult(content=tuple(map(_content_block, returned)), is_error=False)
     if ctx.revision.structured_objects_only and not isinstance(result.structured_content, dict | None):
         return msgspec.structs.replace(result, structured_content=None)
     return result
+
+
+def _content_block(returned: Any) -> Content:
+    if isinstance(returned, str):
+        return Text(text=returned)
+    if isinstance(returned, Content):
+        return returned
+    raise TypeError(f"a tool must return text or content blocks, not {type(returned).__name__}")
 
 
 # Prompts, resources and completions
@@ -278,9 +293,14 @@ async def _finish_prompt(returned: Awaitable[PromptReturn]) -> Result:
 def _prompt_result(returned: PromptReturn) -> PromptResult:
     if isinstance(returned, PromptResult):
         return returned
-    if isinstance(returned, str):
-        return PromptResult(messages=(PromptMessage(role="user", content=Text(text=returned)),))
-    return PromptResult(messages=tuple(returned))
+    returned = returned if isinstance(returned, list | tuple) else (returned,)
+    return PromptResult(messages=tuple(map(_prompt_message, returned)))
+
+
+def _prompt_message(returned: Any) -> PromptMessage:
+    if isinstance(returned, PromptMessage):
+        return returned
+    return PromptMessage(role="user", content=_content_block(returned))
 
 
 def read_resource(ctx: Context) -> Outcome:
@@ -326,7 +346,10 @@ def _completion_request(params: JsonObject) -> CompletionRequest:
 
 def _completion(returned: CompletionReturn) -> Completion:
     if not isinstance(returned, Completion):
-        returned = Completion(values=tuple(returned), total=len(returned), has_more=False)
+        values = (returned,) if isinstance(returned, str) else tuple(returned)
+        returned = Completion(values=values, total=len(values), has_more=False)
+    if not all(isinstance(value, str) for value in returned.values):
+        raise TypeError("completions must be strings")
     if len(returned.values) > MAX_COMPLETIONS:
         total = returned.total if returned.total is not None else len(returned.values)
         return Completion(values=returned.values[:MAX_COMPLETIONS], total=total, has_more=True)

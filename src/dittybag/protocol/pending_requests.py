@@ -20,12 +20,18 @@ class PendingRequests:
         self._waiting: dict[int, asyncio.Future[JsonObject]] = {}
         self._last_id = 0
 
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._waiting)
+
     async def ask(self, ctx: Context, questions: Mapping[str, Question[Any]]) -> dict[str, Any]:
         """Send questions to the client, all together, and wait for the answers."""
         sent: dict[str, int] = {}
         try:
             for key, question in questions.items():
                 sent[key] = self._send(ctx, key, question)
+            # The answers must get through, even if many requests of the client are waiting.
+            ctx.session.on_room()
             return {
                 key: _parse_response(questions[key], await self._waiting[request_id])
                 for key, request_id in sent.items()

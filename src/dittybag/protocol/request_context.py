@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from dittybag.protocol.client_input import (
     Elicit,
@@ -38,6 +38,9 @@ LOG_LEVELS: Final[dict[str, int]] = {
     )
 }
 
+#: What a request does with the data that requests share.
+Effect = Literal["reads", "writes"]
+
 T = TypeVar("T")
 
 
@@ -65,6 +68,13 @@ class Context:
     task: asyncio.Task[None] | None = None
     #: See `ToolDefinition.starts_without_task`.
     starts_without_task = False
+    #: Whether it reads or writes what other requests write; set only if its order matters.
+    effect: Effect | None = None
+    #: Counted as running by the `RequestOrder` of its session.
+    is_ordered = False
+    has_fixed_order = False
+    #: The length of the message, if it is long.
+    size = 0
     #: When the request arrived; set only if the server has an observer.
     started_at = 0.0
     _question_count = 0
@@ -95,6 +105,14 @@ class Context:
     def principal_id(self) -> str:
         """The id that the transport authenticated; empty if it did not."""
         return self.session.principal_id
+
+    def fix_order(self) -> None:
+        """Let the client's next write start: whatever it does takes effect after this one.
+
+        A handler calls this in the step in which it passes its write to a queue that keeps the order.
+        """
+        self.has_fixed_order = True
+        self.session.wake_waiting()
 
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Send a progress notification, if the client requested progress."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from msgspec import Struct
@@ -30,6 +30,8 @@ class Caller(Struct, frozen=True):
     principal: Principal | None = None
     #: The call that the use case executes, if it has an idempotency key: it runs only once.
     call: IdempotentCall | None = None
+    #: Called in the step that passes a write to the store, which keeps the order of writes.
+    when_queued: Callable[[], None] | None = None
 
     @property
     def viewer(self) -> str | None:
@@ -58,6 +60,8 @@ class ScopedStore:
 
         Raises `DuplicateCall` or `KeyReused` if the caller's idempotency key was used before.
         """
+        if caller.when_queued is not None:
+            caller.when_queued()
         if caller.call is not None:
             return self._write_once(caller, caller.call, work)
         return self._store.write(work, actor=caller.actor, viewer=caller.viewer)

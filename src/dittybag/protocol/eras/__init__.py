@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dittybag.protocol.eras.method_table import CLIENT_METHODS, METHODS, Method
+from dittybag.protocol.eras.method_table import CLIENT_METHODS, METHODS, READING_METHODS, Method
 from dittybag.protocol.eras.versions import (
     HANDSHAKE_VERSIONS,
     NEWEST_HANDSHAKE,
@@ -24,6 +24,7 @@ __all__ = [
     "HANDSHAKE_VERSIONS",
     "METHODS",
     "NEWEST_HANDSHAKE",
+    "READING_METHODS",
     "REVISIONS",
     "STATELESS_VERSIONS",
     "V2024_11_05",

@@ -31,6 +31,8 @@ class Method(Struct, frozen=True, kw_only=True):
     cacheable: bool = False
     #: The handler may ask the client questions.
     may_ask: bool = False
+    #: It reads data that tools may write.
+    reads: bool = False
 
 
 _REQUESTS: Final = (
@@ -40,11 +42,11 @@ _REQUESTS: Final = (
     Method(name="subscriptions/listen", since=V2026_07_28),
     Method(name="tools/list", capability="tools", cacheable=True),
     Method(name="tools/call", capability="tools", may_ask=True),
-    Method(name="prompts/list", capability="prompts", cacheable=True),
-    Method(name="prompts/get", capability="prompts", may_ask=True),
-    Method(name="resources/list", capability="resources", cacheable=True),
-    Method(name="resources/templates/list", capability="resources", cacheable=True),
-    Method(name="resources/read", capability="resources", cacheable=True, may_ask=True),
+    Method(name="prompts/list", capability="prompts", cacheable=True, reads=True),
+    Method(name="prompts/get", capability="prompts", may_ask=True, reads=True),
+    Method(name="resources/list", capability="resources", cacheable=True, reads=True),
+    Method(name="resources/templates/list", capability="resources", cacheable=True, reads=True),
+    Method(name="resources/read", capability="resources", cacheable=True, may_ask=True, reads=True),
     Method(
         name="resources/subscribe",
         until=NEWEST_HANDSHAKE,
@@ -57,7 +59,7 @@ _REQUESTS: Final = (
         capability="resources",
         needs_subscribe=True,
     ),
-    Method(name="completion/complete", capability="completions"),
+    Method(name="completion/complete", capability="completions", reads=True),
     Method(name="logging/setLevel", until=NEWEST_HANDSHAKE, capability="logging"),
 )
 
@@ -67,6 +69,9 @@ METHODS: Final = {
     for method in _REQUESTS
     for version in versions_between(method.since, method.until)
 }
+
+#: The methods that read data that tools may write.
+READING_METHODS: Final = frozenset(method.name for method in _REQUESTS if method.reads)
 
 #: All methods that a server may ask of a client, as a request or inside an `input_required` result.
 CLIENT_METHODS: Final = frozenset(

@@ -16,10 +16,11 @@ from typing import Final
 
 from dittybag.protocol.dispatch import Session
 from dittybag.protocol.features import MaybeAwaitable, await_if_needed
-from dittybag.protocol.jsonrpc import find_request_id_at_ends
+from dittybag.protocol.frame_decoding import decode_in_thread
+from dittybag.protocol.jsonrpc import LONG_BYTES, Decoded, MalformedFrame, find_request_id_at_ends
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.server import Server
-from dittybag.protocol.transports.file_descriptors import FrameWriter, create_reader
+from dittybag.protocol.transports.file_descriptors import DescriptorReader, FrameWriter, create_reader
 from dittybag.protocol.transports.line_framing import LineSplitter, OversizeLine
 from dittybag.protocol.wire_errors import InvalidRequest
 
@@ -92,13 +93,19 @@ async def serve(server: Server, source: int, sink: int) -> None:
     session = Session(server, writer)
     receiver = _FrameReceiver(session, writer, ended.set)
     reader = create_reader(loop, source, receiver.feed, session.is_idle)
+    receiver.reader = reader
 
-    def resume_reading() -> None:
-        if receiver.process_lines():
-            reader.resume()
+    def pause() -> None:
+        session.pause()
+        receiver.process_lines()
 
-    writer.on_full = reader.pause
-    writer.on_drained = resume_reading
+    def resume() -> None:
+        session.resume()
+        receiver.process_lines()
+
+    writer.on_full = pause
+    writer.on_drained = resume
+    session.on_room = receiver.process_lines
     for stop_signal in _STOP_SIGNALS:
         # Signal handlers work only in the main thread, and not with every event loop.
         with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
@@ -114,7 +121,9 @@ async def serve(server: Server, source: int, sink: int) -> None:
 
 
 class _FrameReceiver:
-    """Passes input lines to the session, as fast as the client reads the responses."""
+    """Passes input lines to the session, as fast as it handles them and the client reads the responses."""
+
+    reader: DescriptorReader
 
     def __init__(self, session: Session, writer: FrameWriter, on_end: Callable[[], None]) -> None:
         self._session = session
@@ -124,6 +133,10 @@ class _FrameReceiver:
         self._splitter = LineSplitter(self._limit)
         self._lines: deque[bytes | OversizeLine] = deque()
         self._ended = False
+        #: A long line that is being decoded. The lines after it wait.
+        self._decoding: asyncio.Future[Decoded] | None = None
+        self._is_processing = False
+        self._is_reading = True
 
     def feed(self, chunk: bytes) -> None:
         """Handle a chunk of input. An empty chunk is the end of the input."""
@@ -131,20 +144,43 @@ class _FrameReceiver:
         self._lines.extend(self._splitter.feed(chunk) if chunk else self._splitter.finish())
         self.process_lines()
 
-    def process_lines(self) -> bool:
-        """Process the buffered lines. Returns whether reading may continue."""
+    def process_lines(self) -> None:
+        """Process the buffered lines, and read more if there is room."""
+        if self._is_processing:
+            # A response has filled the writer. The loop below notices it.
+            return
+        self._is_processing = True
         writer = self._writer
         writer.defer_flush()
-        while self._lines and not writer.full:
+        while self._lines and self._has_room():
             self._receive(self._lines.popleft())
         writer.flush()
-        if self._ended and not self._lines:
+        self._is_processing = False
+        if self._ended and not self._lines and self._decoding is None:
             self._on_end()
-        return not writer.full
+        if self._has_room() is not self._is_reading:
+            self._is_reading = not self._is_reading
+            (self.reader.resume if self._is_reading else self.reader.pause)()
+
+    def _has_room(self) -> bool:
+        return self._decoding is None and not self._writer.full and self._session.has_room()
 
     def _receive(self, line: bytes | OversizeLine) -> None:
         if isinstance(line, OversizeLine):
             problem = f"Invalid Request: a message must have at most {self._limit} bytes, not {line.size}"
             self._session.refuse(InvalidRequest(problem), find_request_id_at_ends(line.head, line.tail))
+        elif len(line) > LONG_BYTES:
+            self._decoding = decode_in_thread(line)
+            self._decoding.add_done_callback(self._receive_decoded)
         elif line and not line.isspace():
             self._session.receive(line)
+
+    def _receive_decoded(self, decoding: asyncio.Future[Decoded]) -> None:
+        self._decoding = None
+        try:
+            decoded = decoding.result()
+        except MalformedFrame as malformed:
+            self._session.refuse(malformed.error, malformed.request_id)
+        else:
+            self._session.receive_decoded(decoded, self._writer)
+        self.process_lines()

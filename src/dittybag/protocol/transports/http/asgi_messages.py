@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Iterable, MutableMapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from msgspec import Struct
 from dittybag.protocol.jsonrpc import error_frame
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.types import RequestId
-from dittybag.protocol.wire_errors import ProtocolError, WireError
+from dittybag.protocol.wire_errors import InvalidRequest, ProtocolError, WireError
 
 AsgiScope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -22,12 +23,17 @@ CompleteResponse: TypeAlias = tuple[int, bytes, bytes]
 
 JSON: Final = b"application/json"
 EVENTS: Final = b"text/event-stream"
+#: How long, and how many bytes, the rest of a body that is too large is discarded.
+DISCARD_SECONDS: Final = 10.0
+DISCARD_BYTES: Final = 32 * 1024 * 1024
 #: The `Accept` header that nearly all clients send.
 _BOTH: Final = b"application/json, text/event-stream"
 #: Scope key of the parsed `Headers`.
 HEADERS: Final = "dittybag.headers"
 #: Scope key of the `AuthInfo`, if the request was authenticated.
 AUTH_INFO: Final = "dittybag.auth_info"
+#: Scope key of a function that sets the `ClientResponses` which count what this connection has not read.
+COUNT_UNREAD: Final = "dittybag.count_unread"
 #: Scope key of the id under which the request is logged.
 REQUEST_ID: Final = "dittybag.request_id"
 
@@ -183,8 +189,8 @@ async def _read_rest(begin: bytes, receive: Receive, limit: int) -> bytes:
 
 
 def _too_large(limit: int) -> HttpError:
-    message = f"the request body is larger than {limit} bytes"
-    return HttpError(413, ProtocolError(message), headers=[(b"connection", b"close")])
+    problem = f"Invalid Request: a message must have at most {limit} bytes"
+    return HttpError(413, InvalidRequest(problem), headers=[(b"connection", b"close")])
 
 
 async def respond(
@@ -199,8 +205,26 @@ async def respond(
     await send({"type": "http.response.body", "body": body})
 
 
-async def send_error(send: Send, error: HttpError, request_id: RequestId | None = None) -> None:
-    """Respond with an HTTP error status and a JSON-RPC error."""
+async def send_error(
+    send: Send, error: HttpError, request_id: RequestId | None = None, *, receive: Receive | None = None
+) -> None:
+    """Respond with an HTTP error status and a JSON-RPC error.
+
+    `receive`: after a response to a body that is too large, receives the rest of it, which is discarded: if
+    the connection were closed at once, a client that is still sending would not get the response.
+    """
     wire_error = WireError(error.error.code, error.error.message, error.error.data)
     frame = error_frame(request_id, wire_error, null_id=True)
-    await respond(send, error.status, frame, headers=error.headers)
+    if error.status != 413 or receive is None:
+        await respond(send, error.status, frame, headers=error.headers)
+        return
+    length = (b"content-length", b"%d" % len(frame))
+    headers = [(b"content-type", JSON), length, *error.headers]
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": frame, "more_body": True})
+    left = DISCARD_BYTES
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DISCARD_SECONDS):
+            while left > 0 and (message := await receive()).get("more_body", False):
+                left -= len(message["body"])
+    await send({"type": "http.response.body", "body": b""})

@@ -11,7 +11,8 @@ from msgspec import Struct
 from dittybag.protocol.batches import expects_response
 from dittybag.protocol.dispatch import Session
 from dittybag.protocol.eras import HANDSHAKE_VERSIONS, REVISIONS, STATELESS_VERSIONS, V2025_03_26, V2025_11_25
-from dittybag.protocol.jsonrpc import Decoded, MalformedFrame, decode, encode, request_id_of
+from dittybag.protocol.frame_decoding import decode_body
+from dittybag.protocol.jsonrpc import LONG_BYTES, Decoded, MalformedFrame, decode, encode, request_id_of
 from dittybag.protocol.lazy_tls import asyncio
 from dittybag.protocol.request_meta import PROTOCOL_VERSION
 from dittybag.protocol.server import Server
@@ -19,6 +20,7 @@ from dittybag.protocol.transports.http import request_headers as routing
 from dittybag.protocol.transports.http.asgi_messages import (
     ANONYMOUS,
     AUTH_INFO,
+    COUNT_UNREAD,
     Application,
     AsgiScope,
     AuthInfo,
@@ -42,6 +44,7 @@ from dittybag.protocol.transports.http.http_sessions import (
     SessionState,
 )
 from dittybag.protocol.transports.http.response_delivery import ResponseDelivery
+from dittybag.protocol.transports.http.unread_responses import LARGE_BYTES, ClientResponses, UnreadResponses
 from dittybag.protocol.types import JsonObject
 from dittybag.protocol.wire_errors import (
     HEADER_MISMATCH,
@@ -81,7 +84,6 @@ _STATUS: Final = {
 class HttpLimits(Struct, frozen=True, kw_only=True):
     """The resource limits of an endpoint."""
 
-    body_bytes: int = 4 * 1024 * 1024
     body_seconds: float = 12.0
     #: Maximum number of sessions open in this process. Beyond it, idle sessions are closed.
     open_sessions: int = 10_000
@@ -95,9 +97,15 @@ class HttpEndpoint:
     """The ASGI application of one MCP server."""
 
     def __init__(
-        self, server: Server, *, registry: SessionRegistry | None = None, limits: HttpLimits | None = None
+        self,
+        server: Server,
+        *,
+        registry: SessionRegistry | None = None,
+        limits: HttpLimits | None = None,
+        unread: UnreadResponses | None = None,
     ) -> None:
         self._server = server
+        self._unread = unread or UnreadResponses()
         self._registry: SessionRegistry = registry or MemorySessionRegistry()
         self._limits = limits or HttpLimits()
         self._open: dict[str, OpenSession] = {}
@@ -108,17 +116,18 @@ class HttpEndpoint:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         headers, auth = Headers.from_scope(scope), scope.get(AUTH_INFO, ANONYMOUS)
+        unread = self._unread_of(scope, auth)
         try:
             if scope["method"] == "POST":
-                await self._post(headers, receive, send, auth)
+                await self._post(headers, receive, send, auth, unread)
             elif scope["method"] == "GET":
-                await self._get(headers, receive, send, auth)
+                await self._get(headers, receive, send, auth, unread)
             elif scope["method"] == "DELETE":
                 await self._delete(headers, send, auth)
             else:
                 raise _not_allowed()
         except HttpError as error:
-            await send_error(send, error)
+            await send_error(send, error, receive=receive)
         except Disconnected:
             return
 
@@ -139,6 +148,9 @@ class HttpEndpoint:
         self._open.clear()
         await asyncio.gather(*sessions, *temporary)
 
+    def _unread_of(self, scope: AsgiScope, auth: AuthInfo) -> ClientResponses:
+        return self._unread.of(auth.principal_id, scope.get(COUNT_UNREAD))
+
     # POST
 
     def handle_sync(
@@ -146,7 +158,7 @@ class HttpEndpoint:
     ) -> CompleteResponse | Application | None:
         """Handle a request outside of sessions synchronously. See `SyncHandler`."""
         options: _PostOptions | None = headers.cache.get(_PostOptions)
-        if options is None or not options.accepts_json or len(body) > self._limits.body_bytes:
+        if options is None or not options.accepts_json or len(body) > LONG_BYTES:
             return None
         try:
             decoded = decode(body)
@@ -155,23 +167,30 @@ class HttpEndpoint:
             return None
         if started is None:
             return None
-        if (frame := started.stream.sole_response()) is not None:
+        frame = started.stream.sole_response()
+        if frame is not None and len(frame) <= LARGE_BYTES:
             return started.status_of(started.stream.error), frame, b""
 
         async def rest(scope: AsgiScope, receive: Receive, send: Send) -> None:
-            await self._deliver(started, _PostRequest(decoded, headers, receive, send, options, auth=auth))
+            unread = self._unread_of(scope, auth)
+            await self._deliver(
+                started,
+                _PostRequest(decoded, headers, receive, send, options, auth=auth, unread=unread),
+            )
 
         return rest
 
-    async def _post(self, headers: Headers, receive: Receive, send: Send, auth: AuthInfo) -> None:
+    async def _post(
+        self, headers: Headers, receive: Receive, send: Send, auth: AuthInfo, unread: ClientResponses
+    ) -> None:
         options = headers.cache.get(_PostOptions) or _PostOptions.from_headers(headers)
-        body = await read_body(headers, receive, self._limits.body_bytes, self._limits.body_seconds)
+        body = await read_body(headers, receive, self._server.limits.message_bytes, self._limits.body_seconds)
         try:
-            decoded = decode(body)
+            decoded = await decode_body(body)
         except MalformedFrame as malformed:
             await send_error(send, HttpError(400, malformed.error), malformed.request_id)
             return
-        request = _PostRequest(decoded, headers, receive, send, options, auth=auth)
+        request = _PostRequest(decoded, headers, receive, send, options, auth=auth, unread=unread)
         try:
             if (started := self._start_request(decoded, headers, options, auth)) is not None:
                 await self._deliver(started, request)
@@ -238,7 +257,7 @@ class HttpEndpoint:
     async def _listen(self, request: _PostRequest) -> None:
         """Handle a stateless notification, response or `subscriptions/listen` request."""
         message = request.decoded.value
-        if "id" not in message or ("method" not in message and ("result" in message or "error" in message)):
+        if not request.expects_response:
             # A notification or response gets no response, and without a session it has no effect.
             await respond(request.send, 202)
             return
@@ -339,7 +358,9 @@ class HttpEndpoint:
 
     # GET and DELETE
 
-    async def _get(self, headers: Headers, receive: Receive, send: Send, auth: AuthInfo) -> None:
+    async def _get(
+        self, headers: Headers, receive: Receive, send: Send, auth: AuthInfo, unread: ClientResponses
+    ) -> None:
         if headers.get(routing.VERSION) in STATELESS_VERSIONS:
             raise _not_allowed()
         if not headers.accepts("text/event-stream"):
@@ -361,7 +382,9 @@ class HttpEndpoint:
         following = asyncio.ensure_future(self._follow_changes(session_id, opened))
         try:
             primed = stream is not opened.session_stream and opened.session.revision.version >= V2025_11_25
-            delivery = ResponseDelivery(stream, receive, send, resumable=True, primed=primed, after=after)
+            delivery = ResponseDelivery(
+                stream, receive, send, unread, resumable=True, primed=primed, after=after
+            )
             await delivery.follow()
         finally:
             following.cancel()
@@ -529,7 +552,7 @@ class _StartedRequest(Struct, frozen=True):
 class _PostRequest:
     """A POST request with a decoded body, and the connection for its response."""
 
-    __slots__ = ("_receive", "auth", "decoded", "headers", "options", "send")
+    __slots__ = ("_receive", "_unread", "auth", "decoded", "headers", "options", "send")
 
     def __init__(
         self,
@@ -540,7 +563,9 @@ class _PostRequest:
         options: _PostOptions,
         *,
         auth: AuthInfo,
+        unread: ClientResponses,
     ) -> None:
+        self._unread = unread
         self.auth = auth
         self.decoded = decoded
         self.headers = headers
@@ -566,13 +591,15 @@ class _PostRequest:
         when_streamed: Callable[[EventStream], object] | None = None,
     ) -> bool:
         """Send the response. Return `False` if the client disconnected before the end."""
-        if self.options.accepts_json and (frame := stream.sole_response()) is not None:
+        frame = stream.sole_response()
+        if self.options.accepts_json and frame is not None and len(frame) <= LARGE_BYTES:
             await respond(self.send, status_of(stream.error), frame, headers=headers)
             return True
         delivery = ResponseDelivery(
             stream,
             self._receive,
             self.send,
+            self._unread,
             headers=headers,
             resumable=resumable,
             primed=primed,

@@ -112,6 +112,12 @@ class EventStream:
             return self._events[0].frame
         return None
 
+    def forget_response(self) -> None:
+        """Forget the response, which may be large, because it is sent outside of the stream."""
+        self._events.clear()
+        self._bytes = 0
+        self._delivered = self._last
+
     def is_empty(self) -> bool:
         return not self._events
 

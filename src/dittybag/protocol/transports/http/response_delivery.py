@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from dittybag.protocol.jsonrpc import error_frame, find_request_id
 from dittybag.protocol.lazy_tls import asyncio
-from dittybag.protocol.transports.http.asgi_messages import EVENTS, Header, Receive, Send, respond
+from dittybag.protocol.transports.http.asgi_messages import (
+    EVENTS,
+    Header,
+    Receive,
+    Send,
+    respond,
+)
 from dittybag.protocol.transports.http.event_streams import EventStream
+from dittybag.protocol.transports.http.unread_responses import ClientResponses
+from dittybag.protocol.wire_errors import INTERNAL_ERROR, WireError
 
 #: After this long without events a comment is sent, so that proxies do not close the connection.
 PING_SECONDS: Final = 15.0
@@ -21,6 +30,10 @@ _EVENT_HEADERS: Final = (
     (b"x-accel-buffering", b"no"),
 )
 
+_TOO_MUCH_UNREAD: Final = (
+    "The response was not sent, because too many earlier responses have not been read; read them first"
+)
+
 
 class ResponseDelivery:
     """An HTTP response that carries a stream."""
@@ -30,6 +43,7 @@ class ResponseDelivery:
         stream: EventStream,
         receive: Receive,
         send: Send,
+        unread: ClientResponses,
         *,
         headers: Iterable[Header] = (),
         resumable: bool = False,
@@ -41,6 +55,7 @@ class ResponseDelivery:
         self._stream = stream
         self._receive = receive
         self._send = send
+        self._unread = unread
         self._headers = tuple(headers)
         self._resumable = resumable
         self._primed = primed
@@ -78,8 +93,12 @@ class ResponseDelivery:
         stream = self._stream
         frame = stream.sole_response()
         if frame is not None and (as_json or stream.error is not None):
-            stream.take_after(0)
-            await respond(self._send, status_of(stream.error), frame, headers=self._headers)
+            stream.forget_response()
+            if self._unread.may_send(len(frame)):
+                await respond(self._send, status_of(stream.error), frame, headers=self._headers)
+            else:
+                retry = (b"retry-after", b"1")
+                await respond(self._send, 503, _refuse(frame), headers=(*self._headers, retry))
             return True
         if stream.finished and stream.is_empty():
             # The request was cancelled: there is no response.
@@ -120,7 +139,8 @@ class ResponseDelivery:
                 # Another connection got events in the meantime.
                 self._position, self._superseded = max(self._position, stream.delivered), False
             for event in stream.take_after(self._position):
-                await self._write(self._encode_event(event.number, event.frame))
+                frame = event.frame if self._unread.may_send(len(event.frame)) else _refuse(event.frame)
+                await self._write(self._encode_event(event.number, frame))
                 self._position = event.number
         return stream.finished or stream.paused
 
@@ -162,3 +182,9 @@ class ResponseDelivery:
     async def _wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             continue
+
+
+def _refuse(frame: bytes) -> bytes:
+    """Return the error that replaces a large response."""
+    error = WireError(INTERNAL_ERROR, _TOO_MUCH_UNREAD)
+    return error_frame(find_request_id(frame), error, null_id=True)

@@ -21,12 +21,14 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from dittybag.protocol import eager_tasks
 from dittybag.protocol.transports.http.asgi_messages import (
+    COUNT_UNREAD,
     HEADERS,
     Application,
     AsgiScope,
     Headers,
     SyncHandler,
 )
+from dittybag.protocol.transports.http.unread_responses import ClientResponses
 
 #: Timeout for the request head, from the start of the connection or its first byte.
 HEAD_SECONDS: Final = 10
@@ -36,6 +38,8 @@ MAX_HEAD_BYTES: Final = 64 * 1024
 BODY_SECONDS: Final = 14
 #: A client that reads nothing of its response for this long is disconnected.
 WRITE_SECONDS: Final = 30
+#: After this time, a response is sent, or the connection is paused.
+_FLUSH_SECONDS: Final = 0.01
 #: An idle connection is closed after this time.
 KEEP_ALIVE_SECONDS: Final = 30
 #: A longer response body is written separately from the head, to avoid a copy.
@@ -101,6 +105,8 @@ class _HttpConnection(HttpToolsProtocol):
         super().connection_made(transport)
         #: Clients usually send the same few heads.
         self._heads: dict[bytes, _CachedHead] = {}
+        #: Large responses that the client may not have read.
+        self._unread: list[tuple[ClientResponses, int]] = []
         self._timeout = HEAD_SECONDS
         self._arm_timeout()
 
@@ -215,6 +221,7 @@ class _HttpConnection(HttpToolsProtocol):
         url, headers = self.url, self.headers
         super().on_message_begin()
         self.url, self.headers, self.scope["headers"] = url, headers, headers
+        self.scope[COUNT_UNREAD] = self.count_unread  # type: ignore[typeddict-unknown-key]  # our own key
         self.expect_100_continue = (b"expect", b"100-continue") in headers
         default_app, self.app = self.app, app
         try:
@@ -254,9 +261,26 @@ class _HttpConnection(HttpToolsProtocol):
         else:
             self.transport.close()
 
+    def count_unread(self, unread: ClientResponses, size: int) -> None:
+        """Count a large response as unread until most of it has been sent."""
+        unread.add(size)
+        self._unread.append((unread, size))
+        if len(self._unread) == 1:
+            self.loop.call_later(_FLUSH_SECONDS, self._check_unread)
+
+    def _check_unread(self) -> None:
+        # Otherwise `resume_writing` is called later.
+        if not self.flow.write_paused:
+            self._count_read()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self._check_reader(sys.maxsize)
+
+    def _count_read(self) -> None:
+        for unread, size in self._unread:
+            unread.remove(size)
+        self._unread.clear()
 
     def _check_reader(self, before: int) -> None:
         """Disconnect a client that has read nothing since the last check."""
@@ -268,10 +292,12 @@ class _HttpConnection(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._count_read()
         if self._write_timer is not None:
             self._write_timer.cancel()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._count_read()
         for timer in (self._read_timer, self._write_timer, self._idle_timer):
             if timer is not None:
                 timer.cancel()
@@ -392,6 +418,7 @@ def _build_scope(connection: _HttpConnection) -> dict[str, Any]:
         "root_path": "",
         "headers": connection.headers,
         HEADERS: Headers(connection.headers),
+        COUNT_UNREAD: connection.count_unread,
         "server": connection.server,
         "client": connection.client,
     }
