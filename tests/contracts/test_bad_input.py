@@ -12,7 +12,18 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.contracts.bad_input import ALL, MCPKG, PROFILES, SEEDS, STORE, TASKS, TOOLS, RefusedCall, refusals
+from tests.contracts.bad_input import (
+    ALL,
+    MCPKG,
+    PROFILES,
+    SEEDS,
+    STORE,
+    TASKS,
+    TOOLS,
+    Bad,
+    RefusedCall,
+    refusals,
+)
 from tests.stdio_server_process import StdioServerProcess
 
 
@@ -124,7 +135,8 @@ def test_arguments_that_are_not_an_object_are_refused_in_the_tools_error_format_
         for kind, arguments in NOT_OBJECTS.items():
             result = server.ask("tools/call", {"name": tool, "arguments": arguments})["result"]
             (block,) = result["content"]
-            expected = {f([("", f"arguments must be an object, not {kind}")]) for f in formats}
+            problem = Bad(kind, arguments, f"arguments must be an object, not {kind}", "INVALID_INPUT")
+            expected = {error_format({"": problem}) for error_format in formats}
             assert result["isError"] is True
             assert block["text"] in expected
     assert server.footprint() == before

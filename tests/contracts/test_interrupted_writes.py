@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 from dittybag.storage.postgres.connections import lock_keys
-from tests import databases
-from tests.wire import ROOT, Wire
+from tests import postgres_servers
+from tests.stdio_server_process import ROOT, StdioServerProcess
 
 #: Runs a program whose writes to the disk take longer than the server waits for running requests.
 SLOW_DISK = (
@@ -65,7 +65,7 @@ async def locked_database(
 
             yield path, lock_file, release_file
         else:
-            server: databases.Server = request.getfixturevalue("postgres")
+            server: postgres_servers.PostgresServer = request.getfixturevalue("postgres")
             schema = "interrupted_writes"
             holder = await asyncpg.connect(server.url())
             stack.push_async_callback(holder.close)
@@ -83,7 +83,7 @@ async def test_a_cancelled_write_that_has_not_begun_is_not_carried_out(
     locked_database: tuple[str, Lock, Lock],
 ) -> None:
     database, lock, release = locked_database
-    with Wire("dittybag", "serve", "--profile", "mcpkg", "--db", database) as wire:
+    with StdioServerProcess("dittybag", "serve", "--profile", "mcpkg", "--db", database) as wire:
         wire.handshake()
         await lock()
         # The write that waits for a read has not even started.
@@ -102,7 +102,7 @@ async def test_a_cancelled_write_that_has_not_begun_is_not_carried_out(
 def test_at_the_end_of_input_no_write_is_stored_that_was_answered_as_not_carried_out(tmp_path: Path) -> None:
     path = tmp_path / "dittybag.db"
     names = [f"p{number}" for number in range(300)]
-    with Wire("dittybag", "serve", "--profile", "mcpkg", "--db", str(path)) as wire:
+    with StdioServerProcess("dittybag", "serve", "--profile", "mcpkg", "--db", str(path)) as wire:
         wire.handshake()
     server = subprocess.Popen(
         [*SLOW_DISK, sys.executable, "-m", "dittybag", "serve", "--profile", "mcpkg", "--db", str(path)],

@@ -13,7 +13,7 @@ import pytest
 
 from tests.contracts.contract_replay import dittybag
 from tests.contracts.http_server_process import BOTH, JSON, HttpServerProcess
-from tests.wire import Wire
+from tests.stdio_server_process import StdioServerProcess
 
 MIB = 1024 * 1024
 MESSAGE_BYTES = 12 * MIB
@@ -23,8 +23,8 @@ class Client(Protocol):
     def ask(self, method: str, **params: Any) -> Any: ...
 
 
-class StdioClient:
-    def __init__(self, wire: Wire) -> None:
+class SizedStdioClient:
+    def __init__(self, wire: StdioServerProcess) -> None:
         self._wire = wire
 
     def ask(self, method: str, **params: Any) -> Any:
@@ -34,7 +34,7 @@ class StdioClient:
         return response
 
 
-class HttpClient:
+class SizedHttpClient:
     def __init__(self, host: HttpServerProcess) -> None:
         self._host = host
 
@@ -50,12 +50,12 @@ def frame(method: str, params: Any) -> bytes:
 def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
     database = str(tmp_path / "dittybag.db")
     if request.param == "stdio":
-        with Wire("dittybag", "serve", "--db", database) as wire:
+        with StdioServerProcess("dittybag", "serve", "--db", database) as wire:
             wire.handshake()
-            yield StdioClient(wire)
+            yield SizedStdioClient(wire)
     else:
         with HttpServerProcess("--db", database) as host:
-            yield HttpClient(host)
+            yield SizedHttpClient(host)
 
 
 #: The largest contents that fit into a message: what is sent, and its type.
@@ -94,9 +94,12 @@ def test_contents_stored_by_a_command_can_be_read_even_if_every_character_is_esc
     database, file = str(tmp_path / "dittybag.db"), tmp_path / "controls.txt"
     file.write_bytes(b"\x01" * (4 * MIB))
     dittybag("resource", "add", str(file), "--uri", "memo://controls", "--db", database)
-    with HttpServerProcess("--db", database) as host, Wire("dittybag", "serve", "--db", database) as wire:
+    with (
+        HttpServerProcess("--db", database) as host,
+        StdioServerProcess("dittybag", "serve", "--db", database) as wire,
+    ):
         wire.handshake()
-        for client in (HttpClient(host), StdioClient(wire)):
+        for client in (SizedHttpClient(host), SizedStdioClient(wire)):
             (part,) = client.ask("resources/read", uri="memo://controls")["result"]["contents"]
             assert part["text"] == "\x01" * (4 * MIB)
 

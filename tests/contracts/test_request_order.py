@@ -12,13 +12,13 @@ from typing import Any, Protocol
 import msgspec
 import pytest
 
-from tests import databases
+from tests import postgres_servers
 from tests.contracts.contract_replay import TIME, UUID, VARIANTS, ServerVariant
 from tests.contracts.http_server_process import HttpServerProcess
 from tests.contracts.library_fixtures import ENVELOPE
 from tests.contracts.test_concurrent_requests import http_request
 from tests.protocol.transports.http.raw_connection import RawConnection
-from tests.wire import Wire
+from tests.stdio_server_process import StdioServerProcess
 
 #: How many random sequences are compared on each transport and database.
 SEQUENCES = int(os.environ.get("ORDER_SEQUENCES", "100"))
@@ -38,7 +38,7 @@ class Connection(Protocol):
 
 class StdioConnection:
     def __init__(self, database: str, stack: ExitStack) -> None:
-        self._wire = stack.enter_context(Wire("dittybag", "serve", "--db", database))
+        self._wire = stack.enter_context(StdioServerProcess("dittybag", "serve", "--db", database))
         self._wire.handshake()
 
     def pipeline(self, requests: list[Request]) -> list[Any]:
@@ -87,7 +87,7 @@ def connections(
 ) -> Iterator[tuple[Connection, Connection]]:
     """Two connections, each to a server with its own empty database."""
     if variant.backend == "postgres":
-        server: databases.Server = request.getfixturevalue("postgres")
+        server: postgres_servers.PostgresServer = request.getfixturevalue("postgres")
         name = f"order_{variant.transport}_{request.node.originalname[:20]}"
         urls = [server.socket_url(schema=f"{name}_{number}") for number in range(2)]
     else:

@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests import databases
+from tests import postgres_servers
 from tests.contracts.contract_replay import ServerVariant
 from tests.contracts.http_server_process import HttpServerProcess
 from tests.contracts.library_fixtures import ENVELOPE
 from tests.contracts.test_concurrent_requests import http_request
 from tests.protocol.transports.http.raw_connection import RawConnection
-from tests.wire import Wire
+from tests.stdio_server_process import StdioServerProcess
 
 REQUESTS = 300
 #: All responses together have 1.2 GB.
@@ -37,7 +37,7 @@ def create_frame() -> bytes:
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "dittybag.db")
-    server: databases.Server = request.getfixturevalue("postgres")
+    server: postgres_servers.PostgresServer = request.getfixturevalue("postgres")
     return server.socket_url(schema=f"unread_{request.node.originalname[-20:]}")
 
 
@@ -47,7 +47,7 @@ def variant() -> ServerVariant:
 
 
 def test_unread_responses_on_stdio_are_bounded_and_all_arrive_later(database: str) -> None:
-    with Wire("dittybag", "serve", "--profile", "mcpkg", "--db", database) as wire:
+    with StdioServerProcess("dittybag", "serve", "--profile", "mcpkg", "--db", database) as wire:
         wire.send(create_frame())
         wire.message()
         before = highest = wire.resident_kilobytes()

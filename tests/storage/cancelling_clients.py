@@ -57,7 +57,7 @@ async def call(client: CancellingClient, tool: str, /, **arguments: Any) -> str:
     return text
 
 
-class StdioClient:
+class CancellingStdioClient:
     """A client on the standard streams of a process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -94,7 +94,7 @@ class StdioClient:
         self._pending.pop(request.id, None)
 
 
-class HttpClient:
+class CancellingHttpClient:
     """A client that opens a connection for every request, and hangs up to cancel it."""
 
     def __init__(self, port: int) -> None:
@@ -156,10 +156,10 @@ class HttpClient:
 
 
 @asynccontextmanager
-async def serve_stdio(*arguments: str) -> AsyncIterator[StdioClient]:
+async def serve_stdio(*arguments: str) -> AsyncIterator[CancellingStdioClient]:
     """Run a server, and a client on its standard streams."""
     async with _run("serve", *arguments) as process:
-        client = StdioClient(process)
+        client = CancellingStdioClient(process)
         reading = asyncio.create_task(client.read())
         try:
             yield client
@@ -168,7 +168,7 @@ async def serve_stdio(*arguments: str) -> AsyncIterator[StdioClient]:
 
 
 @asynccontextmanager
-async def serve_http(*arguments: str) -> AsyncIterator[HttpClient]:
+async def serve_http(*arguments: str) -> AsyncIterator[CancellingHttpClient]:
     """Run a server, and a client of its HTTP endpoint."""
     async with _run("serve", "--http", "127.0.0.1:0", *arguments) as process:
         assert process.stderr is not None
@@ -179,7 +179,7 @@ async def serve_http(*arguments: str) -> AsyncIterator[HttpClient]:
                 )
             ):
                 assert line, "the server has ended"
-        yield HttpClient(int(found[1]))
+        yield CancellingHttpClient(int(found[1]))
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import pytest
 
 from tests.postgres_servers import PostgresServer
 from tests.storage.cancelled_requests import Request, fill, probe, reads, writes
-from tests.storage.cancelling_clients import SECONDS, TRANSPORTS, CancellingClient, HttpClient, ask
+from tests.storage.cancelling_clients import SECONDS, TRANSPORTS, CancellingClient, CancellingHttpClient, ask
 from tests.storage.postgres.holding_proxy import HoldingProxy, run_holding_proxy
 
 #: More responses than any request waits for.
@@ -76,5 +76,5 @@ async def test_a_request_cancelled_at_any_await_changes_nothing_for_the_next(
         else:
             raise AssertionError(f"more responses than expected: {new_request()}")
     assert cancelled >= len(requests)
-    if isinstance(client, HttpClient):
+    if isinstance(client, CancellingHttpClient):
         assert (await client.get("/readyz"))[0] == 200
