@@ -52,10 +52,11 @@ _OWN_TABLES: Final = (
     "idempotency_keys",
     "restricted_projects",
     "content_uses",
+    "pending_purges",
 )
 
 #: The newest schema version. A constant, so that opening a workspace does not read the folder.
-NEWEST: Final = 4
+NEWEST: Final = 5
 
 
 def load_migrations() -> list[tuple[int, str, str]]:

@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS migrations (
 """
 
 #: The newest schema version. A constant, so that opening a database does not read the folder.
-NEWEST: Final = 4
+NEWEST: Final = 5
 
 
 def load_migrations() -> list[tuple[int, str, str]]:
