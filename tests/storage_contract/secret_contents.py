@@ -58,8 +58,8 @@ async def create_project(session: StoreSession, word: str = SECRET) -> str:
     return str(inside.project)
 
 
-async def store_traces(session: StoreSession, word: str = SECRET) -> None:
-    """Store results of calls and a session that contain the word."""
+async def store_traces(session: StoreSession, word: str = SECRET, uri_word: str = SECRET) -> None:
+    """Store results of a call that changed the newest task and of one that changed nothing, and sessions."""
 
     async def update(transaction: Transaction) -> None:
         task: Task = (await transaction.tasks.page(
@@ -74,7 +74,7 @@ async def store_traces(session: StoreSession, word: str = SECRET) -> None:
     async def save(transaction: Transaction) -> None:
         await transaction.save_idempotent_result("", "changed", b"1", f"result {word}".encode())
         await transaction.save_idempotent_result("", "unchanged", b"2", f"result {word}".encode())
-        await transaction.save_session("subscribed", f"state of file:///resource-{word}".encode())
+        await transaction.save_session("subscribed", f"state of file:///resource-{uri_word}".encode())
         await transaction.save_session("other", b"state")
 
     for work in (update, read, save):
