@@ -144,6 +144,13 @@ class PostgresServer:
         assert result.returncode == 0, result.stderr.decode()
         return result.stdout.decode().splitlines()
 
+    def files_with(self, text: bytes) -> list[Path]:
+        """Return the files of tables and indexes that contain a text, ignoring case."""
+        # Writes all pages, and deletes the files of tables that were dropped or rewritten.
+        self.sql("CHECKPOINT")
+        files = [path for path in (self._data / "base").rglob("*") if path.is_file()]
+        return [path for path in files if text.lower() in path.read_bytes().lower()]
+
     @property
     def has_trigrams(self) -> bool:
         return bool(self.sql("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"))

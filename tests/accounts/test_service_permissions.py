@@ -320,10 +320,8 @@ async def test_a_restored_project_keeps_its_members(populated: PopulatedWorkspac
     await accounts.add_user("alice", actor="tests")
     await accounts.share("team", "alice", "read", actor="tests")
     await projects.delete("team", actor="tests")
-    (deleted,) = await populated.workspace.history.page_all(None, kind="project", limit=1)
-    await populated.workspace.history.restore_in_any_project(
-        replace(deleted, after=deleted.before), actor="tests"
-    )
+    _, created, _ = await populated.workspace.history.page_all(None, kind="project", limit=3)
+    await populated.workspace.history.restore_in_any_project(created.seq, actor="tests")
     assert [member.user for member in await accounts.members("team")] == ["alice"]
     assert await accounts.external_principal("mallory", "admin", populated.caller.project) == Principal(
         "mallory", "admin", None

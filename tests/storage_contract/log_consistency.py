@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from dittybag.domain.changes import KINDS, Change, Entity, Kind, key_of, kind_of, project_of
+from dittybag.domain.changes import KINDS, Change, Entity, Kind, Purged, key_of, kind_of, project_of
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.tasks import DEFAULT_USER
 
@@ -57,20 +57,23 @@ async def read_log(store: Store, projects: Iterable[int]) -> list[Change]:
 
 def replay_log(changes: Iterable[Change]) -> EntitiesByKey:
     """Return the entities after these changes. Each must start from the state the previous one left."""
-    state: EntitiesByKey = {}
+    state: dict[tuple[Kind, str], Entity | Purged] = {}
     for change in changes:
         key = (change.kind, change.entity)
-        assert change.before == state.pop(key, None), (
+        current = state.pop(key, None)
+        assert isinstance(change.before, Purged) == isinstance(current, Purged)
+        assert isinstance(current, Purged) or change.before == current, (
             f"change {change.seq} does not start from the state of {key}"
         )
         for entity in (change.before, change.after):
-            if entity is not None:
+            if not isinstance(entity, Purged | None):
                 assert type(entity) is KINDS[change.kind]
                 assert key_of(entity) == change.entity
                 assert project_of(entity) == change.project
         if change.after is not None:
             state[key] = change.after
-    return state
+    assert not any(isinstance(entity, Purged) for entity in state.values())
+    return {key: entity for key, entity in state.items() if not isinstance(entity, Purged)}
 
 
 async def check_log(store: Store, *deleted_projects: int, users: Iterable[str] = (DEFAULT_USER,)) -> None:
@@ -80,6 +83,6 @@ async def check_log(store: Store, *deleted_projects: int, users: Iterable[str] =
     assert replay_log(await read_log(store, [*existing, *deleted_projects])) == stored
 
 
-def without_version(entity: Entity | None) -> Entity | None:
+def without_version(entity: Entity | Purged | None) -> Entity | Purged | None:
     """Return an entity without its version, which always increases."""
     return None if entity is None else replace(entity, version=0)

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Entity, Kind
+from dittybag.domain.changes import Entity, Kind, Purged
 from dittybag.domain.errors import (
     ChangeNotFound,
     DittybagError,
@@ -75,7 +75,7 @@ async def contents(session: StoreSession, held: EntitiesByKey) -> dict[str, byte
     }
 
 
-def without_versions(held: EntitiesByKey) -> dict[tuple[Kind, str], Entity | None]:
+def without_versions(held: EntitiesByKey) -> dict[tuple[Kind, str], Entity | Purged | None]:
     return {key: without_version(entity) for key, entity in held.items()}
 
 

@@ -236,6 +236,10 @@ def _inside(
         flaws = integrity_check.check_integrity(connection, report)
         yield from _part_findings(settings, flaws, complete=number == NEWEST)
         if number == NEWEST and not flaws:
+            if integrity_check.has_pending_purge(connection):
+                message = "A purge was interrupted: purged content may still be in free pages of the file"
+                fix = f"dittybag purge --resume{_database_option(settings)}"
+                yield Finding("warning", "purge", message, fix)
             count, size = integrity_check.orphans(connection)
             if count:
                 message = f"{count:,} stored contents ({size / _MIB:,.1f} MiB) belong to no resource"

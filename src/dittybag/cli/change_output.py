@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dittybag.cli.local_time import ago
 from dittybag.cli.output import clip_line, print_table
-from dittybag.domain.changes import Change, Entity, label_of
+from dittybag.domain.changes import Change, Purged, label_of
 from dittybag.domain.times import iso
 
 _COLOURS: Final = {"create": "green", "delete": "red", "update": None, "restore": "cyan"}
@@ -18,13 +18,6 @@ _PAST: Final = {"create": "created", "update": "updated", "delete": "deleted", "
 
 def _action_label(change: Change) -> str:
     return "undone" if change.action == "restore" and change.after is None else _PAST[change.action]
-
-
-def changed_entity(change: Change) -> Entity:
-    """Return the entity after the change, or before it if the change deleted it."""
-    entity = change.after if change.after is not None else change.before
-    assert entity is not None
-    return entity
 
 
 def change_data(change: Change, projects: Mapping[int, str]) -> dict[str, Any]:
@@ -37,9 +30,17 @@ def change_data(change: Change, projects: Mapping[int, str]) -> dict[str, Any]:
         "action": change.action,
         "kind": change.kind,
         "id": change.entity,
-        "name": label_of(changed_entity(change)),
+        "name": None if isinstance(change.state, Purged) else label_of(change.state),
         "project": None if change.project is None else projects.get(change.project),
+        "purged": None if change.purged is None else {"by": change.purged.by, "at": iso(change.purged.at)},
     }
+
+
+def _item(change: Change) -> str:
+    label = label_of(change.state)
+    if isinstance(change.state, Purged):
+        label = f"(purged by {change.state.by}, {iso(change.state.at)})"
+    return f"{change.kind} {clip_line(label, 60)}"
 
 
 def print_changes(changes: Sequence[Change], projects: Mapping[int, str]) -> None:
@@ -54,7 +55,7 @@ def print_changes(changes: Sequence[Change], projects: Mapping[int, str]) -> Non
                 ago(change.at, now) if readable else iso(change.at),
                 clip_line(change.actor, 40),
                 _action_label(change),
-                f"{change.kind} {clip_line(label_of(changed_entity(change)), 60)}",
+                _item(change),
                 "" if change.project is None else clip_line(projects.get(change.project, "(deleted)")),
             )
             for change in changes

@@ -49,6 +49,7 @@ _COMMANDS: Final = {
         "export": "Export a workspace to a JSON file or a folder.",
         "copy": "Copy a workspace to another SQLite or PostgreSQL database.",
         "backup": "Back up the database while it is in use.",
+        "purge": "Remove content for good, with its history.",
         "doctor": "Check for problems and suggest fixes.",
         "completion": "Generate a completion script for bash, zsh or fish.",
     },

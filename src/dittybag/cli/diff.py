@@ -9,13 +9,14 @@ import click
 import msgspec
 from msgspec import Struct
 
-from dittybag.cli.change_output import change_data, changed_entity
+from dittybag.cli.change_output import change_data
 from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.history import project_names
 from dittybag.cli.output import clip_line, json_option, print_json, terminal_safe
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.domain.changes import Change, Entity, label_of
+from dittybag.domain.changes import Change, Entity, Purged, label_of
+from dittybag.domain.errors import ChangePurged
 from dittybag.domain.resources import Resource, is_text
 from dittybag.domain.times import iso
 
@@ -89,6 +90,11 @@ def command(change: int, other: int | None, options: WorkspaceOptions, *, as_jso
         last = None if other is None else await history.get(other)
         before = first.before if last is None else first.after
         after = (first if last is None else last).after
+        for shown, state in ((first, before), (last or first, after)):
+            if isinstance(state, Purged):
+                raise ChangePurged(shown.seq, state.by, state.at)
+        assert not isinstance(before, Purged)
+        assert not isinstance(after, Purged)
         contents = await history.contents(before, after)
         states = _EntityState(before, contents[0]), _EntityState(after, contents[1])
         return first, last, *states, await project_names(session)
@@ -108,7 +114,7 @@ def command(change: int, other: int | None, options: WorkspaceOptions, *, as_jso
         print_json({"change": change_data(last or first, projects), "fields": fields})
         return ExitStatus.OK
     shown_change = last or first
-    name = clip_line(label_of(changed_entity(shown_change)))
+    name = clip_line(label_of(shown_change.state))
     click.secho(f"{shown_change.kind} {name}", bold=True)
     click.secho(f"{shown_change.action} by {clip_line(shown_change.actor)}, {iso(shown_change.at)}", dim=True)
     for name in names:

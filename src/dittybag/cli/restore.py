@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dittybag.cli.change_output import change_data, changed_entity
+from dittybag.cli.change_output import change_data
 from dittybag.cli.error_output import ExitStatus
 from dittybag.cli.history import project_names
 from dittybag.cli.output import clip_line, json_option, print_json
@@ -41,15 +41,14 @@ def command(what: str, options: WorkspaceOptions, *, force: bool, as_json: bool)
 
     async def work(session: WorkspaceSession) -> tuple[Change, dict[int, str]]:
         history = session.workspace.history
-        change = await history.get(int(what))
-        await history.restore_in_any_project(change, actor=session.caller.actor)
+        change = await history.restore_in_any_project(int(what), actor=session.caller.actor)
         return change, await project_names(session)
 
     change, projects = options.run(work)
     if as_json:
         print_json({"restored": change_data(change, projects), "deleted": change.after is None})
         return ExitStatus.OK
-    name = clip_line(label_of(changed_entity(change)))
+    name = clip_line(label_of(change.state))
     state = (
         "is deleted again" if change.after is None else f"was restored to its state after change {change.seq}"
     )

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
-from dittybag.cli.change_output import change_data, changed_entity
+from dittybag.cli.change_output import change_data
 from dittybag.cli.error_output import ExitStatus, report
 from dittybag.cli.history import project_names
 from dittybag.cli.output import clip_line, format_count, json_option, print_json
 from dittybag.cli.param_types import PastTime
 from dittybag.cli.strict_options import StrictCommand
 from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
-from dittybag.domain.changes import Change, label_of
+from dittybag.domain.changes import Change, label_of, require_content
 
 if TYPE_CHECKING:
     from dittybag.assembly.workspace_session import WorkspaceSession
@@ -104,6 +104,7 @@ def command(
             found = await _last_changes(session, project_id, last or 1)
         # Change 1 created the workspace itself.
         together = await history.batches_of(change for change in found if change.seq > 1)
+        require_content(together)
         return _Plan(together, await history.later_changes(together), await project_names(session))
 
     plan = options.run(make_plan)
@@ -149,7 +150,7 @@ async def _last_changes(session: WorkspaceSession, project: int | None, count: i
 def _print_plan(plan: _Plan) -> None:
     effects = plan.effects()
     for change, effect in effects[:_MAX_LINES]:
-        name = clip_line(label_of(changed_entity(change)), 60)
+        name = clip_line(label_of(change.state), 60)
         click.echo(
             f"{effect} {change.kind} {click.style(name, bold=True)}"
             f"  ({change.action} by {clip_line(change.actor, 40)}, change {change.seq})"

@@ -12,6 +12,7 @@ from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 from dittybag.domain.errors import (
     AlreadyDone,
+    ChangePurged,
     Conflict,
     DittybagError,
     Invalid,
@@ -87,6 +88,7 @@ _CODES: Final[tuple[tuple[type[DittybagError], str, str | None], ...]] = (
     (PromptNotFound, "NOT_FOUND", "Prompt not found"),
     (ProjectNotFound, "PROJECT_NOT_FOUND", None),
     (ProjectGone, "PROJECT_NOT_FOUND", None),
+    (ChangePurged, "PURGED", None),
     (NotFound, "NOT_FOUND", None),
     (PromptUnusable, "INVALID_INPUT", None),
     (TitleTaken, "DUPLICATE_TITLE", "A prompt with this title already exists"),

@@ -103,7 +103,7 @@ async def _replay(call: IdempotentCall, idempotency: IdempotencyService, stored:
             if not 0 <= now - found.at < _RESULT_GRACE_MICROSECONDS:
                 raise AlreadyDone(found.at, found.first, found.last)
             await asyncio.sleep(_POLL_SECONDS)
-    if found is None or found.result is None:
+    if found is None or not found.result:
         raise AlreadyDone(stored.at, stored.first, stored.last)
     result = _decode(found.result)
     return ToolResult(content=result.content, structured_content=result.structured, is_error=result.is_error)

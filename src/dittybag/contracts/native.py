@@ -188,8 +188,6 @@ async def list_changes(session: WorkspaceSession, arguments: ListChanges) -> Too
 
 
 def _change(change: Change) -> JsonObject:
-    entity = change.after if change.after is not None else change.before
-    assert entity is not None
     return {
         "change": change.seq,
         "at": iso(change.at),
@@ -197,7 +195,7 @@ def _change(change: Change) -> JsonObject:
         "action": change.action,
         "kind": change.kind,
         "id": change.entity,
-        "title": label_of(entity),
+        "title": label_of(change.state),
     }
 
 

@@ -12,6 +12,8 @@ DittybagError
 │   ├── ResourceNotFound     reference, project
 │   ├── TaskNotFound         id
 │   ├── ChangeNotFound       seq
+│   ├── ChangePurged         seq, by, at: its content was removed for good
+│   ├── NothingToPurge       reference
 │   ├── UserNotFound         user
 │   ├── TokenNotFound        id
 │   └── MemberNotFound       user, project
@@ -22,6 +24,8 @@ DittybagError
 │   ├── SeveralConflicts     conflicts
 │   ├── Outdated             kind, name: someone else changed it first
 │   ├── ChangedMeanwhile     a change to undo was followed by another
+│   ├── AmbiguousReference   reference, candidates
+│   ├── CurrentVersion       seq: only older versions can be purged
 │   ├── KeyReused            key: it was used for another request
 │   ├── AlreadyDone          at, first, last: executed before, and the result is no longer available
 │   ├── LibraryExists        name
@@ -34,6 +38,7 @@ DittybagError
 │   ├── ArgumentMissing      argument
 │   ├── ContentFileMissing   file
 │   └── RenderingFailed      problem, line, file
+├── PurgeUnfinished          purged content may still be in free pages
 ├── NotAllowed               problem: the caller lacks a permission
 ├── LibraryRefused           source, problem: it breaks a rule
 │   └── LibraryTooLarge      it has too many files or bytes
@@ -212,6 +217,30 @@ class ChangeNotFound(NotFound):
         super().__init__(f"Change {seq} not found")
 
 
+class ChangePurged(NotFound):
+    """The content of a change was purged."""
+
+    code = "PURGED"
+
+    def __init__(self, seq: int, by: str, at: int) -> None:
+        self.seq = seq
+        self.by = by
+        self.at = at
+        super().__init__(
+            f"The content of change {seq} was purged by {clip(by)} at {iso(at)}; it cannot be brought back"
+        )
+
+
+class NothingToPurge(NotFound):
+    """Neither an entity nor the change log has what a reference names."""
+
+    code = "NOTHING_TO_PURGE"
+
+    def __init__(self, reference: str) -> None:
+        self.reference = reference
+        super().__init__(f"Nothing to purge: no current or deleted item matches '{clip(reference)}'")
+
+
 class UserNotFound(NotFound):
     """The user does not exist."""
 
@@ -310,6 +339,30 @@ class ChangedMeanwhile(Conflict):
 
     def __init__(self) -> None:
         super().__init__("Some of it was changed again in the meantime; review it and try again")
+
+
+class AmbiguousReference(Conflict):
+    """A reference matches entities of several kinds or projects."""
+
+    code = "AMBIGUOUS"
+
+    def __init__(self, reference: str, candidates: Sequence[str]) -> None:
+        self.reference = reference
+        self.candidates = tuple(candidates)
+        super().__init__(f"'{clip(reference)}' matches several items: {', '.join(self.candidates)}")
+
+
+class CurrentVersion(Conflict):
+    """The version to purge is the current one."""
+
+    code = "CURRENT_VERSION"
+
+    def __init__(self, seq: int) -> None:
+        self.seq = seq
+        super().__init__(
+            f"Change {seq} stored the current version of its item; update or delete the item first,"
+            " or purge the whole item"
+        )
 
 
 class KeyReused(Conflict):
@@ -450,6 +503,19 @@ class RenderingFailed(PromptUnusable):
         place = "" if line is None else f" at line {line}"
         inside = "" if file is None else f" of {file}"
         super().__init__(f"Error rendering {kind} template{place}{inside}: {clip(problem)}")
+
+
+class PurgeUnfinished(DittybagError):
+    """A purge removed content from all tables, but perhaps not from the free pages of the database."""
+
+    code = "PURGE_UNFINISHED"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(
+            "The content was removed from all tables, but it may still be in free pages of the database"
+            f" until the purge is finished: {problem}"
+        )
 
 
 class NotAllowed(DittybagError):

@@ -27,7 +27,7 @@ class StoredResult(Struct, frozen=True, kw_only=True):
     #: The `seq` of its first and last change; `None` if it made none.
     first: int | None
     last: int | None
-    #: `None` if it is not known yet, was lost or is too large.
+    #: `None` if it is not known yet, was lost or is too large; empty if it was cleared by a purge.
     result: bytes | None
 
     def is_valid(self, now: int) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from msgspec import Struct
 
 from dittybag.domain.accounts import AccountEvent, Member, Role, Token, User
-from dittybag.domain.changes import Action, Change, ChangeNotification, Entity, Kind
+from dittybag.domain.changes import Action, Change, ChangeNotification, Entity, Kind, Purged
 from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.libraries import LibraryPrompt, LibraryReport
 from dittybag.domain.projects import Project, ProjectSize
@@ -346,6 +346,14 @@ class ChangeRepository(Protocol):
         ...
 
 
+class PurgedStates(Struct, frozen=True):
+    """The states of a change that are purged; `None` for a state that stays."""
+
+    seq: int
+    before: Purged | None
+    after: Purged | None
+
+
 class StoredSession(Struct, frozen=True):
     """The stored state of an HTTP session."""
 
@@ -488,6 +496,34 @@ class Transaction(Protocol):
         """Delete up to `max_count` keys that were recorded before a time, oldest first."""
         ...
 
+    async def clear_idempotent_results(self, seqs: Sequence[int]) -> None:
+        """Clear stored results that may hold the content of these changes; the calls still run only once."""
+        ...
+
+    async def delete_sessions_with(self, text: str) -> None:
+        """Delete the sessions whose state contains a text, such as the URI of a subscription."""
+        ...
+
+    async def purge_states(self, states: Sequence[PurgedStates]) -> None:
+        """Replace states in the change log by what the log keeps of them."""
+        ...
+
+    async def record_purge(self) -> None:
+        """Record that content was purged and that the store has to be scrubbed."""
+        ...
+
+    async def pending_purge(self) -> int | None:
+        """Return the number of the last purge after which the store was not scrubbed."""
+        ...
+
+    async def complete_purges(self, number: int) -> None:
+        """Record that the store was scrubbed after this purge and all before it."""
+        ...
+
+    async def delete_unused_contents(self) -> None:
+        """Delete the contents that neither a resource nor the change log refers to."""
+        ...
+
     async def find(self, kind: Kind, **fields: Any) -> Any:
         """Return an entity of any project and user whose fields have these values, or `None`."""
         ...
@@ -553,6 +589,13 @@ class Store(Protocol):
 
     async def check(self) -> None:
         """Raise `StorageError` if stored data could not be read again later."""
+        ...
+
+    async def scrub(self) -> None:
+        """Remove deleted data for good: from free pages, dead rows, search indexes and the write-ahead log.
+
+        This takes time in proportion to the size of the store, during which writes wait.
+        """
         ...
 
     def stamp(self, kind: Kind, project: int | None) -> Hashable:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from dittybag.domain.changes import KINDS, Action, Change, Kind
+from dittybag.domain.changes import KINDS, Action, Change, Kind, Purged
 from dittybag.domain.errors import Invalid, Problem
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Argument, Prompt
@@ -112,6 +112,8 @@ class ChangeRecord(Record, frozen=True, kw_only=True):
     action: Action
     kind: Kind
     entity: str
+    #: Only for a purged change: otherwise, the entity has it.
+    project: int | None = None
     after: Any = None
 
 
@@ -284,6 +286,7 @@ def change_record(change: Change) -> ChangeRecord:
         action=change.action,
         kind=change.kind,
         entity=change.entity,
+        project=None if change.purged is None else change.project,
         after=change.after,
     )
 
@@ -291,6 +294,16 @@ def change_record(change: Change) -> ChangeRecord:
 _ENTITY_DECODERS: Final[Mapping[Kind, msgspec.json.Decoder[Any]]] = {
     kind: msgspec.json.Decoder(struct | None) for kind, struct in KINDS.items()
 }
+
+
+class _StateTag(Struct):
+    """The field that distinguishes a purged state from an entity."""
+
+    state: Any = None
+
+
+_decode_tag: Final = msgspec.json.Decoder(_StateTag).decode
+_decode_purged: Final = msgspec.json.Decoder(Purged).decode
 
 
 def to_change(record: RawChangeRecord) -> Change:
@@ -303,7 +316,14 @@ def to_change(record: RawChangeRecord) -> Change:
         action=record.action,
         kind=record.kind,
         entity=record.entity,
-        project=None,
+        project=record.project,
         before=None,
-        after=_ENTITY_DECODERS[record.kind].decode(record.after),
+        after=_decode_state(record),
     )
+
+
+def _decode_state(record: RawChangeRecord) -> Any:
+    # Decoding the tag of every state would take longer than this.
+    if b'"purged"' in bytes(record.after) and _decode_tag(record.after).state == "purged":
+        return _decode_purged(record.after)
+    return _ENTITY_DECODERS[record.kind].decode(record.after)

@@ -8,10 +8,11 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Change, Entity, Kind
+from dittybag.domain.changes import Change, Entity, Kind, Purged, require_content
 from dittybag.domain.errors import (
     ChangedMeanwhile,
     ChangeNotFound,
+    ChangePurged,
     NameTaken,
     NotAllowed,
     ProjectGone,
@@ -183,14 +184,15 @@ class HistoryService:
         return await self._store.read(caller, work)
 
     async def plan_undo(self, caller: Caller, seq: int) -> UndoPlan:
-        """Return what undoing a change would do. Raises `ChangeNotFound`."""
+        """Return what undoing a change would do. Raises `ChangeNotFound` and `ChangePurged`."""
 
         async def work(transaction: Transaction) -> UndoPlan:
             change = await _find_visible(transaction, caller, seq)
             total = await transaction.changes.batch_size(change.batch)
             batch = await transaction.changes.batch(change.batch, _MAX_PLANNED)
-            if not all(_is_visible(caller, item) for item in batch) or len(batch) < min(total, _MAX_PLANNED):
+            if not all(is_visible(caller, item) for item in batch) or len(batch) < min(total, _MAX_PLANNED):
                 raise ChangeNotFound(seq)
+            require_content(batch)
             batch.reverse()
             later = [item for item in await _later_changes(transaction, batch) if item.batch != change.batch]
             return UndoPlan(change, batch, total, later)
@@ -240,7 +242,7 @@ class HistoryService:
 
         return await self._unscoped.read(work)
 
-    async def contents(self, *states: Entity | None) -> list[bytes | None]:
+    async def contents(self, *states: Entity | Purged | None) -> list[bytes | None]:
         """Return the contents of states of resources; `None` for other entities."""
 
         async def work(transaction: Transaction) -> list[bytes | None]:
@@ -274,14 +276,18 @@ class HistoryService:
     ) -> None:
         """Undo all these changes, newest first, in one batch that can itself be undone.
 
-        Raises `ChangedMeanwhile` if that would overwrite later changes that are not in `overwriting`.
+        Raises `ChangedMeanwhile` if that would overwrite later changes that are not in `overwriting`, and
+        `ChangePurged`.
         """
         known = {change.seq for change in overwriting}
 
         async def work(transaction: Transaction) -> None:
-            if any(change.seq not in known for change in await _later_changes(transaction, changes)):
+            # They may have been purged since they were read.
+            stored = await transaction.changes.by_seqs([change.seq for change in changes])
+            require_content(stored)
+            if any(change.seq not in known for change in await _later_changes(transaction, stored)):
                 raise ChangedMeanwhile
-            for change in changes:
+            for change in stored:
                 await _restore(transaction, change, change.before)
 
         await self._unscoped.write(work, actor=actor)
@@ -315,11 +321,15 @@ class HistoryService:
 
         return await self._store.write(caller, work)
 
-    async def restore_in_any_project(self, change: Change, *, actor: str) -> Entity | None:
-        """Like `restore`, but in any project."""
+    async def restore_in_any_project(self, seq: int, *, actor: str) -> Change:
+        """Like `restore`, but in any project. Returns the change."""
 
-        async def work(transaction: Transaction) -> Entity | None:
-            return await _restore(transaction, change, change.after)
+        async def work(transaction: Transaction) -> Change:
+            change = await transaction.changes.get(seq)
+            if change is None:
+                raise ChangeNotFound(seq)
+            await _restore(transaction, change, change.after)
+            return change
 
         return await self._unscoped.write(work, actor=actor)
 
@@ -367,7 +377,7 @@ async def _browse(
         text=wanted.text,
         user=caller.viewer,
     )
-    shown = _fit_page(found[:limit])
+    shown = fit_page(found[:limit])
     is_more = len(shown) < len(found)
     page = await changes.by_seqs(shown)
     if after is not None:
@@ -384,7 +394,7 @@ async def _browse(
     )
 
 
-def _fit_page(found: Sequence[tuple[int, int]]) -> list[int]:
+def fit_page(found: Sequence[tuple[int, int]]) -> list[int]:
     """Return the sequence numbers that fit on a page. `found`: the `seq` and size of each change."""
     shown: list[int] = []
     total = 0
@@ -415,11 +425,12 @@ async def _undo(
     """Undo a batch. Raises `ChangedMeanwhile` if that would overwrite changes later than `seen`."""
     undone = await transaction.changes.batch(change.batch)
     whole = len(undone) == await transaction.changes.batch_size(change.batch)
-    if not whole or not all(_is_visible(caller, item) for item in undone):
+    if not whole or not all(is_visible(caller, item) for item in undone):
         # A batch is undone as a whole or not at all.
         raise ChangeNotFound(change.seq)
     for item in undone:
         _require_permission(caller, item)
+    require_content(undone)
     if seen is not None and any(item.seq > seen for item in await _later_changes(transaction, undone)):
         raise ChangedMeanwhile
     for item in reversed(undone):
@@ -437,7 +448,7 @@ async def _find_visible(transaction: Transaction, caller: Caller, seq: int) -> C
     if caller.principal is not None:
         await readable_project(transaction, caller)
     change = await transaction.changes.get(seq)
-    if change is None or not _is_visible(caller, change):
+    if change is None or not is_visible(caller, change):
         raise ChangeNotFound(seq)
     return change
 
@@ -463,17 +474,18 @@ async def _find_undoable(transaction: Transaction, caller: Caller, seq: int) -> 
     if caller.principal is not None:
         await writable_project(transaction, caller)
     change = await transaction.changes.get(seq)
-    if change is None or change.project not in (None, caller.project) or not _is_visible(caller, change):
+    if change is None or change.project not in (None, caller.project) or not is_visible(caller, change):
         raise ChangeNotFound(seq)
     return change
 
 
-def _is_visible(caller: Caller, change: Change) -> bool:
+def is_visible(caller: Caller, change: Change) -> bool:
     """Return whether a change belongs to the caller's project or tasks."""
     if caller.principal is None:
         return True
-    entity = change.after if change.after is not None else change.before
-    return entity.user == caller.user if isinstance(entity, Task) else change.project == caller.project
+    if change.kind != "task":
+        return change.project == caller.project
+    return isinstance(change.state, Task | Purged) and change.state.user == caller.user
 
 
 def _require_permission(caller: Caller, change: Change) -> None:
@@ -482,11 +494,20 @@ def _require_permission(caller: Caller, change: Change) -> None:
         raise NotAllowed("Use a token with the admin scope to undo a change to a whole project")
 
 
-async def _restore(transaction: Transaction, change: Change, wanted: Entity | None) -> Entity | None:
-    """Restore an entity to `wanted`, including its times. Only the version is new: it always increases."""
+async def _restore(transaction: Transaction, change: Change, wanted: Entity | Purged | None) -> Entity | None:
+    """Restore an entity to `wanted`, including its times. Only the version is new: it always increases.
+
+    Raises `ChangePurged` if `wanted`, or the last state of a deleted entity, was purged.
+    """
     latest = await transaction.changes.latest(change.kind, change.entity)
     assert latest is not None
     current = latest.after
+    purged = change.before if wanted is None else wanted
+    if isinstance(purged, Purged):
+        raise ChangePurged(change.seq, purged.by, purged.at)
+    if isinstance(current, Purged):
+        raise ChangePurged(latest.seq, current.by, current.at)
+    assert not isinstance(wanted, Purged)
     if wanted is None:
         if current is not None:
             if isinstance(current, Project):

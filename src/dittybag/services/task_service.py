@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dittybag.domain.changes import Change
+from dittybag.domain.changes import Change, Purged, require_content
 from dittybag.domain.errors import ChangedMeanwhile, Outdated, TaskNotFound, require
 from dittybag.domain.ports import Store, Transaction
 from dittybag.domain.tasks import (
@@ -298,12 +298,14 @@ class TaskService:
             latest = await _latest_change(transaction, caller, id)
             if latest.seq != seq:
                 raise ChangedMeanwhile
+            require_content([latest])
             wanted, current = latest.before, latest.after
+            assert isinstance(wanted, Task | None)
+            assert isinstance(current, Task | None)
             if wanted is None:
                 await transaction.write("restore", current, None)
                 return None
             last = wanted if current is None else current
-            assert isinstance(wanted, Task)
             return await transaction.write("restore", current, replace(wanted, version=last.version + 1))
 
         return await self._store.write(caller, work)
@@ -360,9 +362,10 @@ def _column_keys(filter: TaskFilter, by: TaskGrouping) -> list[int] | list[str] 
 
 async def _latest_change(transaction: Transaction, caller: Caller, id: int) -> Change:
     change = await transaction.changes.latest("task", str(id))
-    task = None if change is None else change.after or change.before
-    if change is None or not isinstance(task, Task) or task.user != caller.user:
+    if change is None or not isinstance(change.state, Task | Purged) or change.state.user != caller.user:
         raise TaskNotFound(id)
+    if isinstance(change.state, Purged):
+        require_content([change])
     return change
 
 

@@ -20,6 +20,7 @@ from dittybag.services.task_service import TaskService
 if TYPE_CHECKING:
     from dittybag.services.account_service import AccountService
     from dittybag.services.project_overview import OverviewService
+    from dittybag.services.purge_service import PurgeService
 
 
 class Workspace:
@@ -42,6 +43,13 @@ class Workspace:
         from dittybag.services.account_service import AccountService
 
         return AccountService(self.store)
+
+    @cached_property
+    def purges(self) -> PurgeService:
+        """The purge service, imported on first use because it is rarely needed."""
+        from dittybag.services.purge_service import PurgeService
+
+        return PurgeService(self.store)
 
     @cached_property
     def overview(self) -> OverviewService:

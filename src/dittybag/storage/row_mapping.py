@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from dittybag.domain.accounts import Token, User
-from dittybag.domain.changes import KINDS, Change, ChangeNotification, Kind
+from dittybag.domain.changes import KINDS, PURGED_LABEL, Change, ChangeNotification, Entity, Kind, Purged
 from dittybag.domain.idempotency import StoredResult
 from dittybag.domain.projects import Project
 from dittybag.domain.resources import Resource
 from dittybag.domain.tasks import Task
+
+#: The beginning of the JSON of a purged state.
+PURGED_JSON: Final = '{"state":"purged"'
 
 Row: TypeAlias = Sequence[Any]
 
@@ -68,23 +71,63 @@ def change_from_row(row: Row) -> Change:
         kind=kind,
         entity=row[6],
         project=row[7],
-        before=_entity(kind, row[8]),
-        after=_entity(kind, row[9]),
+        before=state_from_json(kind, row[8]),
+        after=state_from_json(kind, row[9]),
     )
 
 
-def _entity(kind: Kind, text: str | None) -> Any:
-    return None if text is None else msgspec.json.decode(text, type=KINDS[kind])
+def state_from_json(kind: Kind, text: str | None) -> Entity | Purged | None:
+    """Decode a state in the change log."""
+    if text is None:
+        return None
+    if text.startswith(PURGED_JSON):
+        return msgspec.json.decode(text, type=Purged)
+    return msgspec.json.decode(text, type=KINDS[kind])
+
+
+def state_to_json(state: Entity | Purged | None) -> str | None:
+    """Encode a state for the change log."""
+    return None if state is None else msgspec.json.encode(state).decode()
+
+
+def stand_in(change: Change) -> Entity | None:
+    """Return the row for the state after a change, which may have been purged.
+
+    Other rows refer to projects, and the ids of projects and tasks are counted by their rows. So these have
+    a row even where their content is unknown.
+    """
+    state = change.after
+    if not isinstance(state, Purged):
+        return state
+    times: dict[str, Any] = {"created_at": change.at, "updated_at": change.at}
+    if change.kind == "project":
+        return Project(
+            id=int(change.entity), name=f"(purged {change.entity})", version=state.version, **times
+        )
+    if change.kind == "task":
+        return Task(
+            id=int(change.entity), user=state.user, title=PURGED_LABEL, version=state.version, **times
+        )
+    return None
+
+
+def number_of(change: Change) -> int:
+    """Return the key of the row of a changed entity: its number, or its id if it has no number."""
+    return getattr(change.state, "number", 0) or int(change.entity)
 
 
 def notification_from_row(row: Row) -> ChangeNotification:
     _, kind, project, before, after = row
     if kind != "resource":
         return ChangeNotification(kind, project)
-    old: Resource | None = _entity("resource", before)
-    new: Resource | None = _entity("resource", after)
+    old, new = (_resource(text) for text in (before, after))
     uris = dict.fromkeys(item.uri for item in (old, new) if item is not None)
     return ChangeNotification(kind, project, tuple(uris), _listed_fields(old) != _listed_fields(new))
+
+
+def _resource(text: str | None) -> Resource | None:
+    state = state_from_json("resource", text)
+    return state if isinstance(state, Resource) else None
 
 
 def _listed_fields(resource: Resource | None) -> Any:

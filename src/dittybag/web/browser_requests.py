@@ -125,6 +125,14 @@ class WebRequest:
         principal = None if self._caller is None else self._caller.principal
         return principal is None or principal.changes_own
 
+    @property
+    def can_purge(self) -> bool:
+        """Whether the session may purge what it can change."""
+        if self.context.read_only:
+            return False
+        principal = None if self._caller is None else self._caller.principal
+        return principal is None or principal.has("admin")
+
     def int_parameter(self, name: str, default: int, minimum: int, maximum: int) -> int:
         """Return a query parameter as an integer within bounds, or the default if it is not an integer."""
         text = self.query.get(name, "")

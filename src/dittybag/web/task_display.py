@@ -174,7 +174,9 @@ def describe_change(change: Change) -> str:
         return f"Added {name}"
     if after is None:
         return f"Deleted {name}"
-    assert isinstance(before, Task)
+    if not isinstance(before, Task):
+        # The state before the change was purged.
+        return f"Saved {name}"
     if task.completed != before.completed:
         return f"{'Completed' if task.completed else 'Reopened'} {name}"
     return _describe_update(before, task, name)

@@ -167,6 +167,7 @@ def render_page(request: WebRequest, template: str, *, status: int = 200, **valu
         note="" if request.is_fragment else unquote(note),
         can_write=request.can_write,
         can_write_own=request.can_write_own,
+        can_purge=request.can_purge,
         project=request.project if request.has_project else None,
         **values,
     )

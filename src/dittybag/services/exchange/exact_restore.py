@@ -7,7 +7,17 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from dittybag.domain.changes import KINDS, Change, Entity, Kind, key_of, kind_of, label_of, project_of
+from dittybag.domain.changes import (
+    KINDS,
+    Change,
+    Entity,
+    Kind,
+    Purged,
+    key_of,
+    kind_of,
+    label_of,
+    project_of,
+)
 from dittybag.domain.errors import Problem, clip
 from dittybag.domain.ports import Transaction
 from dittybag.domain.projects import DEFAULT_PROJECT, Project
@@ -99,24 +109,30 @@ class ExactRestore:
         last: Change | None = None
         #: The number of each entity that ever existed.
         numbers: dict[tuple[Kind, str], int] = {}
+        #: The current states that were purged.
+        purged: dict[tuple[Kind, str], Purged] = {}
         first = None if self._has_default else self._first
         for location, given in self._source.changes():
             if first is not None and first.seq < given.seq:
                 yield first
                 first = None
+            key = given.kind, given.entity
             current = await self._transaction.find(given.kind, id=_parse_id(given.kind, given.entity))
-            entity = given.after if given.after is not None else current
-            change = replace(given, before=current, project=None if entity is None else project_of(entity))
+            change = _with_project(replace(given, before=purged.pop(key, current)))
             for problem in self._change_problems(change, last, numbers):
                 self._source.add_problem(location, problem.message)
                 self._source.require_valid()
             if given.after is not None:
-                numbers[given.kind, given.entity] = getattr(given.after, "number", given.seq)
+                numbers[key] = getattr(given.after, "number", given.seq)
+            if isinstance(given.after, Purged):
+                purged[key] = given.after
             yield change
             self._result.changes += 1
             last = given
         if first is not None:
             yield first
+        for kind, entity in purged:
+            self._source.add_problem("changes", f"the last state of {kind} {entity} was purged")
 
     def _change_problems(
         self, change: Change, last: Change | None, numbers: Mapping[tuple[Kind, str], int]
@@ -142,7 +158,11 @@ class ExactRestore:
             yield Problem(
                 "action", f"action '{change.action}' does not fit the state of the entity at this point"
             )
-        if after is not None:
+        if change.purged is not None and (change.project is None) != (change.kind == "task"):
+            yield Problem("project", "project is required for a purged change, except of a task")
+        if isinstance(after, Purged):
+            yield from _purged_problems(change, after, known)
+        elif after is not None:
             yield from self._entity_problems(change, after, known)
 
     def _entity_problems(self, change: Change, after: Entity, known: int | None) -> Iterator[Problem]:
@@ -151,7 +171,8 @@ class ExactRestore:
         number = change.seq if known is None else known
         if isinstance(after, Prompt | Resource) and after.number != number:
             yield Problem("number", f"number must be {number}")
-        if change.before is not None and project_of(change.before) != project_of(after):
+        before = change.before
+        if not isinstance(before, Purged | None) and project_of(before) != project_of(after):
             yield Problem("project", "an entity cannot move to another project")
         if not after.id:
             yield Problem("id", "id is required")
@@ -276,6 +297,26 @@ class ExactRestore:
             before=None,
             after=created,
         )
+
+
+def _with_project(change: Change) -> Change:
+    """Return a change with the project of its entity; the record of a purged change names it."""
+    if change.purged is not None:
+        return change
+    entity: Any = change.after if change.after is not None else change.before
+    return replace(change, project=None if entity is None else project_of(entity))
+
+
+def _purged_problems(change: Change, purged: Purged, known: int | None) -> Iterator[Problem]:
+    number = change.seq if known is None else known
+    if change.kind in ("prompt", "resource") and purged.number != number:
+        yield Problem("number", f"number must be {number}")
+    if change.kind in ("project", "task") and _parse_id(change.kind, change.entity) == -1:
+        yield Problem("entity", "entity must be the id of the entity")
+    if not 0 < purged.version < NUMBER_LIMIT or not 0 <= purged.at < 32 * NUMBER_LIMIT:
+        yield Problem("after", "version or at is out of range")
+    if any(len(text) > _ACTOR_LENGTH or body_problem("", text) for text in (purged.by, purged.user)):
+        yield Problem("after", f"by and user must be at most {_ACTOR_LENGTH} characters without NUL")
 
 
 def _parse_id(kind: Kind, entity: str) -> str | int:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
-import msgspec
-
 from dittybag.domain.changes import KINDS, Change, ChangeNotification, Kind
+from dittybag.domain.ports import PurgedStates
 from dittybag.domain.text import fold
 from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.row_security import RowSecurity
 from dittybag.storage.postgres.rows import Bindings, all_rows, first_row, value
-from dittybag.storage.row_mapping import change_from_row, notification_from_row
+from dittybag.storage.row_mapping import change_from_row, notification_from_row, state_to_json
 
 #: The largest possible `seq`.
 _MAX_SEQ: Final = (1 << 63) - 1
@@ -209,8 +208,21 @@ async def append(connection: PostgresConnection, change: Change) -> None:
         change.kind,
         change.entity,
         change.project,
-        None if change.before is None else msgspec.json.encode(change.before).decode(),
-        None if change.after is None else msgspec.json.encode(change.after).decode(),
+        state_to_json(change.before),
+        state_to_json(change.after),
+    )
+
+
+async def purge_states(connection: PostgresConnection, states: Sequence[PurgedStates]) -> None:
+    """Replace states of changes by what the log keeps of them."""
+    await connection.execute(
+        """UPDATE changes SET before = coalesce(purged.before, changes.before),
+                              after = coalesce(purged.after, changes.after)
+           FROM unnest($1::bigint[], $2::text[], $3::text[]) AS purged (seq, before, after)
+           WHERE changes.seq = purged.seq""",
+        [item.seq for item in states],
+        [state_to_json(item.before) for item in states],
+        [state_to_json(item.after) for item in states],
     )
 
 

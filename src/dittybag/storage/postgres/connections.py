@@ -71,7 +71,7 @@ _FORCE_DURABLE_COMMITS: Final = (
 class PostgresConnection(Protocol):
     """The part of an asyncpg connection that is used here."""
 
-    async def execute(self, query: str, *values: Any) -> str: ...
+    async def execute(self, query: str, *values: Any, timeout: float | None = None) -> str: ...  # noqa: ASYNC109  # asyncpg's signature
 
     async def fetch(self, query: str, *values: Any) -> list[Any]: ...
 

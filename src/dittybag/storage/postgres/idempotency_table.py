@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dittybag.domain.idempotency import StoredResult
 from dittybag.storage.postgres.connections import PostgresConnection
 from dittybag.storage.postgres.rows import first_row
@@ -49,11 +51,22 @@ async def save_result(
 ) -> None:
     """Store the result of a call."""
     await connection.execute(
-        "UPDATE idempotency_keys SET result = $4 WHERE owner = $1 AND key = $2 AND digest = $3",
+        """UPDATE idempotency_keys SET result = $4
+           WHERE owner = $1 AND key = $2 AND digest = $3 AND result IS NULL""",
         owner,
         key,
         digest,
         result,
+    )
+
+
+async def clear_results(connection: PostgresConnection, seqs: Sequence[int]) -> None:
+    """Clear the results of calls that made one of these changes, or none: those may show any content."""
+    await connection.execute(
+        """UPDATE idempotency_keys SET result = ''
+           WHERE first_seq IS NULL OR EXISTS (
+               SELECT FROM unnest($1::bigint[]) AS seq WHERE seq BETWEEN first_seq AND last_seq)""",
+        seqs,
     )
 
 

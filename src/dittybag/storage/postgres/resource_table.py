@@ -163,6 +163,19 @@ async def read_content(connection: PostgresConnection, digest: str) -> bytes:
     return found
 
 
+async def delete_unused_contents(connection: PostgresConnection) -> None:
+    """Delete the contents that neither a resource nor the change log refers to."""
+    used = """SELECT sha256, project FROM resources
+              UNION SELECT state::json ->> 'sha256', project
+              FROM changes, LATERAL (VALUES (before), (after)) AS states (state)
+              WHERE kind = 'resource' AND state::json ->> 'sha256' IS NOT NULL"""
+    await connection.execute(f"DELETE FROM content_uses WHERE (sha256, project) NOT IN ({used})")
+    await connection.execute(
+        """DELETE FROM contents
+           WHERE NOT EXISTS (SELECT FROM content_uses WHERE content_uses.sha256 = contents.sha256)"""
+    )
+
+
 async def row_values(content: ContentReader, resource: Resource) -> dict[str, Any]:
     text = (await content(resource.sha256)).decode() if resource.is_text else None
     return {

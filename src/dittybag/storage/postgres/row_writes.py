@@ -22,8 +22,23 @@ class KeyedTable(Struct, frozen=True):
     key: str
 
 
-@lru_cache
 def _insert_sql(table: KeyedTable, columns: tuple[str, ...]) -> str:
+    build_sql = _insert_numbered_sql if table.key == "number" else _insert_counted_sql
+    return build_sql(table, columns)
+
+
+@lru_cache
+def _returning_sql(table: KeyedTable, columns: tuple[str, ...]) -> str:
+    return f"{_insert_sql(table, columns)} RETURNING {table.key}"
+
+
+@lru_cache
+def _put_sql(table: KeyedTable, columns: tuple[str, ...]) -> str:
+    assignments = ", ".join(f"{quoted(column)} = excluded.{quoted(column)}" for column in columns)
+    return f"{_insert_sql(table, columns)} ON CONFLICT ({table.key}) DO UPDATE SET {assignments}"
+
+
+def _insert_counted_sql(table: KeyedTable, columns: tuple[str, ...]) -> str:
     names = ", ".join(map(quoted, columns))
     placeholders = [f"${number}" for number in range(1, len(columns) + 1)]
     given = placeholders[columns.index(table.key)]
@@ -33,14 +48,12 @@ def _insert_sql(table: KeyedTable, columns: tuple[str, ...]) -> str:
         UPDATE counters SET last = greatest(last + ({given}::bigint = 0)::int, {given})
         WHERE name = '{table.name}'
         RETURNING CASE WHEN {given} = 0 THEN last ELSE {given} END AS number)
-        INSERT INTO {table.name} ({names}) VALUES ({", ".join(placeholders)}) RETURNING {table.key}"""
+        INSERT INTO {table.name} ({names}) VALUES ({", ".join(placeholders)})"""
 
 
-@lru_cache
 def _insert_numbered_sql(table: KeyedTable, columns: tuple[str, ...]) -> str:
     placeholders = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
-    return f"""INSERT INTO {table.name} ({", ".join(map(quoted, columns))}) VALUES ({placeholders})
-               RETURNING {table.key}"""
+    return f"INSERT INTO {table.name} ({', '.join(map(quoted, columns))}) VALUES ({placeholders})"
 
 
 @lru_cache
@@ -51,8 +64,8 @@ def _update_sql(table: KeyedTable, columns: tuple[str, ...]) -> str:
 
 async def insert(connection: PostgresConnection, table: KeyedTable, values: Mapping[str, Any]) -> int:
     """Insert a row and return its number. The number 0 requests a new one."""
-    build_sql = _insert_numbered_sql if table.key == "number" else _insert_sql
-    number: int = await connection.fetchval(build_sql(table, tuple(values)), *values.values())
+    sql = _returning_sql(table, tuple(values))
+    number: int = await connection.fetchval(sql, *values.values())
     return number
 
 
@@ -64,7 +77,17 @@ async def update(
     return await connection.execute(sql, number, version, *values.values()) == "UPDATE 1"
 
 
+async def put(connection: PostgresConnection, table: KeyedTable, values: Mapping[str, Any]) -> None:
+    """Insert a row, or update it whatever its version."""
+    await connection.execute(_put_sql(table, tuple(values)), *values.values())
+
+
 async def delete(connection: PostgresConnection, table: KeyedTable, number: int, version: int) -> bool:
     """Delete a row if it still has this version. Returns whether it had."""
     sql = f"DELETE FROM {table.name} WHERE {table.key} = $1 AND version = $2"
     return await connection.execute(sql, number, version) == "DELETE 1"
+
+
+async def remove(connection: PostgresConnection, table: KeyedTable, number: int) -> None:
+    """Delete a row, if it exists, whatever its version."""
+    await connection.execute(f"DELETE FROM {table.name} WHERE {table.key} = $1", number)

@@ -36,6 +36,11 @@ async def delete(connection: PostgresConnection, id: str) -> bool:
     return await connection.execute("DELETE FROM sessions WHERE id = $1", id) == "DELETE 1"
 
 
+async def delete_with(connection: PostgresConnection, text: bytes) -> None:
+    """Delete the sessions whose state contains a text."""
+    await connection.execute("DELETE FROM sessions WHERE position($1::bytea IN state) > 0", text)
+
+
 async def prune(connection: PostgresConnection, before: int, owner: str, max_count: int) -> None:
     """Delete sessions last used before `before`, and the oldest of more than `max_count` of an owner."""
     await connection.execute("DELETE FROM sessions WHERE used_at < $1", before)

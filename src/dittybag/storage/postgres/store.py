@@ -24,6 +24,7 @@ from dittybag.storage.postgres.connections import (
 )
 from dittybag.storage.postgres.migrations import is_current, is_missing, migrate
 from dittybag.storage.postgres.retry import retry_until_connected
+from dittybag.storage.postgres.scrubbing import scrub
 from dittybag.storage.postgres.transaction import ConnectedTables, PostgresTransaction
 from dittybag.storage.postgres.writer import StoreWriter, WriteJob
 
@@ -171,6 +172,10 @@ class PostgresStore:
         finally:
             # If the caller was cancelled, the writer skips a job that has not started.
             job.abandoned = True
+
+    async def scrub(self) -> None:
+        self._require_open()
+        await retry_until_connected(lambda: scrub(self._where), self.path)
 
     # Notifications
 

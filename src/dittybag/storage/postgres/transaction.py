@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from dittybag.domain.changes import Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, NameTaken, Outdated, Problem
+from dittybag.domain.ports import PurgedStates
 from dittybag.domain.projects import Project
 from dittybag.storage.postgres import (
     change_table,
@@ -29,8 +30,10 @@ from dittybag.storage.postgres.project_table import ProjectTable
 from dittybag.storage.postgres.prompt_table import PromptTable
 from dittybag.storage.postgres.resource_table import ResourceTable
 from dittybag.storage.postgres.row_security import RowSecurity, viewer_setting
+from dittybag.storage.postgres.rows import value
 from dittybag.storage.postgres.session_table import SessionTable
 from dittybag.storage.postgres.task_table import TaskTable
+from dittybag.storage.row_mapping import number_of, stand_in
 from dittybag.storage.uuid7 import uuid7
 
 E = TypeVar("E", bound=Entity)
@@ -164,6 +167,36 @@ class PostgresTransaction:
         self.wrote = True
         await idempotency_table.prune(self._connection, before, max_count)
 
+    async def clear_idempotent_results(self, seqs: Sequence[int]) -> None:
+        self.wrote = True
+        await idempotency_table.clear_results(self._connection, seqs)
+
+    async def delete_sessions_with(self, text: str) -> None:
+        self.wrote = True
+        await session_table.delete_with(self._connection, text.encode())
+
+    async def purge_states(self, states: Sequence[PurgedStates]) -> None:
+        self.wrote = True
+        await change_table.purge_states(self._connection, states)
+
+    async def record_purge(self) -> None:
+        self.wrote = True
+        await self._connection.execute(
+            "INSERT INTO pending_purges (at, actor) VALUES ($1, $2)", self.now, self._actor
+        )
+
+    async def pending_purge(self) -> int | None:
+        number: int | None = await value(self._connection, "SELECT max(number) FROM pending_purges")
+        return number
+
+    async def complete_purges(self, number: int) -> None:
+        self.wrote = True
+        await self._connection.execute("DELETE FROM pending_purges WHERE number <= $1", number)
+
+    async def delete_unused_contents(self) -> None:
+        self.wrote = True
+        await resource_table.delete_unused_contents(self._connection)
+
     async def find(self, kind: Kind, **fields: Any) -> Any:
         conditions = " AND ".join(f"{quoted(name)} = ${number}" for number, name in enumerate(fields, 1))
         found = await _table_module(kind).select(
@@ -203,13 +236,23 @@ class PostgresTransaction:
     async def _apply(self, change: Change) -> None:
         """Apply and log a change of another workspace."""
         module = _table_module(change.kind)
-        if change.before is None:
+        if change.purged is not None:
+            await self._put_or_remove(module, change)
+        elif change.before is None:
             row = await module.row_values(self.content, change.after)
             await row_writes.insert(self._connection, module.TABLE, row)
         else:
             await self._replace(module, change.kind, change.before, change.after)
         await change_table.append(self._connection, change)
         self._end.advance(change.seq)
+
+    async def _put_or_remove(self, module: Any, change: Change) -> None:
+        """Apply a change of which a state was purged, so that it need not fit the row."""
+        if (entity := stand_in(change)) is None:
+            await row_writes.remove(self._connection, module.TABLE, number_of(change))
+        else:
+            row = await module.row_values(self.content, entity)
+            await row_writes.put(self._connection, module.TABLE, row)
 
     async def write(self, action: Action, before: Entity | None, after: E | None) -> E | None:
         self.wrote = True
@@ -257,7 +300,7 @@ class PostgresTransaction:
         number = await row_writes.insert(self._connection, module.TABLE, row)
         return entity if getattr(entity, key) == number else replace(entity, **{key: number})
 
-    async def _replace(self, module: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
+    async def _replace(self, module: Any, kind: Kind, before: Any, after: Any) -> None:
         """Update or delete a row. Raises `Outdated` if its version is not that of `before`."""
         number = getattr(before, module.TABLE.key)
         if after is None:

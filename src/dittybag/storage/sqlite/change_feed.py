@@ -12,6 +12,7 @@ import apsw
 
 from dittybag.domain.changes import ChangeNotification, Kind
 from dittybag.storage.sqlite.change_table import newest_seq, notifications_since
+from dittybag.storage.sqlite.rows import Row, first_row
 
 #: How often to poll for commits of other processes.
 INTERVAL_SECONDS: Final = 0.25
@@ -31,6 +32,7 @@ class ChangeFeed:
         self._schema = self._read_schema_version()
         self._restores = 0
         self._seq = self._floor = newest_seq(connection)
+        self._last_change = self._read_last_change()
         #: Whether there is more to read.
         self.behind = False
         self._stamps: dict[tuple[Kind, int | None], int] = {}
@@ -42,6 +44,12 @@ class ChangeFeed:
     def _read_schema_version(self) -> int:
         return int(self._connection.execute("PRAGMA schema_version").get)
 
+    def _read_last_change(self) -> Row | None:
+        """Return what tells the last change that was read from one with the same `seq` in another log."""
+        return first_row(
+            self._connection, "SELECT at, actor, entity FROM changes WHERE seq = ?", (self._seq,)
+        )
+
     def check(self) -> None:
         """Read new changes."""
         commits = self._data_version()
@@ -50,10 +58,13 @@ class ChangeFeed:
         self._commits = commits
         if (cookie := self._read_schema_version()) != self._schema:
             self._schema = cookie
-            self._reset()
+            if self._read_last_change() != self._last_change:
+                self._reset()
         found = notifications_since(self._connection, self._seq, MAX_CHANGES_PER_READ)
         for seq, item in found:
             self._stamps[item.kind, item.project] = self._seq = seq
+        if found:
+            self._last_change = self._read_last_change()
         if self.listening:
             self._pending += [item for _, item in found]
         self.behind = len(found) == MAX_CHANGES_PER_READ
@@ -62,9 +73,13 @@ class ChangeFeed:
             self._floor = newest_seq(self._connection)
 
     def _reset(self) -> None:
-        """Start over after a restore: the change log is another one, and everything counts as changed."""
+        """Start over after a restore: the change log is another one, and everything counts as changed.
+
+        A migration and VACUUM change the version of the schema too, but leave the log as it is.
+        """
         self._restores += 1
         self._seq = self._floor = newest_seq(self._connection)
+        self._last_change = self._read_last_change()
         self._stamps.clear()
         self.behind = False
         if self.listening:

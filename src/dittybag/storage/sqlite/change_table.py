@@ -10,9 +10,9 @@ import apsw
 import msgspec
 
 from dittybag.domain.changes import KINDS, Change, ChangeNotification, Kind
-from dittybag.domain.tasks import Task
+from dittybag.domain.ports import PurgedStates
 from dittybag.domain.text import fold
-from dittybag.storage.row_mapping import change_from_row, notification_from_row
+from dittybag.storage.row_mapping import change_from_row, notification_from_row, state_to_json
 from dittybag.storage.sqlite.rows import Row, all_rows, first_row, value
 
 #: The largest possible `seq`.
@@ -269,8 +269,8 @@ def _visibility_conditions(project: int | None, user: str | None) -> list[str]:
 
 def _is_visible_to(user: str | None, change: Change) -> bool:
     """Whether a user can see a change: of tasks, only their own."""
-    task = change.after if change.after is not None else change.before
-    return user is None or not isinstance(task, Task) or task.user == user
+    state = change.state
+    return user is None or change.kind != "task" or getattr(state, "user", "") == user
 
 
 def append(connection: apsw.Connection, change: Change) -> None:
@@ -287,9 +287,17 @@ def append(connection: apsw.Connection, change: Change) -> None:
             change.kind,
             change.entity,
             change.project,
-            None if change.before is None else msgspec.json.encode(change.before).decode(),
-            None if change.after is None else msgspec.json.encode(change.after).decode(),
+            state_to_json(change.before),
+            state_to_json(change.after),
         ),
+    )
+
+
+def purge_states(connection: apsw.Connection, states: Sequence[PurgedStates]) -> None:
+    """Replace states of changes by what the log keeps of them."""
+    connection.executemany(
+        "UPDATE changes SET before = coalesce(?, before), after = coalesce(?, after) WHERE seq = ?",
+        ((state_to_json(item.before), state_to_json(item.after), item.seq) for item in states),
     )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import apsw
+import msgspec
 
 from dittybag.domain.idempotency import StoredResult
 from dittybag.storage.row_mapping import stored_result_from_row
@@ -43,8 +46,19 @@ def insert(
 def save_result(connection: apsw.Connection, owner: str, key: str, digest: bytes, result: bytes) -> None:
     """Store the result of a call."""
     connection.execute(
-        "UPDATE idempotency_keys SET result = ? WHERE owner = ? AND key = ? AND digest = ?",
+        "UPDATE idempotency_keys SET result = ?"
+        " WHERE owner = ? AND key = ? AND digest = ? AND result IS NULL",
         (result, owner, key, digest),
+    )
+
+
+def clear_results(connection: apsw.Connection, seqs: Sequence[int]) -> None:
+    """Clear the results of calls that made one of these changes, or none: those may show any content."""
+    connection.execute(
+        """UPDATE idempotency_keys SET result = x''
+           WHERE first_seq IS NULL OR EXISTS (
+               SELECT 1 FROM json_each(?) WHERE value BETWEEN first_seq AND last_seq)""",
+        (msgspec.json.encode(seqs).decode(),),
     )
 
 

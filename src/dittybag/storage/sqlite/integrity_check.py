@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from dittybag.domain.changes import KINDS, Entity, Kind
+from dittybag.storage.row_mapping import PURGED_JSON
 from dittybag.storage.sqlite import project_table, prompt_table, resource_table, task_table
 from dittybag.storage.sqlite.connections import (
     OpenFiles,
@@ -153,6 +154,11 @@ def schema_version(connection: apsw.Connection) -> int:
 def newest_seq(connection: apsw.Connection) -> int:
     """Return the `seq` of the last change; 0 if there is none."""
     return int(value(connection, "SELECT coalesce(max(seq), 0) FROM changes"))
+
+
+def has_pending_purge(connection: apsw.Connection) -> bool:
+    """Whether a purge was interrupted before the file was scrubbed."""
+    return bool(value(connection, "SELECT EXISTS (SELECT 1 FROM pending_purges)"))
 
 
 def journal_mode(connection: apsw.Connection) -> str:
@@ -306,16 +312,18 @@ def orphans(connection: apsw.Connection) -> tuple[int, int]:
 
 def _log(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
     """Check that replaying the change log leads to the tables."""
-    state: dict[tuple[Kind, str], int] = {}
+    #: Hashes of the current states; `None` for one that was purged, which fits anything.
+    state: dict[tuple[Kind, str], int | None] = {}
     inconsistent = []
     for seq, kind, entity, before, after in connection.execute(
         "SELECT seq, kind, entity, before, after FROM changes ORDER BY seq"
     ):
         key = (kind, entity)
-        if state.pop(key, None) != _digest(kind, before):
+        current, replaced = state.pop(key, 0), _digest(kind, before)
+        if None not in (current, replaced) and current != replaced:
             inconsistent.append(seq)
         if after is not None:
-            state[key] = _digest(kind, after) or 0
+            state[key] = _digest(kind, after)
     if inconsistent:
         yield IntegrityProblem(
             "log", f"The changes {_summarise(inconsistent)} do not match the previous state of their entities"
@@ -324,22 +332,26 @@ def _log(connection: apsw.Connection) -> Iterator[IntegrityProblem]:
         differing = [
             entity.id
             for entity, _ in _entities(connection, kind, module)
-            if state.pop((kind, str(entity.id)), None) != hash(msgspec.json.encode(entity))
+            if state.pop((kind, str(entity.id)), 0) not in (None, hash(msgspec.json.encode(entity)))
         ]
         if differing:
             yield IntegrityProblem(
                 "log", f"The {module.TABLE.name} {_summarise(differing)} differ from the change log"
             )
-    if state:
-        missing = [f"{kind} {entity}" for kind, entity in state]
+    if missing := [f"{kind} {entity}" for (kind, entity), digest in state.items() if digest is not None]:
         yield IntegrityProblem(
             "log", f"The change log contains {_summarise(missing)}, which the tables do not"
         )
 
 
 def _digest(kind: Kind, text: str | None) -> int | None:
-    """Return a hash of an entity in the log. It does not depend on how the JSON is formatted."""
+    """Return a hash of an entity in the log, 0 if it does not exist, or `None` if it was purged.
+
+    The hash does not depend on how the JSON is formatted.
+    """
     if text is None:
+        return 0
+    if text.startswith(PURGED_JSON):
         return None
     return hash(msgspec.json.encode(msgspec.json.decode(text, type=KINDS[kind])))
 

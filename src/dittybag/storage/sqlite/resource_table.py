@@ -177,6 +177,16 @@ def read_content(connection: apsw.Connection, digest: str) -> bytes:
     return found
 
 
+def delete_unused_contents(connection: apsw.Connection) -> None:
+    """Delete the contents that neither a resource nor the change log refers to."""
+    connection.execute(
+        """DELETE FROM contents WHERE sha256 NOT IN (
+               SELECT sha256 FROM resources
+               UNION SELECT coalesce(before ->> 'sha256', '') FROM changes WHERE kind = 'resource'
+               UNION SELECT coalesce(after ->> 'sha256', '') FROM changes WHERE kind = 'resource')"""
+    )
+
+
 def row_values(connection: apsw.Connection, resource: Resource) -> dict[str, Any]:
     text = read_content(connection, resource.sha256).decode() if resource.is_text else None
     return {

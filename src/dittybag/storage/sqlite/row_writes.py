@@ -44,7 +44,19 @@ def update(
     return connection.changes() == 1
 
 
+def put(connection: apsw.Connection, table: KeyedTable, values: Mapping[str, Any]) -> None:
+    """Insert a row, or update it whatever its version."""
+    assignments = ", ".join(f"{column} = excluded.{column}" for column in values)
+    sql = f"{_insert_sql(table, tuple(values))} ON CONFLICT ({table.key}) DO UPDATE SET {assignments}"
+    connection.execute(sql, tuple(values.values()))
+
+
 def delete(connection: apsw.Connection, table: KeyedTable, number: int, version: int) -> bool:
     """Delete a row if it still has this version. Returns whether it had."""
     connection.execute(f"DELETE FROM {table.name} WHERE {table.key} = ? AND version = ?", (number, version))
     return connection.changes() == 1
+
+
+def remove(connection: apsw.Connection, table: KeyedTable, number: int) -> None:
+    """Delete a row, if it exists, whatever its version."""
+    connection.execute(f"DELETE FROM {table.name} WHERE {table.key} = ?", (number,))

@@ -34,6 +34,11 @@ def delete(connection: apsw.Connection, id: str) -> bool:
     return connection.changes() > 0
 
 
+def delete_with(connection: apsw.Connection, text: bytes) -> None:
+    """Delete the sessions whose state contains a text."""
+    connection.execute("DELETE FROM sessions WHERE instr(state, ?)", (text,))
+
+
 def prune(connection: apsw.Connection, before: int, owner: str, max_count: int) -> None:
     """Delete sessions last used before `before`, and the oldest of more than `max_count` of an owner."""
     connection.execute("DELETE FROM sessions WHERE used_at < ?", (before,))

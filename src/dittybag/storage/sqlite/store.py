@@ -217,6 +217,12 @@ class SqliteStore:
             # If the caller was cancelled, the writer skips a job that has not started.
             job.abandoned = True
 
+    async def scrub(self) -> None:
+        self._require_open()
+        from dittybag.storage.sqlite.scrubbing import scrub
+
+        await get_running_loop().run_in_executor(None, scrub, self.path)
+
     def _deliver(self, jobs: Sequence[WriteJob]) -> None:
         """Called in the writer thread."""
         assert self._loop is not None

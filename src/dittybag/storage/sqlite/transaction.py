@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from dittybag.domain.changes import KINDS, Action, Change, Entity, Kind, key_of, kind_of, label_of, project_of
 from dittybag.domain.errors import Invalid, Outdated, Problem
+from dittybag.domain.ports import PurgedStates
+from dittybag.storage.row_mapping import number_of, stand_in
 from dittybag.storage.sqlite import (
     change_table,
     idempotency_table,
@@ -27,6 +29,7 @@ from dittybag.storage.sqlite.idempotency_table import IdempotencyTable
 from dittybag.storage.sqlite.project_table import ProjectTable
 from dittybag.storage.sqlite.prompt_table import PromptTable
 from dittybag.storage.sqlite.resource_table import ResourceTable
+from dittybag.storage.sqlite.rows import value
 from dittybag.storage.sqlite.session_table import SessionTable
 from dittybag.storage.sqlite.task_table import TaskTable
 from dittybag.storage.sqlite.text_search import IndexEntry, PendingIndex
@@ -128,6 +131,36 @@ class SqliteTransaction:
         self.wrote = True
         idempotency_table.prune(self._connection, before, max_count)
 
+    async def clear_idempotent_results(self, seqs: Sequence[int]) -> None:
+        self.wrote = True
+        idempotency_table.clear_results(self._connection, seqs)
+
+    async def delete_sessions_with(self, text: str) -> None:
+        self.wrote = True
+        session_table.delete_with(self._connection, text.encode())
+
+    async def purge_states(self, states: Sequence[PurgedStates]) -> None:
+        self.wrote = True
+        change_table.purge_states(self._connection, states)
+
+    async def record_purge(self) -> None:
+        self.wrote = True
+        self._connection.execute(
+            "INSERT INTO pending_purges (at, actor) VALUES (?, ?)", (self.now, self._actor)
+        )
+
+    async def pending_purge(self) -> int | None:
+        number: int | None = value(self._connection, "SELECT max(number) FROM pending_purges")
+        return number
+
+    async def complete_purges(self, number: int) -> None:
+        self.wrote = True
+        self._connection.execute("DELETE FROM pending_purges WHERE number <= ?", (number,))
+
+    async def delete_unused_contents(self) -> None:
+        self.wrote = True
+        resource_table.delete_unused_contents(self._connection)
+
     async def find(self, kind: Kind, **fields: Any) -> Any:
         conditions = " AND ".join(f"{name} = :{name}" for name in fields)
         found = _table_module(kind).select(self._connection, f"WHERE {conditions} LIMIT 1", fields)
@@ -161,18 +194,36 @@ class SqliteTransaction:
         self.wrote = True
         for change in log:
             self._apply(change)
-            self._index(_table_module(change.kind), change.before, change.after)
+            self._index_applied(change)
 
     def _apply(self, change: Change) -> None:
         """Apply and log a change of another workspace. The caller updates the index."""
         module = _table_module(change.kind)
-        if change.before is None:
+        if change.purged is not None:
+            self._put_or_remove(module, change)
+        elif change.before is None:
             row_writes.insert(
                 self._connection, module.TABLE, module.row_values(self._connection, change.after)
             )
         else:
             self._replace(module, change.kind, change.before, change.after)
         change_table.append(self._connection, change)
+
+    def _put_or_remove(self, module: Any, change: Change) -> None:
+        """Apply a change of which a state was purged, so that it need not fit the row."""
+        if (entity := stand_in(change)) is None:
+            row_writes.remove(self._connection, module.TABLE, number_of(change))
+        else:
+            row_writes.put(self._connection, module.TABLE, module.row_values(self._connection, entity))
+
+    def _index_applied(self, change: Change) -> None:
+        module = _table_module(change.kind)
+        if change.purged is None:
+            self._index(module, change.before, change.after)
+        elif change.kind != "project":
+            entity = stand_in(change)
+            text = None if entity is None else module.index_text(self._connection, entity)
+            self._pending.add(IndexEntry(module.INDEX, number_of(change), text, in_index=True))
 
     async def _index_all(self, kind: Kind) -> None:
         module = _table_module(kind)
@@ -223,7 +274,7 @@ class SqliteTransaction:
         )
         return entity if getattr(entity, key) == number else replace(entity, **{key: number})
 
-    def _replace(self, module: Any, kind: Kind, before: Entity, after: Entity | None) -> None:
+    def _replace(self, module: Any, kind: Kind, before: Any, after: Any) -> None:
         """Update or delete a row. Raises `Outdated` if its version is not that of `before`."""
         number = getattr(before, module.TABLE.key)
         if after is None:
@@ -234,7 +285,7 @@ class SqliteTransaction:
         if not done:
             raise Outdated(kind, label_of(before) if kind != "task" else key_of(before))
 
-    def _index(self, module: Any, before: Entity | None, after: Entity | None) -> None:
+    def _index(self, module: Any, before: Any, after: Any) -> None:
         if module is project_table:
             return
         old = None if before is None else module.index_text(self._connection, before)

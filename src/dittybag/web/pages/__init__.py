@@ -11,6 +11,7 @@ from dittybag.web.pages import (
     home_page,
     library_pages,
     prompt_pages,
+    purge_page,
     resource_pages,
     task_pages,
 )
@@ -22,5 +23,6 @@ ROUTES: Final[tuple[Route, ...]] = (
     *resource_pages.routes,
     *task_pages.routes,
     *activity_pages.routes,
+    *purge_page.routes,
     *connect_page.routes,
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from dittybag.domain.changes import KINDS
-from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound
+from dittybag.domain.changes import KINDS, Purged
+from dittybag.domain.errors import ChangedMeanwhile, ChangeNotFound, ChangePurged
 from dittybag.domain.text import one_line
-from dittybag.services.history_service import ChangeFilter, ChangePage
+from dittybag.services.history_service import ChangeFilter, ChangePage, UndoPlan
 from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
 from dittybag.web.pages.change_display import (
     diff_change,
@@ -120,8 +120,8 @@ async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
     parts = diff_change(change, old, new)
     row = format_row(request, change)
     if request.is_fragment and request.method == "GET":
-        return render_page(request, "activity/change_diff.html", parts=parts, row=row)
-    undoing = await history.plan_undo(request.caller, seq) if request.can_write else None
+        return render_page(request, "activity/change_diff.html", parts=parts, row=row, purged=change.purged)
+    undoing = await _plan_undo(request, seq)
     effects = [] if undoing is None else undo_effects(undoing.batch)
     later = [] if undoing is None else undoing.later
     return render_page(
@@ -130,6 +130,9 @@ async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
         status=409 if problem else 200,
         row=row,
         parts=parts,
+        purged=change.purged,
+        has_content=not isinstance(change.state, Purged),
+        entity=change.entity,
         undoing=undoing,
         effects=[(format_row(request, item), verb) for item, verb in effects[:_MAX_NAMED]],
         more=0 if undoing is None else len(effects) - _MAX_NAMED + undoing.total - len(undoing.batch),
@@ -137,6 +140,16 @@ async def show_change(request: WebRequest, problem: str = "") -> WebResponse:
         more_later=len(later) - _MAX_NAMED,
         problem=problem,
     )
+
+
+async def _plan_undo(request: WebRequest, seq: int) -> UndoPlan | None:
+    """Return the effects of an undo, or None if it is not possible."""
+    if not request.can_write:
+        return None
+    try:
+        return await request.workspace.history.plan_undo(request.caller, seq)
+    except ChangePurged:
+        return None
 
 
 async def undo_change(request: WebRequest) -> WebResponse:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from dittybag.domain.changes import Change, Entity, Kind, label_of
+from dittybag.domain.changes import KINDS, Change, Entity, Kind, Purged, label_of
 from dittybag.domain.errors import clip
 from dittybag.domain.projects import Project
 from dittybag.domain.prompts import Prompt
@@ -76,13 +76,6 @@ class ChangeGroup(Struct, frozen=True):
         return self.rows[0]
 
 
-def entity_of(change: Change) -> Entity:
-    """Return the changed entity in its latest state."""
-    entity = change.after if change.after is not None else change.before
-    assert entity is not None
-    return entity
-
-
 def verb_of(change: Change) -> str:
     """Return the past-tense verb of a change, as in `created`."""
     before, after = change.before, change.after
@@ -122,7 +115,7 @@ def _row(request: WebRequest, change: Change, addresses: Mapping[tuple[Kind, str
         is_by_person=is_person(change.actor, request.context.person),
         verb=verb_of(change),
         kind=change.kind,
-        label=clip(label_of(entity_of(change)), _MAX_LABEL_LENGTH),
+        label=clip(label_of(change.state), _MAX_LABEL_LENGTH),
         link="" if address is None or not project_name else entity_link(project_name, change.kind, address),
         change_link=request.link(f"/activity/{change.seq}"),
         project="" if project_name == project.name else project_name or "a deleted project",
@@ -139,13 +132,18 @@ def entity_link(project: str, kind: Kind, address: str) -> str:
 
 
 def diff_change(change: Change, old: bytes | None, new: bytes | None) -> list[Difference]:
-    """Return the diffs of a change by field. `old` and `new` are the contents of a resource."""
+    """Return the diffs of a change by field. `old` and `new` are the contents of a resource.
+
+    There are none for a change whose content was purged.
+    """
     before, after = change.before, change.after
+    if isinstance(before, Purged) or isinstance(after, Purged):
+        return []
     if isinstance(before, Prompt) or isinstance(after, Prompt):
         assert isinstance(before, Prompt | None)
         assert isinstance(after, Prompt | None)
         return differences(before, after)
-    fields = _FIELD_TITLES[type(entity_of(change))]
+    fields = _FIELD_TITLES[KINDS[change.kind]]
     texts = (
         (title, _field_text(before, field), _field_text(after, field)) for field, title in fields.items()
     )

@@ -7,8 +7,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from dittybag.domain.changes import Change, Entity
-from dittybag.domain.errors import ChangeNotFound, Conflict, PromptNotFound
+from dittybag.domain.changes import Change, Entity, Purged
+from dittybag.domain.errors import ChangeNotFound, ChangePurged, Conflict, PromptNotFound
 from dittybag.domain.prompts import Prompt
 from dittybag.services.prompt_service import PromptAddress
 from dittybag.web.browser_requests import Route, WebRequest, WebResponse, redirect
@@ -75,14 +75,16 @@ class _PromptVersion(Struct, frozen=True):
     number: int | None
     #: The titles of the changed fields.
     parts: list[str]
+    is_purged: bool
 
     @classmethod
     def from_change(cls, change: Change) -> _PromptVersion:
         before, after = _as_prompt(change.before), _as_prompt(change.after)
         changed_fields = [] if before is None or after is None else _changed_fields(before, after)
         names = [_FIELD_TITLES[part].lower() for part in changed_fields]
-        number = None if after is None else after.version
-        return cls(change.seq, change.at, change.actor, change.action, number, names)
+        number = None if change.after is None else change.after.version
+        is_purged = isinstance(change.state, Purged)
+        return cls(change.seq, change.at, change.actor, change.action, number, names, is_purged)
 
 
 async def show_comparison(request: WebRequest) -> WebResponse:
@@ -93,6 +95,9 @@ async def show_comparison(request: WebRequest) -> WebResponse:
     if to_current:
         latest = (await prompt_changes(request, change.entity, limit=1))[0]
         before, after = change.after, latest.after
+    for state in (before, after):
+        if isinstance(state, Purged):
+            raise ChangePurged(change.seq, state.by, state.at)
     return render_page(
         request,
         "prompts/prompt_compare.html",
@@ -173,14 +178,15 @@ async def _find_change(request: WebRequest) -> Change:
     return found[0]
 
 
-def _as_prompt(state: Entity | None) -> Prompt | None:
-    assert isinstance(state, Prompt | None)
-    return state
+def _as_prompt(state: Entity | Purged | None) -> Prompt | None:
+    return state if isinstance(state, Prompt) else None
 
 
 def _latest_state(change: Change) -> Prompt:
-    """Return the prompt after a change, or before its deletion."""
-    state = change.after if change.after is not None else change.before
+    """Return the prompt after a change, or before its deletion. Raises `ChangePurged`."""
+    state = change.state
+    if isinstance(state, Purged):
+        raise ChangePurged(change.seq, state.by, state.at)
     assert isinstance(state, Prompt)
     return state
 

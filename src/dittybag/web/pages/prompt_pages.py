@@ -93,11 +93,11 @@ def _with_tags(request: WebRequest, tags: list[str]) -> str:
 
 
 async def _deletion(request: WebRequest, id: str) -> Change | None:
-    """Return the change that deleted a prompt, to offer undo; None if the prompt exists."""
+    """Return the change that deleted a prompt, to offer undo; None if the prompt exists or was purged."""
     if not id:
         return None
     latest = await prompt_changes(request, id, limit=1)
-    return latest[0] if latest and latest[0].after is None else None
+    return latest[0] if latest and latest[0].after is None and latest[0].purged is None else None
 
 
 async def _library_prompts(request: WebRequest) -> WebResponse:

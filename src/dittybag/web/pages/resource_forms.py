@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from dittybag.domain.changes import Change
+from dittybag.domain.changes import Change, require_content
 from dittybag.domain.errors import (
     Conflict,
     DittybagError,
@@ -294,6 +294,7 @@ async def delete_resource(request: WebRequest) -> WebResponse:
 async def undo_deletion(request: WebRequest) -> WebResponse:
     """Undo the deletion of a resource and the rest of its batch."""
     change = await last_change(request, request.form.get("id", ""))
+    require_content([] if change is None else [change])
     resource = None if change is None else change.before if change.after is None else change.after
     if change is None or not isinstance(resource, Resource):
         raise ResourceNotFound(request.form.get("id", ""), request.project.name)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from dittybag.contracts.stored_resources import StoredResources
 from dittybag.contracts.tool_specs import ServerScope
-from dittybag.domain.changes import Change
+from dittybag.domain.changes import Change, Purged
 from dittybag.domain.errors import DittybagError, ResourceNotFound
 from dittybag.domain.ports import ResourceOrder
 from dittybag.domain.resources import CONTENT_BYTES, Resource
@@ -134,6 +134,7 @@ class ResourceVersion(Struct, frozen=True):
     #: The names of the changed fields.
     parts: str
     is_current: bool
+    is_purged: bool
 
 
 _FIELD_LABELS: Final = {
@@ -154,7 +155,12 @@ async def _history(request: WebRequest, resource: Resource) -> dict[str, Any]:
     )
     current = _version_key(resource)
     versions = [
-        ResourceVersion(change, _changed_fields(change), _version_key(change.after) == current)
+        ResourceVersion(
+            change,
+            _changed_fields(change),
+            _version_key(change.after) == current,
+            isinstance(change.after, Purged),
+        )
         for change in changes[:_VERSIONS_PER_PAGE]
     ]
     requested = request.int_parameter("change", 0, 0, 10**15)
@@ -171,11 +177,11 @@ async def _history(request: WebRequest, resource: Resource) -> dict[str, Any]:
 
 def _version_key(entity: Any) -> Any:
     """Return the values that identify a version."""
-    return None if entity is None else [getattr(entity, field) for field in _FIELD_LABELS]
+    return [getattr(entity, field) for field in _FIELD_LABELS] if isinstance(entity, Resource) else None
 
 
 def _changed_fields(change: Change) -> str:
-    if change.before is None or change.after is None:
+    if not isinstance(change.before, Resource) or not isinstance(change.after, Resource):
         return ""
     return ", ".join(
         label
@@ -185,7 +191,9 @@ def _changed_fields(change: Change) -> str:
 
 
 async def _diff_content(request: WebRequest, change: Change) -> list[DiffRow] | None:
-    """Return the diff of the content, or None if it is not text or too long."""
+    """Return the diff of the content, or None if it was purged, is not text or is too long."""
+    if change.purged is not None:
+        return None
     states = [state for state in (change.before, change.after) if isinstance(state, Resource)]
     if any(not state.is_text or state.size > _MAX_DIFF_BYTES for state in states):
         return None

@@ -53,10 +53,11 @@ _OWN_TABLES: Final = (
     "idempotency_keys",
     "restricted_projects",
     "content_uses",
+    "pending_purges",
 )
 
 #: The newest schema version. A constant, so that opening a workspace does not read the folder.
-NEWEST: Final = 6
+NEWEST: Final = 7
 #: The migration after which the searched texts of tasks have no accents. SQL cannot fold them.
 _FOLD_ACCENTS: Final = 6
 

@@ -1,0 +1,167 @@
+"""`dittybag purge`: remove content for good, with its history."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dittybag.cli.error_output import ExitStatus, report, report_error
+from dittybag.cli.history import project_names
+from dittybag.cli.output import clip_line, format_count, json_option, print_json
+from dittybag.cli.param_types import PastTime
+from dittybag.cli.workspace_options import WorkspaceOptions, in_workspace
+from dittybag.domain.changes import KINDS, Kind
+from dittybag.domain.errors import AmbiguousReference, PurgeUnfinished
+
+if TYPE_CHECKING:
+    from dittybag.assembly.workspace_session import WorkspaceSession
+    from dittybag.services.purge_service import PurgeItem, Selection
+
+#: At most this many lines of a plan are printed; `--json` has all of them.
+_MAX_LINES: Final = 20
+_RESUME: Final = "run `dittybag purge --resume` to finish it"
+
+
+@click.command("purge")
+@click.argument("ref", required=False)
+@click.option("--kind", type=click.Choice(tuple(KINDS)), help="The kind of REF.")
+@click.option("-p", "--project", metavar="NAME", help="The project of REF.")
+@click.option(
+    "--before",
+    type=PastTime(),
+    metavar="WHEN",
+    help="Purge only versions that were replaced or deleted before then: 30d, yesterday, 2026-11-15.",
+)
+@click.option("--resume", is_flag=True, help="Finish a purge that was interrupted.")
+@click.option("--dry-run", is_flag=True, help="Show what would be purged, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@in_workspace
+@json_option
+def command(
+    ref: str | None,
+    options: WorkspaceOptions,
+    *,
+    kind: Kind | None,
+    project: str | None,
+    before: int | None,
+    resume: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> int:
+    """Remove an item for good, with all its versions, or all old versions with --before.
+
+    REF is the name, title or id of a prompt, the name or URI of a resource, the name of a project, `task:12`,
+    or the number of a change, which purges the version that the change stored. Deleted items can be named,
+    too. A project is purged with its prompts and resources. With --before, current versions stay, and REF is
+    optional.
+
+    A purge cannot be undone. The history keeps that something was purged, by whom and when. Backups, exports
+    and copies are not changed.
+
+    \b
+    Examples:
+      dittybag purge code-review --dry-run
+      dittybag purge task:12
+      dittybag purge code-review --before now
+      dittybag purge --before 90d
+    """
+    if resume:
+        return _resume(options, as_json=as_json)
+    if ref is None and before is None:
+        raise click.UsageError("Give REF, --before or --resume.")
+    if ref is None and (kind is not None or project is not None):
+        raise click.UsageError("--kind and --project require REF.")
+
+    async def plan(session: WorkspaceSession) -> tuple[Selection, list[PurgeItem], dict[int, str]]:
+        selection = await _select(session, ref, kind, project, before)
+        items = await session.workspace.purges.plan(session.caller, selection)
+        return selection, items, await project_names(session)
+
+    try:
+        selection, items, projects = options.run(plan)
+    except AmbiguousReference as error:
+        return report_error(error, "use --kind and --project to choose one")
+    if not as_json:
+        _print_plan(items)
+    if dry_run or not items:
+        return _print_result(items, projects, purged=False, as_json=as_json)
+    if not yes and not _confirm(as_json=as_json):
+        return ExitStatus.REFUSED
+    try:
+        items = options.run(lambda session: session.workspace.purges.run(session.caller, selection))
+    except PurgeUnfinished as error:
+        return report_error(error, _RESUME)
+    return _print_result(items, projects, purged=True, as_json=as_json)
+
+
+async def _select(
+    session: WorkspaceSession, ref: str | None, kind: Kind | None, project: str | None, before: int | None
+) -> Selection:
+    from msgspec.structs import replace
+
+    from dittybag.services.purge_references import PurgeReferences
+    from dittybag.services.purge_service import Selection
+
+    if ref is None:
+        return Selection(before=before)
+    project_id = None if project is None else (await session.workspace.projects.find(project)).id
+    found = await PurgeReferences(session.workspace.store).find(ref, kind=kind, project=project_id)
+    if before is not None and found.seq is not None:
+        raise click.UsageError("--before does not apply to the number of a change.")
+    return replace(found, before=before)
+
+
+def _resume(options: WorkspaceOptions, *, as_json: bool) -> int:
+    try:
+        finished = options.run(lambda session: session.workspace.purges.finish())
+    except PurgeUnfinished as error:
+        return report_error(error, _RESUME)
+    if as_json:
+        print_json({"finished": finished})
+    else:
+        click.echo("Finished the interrupted purge" if finished else "No purge was interrupted")
+    return ExitStatus.OK
+
+
+def _print_plan(items: list[PurgeItem]) -> None:
+    for item in items[:_MAX_LINES]:
+        effect = "delete and purge" if item.deletes else "purge"
+        name = click.style(clip_line(item.label, 60), bold=True)
+        click.echo(f"{effect} {item.kind} {name}: {format_count(item.versions, 'version')}")
+    if len(items) > _MAX_LINES:
+        click.echo(f"and {format_count(len(items) - _MAX_LINES, 'more item')}")
+
+
+def _confirm(*, as_json: bool) -> bool:
+    if as_json or not sys.stdin.isatty():
+        report(
+            "Confirmation is required", "use --yes to confirm, or --dry-run to preview", code="NOT_CONFIRMED"
+        )
+        return False
+    return click.confirm("Remove this for good? It cannot be undone.", err=True)
+
+
+def _print_result(items: list[PurgeItem], projects: dict[int, str], *, purged: bool, as_json: bool) -> int:
+    versions = sum(item.versions for item in items)
+    if as_json:
+        entities = [_item_data(item, projects) for item in items]
+        print_json({"purged": purged, "versions": versions, "entities": entities})
+    elif purged:
+        click.echo(f"Purged {format_count(versions, 'version')} of {format_count(len(items), 'item')}")
+    elif not items:
+        click.echo("Nothing to purge", err=True)
+    return ExitStatus.OK
+
+
+def _item_data(item: PurgeItem, projects: dict[int, str]) -> dict[str, Any]:
+    return {
+        "kind": item.kind,
+        "id": item.id,
+        "name": item.label,
+        "project": None if item.project is None else projects.get(item.project),
+        "deletes": item.deletes,
+        "versions": item.versions,
+    }

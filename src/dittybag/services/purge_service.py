@@ -1,0 +1,367 @@
+"""Use cases for purging: removing content for good, with every version in the change log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dittybag.domain.changes import Change, Entity, Kind, Purged, label_of, purged_state
+from dittybag.domain.errors import (
+    ChangeNotFound,
+    ChangePurged,
+    CurrentVersion,
+    NotAllowed,
+    NothingToPurge,
+    ProjectProtected,
+    PurgeUnfinished,
+    StorageError,
+)
+from dittybag.domain.ports import PurgedStates, Store, Transaction
+from dittybag.domain.projects import DEFAULT_PROJECT, Project
+from dittybag.domain.resources import Resource
+from dittybag.services.caller import Caller, require_write_scope, writable_project
+from dittybag.services.history_service import fit_page, is_visible
+
+EntityKey: TypeAlias = tuple[Kind, str]
+
+#: Number of changes of one entity to read at a time; each may have the complete text twice.
+_PAGE: Final = 20
+#: Number of changes of the log to look up at a time. Those that are read at once are limited in size, too.
+_SCANNED: Final = 500
+
+#: What belongs to a project and is purged with it. The project of a task is free text.
+_CONTENT_KINDS: Final[tuple[Kind, ...]] = ("prompt", "resource")
+
+
+class Selection(Struct, frozen=True):
+    """What to purge: entities as a whole, one version, or old versions."""
+
+    #: `None` for all entities, which requires `before`.
+    entities: tuple[EntityKey, ...] | None = None
+    #: Only the version that this change stored, or that it deleted.
+    seq: int | None = None
+    #: Only versions that were replaced or deleted before this time, in microseconds since 1970.
+    before: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether entities are purged as a whole, not only their history."""
+        return self.seq is None and self.before is None
+
+
+class PurgeItem(Struct, frozen=True):
+    """An entity of which something is purged."""
+
+    kind: Kind
+    id: str
+    #: Its last name or title.
+    label: str
+    project: int | None
+    #: Whether the entity itself is deleted, not only its history.
+    deletes: bool
+    #: The number of purged versions.
+    versions: int
+
+
+class PurgeService:
+    """Removes content for good.
+
+    A purge has two steps. The first removes the content from the tables and the change log, in transactions;
+    the second, `finish`, removes what is left of it in free pages. An interruption between them is recorded.
+    Callers other than the owner of the machine need the admin scope, and can purge what they can change.
+    """
+
+    def __init__(self, store: Store) -> None:
+        #: Without a viewer: contents are shared by projects. Every use case checks the caller's permissions.
+        self._store = store
+
+    async def plan(self, caller: Caller, selection: Selection) -> list[PurgeItem]:
+        """Return what would be purged.
+
+        Raises `NothingToPurge`, `ChangeNotFound`, `ChangePurged`, `CurrentVersion` and `NotAllowed`.
+        """
+        _require_admin(caller, selection)
+        if selection.entities is None and selection.seq is None:
+            return await self._purge_log(caller, selection, dry_run=True)
+
+        async def work(transaction: Transaction) -> list[PurgeItem]:
+            return await _purge_entities(transaction, caller, selection, dry_run=True)
+
+        return await self._store.read(work, slow=True)
+
+    async def run(self, caller: Caller, selection: Selection) -> list[PurgeItem]:
+        """Purge the selection and return what was purged.
+
+        Raises the same as `plan`, and `PurgeUnfinished` if content may be left in free pages.
+        """
+        _require_admin(caller, selection)
+
+        async def work(transaction: Transaction) -> list[PurgeItem]:
+            return await _purge_entities(transaction, caller, selection, dry_run=False)
+
+        if selection.entities is None and selection.seq is None:
+            items = await self._purge_log(caller, selection, dry_run=False)
+        else:
+            items = await self._store.write(work, actor=caller.actor)
+        await self.finish()
+        return items
+
+    async def is_unfinished(self) -> bool:
+        """Return whether purged content may still be in free pages."""
+        return await self._store.read(_pending_purge) is not None
+
+    async def finish(self) -> bool:
+        """Remove what purges have left in the store. Returns whether there was anything to do.
+
+        Raises `PurgeUnfinished`.
+        """
+        number = await self._store.read(_pending_purge)
+        if number is None:
+            return False
+
+        async def complete(transaction: Transaction) -> None:
+            await transaction.complete_purges(number)
+
+        try:
+            await self._store.write(_delete_unused_contents, actor="")
+            await self._store.scrub()
+            await self._store.write(complete, actor="")
+        except StorageError as error:
+            raise PurgeUnfinished(str(error)) from error
+        return True
+
+    async def _purge_log(self, caller: Caller, selection: Selection, *, dry_run: bool) -> list[PurgeItem]:
+        """Purge old versions of all entities, in several transactions: each leaves the store consistent."""
+        collector = _Collector(caller, selection)
+
+        async def write(transaction: Transaction) -> None:
+            await collector.write(transaction)
+            await transaction.record_purge()
+
+        before: int | None = None
+        while chunk := await self._read_chunk(before):
+            for change in chunk:
+                collector.add(change)
+            if not dry_run and collector.states:
+                await self._store.write(write, actor=caller.actor)
+            collector.clear()
+            before = chunk[-1].seq
+        return collector.items
+
+    async def _read_chunk(self, before: int | None) -> list[Change]:
+        async def work(transaction: Transaction) -> list[Change]:
+            return await _read_page(transaction, before)
+
+        return await self._store.read(work, slow=True)
+
+
+class _Collector:
+    """Collects the states to purge from changes, which are added newest first for each entity."""
+
+    def __init__(self, caller: Caller, selection: Selection) -> None:
+        self._actor = caller.actor
+        self._selection = selection
+        #: The `seq` and time of the next change of each entity.
+        self._next: dict[EntityKey, tuple[int, int]] = {}
+        self._items: dict[EntityKey, PurgeItem] = {}
+        self._uris: dict[str, None] = {}
+        #: Pairs of a change and whether its states before and after are purged.
+        self.states: list[tuple[Change, bool, bool]] = []
+
+    @property
+    def items(self) -> list[PurgeItem]:
+        return list(self._items.values())
+
+    def add(self, change: Change, *, deletes: bool = False) -> None:
+        """Add a change. `deletes`: the entity itself is deleted by this purge."""
+        key = change.kind, change.entity
+        following = self._next.get(key)
+        self._next[key] = change.seq, change.at
+        before = _has_content(change.before) and self._selects((change.seq, change.at))
+        after = _has_content(change.after) and self._selects(following)
+        if not before and not after:
+            return
+        self.states.append((change, before, after))
+        label = label_of(change.state)
+        item = self._items.get(key) or PurgeItem(*key, label, change.project, deletes, 0)
+        self._items[key] = replace(item, versions=item.versions + after)
+        for state in (change.before, change.after):
+            if isinstance(state, Resource):
+                self._uris[state.uri] = None
+
+    def _selects(self, replaced_by: tuple[int, int] | None) -> bool:
+        """Whether to purge a state that was replaced by a change; `None` for the current state."""
+        if self._selection.is_whole:
+            return True
+        if replaced_by is None:
+            return False
+        seq, at = replaced_by
+        return seq == self._selection.seq if self._selection.before is None else at < self._selection.before
+
+    def clear(self) -> None:
+        """Forget the collected states, but not what is needed for older changes."""
+        self.states = []
+        self._uris.clear()
+
+    async def write(self, transaction: Transaction) -> None:
+        """Purge the collected states."""
+
+        def purged(state: Any) -> Purged:
+            return purged_state(state, by=self._actor, at=transaction.now)
+
+        await transaction.purge_states(
+            [
+                PurgedStates(
+                    change.seq,
+                    purged(change.before) if before else None,
+                    purged(change.after) if after else None,
+                )
+                for change, before, after in self.states
+            ]
+        )
+        await transaction.clear_idempotent_results([change.seq for change, _, _ in self.states])
+        for uri in self._uris:
+            if await transaction.find("resource", uri=uri) is None:
+                await transaction.delete_sessions_with(uri)
+
+
+def _has_content(state: Entity | Purged | None) -> bool:
+    return not isinstance(state, Purged | None)
+
+
+async def _purge_entities(
+    transaction: Transaction, caller: Caller, selection: Selection, *, dry_run: bool
+) -> list[PurgeItem]:
+    if selection.seq is not None:
+        selection = await _select_version(transaction, caller, selection.seq)
+    assert selection.entities is not None
+    await _require_permission(transaction, caller, selection.entities)
+    collector = _Collector(caller, selection)
+    for key in await _with_contents(transaction, selection):
+        entity = await _current(transaction, key) if selection.is_whole else None
+        if entity is not None and not dry_run:
+            await transaction.write("delete", entity, None)
+        async for change in _changes_of(transaction, key):
+            collector.add(change, deletes=entity is not None)
+        if not dry_run:
+            await collector.write(transaction)
+        collector.clear()
+    if not collector.items:
+        raise await _nothing_to_purge(transaction, selection.entities[0])
+    if not dry_run:
+        await transaction.record_purge()
+    return collector.items
+
+
+async def _nothing_to_purge(transaction: Transaction, key: EntityKey) -> NothingToPurge | ChangePurged:
+    latest = await transaction.changes.latest(*key)
+    purged = None if latest is None else latest.purged
+    if latest is None or purged is None:
+        return NothingToPurge(f"{key[0]}:{key[1]}")
+    return ChangePurged(latest.seq, purged.by, purged.at)
+
+
+async def _select_version(transaction: Transaction, caller: Caller, seq: int) -> Selection:
+    """Select the version that a change stored, or deleted. The result names the change that replaced it.
+
+    Raises `ChangeNotFound`, `ChangePurged` and `CurrentVersion`.
+    """
+    change = await transaction.changes.get(seq)
+    if change is None or not is_visible(caller, change):
+        raise ChangeNotFound(seq)
+    if isinstance(change.state, Purged):
+        raise ChangePurged(seq, change.state.by, change.state.at)
+    key = change.kind, change.entity
+    if change.after is None:
+        return Selection((key,), seq=seq)
+    replaced_by: int | None = None
+    async for later in _changes_of(transaction, key):
+        if later.seq == seq:
+            break
+        replaced_by = later.seq
+    if replaced_by is None:
+        raise CurrentVersion(seq)
+    return Selection((key,), seq=replaced_by)
+
+
+def _require_admin(caller: Caller, selection: Selection) -> None:
+    if caller.principal is None:
+        return
+    if not caller.principal.has("admin"):
+        raise NotAllowed("Use a token with the admin scope to purge content")
+    if selection.entities is None and selection.seq is None:
+        raise NotAllowed("Only the owner of this machine can purge the history of all projects")
+
+
+async def _require_permission(transaction: Transaction, caller: Caller, keys: Sequence[EntityKey]) -> None:
+    """Raise `NothingToPurge` for entities that do not exist or are hidden from the caller."""
+    if caller.principal is not None:
+        if all(kind == "task" for kind, _ in keys):
+            require_write_scope(caller)
+        else:
+            await writable_project(transaction, caller)
+    for kind, entity in keys:
+        latest = await transaction.changes.latest(kind, entity)
+        if latest is None or not is_visible(caller, latest):
+            raise NothingToPurge(f"{kind}:{entity}")
+
+
+async def _with_contents(transaction: Transaction, selection: Selection) -> list[EntityKey]:
+    """Return the selected entities, each project after everything that ever belonged to it."""
+    found: dict[EntityKey, None] = {}
+    for key in selection.entities or ():
+        if key[0] == "project" and selection.is_whole:
+            for kind in _CONTENT_KINDS:
+                async for change in _changes_in(transaction, int(key[1]), kind):
+                    found[kind, change.entity] = None
+        found[key] = None
+    return list(found)
+
+
+async def _current(transaction: Transaction, key: EntityKey) -> Entity | None:
+    kind, text = key
+    found: Entity | None = await transaction.find(kind, id=int(text) if kind in ("project", "task") else text)
+    if isinstance(found, Project) and found.name == DEFAULT_PROJECT:
+        raise ProjectProtected(found.name)
+    return found
+
+
+async def _changes_of(transaction: Transaction, key: EntityKey) -> AsyncIterator[Change]:
+    """Yield the changes of an entity, newest first."""
+    before: int | None = None
+    while page := await transaction.changes.page(
+        None, kind=key[0], entity=key[1], before=before, limit=_PAGE
+    ):
+        for change in page:
+            yield change
+        before = page[-1].seq
+
+
+async def _changes_in(transaction: Transaction, project: int, kind: Kind) -> AsyncIterator[Change]:
+    """Yield the changes of a kind in a project, newest first."""
+    before: int | None = None
+    while page := await _read_page(transaction, before, project=project, kind=kind):
+        for change in page:
+            yield change
+        before = page[-1].seq
+
+
+async def _read_page(
+    transaction: Transaction, before: int | None, *, project: int | None = None, kind: Kind | None = None
+) -> list[Change]:
+    """Return the newest changes before a `seq`, as many as fit into a page."""
+    if before is None:
+        before = await transaction.changes.newest_seq() + 1
+    found = await transaction.changes.find_seqs(project, after=0, before=before, limit=_SCANNED, kind=kind)
+    return await transaction.changes.by_seqs(fit_page(found)) if found else []
+
+
+async def _pending_purge(transaction: Transaction) -> int | None:
+    return await transaction.pending_purge()
+
+
+async def _delete_unused_contents(transaction: Transaction) -> None:
+    await transaction.delete_unused_contents()

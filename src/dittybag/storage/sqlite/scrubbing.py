@@ -1,0 +1,35 @@
+"""Removal of deleted data from a SQLite file: from search indexes, free pages and the write-ahead log."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dittybag.domain.errors import StorageBusy
+from dittybag.storage.sqlite import prompt_table, resource_table, task_table
+from dittybag.storage.sqlite.connections import OpenFiles, connect, translate_errors
+
+_INDEXES: Final = (prompt_table.INDEX, resource_table.INDEX, task_table.INDEX)
+
+
+def scrub(path: str) -> None:
+    """Rewrite the file without deleted data.
+
+    Raises `StorageBusy` if another process reads an older state for too long.
+    """
+    connection = connect(path, writable=True)
+    try:
+        with translate_errors(path):
+            # The copy that VACUUM makes can be too large for memory.
+            connection.execute("PRAGMA temp_store = FILE")
+            for index in _INDEXES:
+                # A deleted row stays in the segments of a full-text index until they are merged.
+                connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
+            files = OpenFiles(path)
+            # Rewrites every page: deleted rows also leave bytes in pages that are still in use.
+            connection.execute("VACUUM")
+            files.require_in_place()
+            is_busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
+        if is_busy:
+            raise StorageBusy(path)
+    finally:
+        connection.close()

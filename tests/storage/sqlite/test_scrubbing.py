@@ -1,0 +1,114 @@
+"""After a purge, no byte of the content is left in any file of a SQLite database."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from dittybag.domain.changes import Kind
+from dittybag.domain.errors import PurgeUnfinished
+from dittybag.services.purge_service import Selection
+from dittybag.storage.sqlite import connections
+from dittybag.storage.sqlite.store import SqliteStore
+from tests.storage_contract.secret_contents import CREATORS, SECRET, store_traces
+from tests.storage_contract.store_session import StoreSession, open_session
+from tests.torture.sqlite_audit import SqliteAudit
+
+KINDS: tuple[Kind, ...] = ("project", "prompt", "resource", "task")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "dittybag.db"
+
+
+@pytest.fixture
+async def session(path: Path) -> AsyncIterator[StoreSession]:
+    """A session next to another one that has the file open, and with other content around the secret."""
+    store, other = SqliteStore(str(path)), SqliteStore(str(path))
+    session = await open_session(store)
+    for number in range(50):
+        await session.prompt(f"p{number}", f"Text {number} " * 50)
+    await (await open_session(other)).task("Another task")
+    yield session
+    await other.close()
+    await store.close()
+
+
+def files_with(path: Path, text: bytes) -> set[str]:
+    """Return the names of the files of a database that contain a text, ignoring case."""
+    return {file.name for file in path.parent.iterdir() if text.lower() in file.read_bytes().lower()}
+
+
+def checkpoint(path: Path) -> None:
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_byte_of_a_purged_entity_is_left(session: StoreSession, path: Path, kind: Kind) -> None:
+    key = await CREATORS[kind](session)
+    if kind == "resource":
+        await CREATORS["task"](session, "plain")
+        await store_traces(session, "plain", SECRET)
+    elif kind == "task":
+        await store_traces(session, SECRET, "plain")
+    checkpoint(path)
+    # Deleted rows leave free pages, and free bytes in pages that are in use.
+    await session.prompt("between", "Words")
+    assert path.name in files_with(path, SECRET.encode())
+    await session.workspace.purges.run(session.caller, Selection(((kind, key),)))
+    assert files_with(path, SECRET.encode()) == set()
+    # Nor are its trigrams in the search index.
+    assert not index_contains(path, SECRET[:3])
+    with closing(SqliteAudit(path)) as audit:
+        audit.check()
+
+
+async def test_no_byte_of_old_versions_is_left(session: StoreSession, path: Path) -> None:
+    for kind in KINDS:
+        await CREATORS[kind](session)
+    for change in await session.workspace.history.page_all(None, limit=100):
+        if change.action == "create" and SECRET in str(change.after):
+            await session.workspace.history.undo_in_any_project(session.caller, change.seq, seen=10**6)
+    assert files_with(path, SECRET.encode())
+    await session.workspace.purges.run(session.caller, Selection(before=2**62))
+    assert files_with(path, SECRET.encode()) == set()
+    with closing(SqliteAudit(path)) as audit:
+        audit.check()
+
+
+def index_contains(path: Path, trigram: str) -> bool:
+    with closing(apsw.Connection(str(path))) as connection:
+        return any(
+            trigram.encode() in block
+            for index in ("prompt_index", "resource_index", "task_index")
+            for (block,) in connection.execute(f"SELECT block FROM {index}_data")
+        )
+
+
+@pytest.fixture
+def old_reader(path: Path) -> Iterator[apsw.Connection]:
+    """A connection that reads the state before the purge."""
+    with closing(apsw.Connection(str(path))) as connection:
+        yield connection
+
+
+async def test_a_reader_of_an_old_state_leaves_a_purge_unfinished(
+    session: StoreSession, path: Path, old_reader: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await CREATORS["prompt"](session)
+    old_reader.execute("BEGIN")
+    old_reader.execute("SELECT count(*) FROM prompts").fetchall()
+    monkeypatch.setattr(connections, "BUSY_SECONDS", 0.2)
+    with pytest.raises(PurgeUnfinished, match="may still be in free pages"):
+        await session.workspace.purges.run(session.caller, Selection((("prompt", key),)))
+    assert await session.workspace.purges.is_unfinished()
+    assert files_with(path, SECRET.encode())
+    old_reader.execute("COMMIT")
+    assert await session.workspace.purges.finish()
+    assert files_with(path, SECRET.encode()) == set()

@@ -1,0 +1,88 @@
+"""Entities of every kind with a secret word in every field that people or clients fill in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from dittybag.domain.ports import Transaction
+from dittybag.domain.prompts import Argument
+from dittybag.domain.tasks import Task
+from tests.storage_contract.store_session import ACTOR, StoreSession, open_session
+
+#: It has no trigram in common with other texts of the tests, and survives folding.
+SECRET = "qzxjvqkzwx"
+
+#: Larger than a page of a database.
+LARGE = f"{SECRET} Straße " * 2000
+
+
+async def create_prompt(session: StoreSession, word: str = SECRET) -> str:
+    """Create and change a prompt. Returns its id."""
+    prompt = await session.prompt(
+        f"prompt-{word}",
+        LARGE.replace(SECRET, word),
+        title=f"Größe {word}",
+        description=f"About {word}",
+        tags=(f"tag-{word}",),
+        arguments=(Argument(name="a", description=f"An {word}"),),
+    )
+    await session.change_prompt(prompt.name, content=f"Second {word}")
+    return prompt.id
+
+
+async def create_resource(session: StoreSession, word: str = SECRET) -> str:
+    """Create and change a resource, first text and then binary. Returns its id."""
+    name = f"resource-{word}"
+    resource = await session.resource(name, LARGE.replace(SECRET, word), description=f"About {word}")
+    await session.change_resource(name, content=f"Second {word}", title=f"Größe {word}")
+    return resource.id
+
+
+async def create_task(session: StoreSession, word: str = SECRET) -> str:
+    """Create and change a task. Returns its id."""
+    task = await session.task(f"Größe {word}", notes=LARGE.replace(SECRET, word)[:5000], project=word)
+    await session.workspace.tasks.update(session.caller, task.id, notes=f"Second {word}")
+    return str(task.id)
+
+
+async def create_project(session: StoreSession, word: str = SECRET) -> str:
+    """Create a project with a prompt, a deleted prompt and a resource, and rename it. Returns its id."""
+    inside = await open_session(session.store, f"project-{word}")
+    await create_prompt(inside, word)
+    await inside.prompt(f"deleted-{word}", word)
+    await inside.delete_prompt(f"deleted-{word}")
+    await create_resource(inside, word)
+    await session.workspace.projects.rename(f"project-{word}", f"renamed-{word}", actor=ACTOR)
+    return str(inside.project)
+
+
+async def store_traces(session: StoreSession, word: str = SECRET, uri_word: str = SECRET) -> None:
+    """Store results of a call that changed the newest task and of one that changed nothing, and sessions."""
+
+    async def update(transaction: Transaction) -> None:
+        tasks: list[Task] = await transaction.page_of_kind("task", 0, 100)
+        task = tasks[-1]
+        await transaction.write("update", task, replace(task, priority=5, version=task.version + 1))
+        await transaction.record_idempotency_key("", "changed", b"1")
+
+    async def read(transaction: Transaction) -> None:
+        await transaction.record_idempotency_key("", "unchanged", b"2")
+
+    async def save(transaction: Transaction) -> None:
+        await transaction.save_idempotent_result("", "changed", b"1", f"result {word}".encode())
+        await transaction.save_idempotent_result("", "unchanged", b"2", f"result {word}".encode())
+        await transaction.save_session("subscribed", "", f"state of file:///resource-{uri_word}".encode())
+        await transaction.save_session("other", "", b"state")
+
+    for work in (update, read, save):
+        await session.write(work)
+
+
+CREATORS: dict[Any, Any] = {
+    "prompt": create_prompt,
+    "resource": create_resource,
+    "task": create_task,
+    "project": create_project,
+}
