@@ -13,12 +13,20 @@ from msgspec.structs import replace
 
 from dittybag.domain.accounts import Principal
 from dittybag.domain.changes import Kind
-from dittybag.domain.errors import ChangeNotFound, NotAllowed, ProjectGone, PromptNotFound, TaskNotFound
+from dittybag.domain.errors import (
+    ChangeNotFound,
+    NotAllowed,
+    NothingToPurge,
+    ProjectGone,
+    PromptNotFound,
+    TaskNotFound,
+)
 from dittybag.domain.tasks import TaskFilter
 from dittybag.services.caller import Caller
 from dittybag.services.history_service import ChangeFilter, HistoryService
 from dittybag.services.project_overview import OverviewService
 from dittybag.services.prompt_service import PromptAddress, PromptChange, PromptService
+from dittybag.services.purge_service import PurgeService, Selection
 from dittybag.services.resource_service import ResourceChange, ResourceService
 from dittybag.services.search_service import SEARCH_KINDS, SearchService
 from dittybag.services.task_service import TaskService
@@ -32,6 +40,7 @@ SERVICES: dict[str, type] = {
     "search": SearchService,
     "history": HistoryService,
     "overview": OverviewService,
+    "purges": PurgeService,
 }
 KINDS: tuple[Kind, ...] = SEARCH_KINDS
 
@@ -44,6 +53,8 @@ class PopulatedWorkspace(Struct, frozen=True):
     task: int
     change: int
     task_change: int
+    #: The kind and id of a prompt.
+    prompt: tuple[Kind, str]
 
 
 @pytest.fixture
@@ -54,10 +65,10 @@ async def populated(tmp_path: Path) -> AsyncIterator[PopulatedWorkspace]:
     await workspace.prompts.create(caller, name="one", content="Words", tags=["a"])
     await workspace.resources.create(caller, name="one", uri="file:///one", content="Words")
     task = await workspace.tasks.create(caller, title="One")
-    await workspace.prompts.create(caller, name="last", content="Words")
+    prompt, _ = await workspace.prompts.create(caller, name="last", content="Words")
     change = (await workspace.history.page(caller, limit=1))[0].seq
     task_change = (await workspace.history.page(caller, kind="task", limit=1))[0].seq
-    yield PopulatedWorkspace(workspace, caller, task.id, change, task_change)
+    yield PopulatedWorkspace(workspace, caller, task.id, change, task_change, ("prompt", prompt.id))
     await workspace.store.close()
 
 
@@ -68,6 +79,8 @@ class ServiceCall(Struct, frozen=True):
     touches: Literal["project", "own"]
     writes: bool
     call: Callable[[Any, Caller, PopulatedWorkspace], Awaitable[Any]]
+    #: Whether it requires the admin scope.
+    admin: bool = False
 
 
 def reads(call: Callable[[Any, Caller, PopulatedWorkspace], Awaitable[Any]]) -> ServiceCall:
@@ -82,6 +95,10 @@ def own(
     call: Callable[[Any, Caller, PopulatedWorkspace], Awaitable[Any]], *, changes: bool = False
 ) -> ServiceCall:
     return ServiceCall("own", writes=changes, call=call)
+
+
+def administers(call: Callable[[Any, Caller, PopulatedWorkspace], Awaitable[Any]]) -> ServiceCall:
+    return ServiceCall("project", writes=True, call=call, admin=True)
 
 
 ONE = PromptAddress(name="one")
@@ -137,6 +154,8 @@ CASES: dict[str, ServiceCall] = {
     "history.undo_in_any_project": writes(
         lambda it, who, populated: it.undo_in_any_project(who, populated.change, seen=populated.change)
     ),
+    "purges.plan": administers(lambda it, who, populated: it.plan(who, Selection((populated.prompt,)))),
+    "purges.run": administers(lambda it, who, populated: it.run(who, Selection((populated.prompt,)))),
     "history.page": reads(lambda it, who, populated: it.page(who)),
     "history.undo": writes(lambda it, who, populated: it.undo(who, populated.change)),
     "history.restore": writes(lambda it, who, populated: it.restore(who, populated.change)),
@@ -173,6 +192,7 @@ CASES: dict[str, ServiceCall] = {
 }
 
 MEMBER = Principal("alice", "write", "write")
+ADMIN = Principal("alice", "admin", "write")
 READER = Principal("alice", "write", "read")
 READ_SCOPE = Principal("alice", "read", "write")
 OUTSIDER = Principal("alice", "admin", None)
@@ -201,7 +221,15 @@ def test_every_service_method_with_a_caller_has_a_case() -> None:
 async def test_a_member_with_write_access_may_call_everything(
     populated: PopulatedWorkspace, name: str
 ) -> None:
-    await run_case(name, populated, MEMBER)
+    await run_case(name, populated, ADMIN if CASES[name].admin else MEMBER)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.admin])
+async def test_some_use_cases_need_the_admin_scope(populated: PopulatedWorkspace, name: str) -> None:
+    newest = await populated.workspace.history.page_all(None, limit=1)
+    with pytest.raises(NotAllowed, match="admin scope"):
+        await run_case(name, populated, MEMBER)
+    assert await populated.workspace.history.page_all(None, limit=1) == newest
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -328,3 +356,35 @@ async def test_a_restored_project_keeps_its_members(populated: PopulatedWorkspac
     )
     with pytest.raises(PromptNotFound):
         await populated.workspace.prompts.get(populated.caller, ONE)
+
+
+async def test_an_admin_cannot_purge_what_belongs_to_others(populated: PopulatedWorkspace) -> None:
+    workspace, root = populated.workspace, Principal("root", "admin", "write")
+    other = await workspace.projects.create("other", actor="tests")
+    elsewhere, _ = await workspace.prompts.create(
+        replace(populated.caller, project=other.id), name="theirs", content="Words"
+    )
+    change = (await workspace.history.page_all(None, limit=1))[0].seq
+    for foreign, missing, error in (
+        (Selection((("task", str(populated.task)),)), Selection((("task", "77"),)), NothingToPurge),
+        (Selection((("prompt", elsewhere.id),)), Selection((("prompt", "x"),)), NothingToPurge),
+        (Selection((("project", str(other.id)),)), Selection((("project", "77"),)), NothingToPurge),
+        (Selection(seq=populated.task_change), Selection(seq=777), ChangeNotFound),
+        (Selection(seq=change), Selection(seq=777), ChangeNotFound),
+    ):
+        for purge in (workspace.purges.plan, workspace.purges.run):
+            for selection in (foreign, missing):
+                with pytest.raises(error):
+                    await purge(caller_as(populated, root), selection)
+    # A member of the project who does not own the task cannot purge it together with what they may purge.
+    both = Selection((populated.prompt, ("task", str(populated.task))))
+    with pytest.raises(NothingToPurge):
+        await workspace.purges.run(caller_as(populated, root), both)
+    with pytest.raises(NotAllowed, match="all projects"):
+        await workspace.purges.run(caller_as(populated, root), Selection(before=2**62))
+    assert (await workspace.tasks.get(populated.caller, populated.task)).title == "One"
+    assert len(await workspace.prompts.names(populated.caller, 10)) == 2
+    # Their own tasks can be purged, also without access to the project.
+    await workspace.purges.run(caller_as(populated, OUTSIDER), Selection((("task", str(populated.task)),)))
+    with pytest.raises(TaskNotFound):
+        await workspace.tasks.get(populated.caller, populated.task)

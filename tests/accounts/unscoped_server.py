@@ -44,7 +44,7 @@ def remove_scoping() -> None:
     patches: list[tuple[Any, str, Any]] = [
         (caller, "require_project_access", lambda caller: None),
         (prompt_service, "require_project_access", lambda caller: None),
-        (history_service, "_is_visible", lambda caller, change: True),
+        (history_service, "is_visible", lambda caller, change: True),
         (ServerScope, "can_see_project", lambda self, ctx: True),
         (task_table, "all_rows", _all_rows),
         (task_table, "first_row", _first_row),

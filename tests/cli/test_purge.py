@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 from msgspec import Struct
 
 from tests.cli.cli_runner import data, dittybag, failure
 from tests.cli.pseudo_terminal import run_in_terminal, strip_colours
 from tests.postgres_servers import PostgresServer, run_postgres
+from tests.stdio_server_process import StdioServerProcess
 
 SECRET = "qzxjvqkzwx"
 
@@ -194,6 +196,65 @@ def test_a_terminal_is_asked(tmp_path: Path, typed: str, status: int) -> None:
     )
     assert "delete and purge prompt review: 1 version" in strip_colours(seen)
     dittybag(tmp_path, "prompt", "show", "review", status=3 if status == 0 else 0)
+
+
+# A running server
+
+
+class Agent:
+    """An MCP client of a server on a workspace."""
+
+    def __init__(self, wire: StdioServerProcess) -> None:
+        self._wire = wire
+        self._ids = count(1)
+        #: The methods of the notifications that arrived.
+        self.notified: list[str] = []
+        wire.handshake()
+
+    def request(self, method: str, **params: Any) -> Any:
+        number = next(self._ids)
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        self._wire.send(msgspec.json.encode(message))
+        while (answer := self._wire.message(30)).get("id") != number:
+            self.notified.append(answer["method"])
+        return answer["result"]
+
+    def call(self, tool: str, key: str = "", **arguments: Any) -> Any:
+        meta = {"_meta": {"dittybag/idempotencyKey": key}} if key else {}
+        result = self.request("tools/call", name=tool, arguments=arguments, **meta)
+        return msgspec.json.decode(result["content"][0]["text"])
+
+    def wait_for(self, method: str) -> None:
+        while method not in self.notified:
+            self.notified.append(self._wire.message(30)["method"])
+
+
+def test_a_running_server_follows_a_purge_and_says_what_was_purged(commands: Commands) -> None:
+    environment = {**commands.variables, "DITTYBAG_HOME": str(commands.home)}
+    with StdioServerProcess("dittybag", "serve", env=environment) as wire:
+        agent = Agent(wire)
+        added = agent.call("add_prompt", "key-1", title="Agent's", content=f"Words {SECRET}")
+        agent.call("update_prompt", "key-2", id=added["id"], content=f"Other words {SECRET}")
+        agent.call("get_prompt", id=added["id"])
+        agent.request("prompts/list")
+        agent.notified.clear()
+        commands.run("purge", added["id"], "--yes", actor="bob")
+        agent.wait_for("notifications/prompts/list_changed")
+        assert [item["name"] for item in agent.request("prompts/list")["prompts"]] == ["review"]
+        assert agent.call("get_prompt", id=added["id"])["error"]["code"] == "NOT_FOUND"
+        changes = agent.call("list_changes", id=added["id"])["changes"]
+        assert [(row["action"], row["title"]) for row in changes] == [
+            ("delete", "(purged)"),
+            ("update", "(purged)"),
+            ("create", "(purged)"),
+        ]
+        refused = agent.call("undo_change", change=changes[0]["change"])["error"]
+        assert refused["code"] == "PURGED"
+        assert "was purged by bob at 20" in refused["message"]
+        # A call that is sent again does not run again, although its result was purged.
+        repeated = agent.call("add_prompt", "key-1", title="Agent's", content=f"Words {SECRET}")
+        assert repeated["error"]["code"] == "ALREADY_DONE"
+        assert agent.call("search", query=SECRET)["totals"]["prompt"] == 0
 
 
 # SQLite only: files, doctor, exports

@@ -19,6 +19,7 @@ from tests.storage_contract.store_session import StoreSession, open_session
 from tests.torture.sqlite_audit import SqliteAudit
 
 KINDS: tuple[Kind, ...] = ("project", "prompt", "resource", "task")
+INDEXES = ("prompt_index", "resource_index", "task_index")
 
 
 @pytest.fixture
@@ -44,8 +45,11 @@ def files_with(path: Path, text: bytes) -> set[str]:
     return {file.name for file in path.parent.iterdir() if text.lower() in file.read_bytes().lower()}
 
 
-def checkpoint(path: Path) -> None:
+def settle(path: Path) -> None:
+    """Merge the segments of the search indexes, so that few rows of each are deleted, and checkpoint."""
     with closing(apsw.Connection(str(path))) as connection:
+        for index in INDEXES:
+            connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
@@ -57,7 +61,7 @@ async def test_no_byte_of_a_purged_entity_is_left(session: StoreSession, path: P
         await store_traces(session, "plain", SECRET)
     elif kind == "task":
         await store_traces(session, SECRET, "plain")
-    checkpoint(path)
+    settle(path)
     # Deleted rows leave free pages, and free bytes in pages that are in use.
     await session.prompt("between", "Words")
     assert path.name in files_with(path, SECRET.encode())
@@ -86,7 +90,7 @@ def index_contains(path: Path, trigram: str) -> bool:
     with closing(apsw.Connection(str(path))) as connection:
         return any(
             trigram.encode() in block
-            for index in ("prompt_index", "resource_index", "task_index")
+            for index in INDEXES
             for (block,) in connection.execute(f"SELECT block FROM {index}_data")
         )
 
